@@ -1,0 +1,35 @@
+# Every target works on a fresh clone: the virtual environment is made when it is missing.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help run test test-e2e bench lint type arch check image clean
+
+help: ## Show this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml
+	@scripts/venv "$(PYTHON)"
+	@touch $@
+
+test: $(READY) ## Fast tests: no engine, no network
+	$(BIN)/pytest tests
+
+lint: $(READY) ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: $(READY) ## mypy --strict
+	$(BIN)/mypy
+
+arch: $(READY) ## import-linter: one direction of imports
+	$(BIN)/lint-imports
+
+check: lint type arch ## What CI runs first
+	$(BIN)/coverage run -m pytest -q tests
+	$(BIN)/coverage report --fail-under=80
+	$(BIN)/coverage report --include='podbot/launch/*,podbot/config/merge.py' --fail-under=100
+
+clean: ## Remove what the targets above made here
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .e2e dist build

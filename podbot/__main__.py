@@ -1,0 +1,7 @@
+"""``python -m podbot`` and the console script."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the CLI; ends the process."""

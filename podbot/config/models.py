@@ -1,0 +1,152 @@
+"""The configuration as typed, frozen values: the one place that names every key, default and type.
+
+Plain dataclasses and not pydantic models: pydantic costs 35-60 ms at import, a third of a whole
+``podbot exec``, and errors here must name the key, its origin and a near miss anyway (ADR 0002).
+Each field's ``metadata["doc"]`` is the sentence that the reference page and ``config init`` print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+AgentKind = Literal["claude", "codex", "opencode", "gemini", "custom"]
+AgentMode = Literal["podbot", "codex_app_server", "acp"]
+WorkspaceSource = Literal["github_clone", "host_mount"]
+SelinuxLabelMode = Literal["disable_for_container", "keep_default"]
+Profile = Literal["hardened", "minimal", "privileged"]
+Delegation = Literal["none", "fs", "terminal", "all"]
+
+AGENT_KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
+
+
+def key(default: Any, doc: str) -> Any:
+    """A configuration key: its default and the sentence that documents it."""
+    if isinstance(default, dict):
+        return field(default_factory=lambda: MappingProxyType(dict(default)), metadata={"doc": doc})
+    return field(default=default, metadata={"doc": doc})
+
+
+class Origin(NamedTuple):
+    """Where a value came from. ``detail``: the flag, the variable, or the file's path."""
+
+    kind: Literal["flag", "environment", "file", "default"]
+    detail: str = ""
+
+    def __str__(self) -> str:
+        names = {"flag": "flag", "environment": "variable", "file": "config file", "default": "default"}
+        return f"{names[self.kind]} {self.detail}".strip()
+
+
+DEFAULT_ORIGIN = Origin("default")
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubConfig:
+    """``[github]``: the App whose installation tokens a clone uses."""
+
+    app_id: int | None = key(None, "GitHub App id.")
+    installation_id: int | None = key(None, "Installation of the App on the repository's owner.")
+    private_key_path: str | None = key(None, "PEM file with the App's RSA private key.")
+    server_url: str = key("https://github.com", "Server that clones come from.")
+    api_url: str | None = key(None, "API address; unset, it follows server_url.")
+    permissions: Mapping[str, str] = key(
+        {"contents": "write", "pull_requests": "write", "metadata": "read"},
+        "Permissions that a token is limited to.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceConfig:
+    """``[workspace]``: where the agent sees source code."""
+
+    source: WorkspaceSource = key("github_clone", "Clone a repository, or mount a host directory.")
+    base_dir: str = key("/work", "Directory inside the sandbox that clones go to (github_clone).")
+    host_path: str | None = key(None, "Host directory to mount (host_mount).")
+    container_path: str = key(
+        "/workspace", "Absolute target of the mount; 'host' means the same path as on the host (host_mount)."
+    )
+    allowed_roots: tuple[str, ...] = key((), "Host directories below which host_path may lie.")
+    read_only: bool = key(False, "Mount the workspace read-only.")
+
+
+@dataclass(frozen=True, slots=True)
+class CredsConfig:
+    """``[creds]``: which of the operator's agent credentials go into the sandbox."""
+
+    copy_claude: bool = key(True, "Copy ~/.claude into the sandbox.")
+    copy_codex: bool = key(True, "Copy ~/.codex into the sandbox.")
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxConfig:
+    """``[sandbox]``: how tightly the container is confined."""
+
+    privileged: bool = key(False, "The same as profile = 'privileged'.")
+    profile: Profile = key("hardened", "Confinement: hardened, minimal or privileged.")
+    mount_dev_fuse: bool = key(True, "Give the sandbox /dev/fuse, for nested containers.")
+    selinux_label_mode: SelinuxLabelMode = key(
+        "disable_for_container", "SELinux: switch labels off for the container, or keep the engine's default."
+    )
+    memory: str | None = key(None, "Memory limit, such as '2g' or '512m'.")
+    cpus: float | None = key(None, "CPU limit, in cores (1.5 is one and a half).")
+    pids: int | None = key(None, "Most processes and threads at a time.")
+    network: str = key("default", "default (the engine's own), none, host, or the name of an engine network.")
+    extra_mounts: tuple[str, ...] = key((), "More mounts, each 'SOURCE:TARGET' or 'SOURCE:TARGET:ro'.")
+    env: Mapping[str, str] = key({}, "Variables for the sandbox. Not for secrets: see agent.env_allowlist.")
+    runtime: str | None = key(None, "OCI runtime for the container, such as 'crun' or 'runsc'.")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """``[agent]``: which agent runs, and how."""
+
+    kind: AgentKind = key("claude", "claude, codex, opencode, gemini or custom.")
+    mode: AgentMode = key("podbot", "podbot (interactive), codex_app_server or acp (both for `podbot host`).")
+    command: str | None = key(None, "Program of a custom agent.")
+    args: tuple[str, ...] = key((), "Arguments of a custom agent.")
+    env_allowlist: tuple[str, ...] = key((), "Names of host variables whose values the agent gets.")
+    delegation: Delegation = key("none", "ACP capabilities that the editor keeps: none, fs, terminal or all.")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    """``[session]``: what becomes of a session."""
+
+    keep: bool = key(False, "Keep the container, stopped, when the agent ends.")
+
+
+@dataclass(frozen=True, slots=True)
+class AppConfig:
+    """A whole, validated configuration. ``origins`` maps dotted keys to where the value came from."""
+
+    engine_socket: str | None = key(None, "Engine endpoint; unset, podbot looks for one.")
+    image: str | None = key(None, "Image of the sandbox; `podbot setup` builds one and writes this key.")
+    github: GitHubConfig = field(default_factory=GitHubConfig)
+    workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
+    creds: CredsConfig = field(default_factory=CredsConfig)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    session: SessionConfig = field(default_factory=SessionConfig)
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
+
+    def origin(self, dotted: str) -> Origin:
+        """Where the value of ``dotted`` (such as ``agent.kind``) came from."""
+        return self.origins.get(dotted, DEFAULT_ORIGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What a caller hands to :func:`podbot.config.load_config`; no CLI type in it.
+
+    ``file``: a configuration file named by the caller. ``overrides``: dotted key -> typed value,
+    the strongest layer. ``flags``: dotted key -> the flag that set it, for error messages.
+    ``environ``: the environment to read ``PODBOT_*`` from.
+    """
+
+    file: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,134 @@
+"""What podbot asks of an engine: a narrow port. Implementations: ``engine.rest`` and ``testing.FakeEngine``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from podbot.launch.types import ContainerSpec, ExecSpec
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """A healthy engine: its endpoint as a URI and the libpod API version it speaks, such as "4.3.1"."""
+
+    endpoint: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerInfo:
+    """A container as the engine lists it. ``created`` and ``exited`` are seconds since the epoch."""
+
+    id: str
+    name: str
+    image: str
+    state: str  # created, running, paused, stopping, exited, ...
+    created: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+    exit_code: int | None = None
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInfo:
+    """An image on the engine; ``size`` in bytes."""
+
+    id: str
+    tags: tuple[str, ...]
+    labels: Mapping[str, str]
+    size: int
+    created: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecState:
+    """An exec session. ``exit_code`` is None while it runs, or when the engine never learned it.
+
+    ``pid`` is the process's id on the engine's host; 0 when it does not run.
+    """
+
+    running: bool
+    exit_code: int | None
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A terminal's size in character cells."""
+
+    columns: int
+    rows: int
+
+
+class ExecStream(Protocol):
+    """A hijacked exec connection: raw bytes both ways."""
+
+    leftover: bytes  # bytes that arrived with the answer's head
+
+    def fileno(self) -> int: ...
+
+    def recv(self, limit: int) -> bytes:
+        """Bytes that are there now; ``b""`` at end of stream. Raises BlockingIOError when there are none."""
+        ...
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Bytes taken. Raises BlockingIOError when none can be taken now."""
+        ...
+
+    def shut_write(self) -> None:
+        """Give the command inside end of file on its stdin."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Engine(Protocol):
+    """A Podman engine. Every method raises :class:`podbot.errors.ContainerError` and nothing else."""
+
+    @property
+    def endpoint(self) -> str: ...
+
+    @property
+    def local(self) -> bool:
+        """The engine's processes are on this host, so their pids mean something here."""
+        ...
+
+    def ping(self) -> EngineInfo: ...
+
+    def create(self, spec: ContainerSpec) -> str:
+        """Id of the new container. Raises ImageNotFound, NameTaken, CreateFailed."""
+        ...
+
+    def start(self, container: str) -> None: ...
+
+    def stop(self, container: str, *, seconds: int) -> None: ...
+
+    def remove(self, container: str) -> None:
+        """Kill if need be, and remove. A container that is gone already is no error."""
+        ...
+
+    def inspect(self, container: str) -> ContainerInfo: ...
+
+    def containers(self, *, include_stopped: bool, label: str | None = None) -> list[ContainerInfo]: ...
+
+    def image(self, ref: str) -> ImageInfo | None: ...
+
+    def put_archive(self, container: str, path: str, archive: bytes) -> None: ...
+
+    def processes(self, container: str) -> dict[int, int]:
+        """Processes of a container: pid on the engine's host -> pid inside."""
+        ...
+
+    def exec_create(self, container: str, spec: ExecSpec) -> str: ...
+
+    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> ExecStream: ...
+
+    def exec_start_detached(self, exec_id: str) -> None: ...
+
+    def exec_inspect(self, exec_id: str) -> ExecState: ...
+
+    def exec_resize(self, exec_id: str, size: Size) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,134 @@
+"""Values that cross rooms on the way from a request to a running agent. All frozen, all plain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Subcommand = Literal["run", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """What the caller wants of this one session, beyond configuration.
+
+    ``words``: what stood after ``--`` (an agent's extra arguments; for kind ``custom`` the whole
+    command). ``tty``: whether the caller has a terminal on both stdin and stdout.
+    ``trusted_workspace``: the workspace path was typed by the operator, so it is its own allowed root.
+    """
+
+    subcommand: Subcommand = "run"
+    name: str | None = None
+    words: tuple[str, ...] = ()
+    tty: bool = False
+    trusted_workspace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """A host path after resolving every link. ``kind`` of what is there now."""
+
+    given: str
+    resolved: str
+    kind: Literal["directory", "other", "missing", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """All that planning needs to know of the host; collected once, by ``flows.facts``."""
+
+    home: str
+    cwd: str
+    uid: int
+    env: Mapping[str, str]
+    nonce: str  # six hex digits for the session's name
+    created: str  # ISO 8601, UTC
+    runtime_dir: str  # podbot's own runtime directory, without the session
+    engine_socket_dir: str | None = None  # directory of the engine's unix socket
+    workspace: PathFacts | None = None  # workspace.host_path
+    allowed_roots: tuple[PathFacts, ...] = ()
+    extra_mounts: tuple[PathFacts, ...] = ()  # sources, in the order of sandbox.extra_mounts
+    dev_fuse: bool = True
+    git_name: str | None = None
+    git_email: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A bind mount: resolved host source, absolute target."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """A sandbox profile, worked out. ``capabilities`` are added to the engine's defaults."""
+
+    privileged: bool = False
+    no_new_privileges: bool = False
+    devices: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    selinux_disable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Resource limits; None is no limit. memory in bytes, cpus in cores."""
+
+    memory: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """The container to create. ``engine.create_body`` turns it into the engine's request."""
+
+    name: str
+    image: str
+    image_origin: str
+    labels: Mapping[str, str]
+    mounts: tuple[Mount, ...]
+    security: Security
+    limits: Limits = field(default_factory=Limits)
+    network: str = "default"
+    env: Mapping[str, str] = field(default_factory=dict)  # public values only: `inspect` shows them
+    runtime: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecSpec:
+    """A command to run in a container. ``env`` may hold secrets: it goes in a request body only.
+
+    ``secrets`` names the variables in ``env`` whose values are never shown. ``stdin`` false: the
+    command sees end of file at once.
+    """
+
+    command: tuple[str, ...]
+    workdir: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: frozenset[str] = frozenset()
+    tty: bool = False
+    stdin: bool = True
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """Everything decided; executing it asks no further question."""
+
+    session: str
+    subcommand: Subcommand
+    kind: str
+    mode: str
+    source: str
+    container: ContainerSpec
+    agent: ExecSpec
+    keep: bool
+    runtime_dir: str  # the session's own
+    workspace: Mount | None = None
+    git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known
+    notes: tuple[str, ...] = ()  # lines that the operator must see on stderr
