@@ -2,7 +2,8 @@
 
 Plain dataclasses and not pydantic models: pydantic costs 35-60 ms at import, a third of a whole
 ``podbot exec``, and errors here must name the key, its origin and a near miss anyway (ADR 0002).
-Each field's ``metadata["doc"]`` is the sentence that the reference page and ``config init`` print.
+Each field's ``metadata["doc"]`` is the sentence that the reference page and ``config init`` print;
+``metadata["example"]`` is a value to show where the default would teach nothing.
 """
 
 from __future__ import annotations
@@ -22,22 +23,26 @@ Delegation = Literal["none", "fs", "terminal", "all"]
 AGENT_KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
 
 
-def key(default: Any, doc: str) -> Any:
-    """A configuration key: its default and the sentence that documents it."""
+def key(default: Any, doc: str, example: Any = None) -> Any:
+    """A configuration key: its default, the sentence that documents it, and a value to show."""
+    metadata = {"doc": doc, "example": example}
     if isinstance(default, dict):
-        return field(default_factory=lambda: MappingProxyType(dict(default)), metadata={"doc": doc})
-    return field(default=default, metadata={"doc": doc})
+        return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 class Origin(NamedTuple):
-    """Where a value came from. ``detail``: the flag, the variable, or the file's path."""
+    """Where a value came from. ``detail``: the flag, the variable, or the file's path.
 
-    kind: Literal["flag", "environment", "file", "default"]
+    ``override`` is a value that a Python caller handed over without naming a flag.
+    """
+
+    kind: Literal["flag", "override", "environment", "file", "default"]
     detail: str = ""
 
     def __str__(self) -> str:
-        names = {"flag": "flag", "environment": "variable", "file": "config file", "default": "default"}
-        return f"{names[self.kind]} {self.detail}".strip()
+        names = {"environment": "variable", "file": "config file"}
+        return f"{names.get(self.kind, self.kind)} {self.detail}".strip()
 
 
 DEFAULT_ORIGIN = Origin("default")
@@ -47,11 +52,13 @@ DEFAULT_ORIGIN = Origin("default")
 class GitHubConfig:
     """``[github]``: the App whose installation tokens a clone uses."""
 
-    app_id: int | None = key(None, "GitHub App id.")
-    installation_id: int | None = key(None, "Installation of the App on the repository's owner.")
-    private_key_path: str | None = key(None, "PEM file with the App's RSA private key.")
+    app_id: int | None = key(None, "GitHub App id.", 12345)
+    installation_id: int | None = key(None, "Installation of the App on the repository's owner.", 67890)
+    private_key_path: str | None = key(
+        None, "PEM file with the App's RSA private key.", "/home/you/.config/podbot/github-app.pem"
+    )
     server_url: str = key("https://github.com", "Server that clones come from.")
-    api_url: str | None = key(None, "API address; unset, it follows server_url.")
+    api_url: str | None = key(None, "API address; unset, it follows server_url.", "https://api.github.com")
     permissions: Mapping[str, str] = key(
         {"contents": "write", "pull_requests": "write", "metadata": "read"},
         "Permissions that a token is limited to.",
@@ -64,11 +71,11 @@ class WorkspaceConfig:
 
     source: WorkspaceSource = key("github_clone", "Clone a repository, or mount a host directory.")
     base_dir: str = key("/work", "Directory inside the sandbox that clones go to (github_clone).")
-    host_path: str | None = key(None, "Host directory to mount (host_mount).")
+    host_path: str | None = key(None, "Host directory to mount (host_mount).", "/home/you/src/project")
     container_path: str = key(
         "/workspace", "Absolute target of the mount; 'host' means the same path as on the host (host_mount)."
     )
-    allowed_roots: tuple[str, ...] = key((), "Host directories below which host_path may lie.")
+    allowed_roots: tuple[str, ...] = key((), "Host directories below which host_path may lie.", ("/home/you/src",))
     read_only: bool = key(False, "Mount the workspace read-only.")
 
 
@@ -90,13 +97,17 @@ class SandboxConfig:
     selinux_label_mode: SelinuxLabelMode = key(
         "disable_for_container", "SELinux: switch labels off for the container, or keep the engine's default."
     )
-    memory: str | None = key(None, "Memory limit, such as '2g' or '512m'.")
-    cpus: float | None = key(None, "CPU limit, in cores (1.5 is one and a half).")
-    pids: int | None = key(None, "Most processes and threads at a time.")
+    memory: str | None = key(None, "Memory limit: a whole number and b, k, m or g.", "2g")
+    cpus: float | None = key(None, "CPU limit, in cores (1.5 is one and a half).", 1.5)
+    pids: int | None = key(None, "Most processes and threads at a time.", 512)
     network: str = key("default", "default (the engine's own), none, host, or the name of an engine network.")
-    extra_mounts: tuple[str, ...] = key((), "More mounts, each 'SOURCE:TARGET' or 'SOURCE:TARGET:ro'.")
-    env: Mapping[str, str] = key({}, "Variables for the sandbox. Not for secrets: see agent.env_allowlist.")
-    runtime: str | None = key(None, "OCI runtime for the container, such as 'crun' or 'runsc'.")
+    extra_mounts: tuple[str, ...] = key(
+        (), "More mounts, each 'SOURCE:TARGET' or 'SOURCE:TARGET:ro'.", ("/home/you/reference:/reference:ro",)
+    )
+    env: Mapping[str, str] = key(
+        {}, "Variables for the sandbox. Not for secrets: see agent.env_allowlist.", {"TZ": "UTC"}
+    )
+    runtime: str | None = key(None, "OCI runtime for the container.", "crun")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +116,11 @@ class AgentConfig:
 
     kind: AgentKind = key("claude", "claude, codex, opencode, gemini or custom.")
     mode: AgentMode = key("podbot", "podbot (interactive), codex_app_server or acp (both for `podbot host`).")
-    command: str | None = key(None, "Program of a custom agent.")
-    args: tuple[str, ...] = key((), "Arguments of a custom agent.")
-    env_allowlist: tuple[str, ...] = key((), "Names of host variables whose values the agent gets.")
+    command: str | None = key(None, "Program of a custom agent.", "my-agent")
+    args: tuple[str, ...] = key((), "Arguments of a custom agent.", ("--verbose",))
+    env_allowlist: tuple[str, ...] = key(
+        (), "Names of host variables whose values the agent gets.", ("ANTHROPIC_API_KEY",)
+    )
     delegation: Delegation = key("none", "ACP capabilities that the editor keeps: none, fs, terminal or all.")
 
 
@@ -122,8 +135,12 @@ class SessionConfig:
 class AppConfig:
     """A whole, validated configuration. ``origins`` maps dotted keys to where the value came from."""
 
-    engine_socket: str | None = key(None, "Engine endpoint; unset, podbot looks for one.")
-    image: str | None = key(None, "Image of the sandbox; `podbot setup` builds one and writes this key.")
+    engine_socket: str | None = key(
+        None, "Engine endpoint; unset, podbot looks for one.", "unix:///run/user/1000/podman/podman.sock"
+    )
+    image: str | None = key(
+        None, "Image of the sandbox; `podbot setup` builds one and writes this key.", "localhost/podbot:latest"
+    )
     github: GitHubConfig = field(default_factory=GitHubConfig)
     workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
     creds: CredsConfig = field(default_factory=CredsConfig)

@@ -1,0 +1,148 @@
+"""What a value must be beyond its type, where the value alone can tell. Pure.
+
+Each check raises :class:`Refusal`. A refusal never repeats what may be a secret: a variable's value,
+or the user information in an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+LARGEST = 2**63 - 1  # the engine reads limits as signed 64-bit integers
+_UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_LEVELS = ("read", "write", "admin")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Refusal(ValueError):
+    """A value that will not do: why, and what would."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value as a message may show it: quoted, on one line, bounded."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def check_text(text: str) -> None:
+    """Refuse what neither an engine request nor a TOML file can carry."""
+    if "\0" in text:
+        raise Refusal("it contains a NUL character")
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise Refusal("it is not valid UTF-8")
+
+
+def parse_memory(text: str) -> int:
+    """``512m`` or ``2g`` as bytes; units b, k, m, g (powers of 1024), either case. ValueError otherwise."""
+    digits, unit = text[:-1], text[-1:].lower()
+    if unit not in _UNITS or not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(LARGEST)):
+        raise Refusal(f"{shown(text)} is not an amount of memory", "Write a whole number and b, k, m or g: 512m, 2g.")
+    size = int(digits) * _UNITS[unit]
+    if not 0 < size <= LARGEST:
+        raise Refusal(f"{shown(text)} is out of range", "Write an amount above zero, such as 512m or 2g.")
+    return size
+
+
+def is_variable_name(name: str) -> bool:
+    """Whether ``name`` can name an environment variable: ASCII letters, digits and ``_``, no leading digit."""
+    return name.isascii() and name.isidentifier()
+
+
+def _positive(value: int) -> None:
+    if not 0 < value <= LARGEST:
+        # Not shown: a number with more than 4,300 digits (0x… in TOML) cannot even be printed.
+        raise Refusal("it is out of range", "Write a whole number above zero.")
+
+
+def _cpus(value: float) -> None:
+    if not 0 < value < float("inf"):
+        raise Refusal(f"{value} is out of range", "Write a number of cores above zero, such as 1.5.")
+
+
+def _absolute(value: str) -> None:
+    if not value.startswith("/"):
+        raise Refusal(f"{shown(value)} is not an absolute path")
+
+
+def _container_path(value: str) -> None:
+    if value != "host" and not value.startswith("/"):
+        raise Refusal(f"{shown(value)} is neither an absolute path nor 'host'")
+
+
+def _allowlist(value: tuple[str, ...]) -> None:
+    for name in value:
+        if not is_variable_name(name):
+            before = name.partition("=")[0]
+            hint = "Write names only: the values are taken from podbot's own environment."
+            raise Refusal(f"{shown(before)} is not a variable's name" + (", '=' follows it" * ("=" in name)), hint)
+
+
+def _variables(value: Mapping[str, str]) -> None:
+    for name in value:
+        if not is_variable_name(name):
+            raise Refusal(f"{shown(name)} is not a variable's name", "Names have letters, digits and underscores.")
+
+
+def _anchored(path: str) -> bool:
+    """Whether a host path means the same in every working directory."""
+    return path == "~" or path.startswith(("/", "~/"))
+
+
+def _roots(value: tuple[str, ...]) -> None:
+    for root in value:
+        if not _anchored(root):
+            raise Refusal(f"{shown(root)} is not an absolute path", "Write a path that begins with / or ~/.")
+
+
+def _mounts(value: tuple[str, ...]) -> None:
+    for mount in value:
+        source, found, target = mount.removesuffix(":ro").rpartition(":/")
+        if not found or not _anchored(source) or ":" in target:  # ':' would hide a misspelt option, such as :rw
+            hint = "Write SOURCE:TARGET or SOURCE:TARGET:ro; SOURCE begins with / or ~/, TARGET with /."
+            raise Refusal(f"{shown(mount)} is not a mount", hint)
+
+
+def _permissions(value: Mapping[str, str]) -> None:
+    for name, level in value.items():
+        if not is_variable_name(name) or level not in _LEVELS:
+            raise Refusal(f"{shown(name)} = {shown(level)} is no permission", f"Levels are {', '.join(_LEVELS)}.")
+
+
+def _server(value: str) -> None:
+    from urllib.parse import urlsplit
+
+    try:
+        url = urlsplit(value)
+        host, _ = url.hostname or "", url.port
+    except ValueError:
+        raise Refusal("it is not an address", "Write it as https://host.") from None
+    if url.scheme not in {"https", "http"} or not host:
+        raise Refusal("it is not an address of a server", "Write it as https://host.")
+    if url.username is not None or url.password is not None:
+        raise Refusal("it holds a user name or password", "Leave them out: podbot uses the App's token.")
+    if url.scheme == "http" and host not in _LOOPBACK:
+        raise Refusal("plain http would send a token in the clear", "Write it as https://host.")
+
+
+CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "github.app_id": _positive,
+    "github.installation_id": _positive,
+    "github.server_url": _server,
+    "github.api_url": _server,
+    "github.permissions": _permissions,
+    "workspace.base_dir": _absolute,
+    "workspace.container_path": _container_path,
+    "workspace.allowed_roots": _roots,
+    "sandbox.memory": parse_memory,
+    "sandbox.cpus": _cpus,
+    "sandbox.pids": _positive,
+    "sandbox.extra_mounts": _mounts,
+    "sandbox.env": _variables,
+    "agent.env_allowlist": _allowlist,
+}

@@ -1,0 +1,95 @@
+"""Where podbot's files live on the host, and directories that only this user can reach.
+
+On Linux the XDG rules are applied here by hand: importing platformdirs costs 14 ms, an eighth of a
+``podbot exec``. ``tests/test_places.py`` holds both to the same answers; other systems ask platformdirs.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+
+from podbot.errors import PathError, UnsafeDirectory
+
+_LINUX: bool = sys.platform == "linux"
+
+
+def config_file(environ: Mapping[str, str]) -> str:
+    """The default configuration file: ``~/.config/podbot/config.toml`` on Linux."""
+    return os.path.join(_base(environ, "config"), "config.toml")
+
+
+def cache_dir(environ: Mapping[str, str]) -> str:
+    """podbot's cache directory: ``~/.cache/podbot`` on Linux."""
+    return _base(environ, "cache")
+
+
+def runtime_root(environ: Mapping[str, str]) -> str:
+    """podbot's runtime directory, which holds sessions and the private service's socket. Not created here."""
+    runtime = environ.get("XDG_RUNTIME_DIR", "").strip()
+    if os.path.isabs(runtime):  # the XDG rules: a relative path counts as unset
+        return os.path.join(runtime, "podbot")
+    uid = os.getuid()
+    if _LINUX:
+        run = f"/run/user/{uid}"
+        return os.path.join(run if os.access(run, os.W_OK) else f"/tmp/runtime-{uid}", "podbot")  # noqa: S108
+    import platformdirs
+
+    return str(platformdirs.user_runtime_dir("podbot"))
+
+
+def _base(environ: Mapping[str, str], kind: str) -> str:
+    if _LINUX:
+        chosen = environ.get(f"XDG_{kind.upper()}_HOME", "").strip()
+        home = environ.get("HOME") or os.path.expanduser("~")
+        return os.path.join(chosen if os.path.isabs(chosen) else os.path.join(home, f".{kind}"), "podbot")
+    import platformdirs
+
+    return str(platformdirs.user_config_dir("podbot") if kind == "config" else platformdirs.user_cache_dir("podbot"))
+
+
+def private_runtime_root(environ: Mapping[str, str]) -> str:
+    """podbot's runtime directory, made when missing and safe to keep sockets and tokens in.
+
+    Its parent must be ours too: whoever owns the parent can swap the directory beneath us.
+    """
+    root = runtime_root(environ)
+    parent = os.path.dirname(root)
+    if not os.path.lexists(parent):
+        private_dir(parent)
+    found = _own_directory(parent)
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UnsafeDirectory(path=parent, reason="others can write to it")
+    return private_dir(root)
+
+
+def private_dir(path: str) -> str:
+    """Make ``path`` (and its parents) and be sure that it is a real directory of ours with mode 0700.
+
+    Raises UnsafeDirectory when it is a link, somebody else's, or cannot be made private; PathError
+    when it cannot be made at all.
+    """
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except FileExistsError:
+        raise UnsafeDirectory(path=path, reason="it is not a directory") from None
+    except OSError as exc:
+        raise PathError(path=path, operation="create", reason=exc.strerror or str(exc)) from exc
+    if stat.S_IMODE(_own_directory(path).st_mode) != 0o700:
+        os.chmod(path, 0o700)
+    return path
+
+
+def _own_directory(path: str) -> os.stat_result:
+    """``lstat`` of a real directory that belongs to this user; UnsafeDirectory otherwise."""
+    try:
+        found = os.lstat(path)
+    except OSError as exc:
+        raise PathError(path=path, operation="read", reason=exc.strerror or str(exc)) from exc
+    if stat.S_ISLNK(found.st_mode) or not stat.S_ISDIR(found.st_mode):
+        raise UnsafeDirectory(path=path, reason="it is a link or no directory")
+    if found.st_uid != os.getuid():
+        raise UnsafeDirectory(path=path, reason=f"it belongs to user {found.st_uid}")
+    return found

@@ -1,0 +1,112 @@
+"""``podbot config`` through Typer; errors come out as PodbotError for main to render."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from podbot.cli.config import app
+from podbot.config.schema import KEYS
+from podbot.config.write import render_example
+from podbot.errors import ConfigFileNotFound, InvalidValue, PathError
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own configuration file, not there yet; no variable of this process shines through."""
+    for key in KEYS.values():
+        monkeypatch.delenv(key.variable, raising=False)
+    for name in ("PODBOT_CONFIG_PATH", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path / ".config" / "podbot" / "config.toml"
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def wrote(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+
+
+def test_show_prints_toml_of_what_is_in_force(file: Path) -> None:
+    wrote(file, "[agent]\nkind = 'codex'\n")
+    result = run("show", "--image", "x")
+    assert (result.exit_code, result.stderr) == (0, "")
+    shown = tomllib.loads(result.stdout)
+    assert (shown["image"], shown["agent"]["kind"]) == ("x", "codex")
+
+
+def test_show_origin_says_flag_variable_file_and_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrote(file, "[agent]\nkind = 'codex'\n")
+    monkeypatch.setenv("PODBOT_AGENT_MODE", "acp")
+    lines = run("show", "--origin", "--image", "x").stdout.splitlines()
+    ends = {line.split(" ")[0]: line.rpartition("  # ")[2] for line in lines if "  # " in line}
+    assert ends["image"] == "flag --image"
+    assert ends["mode"] == "variable PODBOT_AGENT_MODE"
+    assert ends["kind"] == f"config file {file}"
+    assert ends["args"] == "default"
+
+
+def test_show_json_has_every_key_with_its_origin(file: Path) -> None:
+    wrote(file, "[agent]\nargs = ['a']\n")
+    report = json.loads(run("show", "--json").stdout)
+    assert list(report) == list(KEYS)
+    assert report["agent.args"] == {"value": ["a"], "origin": "file", "detail": str(file)}
+    assert report["image"] == {"value": None, "origin": "default", "detail": ""}
+    assert report["github.permissions"]["value"]["contents"] == "write"
+
+
+def test_init_writes_the_example_once(file: Path) -> None:
+    result = run("init")
+    assert (result.exit_code, result.stdout) == (0, f"{file}\n")
+    assert file.read_text() == render_example()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text("image = 'mine'\n")
+    again = run("init")
+    assert isinstance(again.exception, PathError)
+    assert "--force" in str(again.exception)
+    assert file.read_text() == "image = 'mine'\n"
+
+
+def test_init_force_replaces_even_a_malformed_file(file: Path) -> None:
+    wrote(file, "= nonsense")
+    assert run("init", "--force").exit_code == 0
+    assert file.read_text() == render_example()
+
+
+def test_init_writes_where_config_says(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    assert run("init", "--config", str(other)).stdout == f"{other}\n"
+    assert other.exists()
+    assert not file.exists()
+
+
+def test_path_names_the_file_and_notes_on_stderr_that_it_is_missing(file: Path) -> None:
+    result = run("path")
+    assert (result.exit_code, result.stdout) == (0, f"{file}\n")
+    assert "no such file" in result.stderr
+    wrote(file, "")
+    assert run("path").stderr == ""
+
+
+def test_check_says_ok_or_fails_with_the_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("check").stdout == f"ok: {file} (no such file: variables and defaults only)\n"
+    wrote(file, "")
+    assert run("check").stdout == f"ok: {file}\n"
+    monkeypatch.setenv("PODBOT_AGENT_KIND", "cladue")
+    failed = run("check")
+    assert isinstance(failed.exception, InvalidValue)
+    assert failed.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_a_named_file_that_is_missing_is_an_error(file: Path, command: str) -> None:
+    assert isinstance(run(command, "--config", "/no/where.toml").exception, ConfigFileNotFound)

@@ -1,0 +1,122 @@
+"""Where podbot's files live, held to platformdirs' answers, and directories only we can reach."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from podbot import places
+from podbot.errors import PathError, UnsafeDirectory
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="other systems ask platformdirs itself")
+
+
+@linux_only
+@pytest.mark.parametrize("given", [{}, {"XDG_CONFIG_HOME": "/x/c", "XDG_CACHE_HOME": "/x/k"}, {"XDG_CONFIG_HOME": " "}])
+def test_config_and_cache_are_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
+    environ = {"HOME": "/home/somebody", **given}
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert places.config_file(environ) == os.path.join(platformdirs.user_config_dir("podbot"), "config.toml")
+    assert places.cache_dir(environ) == platformdirs.user_cache_dir("podbot")
+
+
+@linux_only
+def test_runtime_is_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert places.runtime_root({"XDG_RUNTIME_DIR": str(tmp_path)}) == platformdirs.user_runtime_dir("podbot")
+
+
+@linux_only
+def test_without_a_runtime_variable_it_is_this_users_own() -> None:
+    assert places.runtime_root({}) in {f"/run/user/{os.getuid()}/podbot", f"/tmp/runtime-{os.getuid()}/podbot"}
+
+
+def test_the_environment_handed_in_counts_not_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/process")
+    monkeypatch.setenv("HOME", "/process")
+    assert places.config_file({"HOME": "/given"}) == "/given/.config/podbot/config.toml"
+
+
+def test_private_dir_makes_a_directory_for_us_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b"
+    assert places.private_dir(str(path)) == str(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    path.chmod(0o755)
+    places.private_dir(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_private_dir_refuses_a_link_and_leaves_its_target_alone(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(UnsafeDirectory, match="link"):
+        places.private_dir(str(tmp_path / "link"))
+    assert stat.S_IMODE(target.stat().st_mode) == 0o755
+
+
+def test_private_dir_refuses_a_dangling_link_and_a_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (tmp_path / "file").write_text("")
+    for name in ("link", "file"):
+        with pytest.raises(UnsafeDirectory):
+            places.private_dir(str(tmp_path / name))
+    assert not (tmp_path / "gone").exists()
+
+
+def test_private_dir_refuses_somebody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    with pytest.raises(UnsafeDirectory) as caught:
+        places.private_dir(str(tmp_path))
+    assert caught.value.reason == f"it belongs to user {owner}"
+
+
+def test_private_dir_below_a_file_is_a_path_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PathError) as caught:
+        places.private_dir(str(tmp_path / "file" / "below"))
+    assert caught.value.operation == "create"
+
+
+def test_the_runtime_root_is_made_for_us_alone(tmp_path: Path) -> None:
+    environ = {"XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    root = Path(places.private_runtime_root(environ))
+    assert root == tmp_path / "run" / "podbot"
+    assert stat.S_IMODE(root.stat().st_mode) == stat.S_IMODE(root.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
+def test_a_parent_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    parent = tmp_path / "run"
+    parent.mkdir()
+    parent.chmod(mode)
+    with pytest.raises(UnsafeDirectory, match="others can write"):
+        places.private_runtime_root({"XDG_RUNTIME_DIR": str(parent)})
+    assert list(parent.iterdir()) == []
+
+
+def test_a_parent_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "run").symlink_to(tmp_path / "real")
+    with pytest.raises(UnsafeDirectory) as caught:
+        places.private_runtime_root({"XDG_RUNTIME_DIR": str(tmp_path / "run")})
+    assert caught.value.path == str(tmp_path / "run")
+
+
+def test_other_systems_ask_platformdirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_LINUX", False)
+    monkeypatch.setattr(platformdirs, "user_config_dir", "/c/{}".format)
+    monkeypatch.setattr(platformdirs, "user_cache_dir", "/k/{}".format)
+    monkeypatch.setattr(platformdirs, "user_runtime_dir", "/r/{}".format)
+    assert places.config_file({}) == "/c/podbot/config.toml"
+    assert places.cache_dir({}) == "/k/podbot"
+    assert places.runtime_root({}) == "/r/podbot"
