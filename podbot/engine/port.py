@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from podbot.launch.types import ContainerSpec, ExecSpec
 
@@ -40,6 +40,14 @@ class ImageInfo:
     labels: Mapping[str, str]
     size: int
     created: str
+
+
+class Unmet(NamedTuple):
+    """Something that was asked for and the engine did not do. ``key`` is the configuration key."""
+
+    key: str
+    wanted: str
+    got: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,10 @@ class Engine(Protocol):
         """Id of the new container. Raises ImageNotFound, NameTaken, CreateFailed."""
         ...
 
+    def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
+        """What of ``spec`` the engine accepted and silently did not do."""
+        ...
+
     def start(self, container: str) -> None: ...
 
     def stop(self, container: str, *, seconds: int) -> None: ...
@@ -124,8 +136,6 @@ class Engine(Protocol):
     def exec_create(self, container: str, spec: ExecSpec) -> str: ...
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> ExecStream: ...
-
-    def exec_start_detached(self, exec_id: str) -> None: ...
 
     def exec_inspect(self, exec_id: str) -> ExecState: ...
 

@@ -41,7 +41,7 @@ class HostFacts:
     home: str
     cwd: str
     uid: int
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)  # only the variables that planning reads; may hold secrets
     nonce: str  # six hex digits for the session's name
     created: str  # ISO 8601, UTC
     runtime_dir: str  # podbot's own runtime directory, without the session
@@ -49,6 +49,7 @@ class HostFacts:
     workspace: PathFacts | None = None  # workspace.host_path
     allowed_roots: tuple[PathFacts, ...] = ()
     extra_mounts: tuple[PathFacts, ...] = ()  # sources, in the order of sandbox.extra_mounts
+    protected: tuple[str, ...] = ()  # where links at refused places lead: those are refused as well
     dev_fuse: bool = True
     git_name: str | None = None
     git_email: str | None = None
@@ -95,6 +96,7 @@ class ContainerSpec:
     security: Security
     limits: Limits = field(default_factory=Limits)
     network: str = "default"
+    workdir: str | None = None  # where `podbot exec` starts
     env: Mapping[str, str] = field(default_factory=dict)  # public values only: `inspect` shows them
     runtime: str | None = None
 

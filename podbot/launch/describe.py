@@ -1,0 +1,57 @@
+"""A plan as plain values, for ``--dry-run`` and ``--json``. Secrets appear by name only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podbot.launch.types import ContainerSpec, ExecSpec, LaunchPlan
+
+
+def describe(plan: LaunchPlan) -> dict[str, Any]:
+    """JSON-able: strings, numbers, booleans, None, lists and dicts."""
+    return {
+        "session": plan.session,
+        "subcommand": plan.subcommand,
+        "kind": plan.kind,
+        "mode": plan.mode,
+        "source": plan.source,
+        "keep": plan.keep,
+        "runtime_dir": plan.runtime_dir,
+        "git_identity": dict(plan.git_identity),
+        "container": _container(plan.container),
+        "agent": _agent(plan.agent),
+        "notes": list(plan.notes),
+    }
+
+
+def _container(spec: ContainerSpec) -> dict[str, Any]:
+    security, limits = spec.security, spec.limits
+    return {
+        "image": spec.image,
+        "image_origin": spec.image_origin,
+        "network": spec.network,
+        "runtime": spec.runtime,
+        "mounts": [{"source": m.source, "target": m.target, "read_only": m.read_only} for m in spec.mounts],
+        "security": {
+            "privileged": security.privileged,
+            "no_new_privileges": security.no_new_privileges,
+            "devices": list(security.devices),
+            "capabilities": list(security.capabilities),
+            "selinux_disable": security.selinux_disable,
+        },
+        "limits": {"memory": limits.memory, "cpus": limits.cpus, "pids": limits.pids},
+        "env": dict(spec.env),
+        "labels": dict(spec.labels),
+    }
+
+
+def _agent(spec: ExecSpec) -> dict[str, Any]:
+    return {
+        "command": list(spec.command),
+        "workdir": spec.workdir,
+        "tty": spec.tty,
+        "env": [
+            {"name": name, "secret": True} if name in spec.secrets else {"name": name, "value": value}
+            for name, value in sorted(spec.env.items())
+        ],
+    }

@@ -1,0 +1,113 @@
+"""The refusal lists of the mount policy, as data: what is never mounted, and never mounted over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from podbot.launch.types import HostFacts
+
+
+class Place(NamedTuple):
+    """A refused path and why. ``below``: everything below it is refused as well.
+
+    What *holds* a place is refused with it: a mount of /srv hands out /srv/secret too.
+    """
+
+    path: str
+    what: str
+    below: bool = True
+
+
+# Below a home directory: whoever reads these is the user, whoever writes them runs code as the user.
+CREDENTIALS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".password-store",
+    ".claude", ".claude.json", ".codex", ".gemini", ".local/share/opencode", ".config/opencode",
+    ".config/gh", ".config/hub", ".config/glab-cli", ".config/git", ".config/gcloud", ".config/doctl", ".config/op",
+    ".config/rclone", ".config/containers", ".config/podbot", ".config/systemd", ".config/autostart",
+    ".config/environment.d", ".config/google-chrome", ".config/chromium", ".mozilla", ".thunderbird",
+    ".local/share/keyrings", ".local/share/containers", ".local/share/systemd", ".local/bin", ".pki", ".terraform.d",
+    ".oci", ".vault-token", ".npmrc", ".pypirc",
+)  # fmt: skip
+
+# Of the host. Links such as /bin and /var/run are listed as they are spelled: a resolved path never
+# meets them, but a host where they are directories does.
+SYSTEM = (
+    "/etc", "/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/efi", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+    "/libx32", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
+    "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/var/lib/containers", "/var/lib/docker",
+    "/var/lib/systemd", "/var/spool",
+)  # fmt: skip
+
+# Inside the sandbox: what the engine, podbot's own mounts and the programs in the image need to be themselves.
+RESERVED_TARGETS = (
+    "/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+    "/libx32", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
+    "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/var/lib/containers", "/var/lib/dpkg",
+)  # fmt: skip
+
+# Where homes stand: one level below is a user's home, whoever the user is.
+_HOME_PARENTS = ("/home", "/var/home", "/Users")
+
+
+def within(inner: str, outer: str) -> bool:
+    """Whether ``inner`` is ``outer`` or lies below it, component by component. Both absolute and normal."""
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def refusal(path: str, places: Iterable[Place]) -> str | None:
+    """Why ``path`` is refused: it is, holds, or (where that counts) lies in one of ``places``. None: it is not."""
+    for place in places:
+        if path == place.path:
+            return f"it is {place.what}"
+        if within(place.path, path):
+            return f"it holds {place.path}, {place.what}"
+        if place.below and within(path, place.path):
+            return f"it lies in {place.path}, {place.what}"
+    return None
+
+
+def refused_sources(facts: HostFacts, path: str) -> list[Place]:
+    """What ``path`` is judged by; ``path`` itself says which other homes matter."""
+    places = [Place("/", "the whole file system", below=False)]
+    for home in homes(facts.home, path):
+        places.append(Place(home, "a home directory", below=False))
+        places += [Place(os.path.join(home, name), "where credentials or settings live") for name in CREDENTIALS]
+    places += [Place(name, "a system directory") for name in SYSTEM]
+    places += own_places(facts)
+    places += [Place(name, "where a protected place leads by a link") for name in facts.protected]
+    return places
+
+
+def own_places(facts: HostFacts) -> list[Place]:
+    """podbot's own directories, and the engine's socket."""
+    from podbot.places import config_file
+
+    places = [
+        Place(facts.runtime_dir, "podbot's runtime directory"),
+        Place(os.path.dirname(config_file({**facts.env, "HOME": facts.home})), "podbot's configuration"),
+    ]
+    if facts.engine_socket_dir is not None:
+        # Only what holds the socket hands it out; a directory beside it (a socket in /tmp) does not.
+        places.append(Place(facts.engine_socket_dir, "the directory of the engine's socket", below=False))
+    return places
+
+
+def reserved_targets() -> list[Place]:
+    """Where nothing is mounted inside the sandbox, whose user is root with the home /root."""
+    return [
+        Place("/", "the sandbox's whole file system", below=False),
+        Place("/root", "the agent's home directory", below=False),
+        *(Place(f"/root/{name}", "where the agent's credentials live") for name in CREDENTIALS),
+        *(Place(name, "reserved for the sandbox itself") for name in RESERVED_TARGETS),
+    ]
+
+
+def homes(own: str, path: str) -> list[str]:
+    """The homes that ``path`` could belong to: the caller's, root's, and the one that its first components spell."""
+    found = [own, "/root"]
+    below = (parent for parent in _HOME_PARENTS if path != parent and within(path, parent))
+    found += ("/".join(path.split("/")[: parent.count("/") + 2]) for parent in below)
+    # HOME=/ is a container without a home; as a place it would say no more than "/" does.
+    return list(dict.fromkeys(home for home in found if home != "/"))

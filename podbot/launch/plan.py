@@ -1,0 +1,143 @@
+"""``normalize``: configuration, a request and facts of the host become one plan. Pure; raises ConfigError only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from podbot._version import __version__
+from podbot.config.checks import is_variable_name
+from podbot.config.models import AppConfig
+from podbot.errors import InvalidValue, MissingRequired
+from podbot.launch.agents import AGENTS, command_for
+from podbot.launch.labels import LABEL
+from podbot.launch.legality import check
+from podbot.launch.mounts import plan_mounts
+from podbot.launch.names import is_name, session_name
+from podbot.launch.security import plan_limits, plan_security
+from podbot.launch.types import ContainerSpec, ExecSpec, HostFacts, LaunchPlan, LaunchRequest, Mount
+
+TERMINAL_VARIABLES = ("TERM", "COLORTERM", "LANG")
+
+
+def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> LaunchPlan:
+    """Decide everything about a session, or raise the ConfigError that says what cannot be."""
+    check(config, request.subcommand)
+    image = (config.image or "").strip()
+    if not image:
+        raise MissingRequired(field="image", hint="Run `podbot setup`, which builds one and writes the key.")
+    command = command_for(config.agent, request.words)
+    workspace, mounts = plan_mounts(config, request, facts)
+    session = session_name(request.name, workspace.source, facts.nonce)
+    security, security_notes = plan_security(config, facts)
+    env, secrets, env_notes = _agent_env(config, request, facts)
+    network = _network(config)
+    container = ContainerSpec(
+        name=session,
+        image=image,
+        image_origin=str(config.origin("image")),
+        labels=_labels(config, session, workspace, facts),
+        mounts=mounts,
+        security=security,
+        limits=plan_limits(config),
+        network=network,
+        workdir=workspace.target,
+        env=_sandbox_env(config),
+        runtime=config.sandbox.runtime,
+    )
+    trust = ("network host: the agent reaches everything that listens on this host",) if network == "host" else ()
+    return LaunchPlan(
+        session=session,
+        subcommand=request.subcommand,
+        kind=config.agent.kind,
+        mode=config.agent.mode,
+        source=config.workspace.source,
+        container=container,
+        agent=ExecSpec(
+            command=command,
+            workdir=workspace.target,
+            env=env,
+            secrets=secrets,
+            tty=request.tty and request.subcommand == "run",
+        ),
+        keep=config.session.keep,
+        runtime_dir=os.path.join(facts.runtime_dir, session),
+        workspace=workspace,
+        git_identity=_git_identity(facts),
+        notes=(*map(_mount_note, mounts), *security_notes, *trust, *env_notes),
+    )
+
+
+def _labels(config: AppConfig, session: str, workspace: Mount, facts: HostFacts) -> dict[str, str]:
+    values = {
+        "managed": "true",
+        "session": session,
+        "agent": config.agent.kind,
+        "mode": config.agent.mode,
+        "workspace": config.workspace.source,
+        # Empty, not absent: a container inherits its image's labels, and an image must not name a repository.
+        "repo": "",
+        "path": workspace.source,
+        "created": facts.created,
+        "version": __version__,
+    }
+    return {f"{LABEL}.{name}": value for name, value in values.items()}
+
+
+def _agent_env(
+    config: AppConfig, request: LaunchRequest, facts: HostFacts
+) -> tuple[dict[str, str], frozenset[str], tuple[str, ...]]:
+    """The agent's variables, which of them are secret, and a note for those that the host does not have."""
+    env: dict[str, str] = {}
+    if request.tty and request.subcommand == "run":
+        env["TERM"] = "xterm-256color"
+        env |= {name: facts.env[name] for name in TERMINAL_VARIABLES if facts.env.get(name)}
+    origin = str(config.origin("agent.env_allowlist"))
+    for name in config.agent.env_allowlist:
+        if not is_variable_name(name):
+            raise InvalidValue(
+                field="agent.env_allowlist",
+                origin=origin,
+                # Somebody may have written NAME=secret here: the value is not repeated.
+                reason=f"{name.partition('=')[0]!r} is not the name of a variable"
+                if "=" not in name
+                else f"{name.partition('=')[0]!r} comes with a value",
+                hint="List names only; podbot takes the values from its own environment at launch.",
+            )
+    required = AGENTS[config.agent.kind].env
+    wanted = [name for name in config.agent.env_allowlist if name not in required]
+    secrets = frozenset(name for name in wanted if name in facts.env)
+    missing = ", ".join(name for name in wanted if name not in facts.env)
+    env |= {name: facts.env[name] for name in secrets}
+    notes = (f"not set on this host, so the agent goes without: {missing} (agent.env_allowlist)",) if missing else ()
+    return env | dict(required), secrets, notes
+
+
+def _sandbox_env(config: AppConfig) -> dict[str, str]:
+    for name, value in config.sandbox.env.items():
+        if not is_variable_name(name) or "\0" in value:
+            raise InvalidValue(
+                field="sandbox.env", origin=str(config.origin("sandbox.env")), reason=f"{name!r} cannot be a variable"
+            )
+    return dict(config.sandbox.env)
+
+
+def _network(config: AppConfig) -> str:
+    network = config.sandbox.network
+    if not is_name(network):
+        raise InvalidValue(
+            field="sandbox.network",
+            origin=str(config.origin("sandbox.network")),
+            reason=f"{network!r} is not a network",
+            hint="default, none, host, or the name of an engine network; other namespaces cannot be joined.",
+        )
+    return network
+
+
+def _git_identity(facts: HostFacts) -> Mapping[str, str]:
+    found = {"user.name": facts.git_name, "user.email": facts.git_email}
+    return {key: value for key, value in found.items() if value}
+
+
+def _mount_note(mount: Mount) -> str:
+    return f"mounting {mount.source} at {mount.target} ({'read-only' if mount.read_only else 'read-write'})"

@@ -1,0 +1,99 @@
+"""Golden requests: a change in what podbot asks of an engine is a change in a file under ``golden/``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import Any
+
+import pytest
+
+from podbot.engine.create_body import create_body, unmet
+from podbot.engine.port import Unmet
+from podbot.launch.types import ContainerSpec, Limits, Mount, Security
+
+GOLDEN = os.path.join(os.path.dirname(__file__), "golden")
+BASE = ContainerSpec(
+    name="podbot-proj-0a1b2c",
+    image="localhost/podbot:latest",
+    image_origin="default",
+    labels={"io.podbot.managed": "true"},
+    mounts=(Mount("/home/ann/src/proj", "/workspace"),),
+    security=Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True),
+)
+CASES: dict[str, ContainerSpec] = {
+    "hardened": BASE,
+    "minimal": dataclasses.replace(
+        BASE, security=Security(devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True)
+    ),
+    "privileged": dataclasses.replace(BASE, security=Security(privileged=True)),
+    "limits": dataclasses.replace(BASE, limits=Limits(memory=512 << 20, cpus=1.5, pids=128)),
+    "everything": dataclasses.replace(
+        BASE,
+        mounts=(*BASE.mounts, Mount("/srv/reference", "/reference", read_only=True)),
+        network="my-net",
+        env={"TZ": "UTC"},
+        runtime="crun",
+        limits=Limits(cpus=0.29),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden_requests(name: str) -> None:
+    with open(os.path.join(GOLDEN, f"{name}.json"), encoding="utf-8") as file:
+        assert create_body(CASES[name]) == json.load(file)
+
+
+@pytest.mark.parametrize(
+    ("network", "expected"), [("default", {}), ("none", {"nsmode": "none"}), ("host", {"nsmode": "host"})]
+)
+def test_networks_without_a_name(network: str, expected: dict[str, str]) -> None:
+    body = create_body(dataclasses.replace(BASE, network=network))
+    assert body.get("netns", {}) == expected
+    assert "networks" not in body
+
+
+def test_only_the_privileged_profile_is_privileged() -> None:
+    assert [name for name in CASES if create_body(CASES[name])["privileged"]] == ["privileged"]
+    assert [name for name in CASES if create_body(CASES[name])["cap_add"]] == ["minimal"]
+
+
+# --- what the engine did not do; the answers are cut from Podman 4.3.1's inspect ---
+
+
+def inspected(**host: Any) -> dict[str, Any]:
+    plain = {"SecurityOpt": ["no-new-privileges"], "Memory": 0, "CpuQuota": 0, "PidsLimit": 2048}
+    return {"OCIRuntime": "runc", "HostConfig": plain | host}
+
+
+def test_all_met() -> None:
+    spec = dataclasses.replace(CASES["limits"], runtime="/usr/bin/runc")
+    assert unmet(spec, inspected(Memory=512 << 20, CpuQuota=150_000, PidsLimit=128)) == ()
+    assert unmet(CASES["privileged"], inspected(SecurityOpt=[])) == ()
+
+
+def test_a_runtime_that_was_ignored() -> None:
+    assert unmet(dataclasses.replace(BASE, runtime="runsc"), inspected()) == (
+        Unmet("sandbox.runtime", "runsc", "runc"),
+    )
+
+
+def test_confinement_and_limits_that_were_dropped() -> None:
+    spec = dataclasses.replace(CASES["limits"], limits=Limits(memory=1, cpus=1.0, pids=2))
+    assert unmet(spec, inspected(SecurityOpt=None)) == (
+        Unmet("sandbox.profile", "no-new-privileges", "none"),
+        Unmet("sandbox.memory", "1", "0"),
+        Unmet("sandbox.cpus", "100000", "0"),
+        Unmet("sandbox.pids", "2", "2048"),
+    )
+
+
+def test_an_answer_without_a_host_part_meets_nothing() -> None:
+    assert {entry.key for entry in unmet(CASES["limits"], {})} == {
+        "sandbox.profile",
+        "sandbox.memory",
+        "sandbox.cpus",
+        "sandbox.pids",
+    }

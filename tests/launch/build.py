@@ -1,0 +1,50 @@
+"""Small builders: a host, a configuration with origins, a request."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from podbot.config.models import AppConfig, Origin
+from podbot.launch.types import HostFacts, LaunchRequest, PathFacts
+
+FILE = Origin("file", "/home/ann/.config/podbot/config.toml")
+FLAG = Origin("flag", "--workspace")
+
+
+def directory(path: str, given: str | None = None) -> PathFacts:
+    return PathFacts(given or path, path, "directory")
+
+
+def facts(**changes: Any) -> HostFacts:
+    base = HostFacts(
+        home="/home/ann",
+        cwd="/home/ann/src/proj",
+        uid=1000,
+        env={},
+        nonce="0a1b2c",
+        created="2026-08-01T12:00:00Z",
+        runtime_dir="/run/user/1000/podbot",
+        engine_socket_dir="/run/user/1000/podman",
+        workspace=directory("/home/ann/src/proj"),
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def config(values: dict[str, Any] | None = None, origins: dict[str, Origin] | None = None) -> AppConfig:
+    """An AppConfig with dotted ``values``; each came from the file unless ``origins`` says otherwise."""
+    made = AppConfig(image="localhost/podbot:latest")
+    values = {"workspace.source": "host_mount", "workspace.host_path": "/home/ann/src/proj"} | (values or {})
+    for dotted, value in values.items():
+        section, _, key = dotted.rpartition(".")
+        if section:
+            inner = dataclasses.replace(getattr(made, section), **{key: value})
+            made = dataclasses.replace(made, **{section: inner})
+        else:
+            made = dataclasses.replace(made, **{key: value})
+    return dataclasses.replace(made, origins=dict.fromkeys(values, FILE) | (origins or {}))
+
+
+def typed(**changes: Any) -> LaunchRequest:
+    """A request whose workspace was typed on the command line."""
+    return dataclasses.replace(LaunchRequest(trusted_workspace=True), **changes)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.launch.describe import describe
+from podbot.launch.plan import normalize
+from tests.launch.build import config, facts, typed
+
+CANARY = "c4n4ry-"
+NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
+
+
+@given(
+    st.dictionaries(NAMES, st.text(alphabet="abc", max_size=9).map(lambda text: CANARY + text), max_size=5),
+    st.booleans(),
+)
+def test_no_secret_value_is_ever_described(env: dict[str, str], tty: bool) -> None:
+    made = normalize(config({"agent.env_allowlist": tuple(env)}), typed(tty=tty), facts(env=env))
+    text = json.dumps(describe(made))
+    assert CANARY not in text
+    assert CANARY not in repr(made)
+    shown = {entry["name"]: entry for entry in json.loads(text)["agent"]["env"]}
+    assert all(shown[name] == {"name": name, "secret": True} for name in env if name != "IS_SANDBOX")
+
+
+def test_a_description_says_everything_that_was_decided() -> None:
+    made = normalize(
+        config(
+            {
+                "sandbox.memory": "1g",
+                "sandbox.extra_mounts": (),
+                "agent.env_allowlist": ("KEY",),
+                "sandbox.env": {"A": "b"},
+            }
+        ),
+        typed(),
+        facts(env={"KEY": "x"}, git_name="Ann"),
+    )
+    assert describe(made) == {
+        "session": "podbot-proj-0a1b2c",
+        "subcommand": "run",
+        "kind": "claude",
+        "mode": "podbot",
+        "source": "host_mount",
+        "keep": False,
+        "runtime_dir": "/run/user/1000/podbot/podbot-proj-0a1b2c",
+        "git_identity": {"user.name": "Ann"},
+        "container": {
+            "image": "localhost/podbot:latest",
+            "image_origin": "default",
+            "network": "default",
+            "runtime": None,
+            "mounts": [{"source": "/home/ann/src/proj", "target": "/workspace", "read_only": False}],
+            "security": {
+                "privileged": False,
+                "no_new_privileges": True,
+                "devices": ["/dev/fuse"],
+                "capabilities": [],
+                "selinux_disable": True,
+            },
+            "limits": {"memory": 1 << 30, "cpus": None, "pids": None},
+            "env": {"A": "b"},
+            "labels": dict(made.container.labels),
+        },
+        "agent": {
+            "command": ["claude", "--dangerously-skip-permissions"],
+            "workdir": "/workspace",
+            "tty": False,
+            "env": [{"name": "IS_SANDBOX", "value": "1"}, {"name": "KEY", "secret": True}],
+        },
+        "notes": ["mounting /home/ann/src/proj at /workspace (read-write)"],
+    }

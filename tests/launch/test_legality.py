@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any, get_args
+
+import pytest
+
+from podbot.config.models import AGENT_KINDS, DEFAULT_ORIGIN, AgentMode, Origin, WorkspaceSource
+from podbot.errors import IllegalCombination, MissingRequired
+from podbot.launch.legality import check
+from podbot.launch.types import Subcommand
+from tests.launch.build import config
+
+SUBCOMMANDS = get_args(Subcommand)
+MODES = get_args(AgentMode)
+SOURCES = get_args(WorkspaceSource)
+# Spelled out on purpose, and not computed from the tables that it checks.
+LEGAL = {
+    ("run", "claude", "podbot", "host_mount"),
+    ("run", "codex", "podbot", "host_mount"),
+    ("run", "opencode", "podbot", "host_mount"),
+    ("run", "gemini", "podbot", "host_mount"),
+    ("run", "custom", "podbot", "host_mount"),
+    ("host", "claude", "acp", "host_mount"),
+    ("host", "codex", "acp", "host_mount"),
+    ("host", "codex", "codex_app_server", "host_mount"),
+    ("host", "opencode", "acp", "host_mount"),
+    ("host", "gemini", "acp", "host_mount"),
+    ("host", "custom", "acp", "host_mount"),
+    ("host", "custom", "codex_app_server", "host_mount"),
+}
+
+
+@pytest.mark.parametrize("combination", list(itertools.product(SUBCOMMANDS, AGENT_KINDS, MODES, SOURCES)))
+def test_the_whole_product(combination: tuple[Any, str, str, str]) -> None:
+    subcommand, kind, mode, source = combination
+    made = config({"agent.kind": kind, "agent.mode": mode, "workspace.source": source, "workspace.host_path": None})
+    if combination in LEGAL:
+        check(made, subcommand)
+        return
+    with pytest.raises(IllegalCombination) as caught:
+        check(made, subcommand)
+    error = caught.value
+    assert error.value in {mode, source}
+    assert error.origin == "config file /home/ann/.config/podbot/config.toml"
+    assert error.reason
+    assert error.hint
+
+
+def refused(values: dict[str, Any], subcommand: Any, origins: dict[str, Origin] | None = None) -> IllegalCombination:
+    with pytest.raises(IllegalCombination) as caught:
+        check(config(values, origins), subcommand)
+    return caught.value
+
+
+def test_run_with_a_protocol_mode_points_at_host() -> None:
+    error = refused({"agent.kind": "claude", "agent.mode": "acp"}, "run")
+    assert error.field == "agent.mode"
+    assert "`podbot host --agent-mode acp`" in error.hint
+
+
+def test_host_with_the_interactive_mode_names_the_modes_that_this_kind_has() -> None:
+    origin = Origin("flag", "--agent-mode")
+    error = refused({"agent.kind": "codex", "agent.mode": "podbot"}, "host", {"agent.mode": origin})
+    assert error.origin == "flag --agent-mode"
+    assert "--agent-mode acp or codex_app_server" in error.hint
+    error = refused({"agent.kind": "gemini", "agent.mode": "podbot"}, "host")
+    assert "codex_app_server" not in error.hint
+
+
+def test_a_mode_that_a_kind_lacks_lists_what_it_has_and_who_has_it() -> None:
+    error = refused({"agent.kind": "claude", "agent.mode": "codex_app_server"}, "host")
+    assert error.reason.endswith("has only: podbot, acp")
+    assert "config file" in error.reason
+    assert "--agent codex or custom" in error.hint
+
+
+def test_no_workspace_at_all_asks_for_one() -> None:
+    made = config(
+        {"workspace.source": "github_clone", "workspace.host_path": None}, {"workspace.source": DEFAULT_ORIGIN}
+    )
+    with pytest.raises(MissingRequired) as caught:
+        check(made, "run")
+    assert "`podbot run --workspace PATH`" in str(caught.value)
+    assert "--repo" not in str(caught.value)
+
+
+def test_a_host_path_that_the_source_ignores_is_said() -> None:
+    error = refused({"workspace.source": "github_clone"}, "run", {"workspace.source": DEFAULT_ORIGIN})
+    assert error.field == "workspace.source"
+    assert 'workspace.source = "host_mount"' in error.hint
+
+
+def test_a_chosen_clone_is_refused_and_names_what_works() -> None:
+    error = refused({"workspace.source": "github_clone", "workspace.host_path": None}, "run")
+    assert "does not clone" in error.reason
+    assert "--workspace PATH" in error.hint

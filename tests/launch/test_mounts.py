@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.config.models import DEFAULT_ORIGIN
+from podbot.errors import InvalidValue, MissingRequired, MountRefused
+from podbot.launch.mounts import extra_mount, normal_target, plan_mounts
+from podbot.launch.places import own_places, within
+from podbot.launch.types import LaunchRequest, Mount, PathFacts
+from tests.launch.build import FLAG, config, directory, facts, typed
+
+UNTYPED = LaunchRequest()
+
+
+def refused(path: str, *, request: LaunchRequest | None = None, **changes: Any) -> MountRefused:
+    with pytest.raises(MountRefused) as caught:
+        plan_mounts(config(), request or typed(), facts(workspace=directory(path), **changes))
+    return caught.value
+
+
+def accepted(path: str, *, request: LaunchRequest | None = None, **changes: Any) -> Mount:
+    return plan_mounts(config(), request or typed(), facts(workspace=directory(path), **changes))[0]
+
+
+# --- the refusal list ---
+
+REFUSED = [
+    "/", "/home", "/home/ann", "/root", "/home/bob",
+    "/etc", "/etc/nginx", "/proc", "/proc/1/root", "/sys", "/dev", "/dev/shm", "/run", "/run/user/1000",
+    "/run/user/1000/w", "/var/run", "/var/run/x",
+    "/boot", "/boot/efi", "/bin", "/sbin", "/lib", "/lib64", "/usr", "/usr/bin", "/usr/lib/x",
+    "/usr/local/bin", "/var", "/var/lib", "/var/lib/containers/storage", "/var/lib/docker",
+    *(f"/home/ann/{name}" for name in (
+        ".ssh", ".ssh/keys", ".gnupg", ".aws", ".config/gh", ".config", ".kube", ".docker", ".claude", ".claude/x",
+        ".codex", ".config/gcloud", ".azure", ".netrc", ".password-store", ".gemini", ".local/share/opencode",
+        ".config/containers", ".local/share/containers/storage", ".local", ".config/podbot", ".config/systemd/user",
+    )),
+    "/root/.ssh", "/home/bob/.aws", "/var/home/bob", "/var/home/bob/.ssh/x", "/Users/bob/.gnupg",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", REFUSED)
+@pytest.mark.parametrize("trusted", [True, False])
+def test_refused_even_when_typed_or_inside_an_allowed_root(path: str, trusted: bool) -> None:
+    request = typed() if trusted else UNTYPED
+    error = refused(path, request=request, allowed_roots=(directory("/"),))
+    assert error.path == path
+    assert error.reason.startswith(("it is ", "it holds ", "it lies in "))
+    assert error.hint
+
+
+ACCEPTED = [
+    "/home/ann/src/proj", "/home/ann/.configured", "/home/ann/.sshx", "/home/ann/.config/nvim", "/home/ann/src/.docker",
+    "/home/bob/proj", "/root/project", "/srv/app", "/opt/x", "/etcetera", "/runner/w", "/var/www/site", "/usr/src/app",
+    "/tmp/x", "/homework", "/var/home/ann/p", "/mnt/c/code", "/usr/local/src/p",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ACCEPTED)
+def test_what_only_looks_like_a_refused_place_is_fine(path: str) -> None:
+    assert accepted(path) == Mount(path, "/workspace")
+
+
+def test_root_whose_home_is_root() -> None:
+    assert accepted("/root/project", home="/root").source == "/root/project"
+    assert "a home directory" in refused("/root", home="/root").reason
+    assert "/root/.claude" in refused("/root/.claude/projects", home="/root").reason
+
+
+def test_a_home_at_the_root_of_the_file_system_does_not_forbid_everything() -> None:
+    assert accepted("/srv/app", home="/").source == "/srv/app"
+    assert "whole file system" in refused("/", home="/").reason
+
+
+def test_the_engines_socket_is_never_handed_out() -> None:
+    for path in ("/srv/engine", "/srv"):
+        assert "engine's socket" in refused(path, engine_socket_dir="/srv/engine").reason
+    # A socket in /tmp must not forbid every project below /tmp: those do not hold it.
+    assert accepted("/srv/engine/project", engine_socket_dir="/srv/engine").source == "/srv/engine/project"
+    assert accepted("/srv/engine", engine_socket_dir=None).source == "/srv/engine"
+
+
+def test_podbots_own_directories_are_refused() -> None:
+    for path in ("/tmp/runtime-0/podbot/s1/secrets", "/tmp/runtime-0/podbot", "/tmp/runtime-0", "/tmp"):
+        assert "podbot's runtime directory" in refused(path, runtime_dir="/tmp/runtime-0/podbot").reason
+    env = {"XDG_CONFIG_HOME": "/srv/conf"}
+    for path in ("/srv/conf/podbot", "/srv/conf", "/srv/conf/podbot/x"):
+        assert "podbot's configuration" in refused(path, env=env).reason
+    assert accepted("/srv/conf/other", env=env).source == "/srv/conf/other"
+
+
+def test_where_a_protected_link_leads_is_refused() -> None:
+    protected = ("/data/keys",)
+    for path in ("/data", "/data/keys", "/data/keys/x"):
+        assert "by a link" in refused(path, protected=protected).reason
+    assert accepted("/data/keysmith", protected=protected).source == "/data/keysmith"
+
+
+def test_own_places_do_not_read_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
+    assert [place.path for place in own_places(facts())][1] == "/home/ann/.config/podbot"
+
+
+# --- containment and trust ---
+
+
+def test_a_path_that_was_not_typed_needs_an_allowed_root() -> None:
+    error = refused("/srv/ab", request=UNTYPED, allowed_roots=(directory("/srv/a"),))
+    assert "workspace.allowed_roots" in error.reason
+    assert "--workspace PATH" in error.hint
+    assert error.origin == "config file /home/ann/.config/podbot/config.toml"
+    for path in ("/srv/a", "/srv/a/b"):
+        assert accepted(path, request=UNTYPED, allowed_roots=(directory("/srv/a"),)).source == path
+    assert "allowed_roots" in refused("/srv/a", request=UNTYPED, allowed_roots=()).reason
+
+
+def test_a_root_that_is_not_a_directory_allows_nothing() -> None:
+    roots = (PathFacts("/srv/a", "/srv/a", "missing"), PathFacts("/srv/a", "/srv/a", "other"))
+    assert "allowed_roots" in refused("/srv/a/b", request=UNTYPED, allowed_roots=roots).reason
+
+
+def test_a_link_that_leaves_the_roots_is_judged_by_where_it_leads() -> None:
+    made = facts(workspace=PathFacts("/srv/a/link", "/srv/secret", "directory"), allowed_roots=(directory("/srv/a"),))
+    with pytest.raises(MountRefused) as caught:
+        plan_mounts(config(), UNTYPED, made)
+    assert caught.value.path == "/srv/secret, from /srv/a/link"
+
+
+def test_a_typed_path_does_not_open_its_root_to_extra_mounts() -> None:
+    made = config({"sandbox.extra_mounts": ("/home/ann/src/proj/x:/x",)})
+    with pytest.raises(MountRefused, match="allowed_roots"):
+        plan_mounts(made, typed(), facts(extra_mounts=(directory("/home/ann/src/proj/x"),)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("missing", "no such directory"), ("other", "not a directory"), ("unreadable", "may not open")],
+)
+def test_what_is_there_must_be_a_directory(kind: Literal["missing", "other", "unreadable"], words: str) -> None:
+    with pytest.raises(MountRefused) as caught:
+        plan_mounts(
+            config(origins={"workspace.host_path": FLAG}), typed(), facts(workspace=PathFacts("p", "/srv/p", kind))
+        )
+    assert words in caught.value.reason
+    assert caught.value.path == "/srv/p, from p"
+    assert caught.value.origin == "flag --workspace"
+
+
+def test_no_workspace_at_all() -> None:
+    with pytest.raises(MissingRequired, match="podbot run --workspace PATH"):
+        plan_mounts(config(), typed(), facts(workspace=None))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2Jb", "a\0b", "a\u202eb", "a\udc80b", "a\x85b"])
+def test_a_name_that_a_terminal_or_json_cannot_carry(name: str) -> None:
+    error = refused(f"/srv/{name}")
+    assert "control character" in error.reason
+    assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "a,b", "ü", "日本\u3000", "$(x)", "a\\b", 'a"b'])
+def test_names_that_the_engine_was_seen_to_mount(name: str) -> None:
+    assert accepted(f"/srv/{name}").source == f"/srv/{name}"
+
+
+# --- targets ---
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "", "workspace", "./x", "/", "//", "/root", "/root/", "/root/.claude", "/root/.claude.json", "/root/.config",
+        "/proc", "/proc/x", "/sys/fs", "/dev/shm", "/run", "/run/secrets", "/etc", "/etc/x", "//etc///x", "/usr",
+        "/usr/bin", "/bin", "/lib64", "/var", "/var/run/x", "/var/lib/containers/storage", "/boot", "/workspace/../etc",
+        "/workspace/.", "/a\0", "/a\n",
+    ],
+)  # fmt: skip
+def test_targets_that_are_refused(target: str) -> None:
+    with pytest.raises(MountRefused) as caught:
+        normal_target(target, "config file x")
+    assert caught.value.origin == "config file x"
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("target", "normal"),
+    [
+        ("/workspace", "/workspace"),
+        ("//a///b/", "/a/b"),
+        ("/root/p", "/root/p"),
+        ("/runner", "/runner"),
+        ("/...", "/..."),
+    ],
+)
+def test_targets_that_are_normalised(target: str, normal: str) -> None:
+    assert normal_target(target, "default") == normal
+
+
+def test_container_path_host_mounts_where_the_host_has_it() -> None:
+    made = config({"workspace.container_path": "host", "workspace.read_only": True})
+    workspace, _ = plan_mounts(made, typed(), facts(workspace=directory("/srv/real", "/srv/link")))
+    assert workspace == Mount("/srv/real", "/srv/real", read_only=True)
+
+
+def test_target_rules_hold_for_the_same_path_too() -> None:
+    # /var/lib/dpkg is no refused source for every host, but the sandbox needs its own.
+    made = config({"workspace.container_path": "host"})
+    with pytest.raises(MountRefused, match="same path as on the host"):
+        plan_mounts(made, typed(), facts(workspace=directory("/var/lib/dpkg/w")))
+
+
+def test_host_defaults_to_the_same_path_and_run_does_not() -> None:
+    host = typed(subcommand="host")
+    assert plan_mounts(config(), host, facts())[0].target == "/home/ann/src/proj"
+    assert plan_mounts(config(), typed(), facts())[0].target == "/workspace"
+    chosen = config({"workspace.container_path": "/workspace"})
+    assert plan_mounts(chosen, host, facts())[0].target == "/workspace"
+    unrecorded = config({"workspace.container_path": "/code"}, {"workspace.container_path": DEFAULT_ORIGIN})
+    assert plan_mounts(unrecorded, host, facts())[0].target == "/code"
+
+
+# --- extra mounts ---
+
+
+def test_extra_mounts_come_with_parents_first() -> None:
+    made = config({"sandbox.extra_mounts": ("/srv/c:/workspace/c/d", "/srv/b:/workspace/c:ro", "/srv/a:/a")})
+    found = tuple(directory(f"/srv/{name}") for name in "cba")
+    workspace, mounts = plan_mounts(made, typed(), facts(extra_mounts=found, allowed_roots=(directory("/srv"),)))
+    assert workspace == Mount("/home/ann/src/proj", "/workspace")
+    assert mounts == (
+        Mount("/srv/a", "/a"),
+        workspace,
+        Mount("/srv/b", "/workspace/c", read_only=True),
+        Mount("/srv/c", "/workspace/c/d"),
+    )
+
+
+def test_two_mounts_never_share_a_target() -> None:
+    made = config({"sandbox.extra_mounts": ("/srv/a://workspace/",)})
+    with pytest.raises(MountRefused, match="two mounts"):
+        plan_mounts(made, typed(), facts(extra_mounts=(directory("/srv/a"),), allowed_roots=(directory("/srv"),)))
+
+
+def test_extra_mounts_obey_the_refusal_list() -> None:
+    made = config({"sandbox.extra_mounts": ("~/.ssh:/keys",)})
+    with pytest.raises(MountRefused, match="credentials"):
+        plan_mounts(
+            made,
+            typed(),
+            facts(extra_mounts=(directory("/home/ann/.ssh", "~/.ssh"),), allowed_roots=(directory("/home/ann"),)),
+        )
+
+
+@pytest.mark.parametrize("text", ["", "/a", "/a:b", ":/b", "/a:/b:rw", "/a:/b:ro:ro", "/a:b:/c"])
+def test_malformed_extra_mounts(text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        extra_mount(config(), text)
+    assert caught.value.field == "sandbox.extra_mounts"
+
+
+# --- properties ---
+
+COMPONENTS = st.sampled_from(
+    ["home", "ann", "bob", "root", ".ssh", ".config", "gh", ".claude", "etc", "run", "var", "lib", "usr", "bin", "srv",
+     "a", "ab", "engine", "podbot", "secret", "proc", "src", "Users", "containers"]
+)  # fmt: skip
+PATHS = st.lists(COMPONENTS | st.text(alphabet="ab.", min_size=3, max_size=4), max_size=5).map(
+    lambda parts: "/" + "/".join(parts)
+)
+# The contract's own list, compared by pathlib: neither the data nor the comparison of the code under test.
+TREES = ["/etc", "/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/srv/podbot", "/srv/secret"] + [
+    f"{home}/{name}"
+    for home in ("/home/ann", "/root", "/home/bob")
+    for name in (".ssh", ".gnupg", ".aws", ".config/gh", ".kube", ".docker", ".claude", ".codex", ".config/podbot")
+]
+POINTS = ["/", "/home/ann", "/root", "/home/bob", "/srv/engine"]
+
+
+def lies_in(inner: str, outer: str) -> bool:
+    return PurePosixPath(inner).is_relative_to(PurePosixPath(outer))
+
+
+@given(PATHS, PATHS, PATHS, st.booleans())
+def test_no_plan_ever_holds_a_refused_place(path: str, extra: str, root: str, trusted: bool) -> None:
+    made = config({"sandbox.extra_mounts": (f"{extra}:/extra",)})
+    host = facts(
+        workspace=directory(path),
+        extra_mounts=(directory(extra),),
+        allowed_roots=(directory(root),),
+        runtime_dir="/srv/podbot",
+        engine_socket_dir="/srv/engine",
+        protected=("/srv/secret",),
+    )
+    try:
+        workspace, mounts = plan_mounts(made, LaunchRequest(trusted_workspace=trusted), host)
+    except MountRefused:
+        return
+    assert workspace in mounts
+    for mount in mounts:
+        assert not any(lies_in(mount.source, tree) for tree in TREES)
+        assert not any(lies_in(place, mount.source) for place in TREES + POINTS)
+        assert lies_in(mount.source, root) or (trusted and mount is workspace)
+
+
+@given(PATHS)
+def test_a_typed_path_is_refused_only_by_the_lists(path: str) -> None:
+    """Trust adds the path as a root: a refusal then always names a place, and never the roots."""
+    reason = None
+    try:
+        plan_mounts(config(), typed(), facts(workspace=directory(path)))
+    except MountRefused as error:
+        reason = error.reason
+    assert reason is None or reason.startswith(("it is ", "it holds ", "it lies in /"))
+
+
+@given(PATHS, PATHS)
+def test_containment_goes_by_components(inner: str, outer: str) -> None:
+    assert within(inner, outer) == lies_in(inner, outer)
+
+
+@given(st.text(max_size=30) | PATHS.map(lambda path: path + "//"))
+def test_a_target_is_absolute_normal_and_outside_the_reserved_places(text: str) -> None:
+    try:
+        target = normal_target(text, "default")
+    except MountRefused:
+        return
+    assert target == str(PurePosixPath("/", *[part for part in text.split("/") if part]))
+    assert ".." not in target.split("/")
+    assert not any(lies_in(target, tree) for tree in ("/proc", "/sys", "/dev", "/run", "/etc", "/root/.ssh"))
+    assert target not in {"/", "/root"}
+    assert normal_target(target, "default") == target
+
+
+@given(st.lists(PATHS.map(lambda path: "/t" + path.rstrip("/")), min_size=1, max_size=5, unique=True))
+def test_a_parent_target_always_comes_before_what_lies_below(targets: list[str]) -> None:
+    made = config({"sandbox.extra_mounts": tuple(f"/srv/a:{target}" for target in targets)})
+    host = facts(extra_mounts=(directory("/srv/a"),) * len(targets), allowed_roots=(directory("/srv"),))
+    _, mounts = plan_mounts(made, typed(), host)
+    ordered = [mount.target for mount in mounts]
+    assert len(set(ordered)) == len(ordered) == len(targets) + 1
+    for index, target in enumerate(ordered):
+        assert not any(lies_in(target, later) for later in ordered[index + 1 :])
+
+
+def test_facts_are_not_changed_by_planning() -> None:
+    host = facts()
+    plan_mounts(config(), typed(), host)
+    assert host == dataclasses.replace(facts())

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from podbot._version import __version__
+from podbot.config.models import AGENT_KINDS
+from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
+from podbot.launch.plan import normalize
+from podbot.launch.types import ExecSpec, LaunchPlan, Limits, Mount, Security
+from tests.launch.build import config, directory, facts, typed
+
+
+def plan(values: dict[str, Any] | None = None, *, request: Any = None, **changes: Any) -> LaunchPlan:
+    return normalize(config(values), request or typed(), facts(**changes))
+
+
+def test_a_whole_plan() -> None:
+    made = plan(
+        {
+            "agent.kind": "codex",
+            "sandbox.memory": "1g",
+            "sandbox.pids": 64,
+            "sandbox.env": MappingProxyType({"TZ": "UTC"}),
+            "sandbox.runtime": "crun",
+        },
+        request=typed(words=("--model", "m"), tty=True),
+        env={"TERM": "tmux-256color", "LANG": "C.UTF-8", "COLORTERM": ""},
+        git_name="Ann",
+        git_email="ann@example.org",
+    )
+    assert made.session == "podbot-proj-0a1b2c"
+    assert (made.subcommand, made.kind, made.mode, made.source) == ("run", "codex", "podbot", "host_mount")
+    assert made.agent == ExecSpec(
+        command=(
+            "codex",
+            "-c",
+            "analytics.enabled=false",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "--model",
+            "m",
+        ),
+        workdir="/workspace",
+        env={"TERM": "tmux-256color", "LANG": "C.UTF-8"},
+        tty=True,
+    )
+    container = made.container
+    assert container.name == made.session
+    assert container.image == "localhost/podbot:latest"
+    assert container.image_origin == "default"
+    assert container.mounts == (Mount("/home/ann/src/proj", "/workspace"),)
+    assert container.security == Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True)
+    assert container.limits == Limits(memory=1 << 30, pids=64)
+    assert container.network == "default"
+    assert container.env == {"TZ": "UTC"}
+    assert container.runtime == "crun"
+    assert container.labels == {
+        "io.podbot.managed": "true",
+        "io.podbot.session": "podbot-proj-0a1b2c",
+        "io.podbot.agent": "codex",
+        "io.podbot.mode": "podbot",
+        "io.podbot.workspace": "host_mount",
+        "io.podbot.repo": "",
+        "io.podbot.path": "/home/ann/src/proj",
+        "io.podbot.created": "2026-08-01T12:00:00Z",
+        "io.podbot.version": __version__,
+    }
+    assert made.workspace == container.mounts[0]
+    assert made.keep is False
+    assert made.runtime_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c"
+    assert made.git_identity == {"user.name": "Ann", "user.email": "ann@example.org"}
+    assert made.notes == ("mounting /home/ann/src/proj at /workspace (read-write)",)
+
+
+def test_the_chosen_name_is_container_label_and_directory() -> None:
+    made = plan({"session.keep": True}, request=typed(name="mine"))
+    assert made.session == made.container.name == made.container.labels["io.podbot.session"] == "mine"
+    assert made.runtime_dir.endswith("/podbot/mine")
+    assert made.keep
+
+
+@pytest.mark.parametrize("image", [None, "", "  \t"])
+def test_a_blank_image_is_missing(image: str | None) -> None:
+    with pytest.raises(MissingRequired) as caught:
+        plan({"image": image})
+    assert caught.value.field == "image"
+    assert "podbot setup" in str(caught.value)
+
+
+def test_an_image_is_taken_without_the_blanks_around_it() -> None:
+    assert plan({"image": " localhost/x:1 "}).container.image == "localhost/x:1"
+
+
+def test_an_illegal_combination_is_said_before_anything_else() -> None:
+    with pytest.raises(IllegalCombination):
+        plan({"agent.mode": "acp", "image": None}, workspace=None)
+
+
+def test_a_refused_mount_stops_the_plan() -> None:
+    with pytest.raises(MountRefused):
+        plan(workspace=directory("/home/ann/.ssh"))
+
+
+# --- the agent's variables ---
+
+
+def test_claude_is_told_that_it_is_in_a_sandbox_and_nobody_else_is() -> None:
+    for kind in AGENT_KINDS:
+        made = plan({"agent.kind": kind}, request=typed(words=("x",)))
+        assert made.agent.env == ({"IS_SANDBOX": "1"} if kind == "claude" else {})
+
+
+def test_a_terminal_has_a_type_even_when_the_host_names_none() -> None:
+    assert plan({"agent.kind": "codex"}, request=typed(tty=True)).agent.env == {"TERM": "xterm-256color"}
+
+
+def test_without_a_terminal_no_terminal_variables_travel() -> None:
+    made = plan({"agent.kind": "codex"}, env={"TERM": "xterm", "LANG": "C"})
+    assert made.agent.env == {}
+    assert made.agent.tty is False
+
+
+def test_host_never_has_a_terminal() -> None:
+    made = plan(
+        {"agent.kind": "codex", "agent.mode": "codex_app_server"},
+        request=typed(subcommand="host", tty=True),
+        env={"TERM": "xterm"},
+    )
+    assert made.agent.tty is False
+    assert made.agent.env == {}
+    assert made.agent.workdir == "/home/ann/src/proj"
+
+
+def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
+    made = plan(
+        {"agent.kind": "codex", "agent.env_allowlist": ("API_KEY", "GONE", "EMPTY", "LOST")},
+        env={"API_KEY": "s3cret", "EMPTY": "", "OTHER": "no"},
+    )
+    assert made.agent.env == {"API_KEY": "s3cret", "EMPTY": ""}
+    assert made.agent.secrets == {"API_KEY", "EMPTY"}
+    assert "goes without: GONE, LOST" in made.notes[-1]
+    assert "s3cret" not in repr(made)
+    assert "s3cret" not in repr(facts(env={"API_KEY": "s3cret"}))
+
+
+def test_an_allowlist_cannot_change_what_an_agent_requires() -> None:
+    for env in ({"IS_SANDBOX": "yes"}, {}):
+        made = plan({"agent.env_allowlist": ("IS_SANDBOX",)}, env=env)
+        assert made.agent.env == {"IS_SANDBOX": "1"}
+        assert made.agent.secrets == frozenset()
+        assert len(made.notes) == 1
+
+
+@pytest.mark.parametrize("name", ["", "A B", "1A", "A-B", "*"])
+def test_an_allowlist_holds_names_only(name: str) -> None:
+    with pytest.raises(InvalidValue, match="not the name of a variable"):
+        plan({"agent.env_allowlist": (name,)})
+
+
+def test_a_value_in_the_allowlist_is_not_repeated() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan({"agent.env_allowlist": ("API_KEY=s3cret",)})
+    assert "'API_KEY' comes with a value" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A": "b\0c"}])
+def test_sandbox_env_that_cannot_be(env: dict[str, str]) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan({"sandbox.env": env})
+    assert caught.value.field == "sandbox.env"
+
+
+# --- network and notes ---
+
+
+@pytest.mark.parametrize("network", ["default", "none", "host", "my-net.1"])
+def test_networks(network: str) -> None:
+    made = plan({"sandbox.network": network})
+    assert made.container.network == network
+    assert any("listens on this host" in note for note in made.notes) == (network == "host")
+
+
+@pytest.mark.parametrize("network", ["", "container:x", "ns:/proc/1/ns/net", "-x", "a b", "a/b", "slirp4netns:port=1"])
+def test_other_namespaces_cannot_be_joined(network: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan({"sandbox.network": network})
+    assert caught.value.field == "sandbox.network"
+
+
+def test_every_mount_is_told_and_so_is_a_weaker_profile() -> None:
+    made = plan(
+        {"workspace.read_only": True, "sandbox.extra_mounts": ("/srv/d:/data",), "sandbox.profile": "minimal"},
+        allowed_roots=(directory("/srv"),),
+        extra_mounts=(directory("/srv/d"),),
+    )
+    assert made.notes[:2] == (
+        "mounting /srv/d at /data (read-write)",
+        "mounting /home/ann/src/proj at /workspace (read-only)",
+    )
+    assert made.notes[2].startswith("profile minimal")
+
+
+def test_half_an_identity_is_taken_as_it_is() -> None:
+    assert plan(git_email="ann@example.org", git_name="").git_identity == {"user.email": "ann@example.org"}
+
+
+def test_planning_the_same_twice_gives_the_same() -> None:
+    assert plan() == plan()

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podbot.config.models import Origin
+from podbot.errors import IllegalCombination, InvalidValue
+from podbot.launch.security import effective_profile, plan_limits, plan_security
+from podbot.launch.types import Limits, Security
+from tests.launch.build import config, facts
+
+
+def planned(values: dict[str, Any], *, dev_fuse: bool = True) -> tuple[Security, tuple[str, ...]]:
+    return plan_security(config(values), facts(dev_fuse=dev_fuse))
+
+
+def test_hardened_is_the_default_and_adds_no_capability() -> None:
+    assert planned({}) == (
+        Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True),
+        (),
+    )
+
+
+def test_hardened_without_fuse_and_with_selinux() -> None:
+    values = {"sandbox.mount_dev_fuse": False, "sandbox.selinux_label_mode": "keep_default"}
+    assert planned(values) == (Security(no_new_privileges=True), ())
+
+
+@pytest.mark.parametrize("profile", ["hardened", "minimal"])
+def test_a_host_without_fuse_gets_none_and_is_told(profile: str) -> None:
+    security, notes = planned({"sandbox.profile": profile}, dev_fuse=False)
+    assert security.devices == ()
+    assert security.capabilities == ()
+    assert any("vfs" in note for note in notes)
+
+
+def test_a_host_without_fuse_that_was_not_asked_for_is_no_news() -> None:
+    assert planned({"sandbox.mount_dev_fuse": False}, dev_fuse=False)[1] == ()
+
+
+def test_minimal_is_exactly_the_seeds() -> None:
+    security, notes = planned({"sandbox.profile": "minimal"})
+    assert security == Security(devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True)
+    assert "SYS_ADMIN" in notes[0]
+    security, notes = planned({"sandbox.profile": "minimal", "sandbox.mount_dev_fuse": False})
+    assert security == Security(selinux_disable=True)
+    assert "SYS_ADMIN" not in notes[0]
+
+
+@pytest.mark.parametrize("values", [{"sandbox.profile": "privileged"}, {"sandbox.privileged": True}])
+def test_privileged_is_exactly_the_seeds_and_is_noted(values: dict[str, Any]) -> None:
+    security, notes = planned(values)
+    assert security == Security(privileged=True)
+    assert "privileged" in notes[0]
+
+
+def test_both_spellings_together_agree() -> None:
+    assert effective_profile(config({"sandbox.privileged": True, "sandbox.profile": "privileged"})) == "privileged"
+
+
+@pytest.mark.parametrize("profile", ["hardened", "minimal"])
+def test_privileged_against_a_chosen_profile_names_both_origins(profile: str) -> None:
+    made = config(
+        {"sandbox.privileged": True, "sandbox.profile": profile},
+        {"sandbox.profile": Origin("environment", "PODBOT_SANDBOX_PROFILE")},
+    )
+    with pytest.raises(IllegalCombination) as caught:
+        effective_profile(made)
+    assert "variable PODBOT_SANDBOX_PROFILE" in str(caught.value)
+    assert "config.toml" in str(caught.value)
+
+
+def test_a_chosen_profile_without_a_recorded_origin_still_counts() -> None:
+    made = config({"sandbox.privileged": True, "sandbox.profile": "minimal"}, {"sandbox.profile": Origin("default")})
+    with pytest.raises(IllegalCombination):
+        effective_profile(made)
+
+
+def test_no_limits_by_default() -> None:
+    assert plan_limits(config()) == Limits()
+
+
+def test_limits() -> None:
+    made = config({"sandbox.memory": "512m", "sandbox.cpus": 1.5, "sandbox.pids": 100})
+    assert plan_limits(made) == Limits(memory=512 * 1024 * 1024, cpus=1.5, pids=100)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("memory", "lots"),
+        ("memory", "1k"),
+        ("cpus", 0.0),
+        ("cpus", -1.0),
+        ("cpus", float("nan")),
+        ("cpus", float("inf")),
+        ("cpus", 0.001),
+        ("pids", 0),
+        ("pids", -1),
+        ("pids", 7),
+    ],
+)
+def test_a_limit_that_the_engine_would_take_for_none_is_refused(key: str, value: Any) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan_limits(config({f"sandbox.{key}": value}))
+    assert caught.value.field == f"sandbox.{key}"
+    assert "config.toml" in caught.value.origin
