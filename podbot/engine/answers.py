@@ -1,0 +1,92 @@
+"""What podbot takes from the engine's JSON. Pure; a document of another shape raises one of ``MISSHAPEN``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from podbot.engine.port import ContainerInfo, ExecState, ImageInfo
+
+MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+def identifier(found: Any) -> str:
+    """The id of what was created."""
+    return str(found["Id"])
+
+
+def image(found: Any) -> ImageInfo:
+    """``GET /images/{name}/json``."""
+    return ImageInfo(
+        id=found["Id"],
+        tags=tuple(found.get("RepoTags") or ()),
+        labels=_labels(found),
+        size=int(found.get("Size") or 0),
+        created=str(found.get("Created") or ""),
+    )
+
+
+def inspected(found: Any) -> ContainerInfo:
+    """``GET /containers/{name}/json``."""
+    state = found["State"]
+    return ContainerInfo(
+        id=found["Id"],
+        name=found["Name"].removeprefix("/"),
+        image=found.get("ImageName") or "",
+        state=state["Status"],
+        created=seconds(found.get("Created")),
+        labels=_labels(found["Config"]),
+        exit_code=state.get("ExitCode"),
+        pid=int(state.get("Pid") or 0),
+    )
+
+
+def listed(found: Any) -> list[ContainerInfo]:
+    """``GET /containers/json``; null is an empty list."""
+    return [_listed(item) for item in found or ()]
+
+
+def _listed(item: Any) -> ContainerInfo:
+    names = item.get("Names") or [""]
+    return ContainerInfo(
+        id=item["Id"],
+        name=names[0].removeprefix("/"),
+        image=item.get("Image") or "",
+        state=item.get("State") or "",
+        created=seconds(item.get("Created")),
+        labels=_labels(item),
+        exit_code=item.get("ExitCode"),
+        pid=int(item.get("Pid") or 0),
+    )
+
+
+def processes(found: Any) -> dict[int, int]:
+    """``GET /containers/{name}/top?ps_args=pid,hpid``: pid on the host -> pid inside."""
+    rows = (row for row in found.get("Processes") or () if len(row) == 2)
+    return {int(host): int(inner) for inner, host in rows if host.isdigit() and inner.isdigit()}
+
+
+def exec_state(found: Any) -> ExecState:
+    """``GET /exec/{id}/json``; before the start it says "not running, 0"."""
+    running = bool(found.get("Running"))
+    code = found.get("ExitCode")
+    return ExecState(
+        running=running,
+        exit_code=code if isinstance(code, int) and not running else None,
+        pid=int(found.get("Pid") or 0),
+    )
+
+
+def seconds(text: Any) -> float:
+    """A time such as "2026-11-21T21:51:46.229760239Z", of any zone, in seconds since the epoch; 0.0 when it is none."""
+    from datetime import UTC, datetime
+
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return 0.0
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _labels(found: Any) -> Mapping[str, str]:
+    return dict(found.get("Labels") or {})

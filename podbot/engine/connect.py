@@ -1,0 +1,67 @@
+"""From configuration to a healthy engine: the endpoint named, found, or started by podbot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from podbot.config.models import AppConfig
+from podbot.engine.endpoint import SYSTEM_SOCKETS, Endpoint, candidate_sockets, named_endpoint
+from podbot.engine.rest import RestEngine
+from podbot.errors import ContainerError, PermissionDenied, SocketNotFound
+from podbot.events import Emit, Event, ignore
+
+
+def connect(config: AppConfig, environ: Mapping[str, str], emit: Emit = ignore) -> RestEngine:
+    """A checked engine. Raises SocketNotFound, PermissionDenied, ConnectionFailed, HealthCheckFailed and kin."""
+    endpoint = locate(config, environ) or _private(environ, emit)
+    engine = RestEngine(endpoint)
+    try:
+        info = engine.ping()
+    except BaseException:
+        engine.close()
+        raise
+    emit(Event("debug", "engine.connected", f"engine {info.endpoint} ({endpoint.origin}), Podman {info.version}"))
+    return engine
+
+
+def locate(config: AppConfig, environ: Mapping[str, str]) -> Endpoint | None:
+    """The endpoint that :func:`connect` would use, without a private service; None when only that is left."""
+    named = named_endpoint(config.engine_socket, str(config.origin("engine_socket")), environ)
+    return named or _found(environ)
+
+
+def _found(environ: Mapping[str, str]) -> Endpoint | None:
+    """The first socket of the usual places that exists, lets us in, and is Podman's."""
+    for path in candidate_sockets(environ):
+        if not os.access(path, os.R_OK | os.W_OK):
+            continue
+        endpoint = Endpoint("unix", "found there", path=path)
+        if path != SYSTEM_SOCKETS[-1] or _is_podman(endpoint):
+            return endpoint
+    return None
+
+
+def _is_podman(endpoint: Endpoint) -> bool:
+    """docker.sock may be Docker's own: nobody named it, so pass it by instead of failing on it."""
+    probe = RestEngine(endpoint)
+    try:
+        probe.ping()
+    except ContainerError:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
+def _private(environ: Mapping[str, str], emit: Emit) -> Endpoint:
+    from podbot.engine.private.service import ensure_service
+
+    try:
+        path = ensure_service(environ, emit=emit)
+    except SocketNotFound:
+        denied = [path for path in candidate_sockets(environ) if os.path.exists(path)]
+        if denied:
+            raise PermissionDenied(path=denied[0], origin="found there") from None
+        raise
+    return Endpoint("unix", "podbot's private service", path=path)

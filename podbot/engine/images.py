@@ -1,0 +1,183 @@
+"""Images on the engine: build, import, pull. The only module that uses podman-py.
+
+podman-py's own ``build`` returns nothing before the build's end, so its client session is used and the
+answer read line by line. Its import costs 300 ms: callers import this module when they need it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from podbot.errors import ContainerError, DiskFull, EngineGone, ImageBuildFailed
+
+OnLine = Callable[[str], None]
+NO_SPACE = "no space left on device"
+TAIL = 8  # lines of output that an error repeats
+
+
+def build(
+    endpoint: str, *, context: bytes, containerfile: str, tag: str,
+    build_args: Mapping[str, str], labels: Mapping[str, str], no_cache: bool = False, on_line: OnLine,
+) -> None:  # fmt: skip
+    """Build ``containerfile`` of the tar archive ``context`` and tag it; ``on_line`` gets each line of output.
+
+    The tag is set by the last step alone, and closing the connection cancels the build, so an
+    interrupted build leaves the tag as it was. Raises ImageBuildFailed, DiskFull, EngineGone.
+    """
+    params = {
+        "dockerfile": containerfile,
+        "t": tag,
+        "buildargs": json.dumps(dict(build_args)),
+        # Not LABEL lines with arguments in the Containerfile: Podman 4.3 takes those from its cache with old values.
+        "labels": json.dumps(dict(labels)),
+        "networkmode": "host",  # no bridge: works where iptables does not, and is faster
+        "layers": True,
+        # Podman 4.3's own default here (Docker's format) never matches a cached layer: 20 s instead of 1 s.
+        "outputformat": "application/vnd.oci.image.manifest.v1+json",
+        "rm": True,
+        "forcerm": True,
+        "nocache": no_cache,
+    }
+    headers = {"Content-type": "application/x-tar"}
+    step, tail = "the start of the build", list[str]()
+    with _session(endpoint) as session:
+        response = session.post("/build", params=params, data=context, headers=headers, stream=True)
+        try:
+            for line in _output(response, tag, step):
+                if isinstance(line, _Refusal):
+                    raise _failure(tag, step, " / ".join([*tail[-TAIL:], line]))
+                step = line if line.startswith("STEP ") else step
+                tail = [*tail[-TAIL:], line]
+                on_line(line)
+        finally:
+            response.close()
+
+
+def import_rootfs(endpoint: str, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
+    """Make an image from the tar stream of a root filesystem, with ``changes`` in Containerfile syntax.
+
+    An ``archive`` that raises breaks the request off, and the engine discards what it has.
+    """
+    with _session(endpoint) as session:
+        params = {"reference": tag, "changes": list(changes)}
+        headers = {"Content-type": "application/x-tar"}
+        response = session.post("/images/import", params=params, data=archive, headers=headers)
+        if response.status_code != 200:
+            raise _failure(tag, "importing the base image", _reason(response))
+
+
+def pull(endpoint: str, *, reference: str, on_line: OnLine) -> None:
+    """Pull ``reference`` through the engine. Raises ImageBuildFailed when it cannot be reached."""
+    step = f"pulling {reference}"
+    with _session(endpoint) as session:
+        response = session.post("/images/pull", params={"reference": reference}, stream=True)
+        try:
+            for line in _output(response, reference, step):
+                if isinstance(line, _Refusal):
+                    raise _failure(reference, step, line)
+                on_line(line)
+        finally:
+            response.close()
+
+
+def remove(endpoint: str, *, image: str) -> bool:
+    """Remove an image that nothing uses; False when the engine would not."""
+    with _session(endpoint) as session:
+        return bool(session.delete(f"/images/{image}").status_code == 200)
+
+
+def context_archive(directory: str, extra: Mapping[str, bytes]) -> bytes:
+    """The files below ``directory`` as a tar; ``extra`` adds or replaces files by relative path.
+
+    Same files, same bytes: no times, no owners, and of the modes only the executable bit.
+    """
+    files = {name: _file(os.path.join(directory, name)) for name in context_files(directory)}
+    files |= {name: (data, 0o644) for name, data in extra.items()}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name in sorted(files):
+            data, mode = files[name]
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), mode
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def context_files(directory: str) -> list[str]:
+    """Relative paths of the regular files below ``directory``, sorted."""
+    found = []
+    for place, _, names in os.walk(directory):
+        found += [os.path.relpath(os.path.join(place, name), directory) for name in names]
+    return sorted(found)
+
+
+def _file(path: str) -> tuple[bytes, int]:
+    with open(path, "rb") as file:
+        # A wheel does not keep the executable bit; a script does say what it is.
+        data = file.read()
+    return data, 0o755 if data.startswith(b"#!") else 0o644
+
+
+class _Refusal(str):
+    """A line of output by which the engine says that the operation failed."""
+
+    __slots__ = ()
+
+
+def _output(response: Any, image: str, step: str) -> Iterator[str]:
+    """The lines of a build's or a pull's answer; :class:`_Refusal` for the one that says no."""
+    if response.status_code != 200:
+        raise _failure(image, step, _reason(response))
+    for raw in response.iter_lines():
+        try:
+            record = json.loads(raw)
+        except ValueError:
+            continue
+        if not isinstance(record, dict):
+            continue
+        if record.get("error"):
+            yield _Refusal(" ".join(str(record["error"]).split()))
+        for line in str(record.get("stream", "")).splitlines():
+            if line.strip():
+                yield line.rstrip()
+
+
+def _reason(response: Any) -> str:
+    try:
+        answer = response.json()
+    except ValueError:
+        answer = None
+    text = str(answer.get("message") or answer.get("cause") or "") if isinstance(answer, dict) else ""
+    return " ".join(text.split())[:600] or f"HTTP status {response.status_code}"
+
+
+def _failure(image: str, step: str, reason: str) -> ContainerError | DiskFull:
+    if NO_SPACE in reason.lower():
+        return DiskFull(path="the engine's storage", operation=f"build {image} ({step})")
+    return ImageBuildFailed(image=image, step=step, reason=reason[-1500:])
+
+
+@contextmanager
+def _session(endpoint: str) -> Iterator[Any]:
+    """The HTTP session of a podman-py client; every foreign error below it becomes one of ours."""
+    import podman
+    from podman.errors import APIError, PodmanError
+    from requests.exceptions import RequestException
+    from urllib3.exceptions import HTTPError
+
+    client = podman.PodmanClient(base_url=endpoint)
+    try:
+        yield client.api
+    except (APIError, PodmanError, RequestException, HTTPError) as exc:
+        cause = exc.__cause__ or exc
+        if isinstance(cause, OSError) and NO_SPACE in str(cause).lower():
+            raise DiskFull(path="the engine's storage", operation="write an image") from exc
+        raise EngineGone(endpoint=endpoint, reason=" ".join(str(cause).split())[:300]) from exc
+    finally:
+        client.close()  # type: ignore[no-untyped-call]

@@ -1,0 +1,28 @@
+"""The one seam where the engine's refusals become podbot's errors."""
+
+from __future__ import annotations
+
+from podbot.engine.http import BadResponse, Response
+from podbot.errors import ContainerError, ContainerNotFound, DiskFull, RequestFailed
+
+
+def reason_of(response: Response) -> str:
+    """The engine's own words, on one line, bounded."""
+    text = ""
+    try:
+        answer = response.json()
+        if isinstance(answer, dict):
+            text = str(answer.get("message") or answer.get("cause") or "")
+    except BadResponse:
+        text = response.body[:400].decode("utf-8", "replace")
+    return " ".join(text.split())[:600] or f"HTTP status {response.status}"
+
+
+def refusal(operation: str, response: Response, *, container: str = "") -> ContainerError | DiskFull:
+    """The error for an answer that says no, where the operation has no better class of its own."""
+    reason = reason_of(response)
+    if "no space left on device" in reason:
+        return DiskFull(path="the engine's storage", operation=operation)
+    if response.status == 404 and container:
+        return ContainerNotFound(container=container)
+    return RequestFailed(operation=operation, status=response.status, reason=reason)

@@ -1,0 +1,87 @@
+"""A containers.conf that fits a machine. Pure: facts and the operator's own files in, text out.
+
+Each override answers one trap that was measured on Podman 4.3.1 (Debian 12) in a container-like machine.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from podbot.engine.private.machine import MachineFacts
+
+# Soft = hard, and far enough below the ceilings (20000 and 32768 where this was measured) for a nested engine.
+ULIMIT = 16384
+
+# CONTAINERS_CONF replaces the distribution's file, and Podman's built-in list is longer than what
+# distributions ship: without this a sandbox would get more capabilities than `podman run` gives.
+CAPABILITIES = [
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE",
+    "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+]  # fmt: skip
+
+Tables = dict[str, dict[str, Any]]
+
+
+def containers_conf(facts: MachineFacts, existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
+    """Text of the private containers.conf, or None when the engine's own configuration works here.
+
+    ``existing``: the operator's parsed files, weakest first; they are merged, because CONTAINERS_CONF
+    replaces them all. A value of theirs stands unless it is the one that cannot work here.
+    """
+    needed = _needed(facts)
+    if not needed:
+        return None
+    import tomli_w
+
+    merged: dict[str, Any] = {}
+    for layer in existing:
+        _merge(merged, layer)
+    for table, key, value, traps in needed:
+        section = merged.setdefault(table, {})
+        if key not in section or section[key] in traps:
+            section[key] = value
+    containers = merged.setdefault("containers", {})
+    containers.setdefault("default_capabilities", list(CAPABILITIES))
+    if _ulimits_trap(facts):
+        containers["default_ulimits"] = _ulimits(facts, containers.get("default_ulimits", []))
+    if "netavark" in facts.programs:
+        merged.setdefault("network", {}).setdefault("network_backend", "netavark")
+    return tomli_w.dumps(merged)
+
+
+def _ulimits_trap(facts: MachineFacts) -> bool:
+    """Rootful Podman asks for 1048576, which takes CAP_SYS_RESOURCE; rootless Podman asks for what it may."""
+    return not facts.cap_sys_resource and not facts.rootless
+
+
+def _needed(facts: MachineFacts) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    """(table, key, value, values that cannot work here); an empty list: nothing is needed."""
+    rows: list[tuple[str, str, str, tuple[str, ...]]] = []
+    if facts.cgroups != "v2" and "runc" in facts.programs:
+        # crun 1.8: "cgroups in hybrid mode not supported, drop all controllers from cgroup v2".
+        rows.append(("engine", "runtime", "runc", ("crun", "")))
+    if facts.cgroups != "v2" or not facts.systemd:
+        rows.append(("engine", "cgroup_manager", "cgroupfs", ("systemd", "")))
+    if not facts.systemd:
+        rows.append(("engine", "events_logger", "file", ("journald", "")))
+        rows.append(("containers", "log_driver", "k8s-file", ("journald", "")))
+    if _ulimits_trap(facts):
+        rows.append(("containers", "default_ulimits", "", ()))
+    return rows
+
+
+def _ulimits(facts: MachineFacts, theirs: Any) -> list[Any]:
+    """nofile and nproc within the ceilings; the operator's other limits are kept."""
+    ours = [(name, min(ULIMIT, ceiling)) for name, ceiling in (("nofile", facts.nofile), ("nproc", facts.nproc))]
+    kept = [row for row in theirs if not str(row).startswith(("nofile=", "nproc="))] if isinstance(theirs, list) else []
+    return [*kept, *(f"{name}={value}:{value}" for name, value in ours)]
+
+
+def _merge(into: dict[str, Any], layer: Mapping[str, Any]) -> None:
+    for key, value in layer.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = copy.deepcopy(value)

@@ -1,0 +1,156 @@
+"""What this machine offers an engine: read from /proc, /sys, /dev and /etc, without starting a program."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Cgroups = Literal["v2", "v1", "hybrid"]
+
+CAP_SYS_RESOURCE = 24
+CODENAMES = ("UBUNTU_CODENAME", "DEBIAN_CODENAME", "VERSION_CODENAME")
+INITS = ("catatonit", "tini", "dumb-init")
+PROGRAMS = (
+    "podman", "conmon", "crun", "runc", "netavark", "slirp4netns", "pasta", "fuse-overlayfs",
+    "newuidmap", "newgidmap", "mmdebstrap", *INITS,
+)  # fmt: skip
+# Where Podman itself looks for its helpers, beyond PATH: an ordinary user's PATH lacks the sbin directories.
+HELPER_DIRECTORIES = (
+    "/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman",
+    "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """One machine. ``nofile`` and ``nproc`` are the highest values that a container's rlimits can take.
+
+    ``programs``: name -> path of those installed. ``container``: the kind of container that podbot
+    itself runs in, or empty. ``distribution``: os-release's ID followed by ID_LIKE, best first.
+    """
+
+    uid: int = 0
+    platform: str = "linux"
+    cgroups: Cgroups = "v2"
+    systemd: bool = True
+    cap_sys_resource: bool = True
+    nofile: int = 1048576
+    nproc: int = 1048576
+    dev_fuse: bool = True
+    dev_net_tun: bool = True
+    programs: Mapping[str, str] = field(default_factory=dict)
+    subids: bool = True
+    container: str = ""
+    ci: bool = False
+    distribution: tuple[str, ...] = ()
+    codename: str = ""
+
+    @property
+    def rootless(self) -> bool:
+        """The engine would run as an ordinary user."""
+        return self.uid != 0
+
+    @property
+    def init(self) -> str:
+        """Path of a program that Podman can use as a container's PID 1, or empty."""
+        return next((self.programs[name] for name in INITS if name in self.programs), "")
+
+
+def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
+    """The facts of this machine, about 1 ms; ``root`` is where /proc, /sys, /dev and /etc are looked for."""
+    uid = os.getuid()
+    release = _os_release(root)
+    return MachineFacts(
+        uid=uid,
+        platform=sys.platform,
+        cgroups=_cgroups(root),
+        systemd=os.path.isdir(os.path.join(root, "run/systemd/system")),
+        cap_sys_resource=bool(_effective_capabilities(root) >> CAP_SYS_RESOURCE & 1),
+        nofile=_ceiling(root, "RLIMIT_NOFILE", "proc/sys/fs/nr_open"),
+        nproc=_ceiling(root, "RLIMIT_NPROC", "proc/sys/kernel/pid_max"),
+        dev_fuse=os.access(os.path.join(root, "dev/fuse"), os.R_OK | os.W_OK),
+        dev_net_tun=os.access(os.path.join(root, "dev/net/tun"), os.R_OK | os.W_OK),
+        programs=find_programs(environ, root),
+        subids=_has_subids(root, uid),
+        container=_container(environ, root),
+        ci=environ.get("CI", "").lower() not in ("", "0", "false"),
+        distribution=(release.get("ID", ""), *release.get("ID_LIKE", "").split()) if release else (),
+        # Derivatives (Mint, Devuan) name the suite of their parent, which is the one that apt knows.
+        codename=next((release[n] for n in CODENAMES if release.get(n)), ""),
+    )
+
+
+def find_programs(environ: Mapping[str, str], root: str = "/") -> dict[str, str]:
+    """Name -> path of the programs of :data:`PROGRAMS` that are installed."""
+    directories = [*environ.get("PATH", "").split(os.pathsep), *HELPER_DIRECTORIES]
+    # A relative entry of PATH would make the working directory, often a hostile repository, name our programs.
+    places = dict.fromkeys(os.path.join(root, d.lstrip("/")) for d in directories if d.startswith("/"))
+    found: dict[str, str] = {}
+    for name in PROGRAMS:
+        for place in places:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                found[name] = path
+                break
+    return found
+
+
+def _read(root: str, path: str) -> str:
+    try:
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _cgroups(root: str) -> Cgroups:
+    base = os.path.join(root, "sys/fs/cgroup")
+    if os.path.exists(os.path.join(base, "cgroup.controllers")):
+        return "v2"
+    return "hybrid" if os.path.exists(os.path.join(base, "unified", "cgroup.controllers")) else "v1"
+
+
+def _effective_capabilities(root: str) -> int:
+    for line in _read(root, "proc/self/status").splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _ceiling(root: str, limit: str, kernel: str) -> int:
+    """The hard limit, or the kernel's own where that is lower (Podman lowers itself to it at start)."""
+    hard = resource.getrlimit(getattr(resource, limit))[1]
+    text = _read(root, kernel).strip()
+    ours = [value for value in (hard, int(text) if text.isdigit() else -1) if value not in (-1, resource.RLIM_INFINITY)]
+    return min(ours, default=1048576)
+
+
+def _has_subids(root: str, uid: int) -> bool:
+    import contextlib
+    import pwd
+
+    names = {str(uid)}
+    with contextlib.suppress(KeyError):  # a uid without an entry, as in many containers
+        names.add(pwd.getpwuid(uid).pw_name)
+    return all(
+        any(line.split(":")[0] in names for line in _read(root, path).splitlines())
+        for path in ("etc/subuid", "etc/subgid")
+    )
+
+
+def _container(environ: Mapping[str, str], root: str) -> str:
+    if os.path.exists(os.path.join(root, "run/.containerenv")):
+        return "podman"
+    if os.path.exists(os.path.join(root, ".dockerenv")):
+        return "docker"
+    return _read(root, "run/systemd/container").strip() or environ.get("container", "")
+
+
+def _os_release(root: str) -> dict[str, str]:
+    text = _read(root, "etc/os-release") or _read(root, "usr/lib/os-release")
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}

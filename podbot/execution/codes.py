@@ -1,0 +1,14 @@
+"""Exit codes: what podbot makes of a command's status. The whole table is in docs/reference/exit-codes.md."""
+
+from __future__ import annotations
+
+OWN_FAILURE = 1
+USAGE = 2
+BY_SIGNAL = 128
+
+
+def exit_code(status: int) -> int:
+    """The agent's status as ours: 0-255 verbatim, negative -> 1, above 255 -> 255."""
+    if status < 0:
+        return OWN_FAILURE
+    return min(status, 255)

@@ -1,0 +1,203 @@
+"""The one exec path: start, relay, signal, learn the status."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from podbot.engine.port import Engine, Size
+from podbot.errors import (
+    ConnectionFailed,
+    ContainerError,
+    ContainerNotFound,
+    EngineGone,
+    ExecFailed,
+    HealthCheckFailed,
+    OutputClosed,
+    SandboxDied,
+    SocketNotFound,
+)
+from podbot.execution.group import signal_group
+from podbot.launch.types import ExecSpec
+from podbot.streams.demux import BadFrame
+from podbot.streams.relay import Relay, SinkClosed
+from podbot.streams.wake import Resize, Wake
+
+TERM_GRACE = 2.0  # seconds between TERM and KILL for a command's group
+KILL_GRACE = 2.0  # seconds after KILL in which its last output is still relayed
+STATUS_PATIENCE = 10.0  # seconds for the engine to report the end of a stream that ended
+_GONE = (EngineGone, ConnectionFailed, SocketNotFound)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecIO:
+    """The caller's descriptors; podbot never closes them. None: no input, or discard the output.
+
+    For a command with a terminal: ``size`` gives its size, and ``terminal`` is entered while the
+    command has it (raw mode).
+    """
+
+    stdin: int | None = 0
+    stdout: int | None = 1
+    stderr: int | None = 2
+    size: Callable[[], Size | None] = lambda: None
+    terminal: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+
+
+@dataclass(frozen=True, slots=True)
+class ExecStatus:
+    """How a command ended. ``code`` is its own status; ``signal`` is set when podbot was told to end it."""
+
+    code: int
+    signal: int | None = None
+
+
+def run_exec(engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: Wake) -> ExecStatus:
+    """Run ``spec`` in ``container`` with the caller's streams until it ends.
+
+    A signal posted to ``wake`` reaches the command: INT is passed on, TERM and HUP end it (TERM, 2 s,
+    KILL). Whatever makes this function raise after the start ends the command too.
+
+    Raises: ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed.
+    """
+    with wake.listening():
+        exec_id = engine.exec_create(container, spec)
+        size = io.size() if spec.tty else None
+        stream = engine.exec_start(exec_id, tty=spec.tty, size=size)
+        session = _Session(engine, container, exec_id, spec=spec, io=io, wake=wake)
+        with contextlib.closing(stream), io.terminal() if spec.tty else contextlib.nullcontext():
+            try:
+                relay = Relay(
+                    stream,
+                    tty=spec.tty,
+                    stdin=io.stdin if spec.stdin else None,
+                    stdout=io.stdout,
+                    stderr=io.stderr,
+                    wake=wake.fileno(),
+                )
+                with contextlib.closing(relay):
+                    session.relay_until_end(relay)
+            except BadFrame as exc:
+                session.end_now()
+                raise HealthCheckFailed(endpoint=engine.endpoint, reason=str(exc)) from exc
+            except SinkClosed as exc:
+                session.end_now()
+                raise OutputClosed(stream=exc.stream) from exc
+            except BaseException:
+                session.end_now()
+                raise
+        return session.status(broken=relay.broken)
+
+
+class _Session:
+    """One running exec: what is sent to it, and how it is brought to an end."""
+
+    def __init__(self, engine: Engine, container: str, exec_id: str, *, spec: ExecSpec, io: ExecIO, wake: Wake) -> None:
+        self._engine = engine
+        self._container = container
+        self._exec_id = exec_id
+        self._spec = spec
+        self._io = io
+        self._wake = wake
+        self._ending: int | None = None  # the signal that ends the session
+        self._killed = False
+
+    def relay_until_end(self, relay: Relay) -> None:
+        deadline: float | None = None
+        while True:
+            outcome = relay.run(deadline)
+            if outcome == "ended":
+                return
+            if outcome == "woken":
+                if self._handle_messages() and deadline is None:
+                    deadline = time.monotonic() + TERM_GRACE
+            elif self._killed:
+                return  # killed, and whoever reads our output does not: leave the rest
+            else:
+                self._kill()
+                deadline = time.monotonic() + KILL_GRACE
+
+    def _handle_messages(self) -> bool:
+        """Act on what was posted; true when the session is to end now."""
+        begun = False
+        for message in self._wake.take():
+            if isinstance(message, Resize):
+                self._resize()
+            elif self._ending is None:
+                self._signal(message.number)
+                if message.number != signal.SIGINT:
+                    self._ending = message.number
+                    begun = True
+        return begun
+
+    def _resize(self) -> None:
+        size = self._io.size()
+        if self._spec.tty and size is not None:
+            with contextlib.suppress(ContainerError):  # the next size, or none, will do
+                self._engine.exec_resize(self._exec_id, size)
+
+    def _signal(self, number: int) -> bool:
+        return signal_group(self._engine, self._container, self._exec_id, number)
+
+    def _kill(self) -> None:
+        self._killed = True
+        self._signal(signal.SIGKILL)
+
+    def end_now(self) -> None:
+        """TERM, a moment, KILL; for the ways out that leave the relay behind."""
+        if not self._signal(signal.SIGTERM):
+            return
+        end = time.monotonic() + TERM_GRACE
+        with contextlib.suppress(ContainerError):
+            while time.monotonic() < end:
+                if not self._engine.exec_inspect(self._exec_id).running:
+                    return
+                time.sleep(0.05)
+        self._kill()
+
+    def status(self, *, broken: bool) -> ExecStatus:
+        """The engine's word on how the command ended, asked until it has one."""
+        command = self._spec.command[0]
+        patience = STATUS_PATIENCE if self._ending is None else KILL_GRACE
+        end = time.monotonic() + patience
+        pause = 0.002
+        while True:
+            try:
+                state = self._engine.exec_inspect(self._exec_id)
+            except _GONE as exc:
+                raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off") from exc
+            except ContainerError as exc:
+                raise self._died(str(exc)) from exc
+            if not state.running:
+                break
+            if time.monotonic() > end:
+                if self._ending is not None:
+                    break
+                reason = "its stream ended and the engine never reported a status"
+                raise ExecFailed(container=self._container, command=command, reason=reason)
+            time.sleep(pause)
+            pause = min(pause * 2, 0.1)
+        if self._ending is not None:
+            return ExecStatus(code=128 + self._ending, signal=self._ending)
+        self._check_alive(state.exit_code, broken=broken)
+        if state.exit_code is None:
+            reason = "the engine reported its end without a status"
+            raise ExecFailed(container=self._container, command=command, reason=reason)
+        return ExecStatus(code=state.exit_code)
+
+    def _check_alive(self, code: int | None, *, broken: bool) -> None:
+        """137 may be the command's own end by KILL, or that of the whole sandbox under it."""
+        if code not in (None, 137) and not broken:
+            return
+        try:
+            state = self._engine.inspect(self._container).state
+        except ContainerNotFound:
+            raise self._died("the container was removed") from None
+        if state != "running":
+            raise self._died(f"the container is {state}")
+
+    def _died(self, reason: str) -> SandboxDied:
+        return SandboxDied(container=self._container, reason=reason)
