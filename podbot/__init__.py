@@ -1,5 +1,88 @@
-"""podbot: run any AI coding agent inside a Podman sandbox."""
+"""podbot: run any AI coding agent inside a Podman sandbox.
+
+``import podbot`` is cheap: names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from podbot._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from podbot.api import exec_, load_config, open_engine, plan, ps, run, stop
+    from podbot.config.models import AppConfig, LoadOptions
+    from podbot.errors import (
+        ConfigError,
+        ContainerError,
+        FilesystemError,
+        PodbotError,
+        StreamError,
+    )
+    from podbot.events import Emit, Event
+    from podbot.execution.runner import ExecIO, ExecStatus
+    from podbot.flows.manage import SessionInfo, StopResult
+    from podbot.flows.run import SessionResult
+    from podbot.launch.describe import describe
+    from podbot.launch.types import ExecSpec, LaunchPlan, LaunchRequest
+    from podbot.streams.wake import Signal, Wake
+
+__all__ = [
+    "AppConfig",
+    "ConfigError",
+    "ContainerError",
+    "Emit",
+    "Event",
+    "ExecIO",
+    "ExecSpec",
+    "ExecStatus",
+    "FilesystemError",
+    "LaunchPlan",
+    "LaunchRequest",
+    "LoadOptions",
+    "PodbotError",
+    "SessionInfo",
+    "SessionResult",
+    "Signal",
+    "StopResult",
+    "StreamError",
+    "Wake",
+    "__version__",
+    "describe",
+    "exec_",
+    "load_config",
+    "open_engine",
+    "plan",
+    "ps",
+    "run",
+    "stop",
+]
+
+_HOME = {
+    "podbot.api": ("exec_", "load_config", "open_engine", "plan", "ps", "run", "stop"),
+    "podbot.config.models": ("AppConfig", "LoadOptions"),
+    "podbot.errors": ("ConfigError", "ContainerError", "FilesystemError", "PodbotError", "StreamError"),
+    "podbot.events": ("Emit", "Event"),
+    "podbot.execution.runner": ("ExecIO", "ExecStatus"),
+    "podbot.flows.manage": ("SessionInfo", "StopResult"),
+    "podbot.flows.run": ("SessionResult",),
+    "podbot.launch.describe": ("describe",),
+    "podbot.launch.types": ("ExecSpec", "LaunchPlan", "LaunchRequest"),
+    "podbot.streams.wake": ("Signal", "Wake"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'podbot' has no attribute {name!r}")
+    import importlib
+
+    value: object = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,180 @@
+"""The library's front door: typed calls that never print, never exit and install no signal handler.
+
+The only place that picks an engine. Each call opens its own connection; imports happen inside, so
+that a caller pays for what it uses.
+
+>>> import podbot
+>>> config = podbot.load_config(podbot.LoadOptions(environ=os.environ))   # doctest: +SKIP
+>>> [session.session for session in podbot.ps(config)]                    # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from podbot.config.load import load_config
+from podbot.config.models import AppConfig
+from podbot.events import Emit, Event, ignore
+from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.launch.types import ExecSpec, HostFacts, LaunchPlan, LaunchRequest
+from podbot.streams.wake import Wake
+
+if TYPE_CHECKING:
+    from podbot.engine.port import Engine
+    from podbot.flows.manage import SessionInfo, StopResult
+    from podbot.flows.run import SessionResult
+
+__all__ = ["exec_", "load_config", "open_engine", "plan", "ps", "run", "stop"]
+
+
+@contextlib.contextmanager
+def open_engine(
+    config: AppConfig, *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
+) -> Iterator[Engine]:
+    """A checked engine for the block. Raises ContainerError subclasses when there is none."""
+    from podbot.engine.connect import connect
+
+    engine = connect(config, _environ(environ), emit)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def plan(config: AppConfig, request: LaunchRequest, *, environ: Mapping[str, str] | None = None) -> LaunchPlan:
+    """What :func:`run` would do, decided without touching an engine. Raises ConfigError subclasses."""
+    from podbot.launch.plan import normalize
+
+    return normalize(config, request, _facts(config, request, _environ(environ)))
+
+
+def run(
+    config: AppConfig,
+    request: LaunchRequest,
+    *,
+    io: ExecIO | None = None,
+    wake: Wake | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> SessionResult:
+    """Run one interactive session to its end; the agent's failure is a status, not an exception.
+
+    ``io`` defaults to the process's own descriptors; ``wake.post(Signal(SIGTERM))`` from another
+    thread ends the session. Raises ConfigError before anything is created, then ContainerError,
+    FilesystemError and StreamError subclasses.
+    """
+    from podbot.flows.manage import report_orphans
+    from podbot.flows.run import run_session
+
+    environ = _environ(environ)
+    decided = plan(config, request, environ=environ)
+    with open_engine(config, environ=environ, emit=emit) as engine, _woken(wake) as waker:
+        report_orphans(engine, environ, emit)
+        return run_session(engine, decided, io or ExecIO(), waker, emit)
+
+
+def exec_(
+    config: AppConfig,
+    container: str,
+    spec: ExecSpec,
+    *,
+    io: ExecIO | None = None,
+    wake: Wake | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> ExecStatus:
+    """Run a command in any container that the engine lets the operator reach.
+
+    Raises ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed.
+    """
+    from podbot.execution.runner import run_exec
+
+    environ = _environ(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine, _woken(wake) as waker:
+        _report(engine, environ, emit)
+        return run_exec(engine, container, spec, io or ExecIO(), waker)
+
+
+def ps(
+    config: AppConfig,
+    *,
+    include_stopped: bool = False,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> list[SessionInfo]:
+    """podbot's sessions on the engine, newest first."""
+    from podbot.flows.manage import list_sessions
+
+    environ = _environ(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine:
+        _report(engine, environ, emit)
+        return list_sessions(engine, environ, include_stopped=include_stopped)
+
+
+def stop(
+    config: AppConfig,
+    names: Sequence[str] = (),
+    *,
+    all_sessions: bool = False,
+    seconds: int = 10,
+    remove_kept: bool = False,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> list[StopResult]:
+    """Stop sessions by name, or all of podbot's; a session that is not to be kept is removed.
+
+    ``seconds``: what the processes get between TERM and KILL. Raises ContainerNotFound and NotOurs
+    before anything is stopped.
+    """
+    from podbot.flows.manage import list_sessions, stop_sessions
+
+    environ = _environ(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine:
+        chosen = list(names)
+        if all_sessions:
+            chosen = [info.session for info in list_sessions(engine, environ, include_stopped=True)]
+        results = []
+        for result in stop_sessions(engine, environ, chosen, seconds=seconds, remove_kept=remove_kept):
+            emit(Event("info", "session.stopped", result.session, {"session": result.session}))
+            results.append(result)
+        return results
+
+
+def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environ is None else environ
+
+
+def _facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, str]) -> HostFacts:
+    from podbot.engine.connect import locate
+    from podbot.flows.facts import collect_facts
+    from podbot.places import runtime_root
+
+    endpoint = locate(config, environ)
+    socket = endpoint.path if endpoint is not None and endpoint.scheme == "unix" else None
+    return collect_facts(config, request, environ=environ, runtime_dir=runtime_root(environ), engine_socket_path=socket)
+
+
+def _report(engine: Engine, environ: Mapping[str, str], emit: Emit) -> None:
+    """Orphans are looked for only when the runtime directory holds a session at all."""
+    from podbot.places import runtime_root
+
+    with contextlib.suppress(OSError), os.scandir(runtime_root(environ)) as entries:
+        if any(not entry.name.startswith(".") for entry in entries):
+            from podbot.flows.manage import report_orphans
+
+            report_orphans(engine, environ, emit)
+
+
+@contextlib.contextmanager
+def _woken(wake: Wake | None) -> Iterator[Wake]:
+    if wake is not None:
+        yield wake
+        return
+    own = Wake()
+    try:
+        yield own
+    finally:
+        own.close()

@@ -1,0 +1,184 @@
+"""The command line as Typer sees it: names, options, help. What a command does is in its own file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from podbot._version import __version__
+from podbot.cli import config as config_commands
+from podbot.cli.common import (
+    ConfigOption,
+    ImageOption,
+    LogFormatOption,
+    SocketOption,
+    VerboseOption,
+    global_options,
+)
+from podbot.cli.doctor import doctor
+from podbot.cli.globals import Globals
+from podbot.cli.setup import setup
+from podbot.config.models import AGENT_KINDS
+
+app = typer.Typer(
+    name="podbot",
+    help="Run any AI coding agent inside a Podman sandbox.",
+    epilog="Start with: podbot setup, then: podbot run --workspace .",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"podbot {__version__}")
+        raise typer.Exit
+
+
+def complete_session(incomplete: str) -> list[str]:
+    """Names for shell completion, from the runtime directory alone: no engine is asked."""
+    import os
+
+    from podbot.flows.sessions import sessions
+
+    return [record.session for record in sessions(os.environ) if record.session.startswith(incomplete)]
+
+
+@app.callback()
+def _main(
+    ctx: typer.Context,
+    config: ConfigOption = None,
+    engine_socket: SocketOption = None,
+    image: ImageOption = None,
+    verbose: VerboseOption = 0,
+    log_format: LogFormatOption = "",
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    ctx.obj = Globals.current = Globals(config, engine_socket, image, verbose, log_format)
+
+
+_AGENTS = "|".join(AGENT_KINDS)
+
+
+@app.command(context_settings={"ignore_unknown_options": False})
+@global_options
+def run(
+    g: Globals,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- ARGS…]", help="Arguments for the agent; for a custom agent its whole command."),
+    ] = None,
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", "-w", metavar="PATH", help="Host directory that the agent works on.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar=_AGENTS, help="Which agent to run.")] = None,
+    agent_mode: Annotated[str | None, typer.Option("--agent-mode", metavar="podbot", help="How it runs.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the session.")] = None,
+    keep: Annotated[
+        bool | None, typer.Option("--keep/--rm", help="Keep the container, stopped, or remove it afterwards.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and do nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: the plan as JSON.")] = False,
+) -> None:
+    """Run an agent in a sandbox on a directory of yours.
+
+    The agent has full permissions inside and reaches nothing of the host but the workspace. The
+    sandbox is removed when the agent ends; podbot exits with the agent's status.
+
+    Example: podbot run --workspace . --agent claude -- --model opus
+    """
+    from podbot.cli.run import RunArgs, execute
+
+    overrides: dict[str, Any] = {}
+    flags: dict[str, str] = {}
+    for key, flag, value in (
+        ("workspace.host_path", "--workspace", workspace),
+        ("agent.kind", "--agent", agent),
+        ("agent.mode", "--agent-mode", agent_mode),
+        ("session.keep", "--keep" if keep else "--rm", keep),
+    ):
+        if value is not None:
+            overrides[key], flags[key] = value, flag
+    if workspace is not None:
+        overrides["workspace.source"], flags["workspace.source"] = "host_mount", "--workspace"
+    args = RunArgs(
+        words=tuple(words or ()),
+        name=name,
+        trusted_workspace=workspace is not None,
+        dry_run=dry_run,
+        as_json=as_json,
+        overrides=overrides,
+        flags=flags,
+    )
+    raise typer.Exit(execute(g, args))
+
+
+@app.command("exec")
+@global_options
+def exec_(
+    g: Globals,
+    session: Annotated[str, typer.Argument(metavar="SESSION", autocompletion=complete_session, help="Container.")],
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD…", help="Command to run in it.")],
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Attach no stream; wait for the command and exit with its status.")
+    ] = False,
+    workdir: Annotated[str | None, typer.Option("--workdir", "-w", metavar="DIR", help="Where to run it.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="A variable for it; K alone passes yours on.")
+    ] = None,
+) -> None:
+    """Run a command in a running container.
+
+    It gets a terminal when stdin and stdout both are one. podbot exits with its status, and ends it
+    when podbot itself is ended.
+
+    Example: podbot exec podbot-shop-1a2b3c -- git status
+    """
+    from podbot.cli.exec import ExecArgs, execute
+
+    raise typer.Exit(execute(g, ExecArgs(session, tuple(command), detach, workdir, tuple(env or ()))))
+
+
+@app.command()
+@global_options
+def ps(
+    g: Globals,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Stopped sessions too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As a JSON array.")] = False,
+) -> None:
+    """List podbot's sessions."""
+    from podbot.cli.ps import PsArgs, execute
+
+    raise typer.Exit(execute(g, PsArgs(all_, as_json)))
+
+
+@app.command()
+@global_options
+def stop(
+    g: Globals,
+    sessions: Annotated[
+        list[str] | None, typer.Argument(metavar="SESSION…", autocompletion=complete_session, help="Which to stop.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="All of podbot's sessions.")] = False,
+    time: Annotated[
+        int, typer.Option("--time", "-t", min=0, max=3600, metavar="S", help="Seconds before processes are killed.")
+    ] = 10,
+    remove: Annotated[bool, typer.Option("--rm", help="Remove sessions that were to be kept, too.")] = False,
+) -> None:
+    """Stop sessions and remove their containers; kept ones (--keep) are stopped only.
+
+    Touches nothing that podbot did not start.
+    """
+    from podbot.cli.stop import StopArgs, execute
+
+    raise typer.Exit(execute(g, StopArgs(tuple(sessions or ()), all_, time, remove)))
+
+
+app.add_typer(config_commands.app, name="config")
+app.command()(setup)
+app.command()(doctor)

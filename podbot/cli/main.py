@@ -1,0 +1,104 @@
+"""The process: arguments in, an exit code out, every error one paragraph."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from podbot.errors import OutputClosed, PodbotError
+from podbot.streams.wake import Interrupted
+
+BY_SIGNAL = 128
+SIGINT = 2
+
+
+def main(argv: list[str]) -> int:
+    """Run podbot with ``argv`` (without the program's name); returns the exit code."""
+    closed = _fill_closed_descriptors()
+    try:
+        return _failed(OutputClosed(stream="stdout")) if 1 in closed else _flushed(_command(argv))
+    except PodbotError as exc:
+        return _failed(exc)
+    except BrokenPipeError:
+        return _failed(OutputClosed(stream="stdout"))
+    except Interrupted as exc:
+        return BY_SIGNAL + exc.number
+    except KeyboardInterrupt:
+        return BY_SIGNAL + SIGINT
+    except Exception as exc:  # noqa: BLE001 - the last resort: a bug must not be a traceback to the operator
+        return _bug(exc)
+
+
+def _command(argv: list[str]) -> int:
+    from podbot.cli import fast
+
+    quick = fast.parse(argv)
+    return quick() if quick is not None else _typer(argv)
+
+
+def _typer(argv: list[str]) -> int:
+    from podbot.cli.app import app
+
+    try:
+        app(args=argv, prog_name="podbot")
+    except SystemExit as exc:
+        return exc.code if isinstance(exc.code, int) else int(exc.code is not None)
+    return 0
+
+
+def _flushed(code: int) -> int:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code
+
+
+def _fill_closed_descriptors() -> set[int]:
+    """Open /dev/null on 0-2 where they are closed: a socket must never become "standard output"."""
+    closed = set()
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            closed.add(os.open(os.devnull, os.O_RDWR))
+    return closed
+
+
+def _failed(exc: PodbotError) -> int:
+    from podbot.cli.globals import Globals
+    from podbot.cli.report import report_error
+
+    if Globals.current.verbose >= 2:
+        _traceback(exc)
+    report_error(exc, Globals.current)
+    return exc.exit_code
+
+
+def _bug(exc: Exception) -> int:
+    from podbot.cli.globals import Globals
+    from podbot.cli.report import printable, say
+
+    if Globals.current.verbose >= 2:
+        _traceback(exc)
+    say(f"podbot: internal error: {type(exc).__name__}: {printable(str(exc))}. This is a bug; -vv shows where.")
+    return 1
+
+
+def _traceback(exc: BaseException) -> None:
+    import traceback
+
+    from podbot.cli.report import say
+
+    say("".join(traceback.format_exception(exc)).rstrip())
+
+
+def run(entry: Callable[[list[str]], int] = main) -> None:
+    """The console script. Ends without the interpreter's own tear-down, which costs 4 ms."""
+    code = entry(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            code = code or 1
+    os._exit(code)

@@ -1,0 +1,31 @@
+"""Signal handlers, installed only by commands that run something in a container."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+
+from podbot.streams.wake import Resize, Wake
+
+
+@contextlib.contextmanager
+def handled(*, tty: bool) -> Iterator[Wake]:
+    """A Wake that INT, TERM and HUP are delivered to, and WINCH when there is a terminal."""
+    wake = Wake()
+
+    def deliver(number: int, frame: object) -> None:  # noqa: ARG001
+        wake.deliver(number)
+
+    def resize(number: int, frame: object) -> None:  # noqa: ARG001
+        wake.post(Resize())
+
+    before = {number: signal.signal(number, deliver) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    if tty:
+        before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, resize)
+    try:
+        yield wake
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        wake.close()

@@ -1,0 +1,116 @@
+"""The base image from the machine's own Debian or Ubuntu packages: no image registry is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Mapping
+from typing import IO
+
+from podbot.engine.private.machine import MachineFacts
+from podbot.errors import DiskFull, ImageBuildFailed
+
+STEP = "making the base image from Debian packages (mmdebstrap)"
+COMPONENTS = frozenset({"main", "universe"})
+KEYRINGS = (
+    "/usr/share/keyrings/debian-archive-keyring.pgp",
+    "/usr/share/keyrings/debian-archive-keyring.gpg",
+    "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
+)
+# Caches and documentation are a third of a minimal system.
+TRIM = (
+    '--aptopt=Dir::Cache::pkgcache ""',
+    '--aptopt=Dir::Cache::srcpkgcache ""',
+    '--aptopt=Acquire::Languages "none"',
+    *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "info", "locale", "lintian")),
+)
+_CHUNK = 1 << 20
+
+
+def can_debootstrap(facts: MachineFacts) -> bool:
+    """This machine can make a Debian or Ubuntu root filesystem from its own package sources."""
+    family = {"debian", "ubuntu"} & {*facts.distribution}
+    return "mmdebstrap" in facts.programs and bool(facts.codename and family)
+
+
+def command(facts: MachineFacts, packages: Iterable[str], sources: Iterable[str]) -> list[str]:
+    """The mmdebstrap command that writes the root filesystem's tar to its stdout."""
+    include = f"--include={','.join(packages)}"
+    return [facts.programs["mmdebstrap"], "--variant=minbase", "--quiet", include, *TRIM, facts.codename, "-", *sources]
+
+
+def sources(targets: str, facts: MachineFacts, keyrings: Iterable[str] = KEYRINGS) -> list[str]:
+    """One-line apt sources of this machine's own suite, from ``apt-get indextargets``.
+
+    ``targets``: lines of ``SITE RELEASE COMPONENT``. Third-party repositories, local ones and any with
+    a password in the address are left out; none left means mmdebstrap's own default mirror.
+    """
+    suites = {facts.codename, f"{facts.codename}-updates", f"{facts.codename}-security"}
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in targets.splitlines():
+        site, release, component, *_ = [*line.split(), "", "", ""]
+        plain = site.startswith(("http://", "https://")) and "@" not in site
+        if plain and release in suites and component in COMPONENTS:
+            row = found.setdefault((site, release), [])
+            if component not in row:
+                row.append(component)
+    family = "ubuntu" if "ubuntu" in facts.distribution else "debian"
+    keyring = next((k for k in keyrings if os.path.basename(k).startswith(family) and os.path.isfile(k)), "")
+    signed = f"[signed-by={keyring}] " if keyring else ""
+    if not any(release == facts.codename for _, release in found):
+        return []
+    return [f"deb {signed}{site} {release} {' '.join(row)}" for (site, release), row in found.items()]
+
+
+def apt_targets() -> str:
+    """What ``apt-get indextargets`` says of this machine's package sources; empty when it says nothing."""
+    import subprocess
+
+    words = ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) -> Generator[bytes, None, None]:
+    """The tar that ``words`` writes, in chunks. Raises ImageBuildFailed or DiskFull at its end when it failed,
+    so that an import that consumes it is broken off. The program is ended when the consumer stops early.
+    """
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryFile() as log:
+        try:
+            child = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=dict(environ)
+            )
+        except OSError as exc:
+            raise ImageBuildFailed(image=image, step=STEP, reason=f"{words[0]}: {exc.strerror or exc}") from exc
+        try:
+            assert child.stdout is not None  # noqa: S101 (PIPE was asked for)
+            while chunk := child.stdout.read(_CHUNK):
+                yield chunk
+            status = child.wait()
+        finally:
+            if child.poll() is None:
+                child.terminate()  # it removes its temporary tree on SIGTERM
+                child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
+        if status != 0:
+            raise _failure(image, _tail(log), status)
+
+
+def _tail(log: IO[bytes]) -> str:
+    log.seek(0)
+    lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    return " / ".join(lines[-6:])[-1500:]
+
+
+def _failure(image: str, words: str, status: int) -> ImageBuildFailed | DiskFull:
+    if "no space left on device" in words.lower():
+        return DiskFull(path=os.environ.get("TMPDIR", "/tmp"), operation=f"build {image}")  # noqa: S108
+    reason = words or f"mmdebstrap ended with status {status}"
+    hint = "Check that `apt-get update` works here; the base image is made from the same package sources."
+    return ImageBuildFailed(image=image, step=STEP, reason=reason, hint=hint)

@@ -1,0 +1,90 @@
+"""A started container as one context manager: whatever happens inside, it is gone (or kept) afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from podbot.engine.port import Engine
+from podbot.errors import ContainerError, ContainerNotFound, CreateFailed, NameTaken
+from podbot.events import Emit, Event
+from podbot.flows.gitconfig import gitconfig_archive
+from podbot.flows.sessions import SessionDirectory
+from podbot.flows.workspace import verified_mount
+from podbot.launch.types import LaunchPlan
+from podbot.streams.wake import Wake
+
+STOP_SECONDS = 2  # what a kept container's processes get before KILL
+
+
+@contextlib.contextmanager
+def started_container(
+    engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit
+) -> Iterator[str]:
+    """Create, furnish and start ``plan.container``; yields its id.
+
+    The name is ours alone (the session's lock is held), so clean-up goes by name and also finds a
+    container whose id never arrived. A clean-up that fails after another error leaves that error, and
+    the session's record, for the next command to report.
+    """
+    directory.has_container = True
+    try:
+        container = _started(engine, plan, wake, emit)
+        yield container
+    except NameTaken:
+        directory.has_container = False
+        directory.name_taken()
+        raise
+    except BaseException:
+        with contextlib.suppress(ContainerError):
+            _finish(engine, plan, directory, wake, emit)
+        raise
+    _finish(engine, plan, directory, wake, emit)
+
+
+def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
+    emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
+    with contextlib.ExitStack() as checks:
+        for mount in plan.container.mounts:
+            checks.enter_context(verified_mount(mount))
+        # Not to be interrupted: the engine would go on and make the container after our clean-up.
+        with wake.listening():
+            container = engine.create(plan.container)
+        wake.check()
+        _check_met(engine, container, plan, emit)
+        engine.put_archive(container, "/root", gitconfig_archive(plan))
+        emit(Event("info", "container.start", "starting the sandbox"))
+        engine.start(container)
+    return container
+
+
+def _finish(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit) -> None:
+    with wake.listening():  # a signal now must not leave the container behind
+        if plan.keep:
+            _keep(engine, plan, directory, emit)
+            return
+        engine.remove(plan.container.name)
+        directory.has_container = False
+        emit(Event("debug", "container.removed", f"removed the sandbox {plan.session}"))
+
+
+def _keep(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> None:
+    name = plan.container.name
+    try:
+        engine.stop(name, seconds=STOP_SECONDS)
+    except ContainerNotFound:
+        directory.has_container = False
+        return
+    directory.record(kept=True)
+    text = f"kept the sandbox {name}, stopped: `podman start {name}` wakes it, `podbot stop --rm {name}` removes it"
+    emit(Event("notice", "container.kept", text, {"session": name}))
+
+
+def _check_met(engine: Engine, container: str, plan: LaunchPlan, emit: Emit) -> None:
+    """Confinement that the engine dropped in silence ends the start; a dropped limit is said aloud."""
+    for key, wanted, got in engine.unmet(container, plan.container):
+        if key in ("sandbox.runtime", "sandbox.profile"):
+            reason = f"it accepted {key} = {wanted} and did not apply it (it has {got or 'nothing'})"
+            raise CreateFailed(container=plan.session, image=plan.container.image, reason=reason)
+        text = f"this engine does not enforce {key} = {wanted} (it has {got})"
+        emit(Event("warning", "limit.unmet", text, {"key": key, "wanted": wanted, "got": got}))

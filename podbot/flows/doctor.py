@@ -1,0 +1,129 @@
+"""``podbot doctor``: look at the configuration, the machine, the engine and the image; change nothing lasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from podbot.config.models import AppConfig, LoadOptions
+from podbot.engine.endpoint import Endpoint
+from podbot.engine.port import Engine
+from podbot.engine.private.machine import MachineFacts
+from podbot.errors import PodbotError
+from podbot.flows.machine_checks import Check, check_machine
+from podbot.flows.recipe import LABEL_AGENTS
+
+BUILD_ONE = "podbot setup"
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What doctor asks of the world; :func:`this_machine` is the real one."""
+
+    facts: MachineFacts
+    podman_version: str
+    load: Callable[[], AppConfig]
+    config_path: Callable[[], str]
+    locate: Callable[[AppConfig], Endpoint | None]
+    connect: Callable[[AppConfig], Engine]
+    runtime_dir: Callable[[], str]
+
+
+def this_machine(options: LoadOptions, environ: Mapping[str, str]) -> Patient:
+    """The real machine, configuration and engine."""
+    from podbot.config.load import config_location, load_config
+    from podbot.engine.connect import connect, locate
+    from podbot.engine.private.machine import detect
+    from podbot.places import private_dir, runtime_root
+
+    facts = detect(environ)
+    return Patient(
+        facts=facts,
+        podman_version=_podman_version(facts.programs.get("podman", "")),
+        load=lambda: load_config(options),
+        config_path=lambda: config_location(options)[0],
+        locate=lambda config: locate(config, environ),
+        connect=lambda config: connect(config, environ),
+        runtime_dir=lambda: private_dir(runtime_root(environ)),
+    )
+
+
+def diagnose(patient: Patient) -> Iterator[Check]:
+    """Every check, in the order in which things must be mended; no error escapes, each becomes a check."""
+    config, check = _config(patient)
+    yield check
+    yield _runtime_dir(patient)
+    endpoint, check_endpoint = _endpoint(patient, config)
+    if check_endpoint is not None:
+        yield check_endpoint
+    elif endpoint is None or endpoint.local:
+        yield from check_machine(patient.facts, patient.podman_version)
+    if check_endpoint is None:
+        yield from _engine(patient, config, endpoint)
+
+
+def _config(patient: Patient) -> tuple[AppConfig, Check]:
+    """The configuration, or the defaults when it is not valid, so that the rest can be looked at."""
+    try:
+        config = patient.load()
+        return config, Check("config", "ok", patient.config_path())
+    except PodbotError as exc:
+        return AppConfig(), _failed("config", exc)
+
+
+def _runtime_dir(patient: Patient) -> Check:
+    try:
+        return Check("runtime-dir", "ok", patient.runtime_dir())
+    except PodbotError as exc:
+        return _failed("runtime-dir", exc)
+
+
+def _endpoint(patient: Patient, config: AppConfig) -> tuple[Endpoint | None, Check | None]:
+    try:
+        return patient.locate(config), None
+    except PodbotError as exc:
+        return None, _failed("engine", exc)
+
+
+def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None) -> Iterator[Check]:
+    try:
+        engine = patient.connect(config)
+    except PodbotError as exc:
+        yield _failed("engine", exc)
+        return
+    try:
+        info = engine.ping()
+        origin = endpoint.origin if endpoint is not None else "podbot's private service"
+        yield Check("engine", "ok", f"Podman {info.version} at {info.endpoint} ({origin})")
+        yield _image(engine, config)
+    except PodbotError as exc:
+        yield _failed("engine", exc)
+    finally:
+        engine.close()
+
+
+def _image(engine: Engine, config: AppConfig) -> Check:
+    if not config.image:
+        return Check("image", "fail", "none is configured", "podbot has no image to run agents in.", BUILD_ONE)
+    where = f"{config.image} ({config.origin('image')})"
+    found = engine.image(config.image)
+    if found is None:
+        return Check("image", "fail", f"{where} is not on the engine", "No session can start.", BUILD_ONE)
+    agents = found.labels.get(LABEL_AGENTS)
+    return Check("image", "ok", f"{where}, {found.size / 1e6:.0f} MB" + (f", {agents}" if agents else ""))
+
+
+def _failed(name: str, exc: PodbotError) -> Check:
+    return Check(name, "fail", exc.message, "", exc.remedy)
+
+
+def _podman_version(podman: str) -> str:
+    import subprocess
+
+    if not podman:
+        return ""
+    try:
+        done = subprocess.run([podman, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,183 @@
+"""``collect_facts``: the only place that looks at the host before planning."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Literal
+
+from podbot.config.models import AppConfig
+from podbot.errors import InvalidValue, PathError
+from podbot.launch.mounts import extra_mount
+from podbot.launch.places import refused_sources
+from podbot.launch.plan import TERMINAL_VARIABLES
+from podbot.launch.security import FUSE
+from podbot.launch.types import HostFacts, LaunchRequest, PathFacts
+
+_GIT_SECONDS = 5
+_GIT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
+
+
+def collect_facts(
+    config: AppConfig,
+    request: LaunchRequest,
+    *,
+    environ: Mapping[str, str],
+    runtime_dir: str,
+    engine_socket_path: str | None = None,
+) -> HostFacts:
+    """Resolve paths, read the git identity, and take the variables that planning needs. Changes nothing.
+
+    ``runtime_dir``: podbot's own, without the session. ``engine_socket_path``: None for an engine
+    that is not on a unix socket. Raises InvalidValue for a path that cannot be one, PathError when
+    the working directory is gone.
+    """
+    home = os.path.realpath(_home(environ))
+    try:
+        cwd = os.getcwd()
+    except OSError as exc:
+        raise PathError(path=".", operation="find the working directory", reason=exc.strerror or str(exc)) from exc
+    name, email = _git_identity(environ)
+    wanted = {*TERMINAL_VARIABLES, "XDG_CONFIG_HOME", *config.agent.env_allowlist}
+    facts = HostFacts(
+        home=home,
+        cwd=cwd,
+        uid=os.getuid(),
+        env={key: environ[key] for key in wanted if key in environ},
+        nonce=os.urandom(3).hex(),
+        created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        runtime_dir=os.path.realpath(runtime_dir),
+        engine_socket_dir=os.path.dirname(os.path.realpath(engine_socket_path)) if engine_socket_path else None,
+        workspace=_workspace(config, request, home, cwd),
+        allowed_roots=_allowed_roots(config, home),
+        extra_mounts=_extra_mounts(config, home),
+        dev_fuse=os.path.exists(FUSE),
+        git_name=name,
+        git_email=email,
+    )
+    return _with_protected(facts)
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME", "")
+    if os.path.isabs(home):
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def _workspace(config: AppConfig, request: LaunchRequest, home: str, cwd: str) -> PathFacts | None:
+    given = config.workspace.host_path
+    if given is None or not given.strip():
+        return None
+    path = _expanded(given, home)
+    if not os.path.isabs(path):
+        if not request.trusted_workspace:
+            raise _not_absolute(config, "workspace.host_path", given)
+        path = os.path.join(cwd, path)
+    return _path_facts(given, path)
+
+
+def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
+    roots = []
+    for given in config.workspace.allowed_roots:
+        path = _expanded(given, home)
+        if not os.path.isabs(path):
+            raise _not_absolute(config, "workspace.allowed_roots", given)
+        roots.append(_path_facts(given, path))
+    return tuple(roots)
+
+
+def _extra_mounts(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
+    sources = []
+    for text in config.sandbox.extra_mounts:
+        given, _, _ = extra_mount(config, text)
+        path = _expanded(given, home)
+        if not os.path.isabs(path):
+            raise _not_absolute(config, "sandbox.extra_mounts", given)
+        sources.append(_path_facts(given, path))
+    return tuple(sources)
+
+
+def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
+    # Relative to the working directory, a configured path would mean whatever a repository put there.
+    return InvalidValue(
+        field=field,
+        origin=str(config.origin(field)),
+        reason=f"{given!r} is not an absolute path",
+        hint="A path in the configuration begins with / or ~/; only one typed on the command line may be relative.",
+    )
+
+
+def _expanded(path: str, home: str) -> str:
+    return home + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def _path_facts(given: str, path: str) -> PathFacts:
+    """Resolve every link of an absolute ``path`` and look at what is there."""
+    try:
+        resolved = os.path.realpath(path)
+        kind = _kind(resolved)
+    except ValueError:  # a NUL byte; planning refuses the text for it
+        return PathFacts(given, path, "missing")
+    return PathFacts(given, resolved, kind)
+
+
+def _kind(resolved: str) -> Literal["directory", "other", "missing", "unreadable"]:
+    import stat
+
+    try:
+        mode = os.stat(resolved).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "missing"
+    except OSError:  # no permission on the way there, a loop of links, a mount whose server is gone
+        return "unreadable"
+    if not stat.S_ISDIR(mode):
+        return "other"
+    return "directory" if os.access(resolved, os.R_OK | os.X_OK) else "unreadable"
+
+
+def _with_protected(facts: HostFacts) -> HostFacts:
+    """Add where refused places lead by links: with ~/.ssh -> /data/keys, /data/keys is refused as well."""
+    import dataclasses
+
+    paths = {found.resolved for found in (facts.workspace, *facts.extra_mounts) if found is not None}
+    places = {place.path for path in paths for place in refused_sources(facts, path) if place.below}
+    led = {os.path.realpath(place) for place in places} - places
+    return dataclasses.replace(facts, protected=tuple(sorted(led)))
+
+
+def _git_identity(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The operator's own git name and e-mail address, as far as they are set; never a repository's.
+
+    GIT_DIR=/dev/null makes git find no repository wherever it stands (measured, in one with its own
+    user.name), and still read the system's and the user's files with what they include.
+    """
+    import subprocess
+
+    env = {name: environ[name] for name in _GIT_VARIABLES if name in environ}
+    try:
+        done = subprocess.run(
+            ["git", "config", "--null", "--get-regexp", r"^user\.(name|email)$"],
+            env={**env, "GIT_DIR": "/dev/null"},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None, None
+    found: dict[str, str] = {}
+    for entry in done.stdout.decode("utf-8", "replace").split("\0"):
+        key, _, value = entry.partition("\n")
+        # A later file overrides an earlier one. A line break would end the line of a commit's header.
+        if value.strip() and value.isprintable():
+            found[key] = value.strip()
+    return found.get("user.name"), found.get("user.email")

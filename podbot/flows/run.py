@@ -1,0 +1,59 @@
+"""``run``: one interactive session from a plan to the agent's status."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from podbot.engine.port import Engine, Size
+from podbot.errors import TerminalTooSmall
+from podbot.events import Emit, Event
+from podbot.execution.runner import ExecIO, ExecStatus, run_exec
+from podbot.flows.container import started_container
+from podbot.flows.sessions import session_directory
+from podbot.launch.types import LaunchPlan
+from podbot.streams.wake import Interrupted, Wake
+
+MINIMUM = Size(columns=20, rows=5)  # below this claude and codex draw nothing that can be read
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """A session that ran to its end."""
+
+    session: str
+    status: ExecStatus
+    kept: bool
+
+
+def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> SessionResult:
+    """Carry out ``plan``; everything it made is unwound in reverse, whatever happens.
+
+    Raises ContainerError, FilesystemError and StreamError subclasses; the agent's own failure is a status.
+    """
+    _check_terminal(plan, io)
+    for note in plan.notes:
+        emit(Event("notice", "plan.note", note))
+    try:
+        status = _carried_out(engine, plan, io, wake, emit)
+    except Interrupted as exc:  # told to end before the agent ran
+        return SessionResult(plan.session, ExecStatus(code=128 + exc.number, signal=exc.number), kept=plan.keep)
+    return SessionResult(plan.session, status, kept=plan.keep)
+
+
+def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> ExecStatus:
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
+        container = stack.enter_context(started_container(engine, plan, directory, wake, emit))
+        emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
+        status = run_exec(engine, container, plan.agent, io, wake)
+        emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
+    return status
+
+
+def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:
+    size = io.size() if plan.agent.tty else None
+    if size is not None and (size.columns < MINIMUM.columns or size.rows < MINIMUM.rows):
+        raise TerminalTooSmall(
+            columns=size.columns, rows=size.rows, minimum_columns=MINIMUM.columns, minimum_rows=MINIMUM.rows
+        )

@@ -1,0 +1,163 @@
+"""A session's directory on the host: who holds the name, and what a killed podbot left behind.
+
+``<runtime>/<session>/`` (0700) holds ``lock``, flocked by the podbot that runs the session, and
+``session.json``. The kernel drops the lock with its holder, so a directory whose lock is free
+belongs to a podbot that was killed, or to a kept session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from podbot.errors import PathError, SessionExists
+from podbot.places import private_dir, runtime_root
+
+LOCK = "lock"
+RECORD = "session.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """What ``session.json`` says. ``endpoint``: the engine that has the container."""
+
+    session: str
+    endpoint: str
+    kept: bool
+    live: bool
+
+
+class SessionDirectory:
+    """The directory while its lock is held. ``has_container``: it outlives this podbot unless that is taken back."""
+
+    def __init__(self, path: str, endpoint: str) -> None:
+        self.path = path
+        self.has_container = False
+        self._endpoint = endpoint
+        self._before = _read_record(path)
+        self.record(kept=False)
+
+    def record(self, *, kept: bool) -> None:
+        """Write ``session.json``."""
+        _write_record(self.path, {"session": os.path.basename(self.path), "endpoint": self._endpoint, "kept": kept})
+
+    def name_taken(self) -> None:
+        """The name is another container's: a killed session's keeps its record, anything else none."""
+        if self._before:
+            _write_record(self.path, self._before)
+            self.has_container = True
+
+
+@contextlib.contextmanager
+def session_directory(path: str, endpoint: str) -> Iterator[SessionDirectory]:
+    """Hold the session's name for as long as the block runs; then the directory goes, unless it has a container.
+
+    Raises SessionExists when another podbot runs that session.
+    """
+    private_dir(os.path.dirname(path))
+    lock = _locked(path, os.path.basename(path))
+    try:
+        directory = SessionDirectory(path, endpoint)
+        try:
+            yield directory
+        finally:
+            if not directory.has_container:
+                remove_directory(path)
+    finally:
+        os.close(lock)
+
+
+def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
+    """Every session that has a directory, by name. Reads the runtime directory only."""
+    root = runtime_root(environ)
+    try:
+        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        path = os.path.join(root, name)
+        if name.startswith(".") or not os.path.exists(os.path.join(path, LOCK)):
+            continue
+        record = _read_record(path)
+        endpoint = record.get("endpoint")
+        kept = record.get("kept") is True
+        found.append(SessionRecord(name, endpoint if isinstance(endpoint, str) else "", kept, is_live(path)))
+    return found
+
+
+def is_live(path: str) -> bool:
+    """A podbot process holds the session's lock."""
+    try:
+        lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(lock)
+
+
+def remove_directory(path: str) -> None:
+    """Remove a session's directory; what is missing already is fine."""
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _locked(path: str, session: str) -> int:
+    """Descriptor of the session's lock, held. The directory may be removed while we wait for it: try again."""
+    for _ in range(8):
+        private_dir(path)
+        name = os.path.join(path, LOCK)
+        try:
+            lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except FileNotFoundError:
+            continue
+        except OSError as exc:
+            raise PathError(path=name, operation="open", reason=exc.strerror or str(exc)) from exc
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise SessionExists(session=session) from None
+        if _same_file(lock, name):
+            return lock
+        os.close(lock)
+    raise SessionExists(session=session)
+
+
+def _same_file(descriptor: int, path: str) -> bool:
+    try:
+        there = os.lstat(path)
+    except OSError:
+        return False
+    here = os.fstat(descriptor)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _write_record(path: str, record: Mapping[str, object]) -> None:
+    temporary = os.path.join(path, f".{RECORD}")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(record, file)
+        os.replace(temporary, os.path.join(path, RECORD))
+    except OSError as exc:
+        raise PathError(path=path, operation="write", reason=exc.strerror or str(exc)) from exc
+
+
+def _read_record(path: str) -> dict[str, object]:
+    try:
+        with open(os.path.join(path, RECORD), encoding="utf-8") as file:
+            record = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
