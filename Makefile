@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+WORKSPACE ?= .
+AGENT ?= claude
+ARGS ?=
 
 .PHONY: help run test test-e2e bench lint type arch check image clean
 
@@ -13,8 +16,23 @@ $(READY): pyproject.toml
 	@scripts/venv "$(PYTHON)"
 	@touch $@
 
+run: $(READY) ## Open a session here: make run [WORKSPACE=DIR] [AGENT=claude] [ARGS="..."]
+	@scripts/engine-packages
+	@$(BIN)/podbot setup --yes
+	@$(BIN)/podbot run --workspace "$(WORKSPACE)" --agent $(AGENT) -- $(ARGS)
+
 test: $(READY) ## Fast tests: no engine, no network
 	$(BIN)/pytest tests
+
+test-e2e: $(READY) ## Real engine, real image; prepares both, and fails when it cannot
+	@scripts/e2e
+
+bench: $(READY) ## podbot beside podman: figures, never pass or fail
+	@scripts/e2e $(BIN)/python -m e2e.bench
+
+image: $(READY) ## Build the sandbox image: make image [AGENTS=claude,codex]
+	@scripts/engine-packages
+	@$(BIN)/podbot setup --yes $(if $(AGENTS),--agents $(AGENTS))
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -19,13 +19,14 @@ from podbot.config.load import load_config
 from podbot.config.models import AppConfig
 from podbot.events import Emit, Event, ignore
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.launch.types import ExecSpec, HostFacts, LaunchPlan, LaunchRequest
 from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.flows.manage import SessionInfo, StopResult
     from podbot.flows.run import SessionResult
+    from podbot.launch.command import ExecSpec
+    from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest
 
 __all__ = ["exec_", "load_config", "open_engine", "plan", "ps", "run", "stop"]
 
@@ -66,7 +67,7 @@ def run(
     thread ends the session. Raises ConfigError before anything is created, then ContainerError,
     FilesystemError and StreamError subclasses.
     """
-    from podbot.flows.manage import report_orphans
+    from podbot.flows.orphans import report_orphans
     from podbot.flows.run import run_session
 
     environ = _environ(environ)
@@ -163,7 +164,7 @@ def _report(engine: Engine, environ: Mapping[str, str], emit: Emit) -> None:
 
     with contextlib.suppress(OSError), os.scandir(runtime_root(environ)) as entries:
         if any(not entry.name.startswith(".") for entry in entries):
-            from podbot.flows.manage import report_orphans
+            from podbot.flows.orphans import report_orphans
 
             report_orphans(engine, environ, emit)
 

@@ -417,10 +417,11 @@ class StreamError(PodbotError):
 
 
 class OutputClosed(StreamError):
-    """The reader of podbot's output went away (EPIPE)."""
+    """The reader of podbot's output went away (EPIPE), or there never was one. ``effect``: what became of the work."""
 
     stream: str
-    template: ClassVar[str] = "the reader of podbot's {stream} went away, so the command inside was ended"
+    effect: str = ""
+    template: ClassVar[str] = "the reader of podbot's {stream} went away{effect}"
 
 
 class TerminalTooSmall(StreamError):

@@ -26,6 +26,11 @@ def cache_dir(environ: Mapping[str, str]) -> str:
     return _base(environ, "cache")
 
 
+def state_dir(environ: Mapping[str, str]) -> str:
+    """Small files that sessions share and that outlive a reboot: ``~/.local/state/podbot`` on Linux."""
+    return _base(environ, "state")
+
+
 def runtime_root(environ: Mapping[str, str]) -> str:
     """podbot's runtime directory, which holds sessions and the private service's socket. Not created here."""
     runtime = environ.get("XDG_RUNTIME_DIR", "").strip()
@@ -42,12 +47,13 @@ def runtime_root(environ: Mapping[str, str]) -> str:
 
 def _base(environ: Mapping[str, str], kind: str) -> str:
     if _LINUX:
+        usual = os.path.join(".local", "state") if kind == "state" else f".{kind}"
         chosen = environ.get(f"XDG_{kind.upper()}_HOME", "").strip()
         home = environ.get("HOME") or os.path.expanduser("~")
-        return os.path.join(chosen if os.path.isabs(chosen) else os.path.join(home, f".{kind}"), "podbot")
+        return os.path.join(chosen if os.path.isabs(chosen) else os.path.join(home, usual), "podbot")
     import platformdirs
 
-    return str(platformdirs.user_config_dir("podbot") if kind == "config" else platformdirs.user_cache_dir("podbot"))
+    return str(getattr(platformdirs, f"user_{kind}_dir")("podbot"))
 
 
 def private_runtime_root(environ: Mapping[str, str]) -> str:
@@ -74,7 +80,7 @@ def private_dir(path: str) -> str:
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except FileExistsError:
-        raise UnsafeDirectory(path=path, reason="it is not a directory") from None
+        pass  # a file, a link to nowhere, or a directory that has just been removed: seen below
     except OSError as exc:
         raise PathError(path=path, operation="create", reason=exc.strerror or str(exc)) from exc
     if stat.S_IMODE(_own_directory(path).st_mode) != 0o700:

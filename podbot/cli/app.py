@@ -87,7 +87,7 @@ def run(
 ) -> None:
     """Run an agent in a sandbox on a directory of yours.
 
-    The agent has full permissions inside and reaches nothing of the host but the workspace. The
+    The agent has full permissions inside and sees nothing of the host's files but the workspace. The
     sandbox is removed when the agent ends; podbot exits with the agent's status.
 
     Example: podbot run --workspace . --agent claude -- --model opus

@@ -12,13 +12,16 @@ import typer
 
 from podbot.cli.globals import Globals
 from podbot.config.models import LoadOptions
+from podbot.errors import OutputClosed
 
 ConfigOption = Annotated[str | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file.")]
 SocketOption = Annotated[
     str | None, typer.Option("--engine-socket", metavar="URI", help="Engine endpoint: unix:///path, tcp://, ssh://…")
 ]
 ImageOption = Annotated[str | None, typer.Option("--image", metavar="REF", help="Image of the sandbox.")]
-VerboseOption = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say more; twice shows tracebacks.")]
+VerboseOption = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Say more; twice shows tracebacks.")
+]
 LogFormatOption = Annotated[str, typer.Option("--log-format", metavar="text|json", help="Form of messages on stderr.")]
 
 _OPTIONS: dict[str, tuple[Any, Any]] = {
@@ -49,7 +52,10 @@ def global_options(function: Callable[..., None]) -> Callable[..., None]:
         before = ctx.find_object(Globals) or Globals()
         merged = before.under(after)
         Globals.current = merged
-        function(merged, *args, **kwargs)
+        try:
+            function(merged, *args, **kwargs)
+        except BrokenPipeError as exc:  # Typer would end with 1 and say nothing
+            raise OutputClosed(stream="stdout") from exc
 
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
     command.__signature__ = signature.replace(parameters=[*parameters, *added, context])  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from podbot.cli.signals import handled
 from podbot.errors import InvalidValue
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.launch.types import ExecSpec
+from podbot.launch.command import ExecSpec
 
 
 @dataclass(frozen=True)

@@ -103,16 +103,15 @@ def _scan(argv: list[str], options: dict[str, str], switches: dict[str, str], *,
 def _globals(before: _Seen, after: _Seen | None) -> Globals | None:
     if after is None:
         return None
-    given = {name: _last(after, name) or _last(before, name) for name in _GLOBALS.values()}
-    log_format = given["log_format"] or ""
-    if log_format not in LOG_FORMATS:
+    if any((_last(seen, "log_format") or "") not in LOG_FORMATS for seen in (before, after)):
         return None
+    given = {name: _last(after, name) or _last(before, name) for name in _GLOBALS.values()}
     Globals.current = Globals(
         config=given["config"],
         engine_socket=given["engine_socket"],
         image=given["image"],
         verbose=before.verbose + after.verbose,
-        log_format=log_format,
+        log_format=given["log_format"] or "",
     )
     return Globals.current
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from podbot.errors import OutputClosed, PodbotError
+from podbot.errors import OutputClosed, PathError, PodbotError
 from podbot.streams.wake import Interrupted
 
 BY_SIGNAL = 128
@@ -18,16 +18,24 @@ def main(argv: list[str]) -> int:
     closed = _fill_closed_descriptors()
     try:
         return _failed(OutputClosed(stream="stdout")) if 1 in closed else _flushed(_command(argv))
-    except PodbotError as exc:
-        return _failed(exc)
-    except BrokenPipeError:
-        return _failed(OutputClosed(stream="stdout"))
     except Interrupted as exc:
         return BY_SIGNAL + exc.number
     except KeyboardInterrupt:
         return BY_SIGNAL + SIGINT
     except Exception as exc:  # noqa: BLE001 - the last resort: a bug must not be a traceback to the operator
-        return _bug(exc)
+        error = _as_podbot_error(exc)
+        return _bug(exc) if error is None else _failed(error)
+
+
+def _as_podbot_error(exc: Exception) -> PodbotError | None:
+    """``exc`` as an error with a paragraph; None for what can only be a bug."""
+    if isinstance(exc, PodbotError):
+        return exc
+    if isinstance(exc, BrokenPipeError):
+        return OutputClosed(stream="stdout")
+    if isinstance(exc, OSError):
+        return PathError(path=exc.filename or "stdout", operation="use", reason=exc.strerror or str(exc))
+    return None
 
 
 def _command(argv: list[str]) -> int:

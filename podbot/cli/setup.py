@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -42,6 +43,8 @@ def setup(
     from podbot.flows.setup import plan_setup
     from podbot.flows.setup import setup as carry_out
 
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the build is broken off and swept up
+        signal.signal(number, signal.default_int_handler)
     options = load_options(g)
     config = load_config(options)
     path, _, _ = config_location(options)

@@ -11,7 +11,10 @@ from podbot.streams.wake import Resize, Wake
 
 @contextlib.contextmanager
 def handled(*, tty: bool) -> Iterator[Wake]:
-    """A Wake that INT, TERM and HUP are delivered to, and WINCH when there is a terminal."""
+    """A Wake that INT, TERM and HUP are delivered to, and WINCH when there is a terminal.
+
+    What podbot was started to ignore (HUP under nohup, INT behind a shell's ``&``) stays ignored.
+    """
     wake = Wake()
 
     def deliver(number: int, frame: object) -> None:  # noqa: ARG001
@@ -20,7 +23,8 @@ def handled(*, tty: bool) -> Iterator[Wake]:
     def resize(number: int, frame: object) -> None:  # noqa: ARG001
         wake.post(Resize())
 
-    before = {number: signal.signal(number, deliver) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    ours = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, deliver) for number in ours}
     if tty:
         before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, resize)
     try:

@@ -48,7 +48,7 @@ class Origin(NamedTuple):
 DEFAULT_ORIGIN = Origin("default")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GitHubConfig:
     """``[github]``: the App whose installation tokens a clone uses."""
 
@@ -65,7 +65,7 @@ class GitHubConfig:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkspaceConfig:
     """``[workspace]``: where the agent sees source code."""
 
@@ -79,7 +79,7 @@ class WorkspaceConfig:
     read_only: bool = key(False, "Mount the workspace read-only.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CredsConfig:
     """``[creds]``: which of the operator's agent credentials go into the sandbox."""
 
@@ -87,7 +87,7 @@ class CredsConfig:
     copy_codex: bool = key(True, "Copy ~/.codex into the sandbox.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SandboxConfig:
     """``[sandbox]``: how tightly the container is confined."""
 
@@ -110,12 +110,12 @@ class SandboxConfig:
     runtime: str | None = key(None, "OCI runtime for the container.", "crun")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentConfig:
     """``[agent]``: which agent runs, and how."""
 
     kind: AgentKind = key("claude", "claude, codex, opencode, gemini or custom.")
-    mode: AgentMode = key("podbot", "podbot (interactive), codex_app_server or acp (both for `podbot host`).")
+    mode: AgentMode = key("podbot", "podbot (interactive); codex_app_server and acp are for the planned `podbot host`.")
     command: str | None = key(None, "Program of a custom agent.", "my-agent")
     args: tuple[str, ...] = key((), "Arguments of a custom agent.", ("--verbose",))
     env_allowlist: tuple[str, ...] = key(
@@ -124,14 +124,14 @@ class AgentConfig:
     delegation: Delegation = key("none", "ACP capabilities that the editor keeps: none, fs, terminal or all.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionConfig:
     """``[session]``: what becomes of a session."""
 
     keep: bool = key(False, "Keep the container, stopped, when the agent ends.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AppConfig:
     """A whole, validated configuration. ``origins`` maps dotted keys to where the value came from."""
 
@@ -154,7 +154,7 @@ class AppConfig:
         return self.origins.get(dotted, DEFAULT_ORIGIN)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadOptions:
     """What a caller hands to :func:`podbot.config.load_config`; no CLI type in it.
 

@@ -34,12 +34,16 @@ def locate(config: AppConfig, environ: Mapping[str, str]) -> Endpoint | None:
 def _found(environ: Mapping[str, str]) -> Endpoint | None:
     """The first socket of the usual places that exists, lets us in, and is Podman's."""
     for path in candidate_sockets(environ):
-        if not os.access(path, os.R_OK | os.W_OK):
+        if not _open_to_us(path):
             continue
         endpoint = Endpoint("unix", "found there", path=path)
         if path != SYSTEM_SOCKETS[-1] or _is_podman(endpoint):
             return endpoint
     return None
+
+
+def _open_to_us(path: str) -> bool:
+    return os.access(path, os.R_OK | os.W_OK)
 
 
 def _is_podman(endpoint: Endpoint) -> bool:
@@ -60,7 +64,8 @@ def _private(environ: Mapping[str, str], emit: Emit) -> Endpoint:
     try:
         path = ensure_service(environ, emit=emit)
     except SocketNotFound:
-        denied = [path for path in candidate_sockets(environ) if os.path.exists(path)]
+        # One that lets us in was passed by because it is Docker's: permission is not what is missing.
+        denied = [path for path in candidate_sockets(environ) if os.path.exists(path) and not _open_to_us(path)]
         if denied:
             raise PermissionDenied(path=denied[0], origin="found there") from None
         raise

@@ -46,7 +46,7 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         # A bare path is mapped to itself with rwm: the devices cgroup says `c 10:229 rwm`.
         "devices": [{"path": path} for path in security.devices],
         "selinux_opts": ["disable"] if security.selinux_disable else [],
-        "mounts": [_mount(mount) for mount in spec.mounts],
+        "mounts": [_mount(mount) for mount in (*spec.mounts, *spec.files)],
         "resource_limits": _resources(spec.limits),
         **_network(spec.network),
     }

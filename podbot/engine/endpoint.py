@@ -14,7 +14,7 @@ SYSTEM_SOCKETS = ("/run/podman/podman.sock", "/var/run/docker.sock")
 DEFAULT_PORT = {"http": 80, "https": 443, "ssh": 22}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endpoint:
     """A parsed endpoint. ``path``: the socket (unix, npipe, ssh's remote one); ``host``/``port`` else.
 

@@ -24,7 +24,7 @@ class BadResponse(Exception):
         self.closed = closed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Head:
     """Status and headers (names in lower case) of an answer."""
 
@@ -32,7 +32,7 @@ class Head:
     headers: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Response:
     """A whole answer."""
 

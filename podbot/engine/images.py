@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from podbot.errors import ContainerError, DiskFull, EngineGone, ImageBuildFailed
+from podbot.errors import ContainerError, DiskFull, EngineGone, ImageBuildFailed, UnsupportedEndpoint
 
 OnLine = Callable[[str], None]
 NO_SPACE = "no space left on device"
+STEP_WIDTH = 60  # characters of a step that an error shows
 TAIL = 8  # lines of output that an error repeats
 
 
@@ -160,7 +161,11 @@ def _reason(response: Any) -> str:
 def _failure(image: str, step: str, reason: str) -> ContainerError | DiskFull:
     if NO_SPACE in reason.lower():
         return DiskFull(path="the engine's storage", operation=f"build {image} ({step})")
-    return ImageBuildFailed(image=image, step=step, reason=reason[-1500:])
+    # A RUN instruction can be a whole script, and the engine repeats it in its reason.
+    short = step if len(step) <= STEP_WIDTH else f"{step[:STEP_WIDTH]}…"
+    if script := step.partition(": ")[2]:
+        reason = reason.replace(script, "…")
+    return ImageBuildFailed(image=image, step=short, reason=reason[-1500:])
 
 
 @contextmanager
@@ -171,6 +176,10 @@ def _session(endpoint: str) -> Iterator[Any]:
     from requests.exceptions import RequestException
     from urllib3.exceptions import HTTPError
 
+    if not endpoint.startswith(("unix://", "http://")):
+        # podman-py switches ssh's host key check off, and does not speak https.
+        reason = "images are built over unix:// and http:// only; build on the machine that runs the engine"
+        raise UnsupportedEndpoint(endpoint=endpoint, origin="for a build", reason=reason)
     client = podman.PodmanClient(base_url=endpoint)
     try:
         yield client.api

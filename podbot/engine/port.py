@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from podbot.launch.types import ContainerSpec, ExecSpec
+if TYPE_CHECKING:
+    from podbot.launch.types import ContainerSpec, ExecSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineInfo:
     """A healthy engine: its endpoint as a URI and the libpod API version it speaks, such as "4.3.1"."""
 
@@ -17,7 +18,7 @@ class EngineInfo:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ContainerInfo:
     """A container as the engine lists it. ``created`` and ``exited`` are seconds since the epoch."""
 
@@ -31,7 +32,7 @@ class ContainerInfo:
     pid: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ImageInfo:
     """An image on the engine; ``size`` in bytes."""
 
@@ -50,7 +51,7 @@ class Unmet(NamedTuple):
     got: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExecState:
     """An exec session. ``exit_code`` is None while it runs, or when the engine never learned it.
 
@@ -62,7 +63,7 @@ class ExecState:
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Size:
     """A terminal's size in character cells."""
 

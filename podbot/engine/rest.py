@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from podbot.engine import answers
 from podbot.engine.endpoint import Endpoint
@@ -34,7 +34,9 @@ from podbot.errors import (
     StopFailed,
     UploadFailed,
 )
-from podbot.launch.types import ContainerSpec, ExecSpec
+
+if TYPE_CHECKING:
+    from podbot.launch.types import ContainerSpec, ExecSpec
 
 API = "/v4.0.0/libpod"
 PATIENCE = 120.0  # seconds for one ordinary request; an engine under load took 20 s to start a container

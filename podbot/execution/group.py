@@ -15,7 +15,7 @@ import time
 
 from podbot.engine.port import Engine, ExecStream
 from podbot.errors import ContainerError
-from podbot.launch.types import ExecSpec
+from podbot.launch.command import ExecSpec
 
 
 def signal_group(engine: Engine, container: str, exec_id: str, number: int) -> bool:
@@ -27,7 +27,7 @@ def signal_group(engine: Engine, container: str, exec_id: str, number: int) -> b
         if engine.local and _from_host(pid, engine.inspect(container).id, number):
             return True
         return _from_inside(engine, container, pid, number)
-    except ContainerError:
+    except (ContainerError, OSError):  # OSError: from the stream of the command that signals
         return False
 
 

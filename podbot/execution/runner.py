@@ -21,7 +21,7 @@ from podbot.errors import (
     SocketNotFound,
 )
 from podbot.execution.group import signal_group
-from podbot.launch.types import ExecSpec
+from podbot.launch.command import ExecSpec
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
 from podbot.streams.wake import Resize, Wake
@@ -32,7 +32,7 @@ STATUS_PATIENCE = 10.0  # seconds for the engine to report the end of a stream t
 _GONE = (EngineGone, ConnectionFailed, SocketNotFound)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExecIO:
     """The caller's descriptors; podbot never closes them. None: no input, or discard the output.
 
@@ -47,7 +47,7 @@ class ExecIO:
     terminal: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExecStatus:
     """How a command ended. ``code`` is its own status; ``signal`` is set when podbot was told to end it."""
 
@@ -68,8 +68,8 @@ def run_exec(engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: W
         size = io.size() if spec.tty else None
         stream = engine.exec_start(exec_id, tty=spec.tty, size=size)
         session = _Session(engine, container, exec_id, spec=spec, io=io, wake=wake)
-        with contextlib.closing(stream), io.terminal() if spec.tty else contextlib.nullcontext():
-            try:
+        try:
+            with contextlib.closing(stream), io.terminal() if spec.tty else contextlib.nullcontext():
                 relay = Relay(
                     stream,
                     tty=spec.tty,
@@ -80,16 +80,16 @@ def run_exec(engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: W
                 )
                 with contextlib.closing(relay):
                     session.relay_until_end(relay)
-            except BadFrame as exc:
-                session.end_now()
-                raise HealthCheckFailed(endpoint=engine.endpoint, reason=str(exc)) from exc
-            except SinkClosed as exc:
-                session.end_now()
-                raise OutputClosed(stream=exc.stream) from exc
-            except BaseException:
-                session.end_now()
-                raise
-        return session.status(broken=relay.broken)
+        except BadFrame as exc:
+            session.end_now()
+            raise HealthCheckFailed(endpoint=engine.endpoint, reason=str(exc)) from exc
+        except SinkClosed as exc:
+            session.end_now()
+            raise OutputClosed(stream=exc.stream, effect=", so the command inside was ended") from exc
+        except BaseException:
+            session.end_now()
+            raise
+        return session.status(relay)
 
 
 class _Session:
@@ -158,7 +158,7 @@ class _Session:
                 time.sleep(0.05)
         self._kill()
 
-    def status(self, *, broken: bool) -> ExecStatus:
+    def status(self, relay: Relay) -> ExecStatus:
         """The engine's word on how the command ended, asked until it has one."""
         command = self._spec.command[0]
         patience = STATUS_PATIENCE if self._ending is None else KILL_GRACE
@@ -176,16 +176,19 @@ class _Session:
             if time.monotonic() > end:
                 if self._ending is not None:
                     break
+                self.end_now()
                 reason = "its stream ended and the engine never reported a status"
                 raise ExecFailed(container=self._container, command=command, reason=reason)
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
         if self._ending is not None:
             return ExecStatus(code=128 + self._ending, signal=self._ending)
-        self._check_alive(state.exit_code, broken=broken)
+        self._check_alive(state.exit_code, broken=relay.broken)
         if state.exit_code is None:
             reason = "the engine reported its end without a status"
             raise ExecFailed(container=self._container, command=command, reason=reason)
+        if relay.truncated:  # some of what it printed is lost, whatever its status
+            raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off in its output")
         return ExecStatus(code=state.exit_code)
 
     def _check_alive(self, code: int | None, *, broken: bool) -> None:

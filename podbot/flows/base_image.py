@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Generator, Iterable, Mapping
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import DiskFull, ImageBuildFailed
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 STEP = "making the base image from Debian packages (mmdebstrap)"
 COMPONENTS = frozenset({"main", "universe"})
@@ -23,6 +27,7 @@ TRIM = (
     '--aptopt=Acquire::Languages "none"',
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "info", "locale", "lintian")),
 )
+END_SECONDS = 20.0  # to unmount and remove a tree of 300 MB
 _CHUNK = 1 << 20
 
 
@@ -83,7 +88,12 @@ def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) ->
     with tempfile.TemporaryFile() as log:
         try:
             child = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=dict(environ)
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=dict(environ),
+                start_new_session=True,
             )
         except OSError as exc:
             raise ImageBuildFailed(image=image, step=STEP, reason=f"{words[0]}: {exc.strerror or exc}") from exc
@@ -93,13 +103,28 @@ def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) ->
                 yield chunk
             status = child.wait()
         finally:
-            if child.poll() is None:
-                child.terminate()  # it removes its temporary tree on SIGTERM
-                child.wait()
-            if child.stdout is not None:
-                child.stdout.close()
+            _end(child)
         if status != 0:
             raise _failure(image, _tail(log), status)
+
+
+def _end(child: Popen[bytes]) -> None:
+    """End the program and everything that it started.
+
+    Its first process waits for the others and for the reader of its output, so all of the group are
+    interrupted and the pipe is closed before waiting; then it removes its temporary tree.
+    """
+    import signal
+    import subprocess
+
+    if child.stdout is not None:
+        child.stdout.close()
+    for number, seconds in ((signal.SIGINT, END_SECONDS), (signal.SIGKILL, None)):
+        if child.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(seconds)
 
 
 def _tail(log: IO[bytes]) -> str:

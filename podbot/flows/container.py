@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 
 from podbot.engine.port import Engine
-from podbot.errors import ContainerError, ContainerNotFound, CreateFailed, NameTaken
+from podbot.errors import ContainerError, ContainerNotFound, CreateFailed
 from podbot.events import Emit, Event
-from podbot.flows.gitconfig import gitconfig_archive
+from podbot.flows.gitconfig import place_gitconfig
 from podbot.flows.sessions import SessionDirectory
 from podbot.flows.workspace import verified_mount
 from podbot.launch.types import LaunchPlan
@@ -23,27 +23,25 @@ def started_container(
 ) -> Iterator[str]:
     """Create, furnish and start ``plan.container``; yields its id.
 
-    The name is ours alone (the session's lock is held), so clean-up goes by name and also finds a
-    container whose id never arrived. A clean-up that fails after another error leaves that error, and
-    the session's record, for the next command to report.
+    A clean-up that fails after another error leaves that error, and the session's record, for the
+    next command to report. A container in which no agent ran is never kept.
     """
     directory.has_container = True
+    started = False
     try:
         container = _started(engine, plan, wake, emit)
+        started = True
         yield container
-    except NameTaken:
-        directory.has_container = False
-        directory.name_taken()
-        raise
     except BaseException:
         with contextlib.suppress(ContainerError):
-            _finish(engine, plan, directory, wake, emit)
+            _clean_up(engine, plan, directory, wake, emit, keep=started and plan.keep)
         raise
-    _finish(engine, plan, directory, wake, emit)
+    _finish(engine, plan, directory, wake, emit, keep=plan.keep)
 
 
 def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
+    place_gitconfig(plan)
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
@@ -52,15 +50,37 @@ def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
             container = engine.create(plan.container)
         wake.check()
         _check_met(engine, container, plan, emit)
-        engine.put_archive(container, "/root", gitconfig_archive(plan))
         emit(Event("info", "container.start", "starting the sandbox"))
         engine.start(container)
     return container
 
 
-def _finish(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit) -> None:
+def _clean_up(
+    engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit, *, keep: bool
+) -> None:
+    """After an error, also before the container's id arrived, so it is looked for by name.
+
+    The lock keeps other sessions off that name, but not other containers: with an image that is
+    missing the engine never compares names. What lacks this very session's labels is not touched.
+    """
+    with wake.listening():
+        try:
+            found = engine.inspect(plan.container.name)
+        except ContainerNotFound:
+            directory.has_container = False
+            return
+        if found.labels.items() >= plan.container.labels.items():
+            _finish(engine, plan, directory, wake, emit, keep=keep)
+        else:
+            directory.has_container = False
+            directory.name_taken()
+
+
+def _finish(
+    engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit, *, keep: bool
+) -> None:
     with wake.listening():  # a signal now must not leave the container behind
-        if plan.keep:
+        if keep:
             _keep(engine, plan, directory, emit)
             return
         engine.remove(plan.container.name)

@@ -14,6 +14,7 @@ from podbot.launch.places import refused_sources
 from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
 from podbot.launch.types import HostFacts, LaunchRequest, PathFacts
+from podbot.places import state_dir
 
 _GIT_SECONDS = 5
 _GIT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
@@ -48,6 +49,7 @@ def collect_facts(
         nonce=os.urandom(3).hex(),
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         runtime_dir=os.path.realpath(runtime_dir),
+        state_dir=os.path.realpath(state_dir(environ)),
         engine_socket_dir=os.path.dirname(os.path.realpath(engine_socket_path)) if engine_socket_path else None,
         workspace=_workspace(config, request, home, cwd),
         allowed_roots=_allowed_roots(config, home),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -73,8 +74,9 @@ def check_podman(facts: MachineFacts, version: str) -> Check:
     if not path:
         meaning = "Without it podbot can use an engine that runs already (CONTAINER_HOST), and start none."
         return Check("podman", "fail", "not installed", meaning, install_command(facts, "podman"))
-    digits = version.rsplit(maxsplit=1)[-1].split("-", maxsplit=1)[0].split(".") if version else []
-    number = tuple(int(part) for part in digits if part.isdigit())
+    # At most four digits: int() takes superscripts and refuses 5,000 digits.
+    match = re.search(r"\b([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?", version)
+    number = tuple(int(part) for part in match.groups() if part) if match else ()
     if not number:
         return Check("podman", "fail", path, "It does not say its version.", f"{path} --version")
     found = f"{'.'.join(map(str, number))} ({path})"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, NotOurs
-from podbot.events import Emit, Event
+from podbot.errors import ContainerNotFound
+from podbot.flows.orphans import is_ours, our_container
 from podbot.flows.sessions import is_live, remove_directory, sessions
 from podbot.launch.labels import LABEL, MANAGED
 from podbot.places import runtime_root
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionInfo:
     """One of podbot's containers. ``created`` in seconds since the epoch.
 
@@ -35,7 +36,7 @@ class SessionInfo:
 
 def list_sessions(engine: Engine, environ: Mapping[str, str], *, include_stopped: bool) -> list[SessionInfo]:
     """podbot's containers on this engine, newest first."""
-    found = [item for item in engine.containers(include_stopped=include_stopped, label=MANAGED) if _is_ours(item)]
+    found = [item for item in engine.containers(include_stopped=include_stopped, label=MANAGED) if is_ours(item)]
     kept = {record.session for record in sessions(environ) if record.kept}
     root = runtime_root(environ)
     infos = [_info(item, orphan=item.name not in kept and not is_live(os.path.join(root, item.name))) for item in found]
@@ -58,7 +59,7 @@ def _info(container: ContainerInfo, *, orphan: bool) -> SessionInfo:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StopResult:
     """What became of one session: it was stopped, and removed unless it is to be kept."""
 
@@ -73,11 +74,13 @@ def stop_sessions(
 
     Raises ContainerNotFound or NotOurs before anything is stopped when one name is wrong.
     """
-    ours = {name: _ours(engine, name) for name in dict.fromkeys(names)}
+    found = [our_container(engine, name) for name in dict.fromkeys(names)]
+    ours = {container.id: container for container in found}  # a name and an id may be the same container's
     kept = {record.session for record in sessions(environ) if record.kept}
     for container in ours.values():
         if container.state == "running":
-            engine.stop(container.id, seconds=seconds)
+            with contextlib.suppress(ContainerNotFound):  # its own podbot was quicker
+                engine.stop(container.id, seconds=seconds)
         removed = remove_kept or container.name not in kept
         if removed:
             engine.remove(container.id)
@@ -85,35 +88,3 @@ def stop_sessions(
             if not is_live(path):
                 remove_directory(path)
         yield StopResult(session=container.name, removed=removed)
-
-
-def _ours(engine: Engine, name: str) -> ContainerInfo:
-    container = engine.inspect(name)
-    if not _is_ours(container):
-        raise NotOurs(container=name)
-    return container
-
-
-def _is_ours(container: ContainerInfo) -> bool:
-    """A container inherits its image's labels, so "managed" alone could be an image's word for it."""
-    labels = container.labels
-    return labels.get(f"{LABEL}.managed") == "true" and labels.get(f"{LABEL}.session") == container.name
-
-
-def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit) -> None:
-    """Say once what a killed podbot left on this engine; forget directories whose container is gone.
-
-    Costs one directory listing when nothing was left.
-    """
-    for record in sessions(environ):
-        if record.live or record.endpoint != engine.endpoint:
-            continue
-        try:
-            state = _ours(engine, record.session).state
-        except (ContainerNotFound, NotOurs):
-            remove_directory(os.path.join(runtime_root(environ), record.session))
-            continue
-        if not record.kept:
-            text = f"the session {record.session} ({state}) was left behind by a podbot that was killed"
-            hint = f"`podbot stop {record.session}` removes it"
-            emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": record.session}))

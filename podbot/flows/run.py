@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 
 from podbot.engine.port import Engine, Size
-from podbot.errors import TerminalTooSmall
+from podbot.errors import MountRefused, TerminalTooSmall
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.flows.container import started_container
@@ -32,23 +32,35 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
     Raises ContainerError, FilesystemError and StreamError subclasses; the agent's own failure is a status.
     """
     _check_terminal(plan, io)
+    _check_local(engine, plan)
     for note in plan.notes:
         emit(Event("notice", "plan.note", note))
     try:
         status = _carried_out(engine, plan, io, wake, emit)
     except Interrupted as exc:  # told to end before the agent ran
-        return SessionResult(plan.session, ExecStatus(code=128 + exc.number, signal=exc.number), kept=plan.keep)
+        return SessionResult(plan.session, ExecStatus(code=128 + exc.number, signal=exc.number), kept=False)
     return SessionResult(plan.session, status, kept=plan.keep)
 
 
 def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> ExecStatus:
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
-        container = stack.enter_context(started_container(engine, plan, directory, wake, emit))
+        stack.enter_context(started_container(engine, plan, directory, wake, emit))
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
-        status = run_exec(engine, container, plan.agent, io, wake)
+        status = run_exec(engine, plan.session, plan.agent, io, wake)
         emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
     return status
+
+
+def _check_local(engine: Engine, plan: LaunchPlan) -> None:
+    """The mount policy judged this host's directories; an engine elsewhere would mount its own."""
+    if plan.workspace is not None and not engine.local:
+        raise MountRefused(
+            path=plan.workspace.source,
+            origin=f"engine {engine.endpoint}",
+            reason="that engine is on another host and would mount its own directory of that name",
+            hint="Run podbot on that host; `exec`, `ps` and `stop` work from here.",
+        )
 
 
 def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:

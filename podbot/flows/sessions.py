@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,9 +20,10 @@ from podbot.places import private_dir, runtime_root
 
 LOCK = "lock"
 RECORD = "session.json"
+_ATTEMPTS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionRecord:
     """What ``session.json`` says. ``endpoint``: the engine that has the container."""
 
@@ -97,7 +99,8 @@ def is_live(path: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared, so that two who look at once do not take each other for a session.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     else:
@@ -107,20 +110,38 @@ def is_live(path: str) -> bool:
 
 
 def remove_directory(path: str) -> None:
-    """Remove a session's directory; what is missing already is fine."""
+    """Remove a session's directory; what is missing already, or a link, is let be.
+
+    Renamed first: another podbot that takes the name meanwhile gets a directory of its own, instead of
+    one whose files we are removing.
+    """
     import shutil
 
-    shutil.rmtree(path, ignore_errors=True)
+    parent, name = os.path.split(path)
+    aside = os.path.join(parent, f".gone-{name}-{os.urandom(4).hex()}")
+    with contextlib.suppress(OSError):
+        if not os.path.islink(path):
+            os.rename(path, aside)
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def _locked(path: str, session: str) -> int:
-    """Descriptor of the session's lock, held. The directory may be removed while we wait for it: try again."""
-    for _ in range(8):
-        private_dir(path)
+    """Descriptor of the session's lock, held.
+
+    Tried for 80 ms: the directory may be removed under us, and :func:`is_live` holds the lock for a moment.
+    """
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(0.01)
         name = os.path.join(path, LOCK)
         try:
+            private_dir(path)
             lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:
+            continue
+        except PathError:  # removed between its making and our look at it
+            if attempt == _ATTEMPTS - 1:
+                raise
             continue
         except OSError as exc:
             raise PathError(path=name, operation="open", reason=exc.strerror or str(exc)) from exc
@@ -128,7 +149,7 @@ def _locked(path: str, session: str) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise SessionExists(session=session) from None
+            continue
         if _same_file(lock, name):
             return lock
         os.close(lock)
@@ -158,6 +179,6 @@ def _read_record(path: str) -> dict[str, object]:
     try:
         with open(os.path.join(path, RECORD), encoding="utf-8") as file:
             record = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}

@@ -31,7 +31,9 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
         "image_origin": spec.image_origin,
         "network": spec.network,
         "runtime": spec.runtime,
-        "mounts": [{"source": m.source, "target": m.target, "read_only": m.read_only} for m in spec.mounts],
+        "mounts": [
+            {"source": m.source, "target": m.target, "read_only": m.read_only} for m in (*spec.mounts, *spec.files)
+        ],
         "security": {
             "privileged": security.privileged,
             "no_new_privileges": security.no_new_privileges,

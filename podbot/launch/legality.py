@@ -32,8 +32,10 @@ def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
     if mode in SUBCOMMAND_MODES[subcommand]:
         return
     if subcommand == "run":
-        reason = "`podbot run` is for interactive sessions, and this mode speaks a protocol"
-        hint = f"Use `podbot host --agent-mode {mode}`, or `podbot run --agent-mode podbot`."
+        reason = (
+            "`podbot run` is for interactive sessions; this mode speaks a protocol, which this version does not host"
+        )
+        hint = "Use `podbot run --agent-mode podbot`."
     else:
         fitting = [m for m in AGENTS[config.agent.kind].commands if m in SUBCOMMAND_MODES["host"]]
         reason = "`podbot host` speaks a protocol over stdio, and this mode is interactive"

@@ -10,6 +10,8 @@ from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired
 from podbot.launch.agents import AGENTS, command_for
+from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
+from podbot.launch.gitconfig import gitconfig, gitconfig_mount
 from podbot.launch.labels import LABEL
 from podbot.launch.legality import check
 from podbot.launch.mounts import plan_mounts
@@ -32,6 +34,8 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     security, security_notes = plan_security(config, facts)
     env, secrets, env_notes = _agent_env(config, request, facts)
     network = _network(config)
+    identity = _git_identity(facts)
+    text = gitconfig(identity, workspace.target)
     container = ContainerSpec(
         name=session,
         image=image,
@@ -39,10 +43,11 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         labels=_labels(config, session, workspace, facts),
         mounts=mounts,
         security=security,
+        files=(gitconfig_mount(text, facts.state_dir),),
         limits=plan_limits(config),
         network=network,
         workdir=workspace.target,
-        env=_sandbox_env(config),
+        env={**GITCONFIG_ENV, **_sandbox_env(config)},
         runtime=config.sandbox.runtime,
     )
     trust = ("network host: the agent reaches everything that listens on this host",) if network == "host" else ()
@@ -63,7 +68,8 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         keep=config.session.keep,
         runtime_dir=os.path.join(facts.runtime_dir, session),
         workspace=workspace,
-        git_identity=_git_identity(facts),
+        git_identity=identity,
+        gitconfig=text,
         notes=(*map(_mount_note, mounts), *security_notes, *trust, *env_notes),
     )
 

@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from podbot.launch.command import ExecSpec
+
+__all__ = [
+    "ContainerSpec", "ExecSpec", "HostFacts", "LaunchPlan", "LaunchRequest", "Limits", "Mount", "PathFacts", "Security",
+    "Subcommand",
+]  # fmt: skip
+
 Subcommand = Literal["run", "host"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LaunchRequest:
     """What the caller wants of this one session, beyond configuration.
 
@@ -25,7 +32,7 @@ class LaunchRequest:
     trusted_workspace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PathFacts:
     """A host path after resolving every link. ``kind`` of what is there now."""
 
@@ -34,7 +41,7 @@ class PathFacts:
     kind: Literal["directory", "other", "missing", "unreadable"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostFacts:
     """All that planning needs to know of the host; collected once, by ``flows.facts``."""
 
@@ -45,6 +52,7 @@ class HostFacts:
     nonce: str  # six hex digits for the session's name
     created: str  # ISO 8601, UTC
     runtime_dir: str  # podbot's own runtime directory, without the session
+    state_dir: str  # podbot's own state directory, which outlives a reboot
     engine_socket_dir: str | None = None  # directory of the engine's unix socket
     workspace: PathFacts | None = None  # workspace.host_path
     allowed_roots: tuple[PathFacts, ...] = ()
@@ -55,7 +63,7 @@ class HostFacts:
     git_email: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mount:
     """A bind mount: resolved host source, absolute target."""
 
@@ -64,7 +72,7 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Security:
     """A sandbox profile, worked out. ``capabilities`` are added to the engine's defaults."""
 
@@ -75,7 +83,7 @@ class Security:
     selinux_disable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """Resource limits; None is no limit. memory in bytes, cpus in cores."""
 
@@ -84,7 +92,7 @@ class Limits:
     pids: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ContainerSpec:
     """The container to create. ``engine.create_body`` turns it into the engine's request."""
 
@@ -94,6 +102,7 @@ class ContainerSpec:
     labels: Mapping[str, str]
     mounts: tuple[Mount, ...]
     security: Security
+    files: tuple[Mount, ...] = ()  # podbot's own files, each mounted read-only
     limits: Limits = field(default_factory=Limits)
     network: str = "default"
     workdir: str | None = None  # where `podbot exec` starts
@@ -101,24 +110,7 @@ class ContainerSpec:
     runtime: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExecSpec:
-    """A command to run in a container. ``env`` may hold secrets: it goes in a request body only.
-
-    ``secrets`` names the variables in ``env`` whose values are never shown. ``stdin`` false: the
-    command sees end of file at once.
-    """
-
-    command: tuple[str, ...]
-    workdir: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    secrets: frozenset[str] = frozenset()
-    tty: bool = False
-    stdin: bool = True
-    user: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LaunchPlan:
     """Everything decided; executing it asks no further question."""
 
@@ -133,4 +125,5 @@ class LaunchPlan:
     runtime_dir: str  # the session's own
     workspace: Mount | None = None
     git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known
+    gitconfig: str = ""  # text of the file that ``container.files`` mounts
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr

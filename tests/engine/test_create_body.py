@@ -32,6 +32,8 @@ CASES: dict[str, ContainerSpec] = {
     "everything": dataclasses.replace(
         BASE,
         mounts=(*BASE.mounts, Mount("/srv/reference", "/reference", read_only=True)),
+        files=(Mount("/home/ann/.local/state/podbot/gitconfig/0a1b", "/run/podbot/gitconfig", read_only=True),),
+        workdir="/workspace",
         network="my-net",
         env={"TZ": "UTC"},
         runtime="crun",

@@ -25,6 +25,7 @@ def facts(**changes: Any) -> HostFacts:
         nonce="0a1b2c",
         created="2026-08-01T12:00:00Z",
         runtime_dir="/run/user/1000/podbot",
+        state_dir="/home/ann/.local/state/podbot",
         engine_socket_dir="/run/user/1000/podman",
         workspace=directory("/home/ann/src/proj"),
     )

@@ -53,7 +53,10 @@ def test_a_description_says_everything_that_was_decided() -> None:
             "image_origin": "default",
             "network": "default",
             "runtime": None,
-            "mounts": [{"source": "/home/ann/src/proj", "target": "/workspace", "read_only": False}],
+            "mounts": [
+                {"source": "/home/ann/src/proj", "target": "/workspace", "read_only": False},
+                {"source": made.container.files[0].source, "target": "/run/podbot/gitconfig", "read_only": True},
+            ],
             "security": {
                 "privileged": False,
                 "no_new_privileges": True,
@@ -62,7 +65,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "selinux_disable": True,
             },
             "limits": {"memory": 1 << 30, "cpus": None, "pids": None},
-            "env": {"A": "b"},
+            "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b"},
             "labels": dict(made.container.labels),
         },
         "agent": {

@@ -53,10 +53,10 @@ def refused(values: dict[str, Any], subcommand: Any, origins: dict[str, Origin] 
     return caught.value
 
 
-def test_run_with_a_protocol_mode_points_at_host() -> None:
+def test_run_with_a_protocol_mode_points_at_the_mode_of_run() -> None:
     error = refused({"agent.kind": "claude", "agent.mode": "acp"}, "run")
     assert error.field == "agent.mode"
-    assert "`podbot host --agent-mode acp`" in error.hint
+    assert "`podbot run --agent-mode podbot`" in error.hint
 
 
 def test_host_with_the_interactive_mode_names_the_modes_that_this_kind_has() -> None:

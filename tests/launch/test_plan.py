@@ -54,7 +54,10 @@ def test_a_whole_plan() -> None:
     assert container.security == Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True)
     assert container.limits == Limits(memory=1 << 30, pids=64)
     assert container.network == "default"
-    assert container.env == {"TZ": "UTC"}
+    assert container.env == {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "TZ": "UTC"}
+    assert [(file.target, file.read_only) for file in container.files] == [("/run/podbot/gitconfig", True)]
+    assert 'name = "Ann"' in made.gitconfig
+    assert container.workdir == "/workspace"
     assert container.runtime == "crun"
     assert container.labels == {
         "io.podbot.managed": "true",

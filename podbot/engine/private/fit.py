@@ -21,7 +21,7 @@ CAPABILITIES = [
     "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 ]  # fmt: skip
 
-Tables = dict[str, dict[str, Any]]
+NATIVE_OVERLAY = (5, 13)  # the first kernel whose overlay an ordinary user may mount
 
 
 def containers_conf(facts: MachineFacts, existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
@@ -49,6 +49,16 @@ def containers_conf(facts: MachineFacts, existing: Iterable[Mapping[str, Any]] =
     if "netavark" in facts.programs:
         merged.setdefault("network", {}).setdefault("network_backend", "netavark")
     return tomli_w.dumps(merged)
+
+
+def storage_driver(facts: MachineFacts, *, chosen: bool) -> str:
+    """The storage driver to ask for, or empty: the engine's own choice is right.
+
+    ``chosen``: there is a storage.conf, a STORAGE_DRIVER or a store already. Rootless Podman 4.3 without
+    one takes vfs, which copies every layer whole (setup takes 112 s instead of 65 s), though overlay works.
+    """
+    overlay = facts.kernel >= NATIVE_OVERLAY or (facts.dev_fuse and "fuse-overlayfs" in facts.programs)
+    return "overlay" if facts.rootless and overlay and not chosen else ""
 
 
 def _ulimits_trap(facts: MachineFacts) -> bool:

@@ -35,6 +35,7 @@ class MachineFacts:
 
     uid: int = 0
     platform: str = "linux"
+    kernel: tuple[int, int] = (6, 1)
     cgroups: Cgroups = "v2"
     systemd: bool = True
     cap_sys_resource: bool = True
@@ -67,6 +68,7 @@ def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
     return MachineFacts(
         uid=uid,
         platform=sys.platform,
+        kernel=_kernel(os.uname().release),
         cgroups=_cgroups(root),
         systemd=os.path.isdir(os.path.join(root, "run/systemd/system")),
         cap_sys_resource=bool(_effective_capabilities(root) >> CAP_SYS_RESOURCE & 1),
@@ -105,6 +107,12 @@ def _read(root: str, path: str) -> str:
             return file.read()
     except OSError:
         return ""
+
+
+def _kernel(release: str) -> tuple[int, int]:
+    """Major and minor of a kernel's release; (0, 0) when it does not say."""
+    parts = release.split(".")[:2]
+    return (int(parts[0]), int(parts[1])) if len(parts) == 2 and all(p.isdecimal() for p in parts) else (0, 0)
 
 
 def _cgroups(root: str) -> Cgroups:

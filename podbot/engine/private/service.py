@@ -64,6 +64,7 @@ def _start(environ: Mapping[str, str], directory: str, path: str, emit: Emit) ->
     import fcntl
     import time
 
+    from podbot.engine.private.fit import storage_driver
     from podbot.engine.private.machine import detect
 
     facts = detect(environ)
@@ -80,7 +81,10 @@ def _start(environ: Mapping[str, str], directory: str, path: str, emit: Emit) ->
             return path
         began = time.monotonic()
         conf = _write_conf(environ, directory, facts, log)
-        _launch(podman, path, service_environment(environ, conf), log)
+        environment = service_environment(environ, conf)
+        if driver := storage_driver(facts, chosen=_storage_is_chosen(environ)):
+            environment["STORAGE_DRIVER"] = driver
+        _launch(podman, path, environment, log)
     finally:
         os.close(lock)
     emit(
@@ -137,6 +141,22 @@ def conf_files(environ: Mapping[str, str], *, rootless: bool) -> list[str]:
     return [name for name in found if os.path.isfile(name)]
 
 
+def _storage_is_chosen(environ: Mapping[str, str]) -> bool:
+    """A variable, a storage.conf or a store that exists decides over an ordinary user's storage driver."""
+    if environ.get("STORAGE_DRIVER") or environ.get("CONTAINERS_STORAGE_CONF"):
+        return True
+    home = environ.get("HOME", "")
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    data = environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    places = (
+        "/usr/share/containers/storage.conf",
+        "/etc/containers/storage.conf",
+        os.path.join(config, "containers", "storage.conf"),
+        os.path.join(data, "containers", "storage", "vfs-images"),
+    )
+    return any(os.path.exists(place) for place in places)
+
+
 def _listdir(path: str) -> Iterable[str]:
     try:
         return os.listdir(path)
@@ -160,6 +180,7 @@ def service_environment(environ: Mapping[str, str], conf: str) -> dict[str, str]
 
 def _launch(podman: str, path: str, environment: Mapping[str, str], log: str) -> None:
     import subprocess
+    import threading
     import time
 
     if os.path.lexists(path):
@@ -187,7 +208,8 @@ def _launch(podman: str, path: str, environment: Mapping[str, str], log: str) ->
             child.wait()
             raise ServiceStartFailed(reason=_last_words(log) or f"no answer within {START_SECONDS:.0f} s", log=log)
         time.sleep(0.02)
-    child.returncode = 0  # it is meant to outlive us: no ResourceWarning, no wait
+    # It is meant to outlive us; where it does not, in a program that embeds podbot, somebody must reap it.
+    threading.Thread(target=child.wait, name="podbot-service-reaper", daemon=True).start()
 
 
 def _pings(path: str) -> bool:

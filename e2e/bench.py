@@ -1,0 +1,208 @@
+"""``make bench``: podbot beside the alternative, paired in one run, as ratios with spread.
+
+Each figure alternates the two commands (A B, B A, …) so that whatever else the machine does falls on
+both. A ratio is the median of A over the median of B; its spread is the 5th to 95th percentile of
+2,000 bootstrap resamples. Nothing here passes or fails: it reports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from e2e.harness import Peak, World, close_world, drained, new_world
+
+CONSOLE = os.path.join(os.path.dirname(sys.executable), "podbot")
+MEGABYTES = 100
+
+
+def timed(command: Sequence[str] | Sequence[Sequence[str]], env: dict[str, str]) -> float:
+    """Seconds for a command, or for several one after the other."""
+    steps = [command] if isinstance(command[0], str) else command
+    begin = time.perf_counter()
+    for step in steps:
+        subprocess.run(step, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=True)  # type: ignore[arg-type]
+    return time.perf_counter() - begin
+
+
+def paired(a: Callable[[], float], b: Callable[[], float], rounds: int) -> dict[str, Any]:
+    """Alternate ``a`` and ``b``; medians in ms and the ratio of medians with its spread."""
+    a(), b()
+    left: list[float] = []
+    right: list[float] = []
+    for number in range(rounds):
+        for measure, into in ((a, left), (b, right)) if number % 2 else ((b, right), (a, left)):
+            into.append(measure())
+    ratios = sorted(_resampled(left) / _resampled(right) for _ in range(2000))
+    return {
+        "podbot_ms": round(statistics.median(left) * 1000, 1),
+        "other_ms": round(statistics.median(right) * 1000, 1),
+        "ratio": round(statistics.median(left) / statistics.median(right), 2),
+        "low": round(ratios[100], 2),
+        "high": round(ratios[1900], 2),
+        "rounds": rounds,
+    }
+
+
+def _resampled(values: list[float]) -> float:
+    return statistics.median(random.choices(values, k=len(values)))
+
+
+def bench_commands(world: World, session: str, rounds: int) -> list[dict[str, Any]]:
+    """Wall time of exec, ps, help and a whole run against Podman's own CLI."""
+    podman_env, env = world.podman_env(), world.env
+    typer = [sys.executable, "-c", "import typer"]
+    shared = ["--network", "none", "--init"]
+
+    def sequence() -> float:
+        name = f"bench-{random.randrange(16**6):06x}"
+        steps = [
+            ["podman", "create", "--name", name, *shared, "-v", f"{work}:/workspace", world.image, "sleep", "infinity"],
+            ["podman", "start", name],
+            ["podman", "exec", "-w", "/workspace", name, "true"],
+            ["podman", "rm", "-f", "-t", "0", name],
+        ]
+        return timed(steps, podman_env)
+
+    work = world.workspace()
+    run = ["run", "--workspace", work, "--agent", "custom", "--", "true"]
+
+    def cli(*words: str) -> Callable[[], float]:
+        return lambda: timed([CONSOLE, *words], env)
+
+    def other(command: list[str]) -> Callable[[], float]:
+        return lambda: timed(command, podman_env)
+
+    half = max(5, rounds // 2)
+    return [
+        compare("podbot exec X -- true", cli("exec", session, "--", "true"),
+                "podman exec X true", other(["podman", "exec", session, "true"]), "<= 1.25", rounds),
+        compare("podbot ps", cli("ps"), "podman ps", other(["podman", "ps"]), "<= 4", rounds),
+        compare("podbot --help", cli("--help"), "python -c 'import typer'", other(typer), "<= 2", rounds),
+        compare("podbot run … -- true", cli(*run), "podman create, start, exec, rm -f", sequence, "<= 1.5", half),
+    ]  # fmt: skip
+
+
+def compare(  # noqa: PLR0917
+    name: str, ours: Callable[[], float], other_name: str, other: Callable[[], float], asked: str, rounds: int
+) -> dict[str, Any]:
+    """One row of the table."""
+    row = {"name": name, "other": other_name, "asked": asked, **paired(ours, other, rounds)}
+    say(row)
+    return row
+
+
+def bench_throughput(world: World, session: str, rounds: int) -> dict[str, Any]:
+    """100 MB from stdin through ``cat`` to stdout; every byte compared; podbot's peak memory."""
+    with tempfile.NamedTemporaryFile(dir=world.root) as source:
+        block = os.urandom(1 << 20)
+        for number in range(MEGABYTES):
+            source.write(number.to_bytes(4, "big") + block[4:])
+        source.flush()
+        with open(source.name, "rb") as again:
+            want = hashlib.file_digest(again, "sha256").hexdigest()
+        peaks: list[int] = []
+
+        def through(command: list[str], env: dict[str, str]) -> float:
+            begin = time.perf_counter()
+            with (
+                open(source.name, "rb") as data,
+                subprocess.Popen(command, env=env, stdin=data, stdout=subprocess.PIPE) as child,
+            ):
+                peak = Peak(child.pid)
+                assert child.stdout is not None
+                got = hashlib.file_digest(child.stdout, "sha256").hexdigest()  # type: ignore[arg-type]
+            seconds = time.perf_counter() - begin
+            assert (got, child.returncode) == (want, 0), f"{command[0]} changed bytes or failed"
+            if command[0] == CONSOLE:
+                peaks.append(peak.kib)
+            return seconds
+
+        row = paired(
+            lambda: through([CONSOLE, "exec", session, "--", "cat"], world.env),
+            lambda: through(["podman", "exec", "-i", session, "cat"], world.podman_env()),
+            rounds,
+        )
+    row |= {
+        "name": f"{MEGABYTES} MB through podbot exec X -- cat (throughput)",
+        "other": "podman exec -i X cat",
+        "asked": ">= 0.9",
+        "ratio": round(1 / row["ratio"], 2),
+        "low": round(1 / row["high"], 2),
+        "high": round(1 / row["low"], 2),
+        "podbot_peak_mib": round(max(peaks) / 1024, 1),
+        "byte_identical": True,
+    }
+    say(row)
+    return row
+
+
+def bench_stalled(world: World, session: str) -> dict[str, Any]:
+    """podbot's peak memory while 100 MB are offered and nobody reads for 5 s."""
+    child = subprocess.Popen(
+        [CONSOLE, "exec", session, "--", "head", "-c", str(MEGABYTES << 20), "/dev/zero"],
+        env=world.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    out, code, peak = drained(child, after=5)
+    row = {
+        "name": "podbot's memory behind a reader that stops for 5 s",
+        "asked": "< 80 MiB",
+        "podbot_peak_mib": round(peak / 1024, 1),
+        "complete": (len(out), code) == (MEGABYTES << 20, 0),
+    }
+    say(row)
+    return row
+
+
+def say(row: dict[str, Any]) -> None:
+    """One line of the table."""
+    if "ratio" in row:
+        spread = f"{row['ratio']:.2f} ({row['low']:.2f}-{row['high']:.2f})"
+        times = f"{row['podbot_ms']:.0f} / {row['other_ms']:.0f} ms"
+    else:
+        spread, times = "", ""
+    memory = f"  peak {row['podbot_peak_mib']} MiB" if "podbot_peak_mib" in row else ""
+    print(f"| {row['name']} | {row.get('other', '')} | {times}{memory} | {spread} | {row['asked']} |", flush=True)
+
+
+def main() -> None:
+    """Run everything and write the JSON."""
+    from podbot.flows.recipe import load_recipe
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--image", default=os.environ.get("PODBOT_E2E_IMAGE") or load_recipe().image)
+    parser.add_argument("--out", default="bench-result.json")
+    options = parser.parse_args()
+    world = new_world(options.image)
+    try:
+        with world.session() as session:
+            print("| podbot | other | medians | ratio (5-95 %) | asked |\n|---|---|---|---|---|", flush=True)
+            rows = bench_commands(world, session, options.rounds)
+            rows.append(bench_throughput(world, session, max(5, options.rounds // 3)))
+            rows.append(bench_stalled(world, session))
+    finally:
+        close_world(world)
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
+    result = {"machine": machine, "limits": resource.getrlimit(resource.RLIMIT_NOFILE), "rows": rows}
+    with open(options.out, "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=2)
+    print(f"\nwritten to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Driving podbot as an operator does: a private home and runtime directory, the real CLI, the real engine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PODBOT = [sys.executable, "-m", "podbot"]
+
+
+@dataclass
+class World:
+    """One isolated operator: HOME, XDG directories, a config file. ``env`` is what every command gets."""
+
+    root: str
+    image: str
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> str:
+        """podbot's runtime directory."""
+        return os.path.join(self.env["XDG_RUNTIME_DIR"], "podbot")
+
+    @property
+    def config(self) -> str:
+        """The operator's configuration file."""
+        return os.path.join(self.env["XDG_CONFIG_HOME"], "podbot", "config.toml")
+
+    def workspace(self, name: str = "ws") -> str:
+        """A fresh directory to mount."""
+        path = os.path.join(self.root, "work", f"{name}-{uuid.uuid4().hex[:6]}")
+        os.makedirs(path)
+        return path
+
+    def podbot(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        input: bytes | str | None = None,  # noqa: A002 - as in subprocess.run
+        timeout: float = 120,
+        cwd: str | None = None,
+        check: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run podbot to its end; text in and out."""
+        data = input.decode() if isinstance(input, bytes) else input
+        done = subprocess.run(
+            [*PODBOT, *args],
+            env={**self.env, **(env or {})},
+            input=data if data is not None else "",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=cwd or self.root,
+            check=False,
+        )
+        if check:
+            assert done.returncode == 0, f"podbot {args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *args: str, **options: Any) -> subprocess.Popen[bytes]:
+        """podbot in the background, in a session of its own, with pipes."""
+        options = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "start_new_session": True,
+            "cwd": self.root,
+            **options,
+        }
+        env = {**self.env, **options.pop("env", {})}
+        return subprocess.Popen([*PODBOT, *args], env=env, **options)
+
+    @contextlib.contextmanager
+    def session(self, *words: str, flags: tuple[str, ...] = ()) -> Iterator[str]:
+        """A running session of a custom agent (``sleep`` by default); yields its name; stopped afterwards."""
+        name = f"e2e-{uuid.uuid4().hex[:8]}"
+        command = words or ("sleep", "600")
+        run = self.start(
+            "run", "--workspace", self.workspace(), "--agent", "custom", "--name", name, *flags, "--", *command
+        )
+        try:
+            wait_for(lambda: self.container(name).get("State") == "running", what=f"{name} to run", child=run)
+            yield name
+        finally:
+            self.podbot("stop", "--time", "0", "--rm", name)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGTERM)
+            run.communicate(timeout=20)
+
+    def podman(self, *args: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        """Podman's own CLI on the same store, configured like podbot's private service."""
+        return subprocess.run(
+            ["podman", *args], env=self.podman_env(), capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    def podman_env(self) -> dict[str, str]:
+        """The environment in which ``podman`` works on this machine as podbot's service does."""
+        conf = os.path.join(self.runtime, ".engine", "containers.conf")
+        return {**self.env, **({"CONTAINERS_CONF": conf} if os.path.exists(conf) else {})}
+
+    def container(self, name: str) -> dict[str, Any]:
+        """What ``podman ps -a`` says of ``name``; empty when there is none."""
+        listed = self.podman("ps", "-a", "--filter", f"name=^{name}$", "--format", "json")
+        found = json.loads(listed.stdout or "[]") or []
+        return found[0] if found else {}
+
+    def managed(self) -> list[str]:
+        """Names of podbot's containers on a workspace of this world (the engine's store is everyone's)."""
+        listed = self.podman("ps", "-a", "--filter", "label=io.podbot.managed=true", "--format", "json")
+        found = json.loads(listed.stdout or "[]") or []
+        return [item["Names"][0] for item in found if item["Labels"]["io.podbot.path"].startswith(self.root)]
+
+    def inspect(self, name: str) -> dict[str, Any]:
+        """``podman inspect`` of a container."""
+        return dict(json.loads(self.podman("inspect", name).stdout)[0])
+
+    def sessions(self) -> list[str]:
+        """Directories of sessions in the runtime directory."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(name for name in os.listdir(self.runtime) if not name.startswith("."))
+        return []
+
+    def service_pids(self) -> list[int]:
+        """Processes of podbot's private engine service in this world."""
+        socket = os.path.join(self.runtime, ".engine", "podman.sock")
+        return [pid for pid, command in processes() if "service" in command and f"unix://{socket}" in command]
+
+
+# What would point podbot elsewhere; and byte code that is not written makes every start slower than a user's.
+DROPPED = ("PODBOT_", "CONTAINER", "DOCKER_", "PYTHONDONTWRITEBYTECODE")
+
+
+def new_world(image: str, settings: str = "") -> World:
+    """A world under /tmp: unix socket paths are limited to 107 bytes."""
+    root = tempfile.mkdtemp(prefix="podbot-e2e-")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(DROPPED)}
+    env |= {
+        "HOME": os.path.join(root, "home"),
+        "XDG_RUNTIME_DIR": os.path.join(root, "run"),
+        "XDG_CONFIG_HOME": os.path.join(root, "home", ".config"),
+        "XDG_CACHE_HOME": os.path.join(root, "home", ".cache"),
+        "TERM": "xterm-256color",
+    }
+    for key in ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
+        os.makedirs(env[key], mode=0o700)
+    world = World(root=root, image=image, env=env)
+    os.makedirs(os.path.dirname(world.config))
+    with open(world.config, "w", encoding="utf-8") as file:
+        file.write(f'image = "{image}"\n{settings or DEFAULT_SETTINGS}')
+    return world
+
+
+# No traffic of a test leaves the sandbox.
+DEFAULT_SETTINGS = '[sandbox]\nnetwork = "none"\n'
+
+
+def close_world(world: World) -> None:
+    """Remove what a failed test left, end the private service, delete the directory."""
+    world.podbot("stop", "--all", "--rm", "--time", "0")
+    for pid in world.service_pids():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    shutil.rmtree(world.root, ignore_errors=True)
+
+
+def processes() -> list[tuple[int, str]]:
+    """(pid, command line) of everything that runs."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:
+                found.append((int(entry), file.read().replace(b"\0", b" ").decode(errors="replace").strip()))
+    return found
+
+
+def running(command: str) -> list[int]:
+    """Pids with exactly this command line (sandboxed ones too: the host sees them)."""
+    return [pid for pid, found in processes() if found == command]
+
+
+class Peak:
+    """Samples a process's own peak memory. Not ru_maxrss: after a fork that holds the parent's peak, too."""
+
+    def __init__(self, pid: int) -> None:
+        self.kib = 0
+        self._path = f"/proc/{pid}/status"
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def _sample(self) -> None:
+        while True:
+            try:
+                with open(self._path, encoding="ascii") as file:
+                    found = [int(line.split()[1]) for line in file if line.startswith("VmHWM")]
+            except OSError:
+                return
+            if not found:
+                return  # a zombie
+            self.kib = max(self.kib, *found)
+            time.sleep(0.02)
+
+
+def drained(child: subprocess.Popen[bytes], *, after: float = 0) -> tuple[bytes, int, int]:
+    """Read a child to its end, beginning after a pause: (what it printed, its exit code, its peak memory in KiB)."""
+    peak = Peak(child.pid)
+    time.sleep(after)
+    out, _ = child.communicate()
+    return out, child.returncode, peak.kib
+
+
+def wait_for(
+    condition: Callable[[], object], *, what: str, seconds: float = 30, child: subprocess.Popen[bytes] | None = None
+) -> None:
+    """Poll until ``condition`` is true; fails with the child's words when it ended before."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if child is not None and child.poll() is not None:
+            out, err = child.communicate()
+            raise AssertionError(f"podbot ended ({child.returncode}) before {what}: {out!r} {err!r}")
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.05)

@@ -1,0 +1,89 @@
+"""Ends that nobody plans: killed podbots, engines that go away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from e2e.harness import World, running, wait_for
+
+
+def start(world: World, name: str, command: str) -> tuple[object, str]:
+    workspace = world.workspace()
+    child = world.start(
+        "run", "--workspace", workspace, "--agent", "custom", "--name", name, "--", "sh", "-c", f"touch up; {command}"
+    )
+    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+    return child, workspace
+
+
+def test_kill_9_is_reported_by_the_next_command_and_stop_all_removes_it(own_world: World) -> None:
+    child, _ = start(own_world, "e2e-killed", "sleep 41077")
+    os.kill(child.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+    child.communicate()  # type: ignore[attr-defined]
+    listed = own_world.podbot("ps", "--json")
+    assert "e2e-killed" in listed.stderr
+    assert "left behind" in listed.stderr
+    assert [(item["session"], item["orphan"]) for item in json.loads(listed.stdout)] == [("e2e-killed", True)]
+    assert own_world.podbot("stop", "--all").returncode == 0
+    assert not own_world.container("e2e-killed")
+    assert not own_world.sessions()
+    assert not running("sleep 41077")
+    assert "left behind" not in own_world.podbot("ps").stderr
+
+
+def test_the_name_of_a_killed_session_is_free_again_after_stop(own_world: World) -> None:
+    child, _ = start(own_world, "e2e-again", "sleep 600")
+    os.kill(child.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+    child.communicate()  # type: ignore[attr-defined]
+    again = own_world.podbot(
+        "run", "--workspace", own_world.workspace(), "--agent", "custom", "--name", "e2e-again", "--", "true"
+    )
+    assert again.returncode == 1
+    assert "podbot stop e2e-again" in again.stderr
+    own_world.podbot("stop", "e2e-again", check=True)
+    assert not own_world.container("e2e-again")
+
+
+def test_the_engine_goes_away_in_mid_session(own_world: World) -> None:
+    child, _ = start(own_world, "e2e-gone", "sleep 42077")
+    for pid in own_world.service_pids():
+        os.kill(pid, signal.SIGKILL)
+    out, err = child.communicate(timeout=60)  # type: ignore[attr-defined]
+    assert child.returncode == 1, err  # type: ignore[attr-defined]
+    assert out == b""
+    assert err.count(b"went away") == 1, err
+    assert b"Traceback" not in err
+    # The next command starts a new service, says what was left, and can remove it.
+    assert "e2e-gone" in own_world.podbot("ps").stderr
+    own_world.podbot("stop", "--all", check=True)
+    assert not own_world.container("e2e-gone")
+
+
+def test_a_session_keeps_the_private_service_alive_and_it_ends_when_idle(own_world: World) -> None:
+    short = "import os, podbot.engine.private.service as s; s.IDLE_SECONDS = 3; s.ensure_service(os.environ)"
+    subprocess.run([sys.executable, "-c", short], env=own_world.env, check=True)
+    (service,) = own_world.service_pids()
+    child, _ = start(own_world, "e2e-idle", "sleep 7; exit 5")
+    time.sleep(5)
+    assert own_world.service_pids() == [service]
+    child.communicate(timeout=60)  # type: ignore[attr-defined]
+    assert child.returncode == 5  # type: ignore[attr-defined]
+    wait_for(lambda: not own_world.service_pids(), what="the idle service to end", seconds=20)
+
+
+def test_killing_podbot_exec_ends_only_the_command(world: World) -> None:
+    with world.session() as name:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            child = world.start("exec", name, "--", "sh", "-c", "sleep 43077 & sleep 43078")
+            wait_for(lambda: running("sleep 43078"), what="the command", child=child)
+            child.send_signal(number)
+            child.communicate(timeout=20)
+            assert child.returncode == 128 + number
+            assert not running("sleep 43077")
+            assert not running("sleep 43078")
+        assert world.container(name)["State"] == "running"

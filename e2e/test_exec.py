@@ -1,0 +1,209 @@
+"""``podbot exec``, ``ps`` and ``stop`` on a live session."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from e2e.harness import World, drained, running, wait_for
+
+
+@pytest.fixture(scope="module")
+def session(shared_world: World):  # type: ignore[no-untyped-def]
+    with shared_world.session() as name:
+        yield name
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 77, 126, 127, 200, 255])
+def test_statuses_are_the_commands_own(shared_world: World, session: str, status: int) -> None:
+    assert shared_world.podbot("exec", session, "--", "sh", "-c", f"exit {status}").returncode == status
+
+
+def test_streams_stay_apart(shared_world: World, session: str) -> None:
+    done = shared_world.podbot("exec", session, "--", "sh", "-c", "printf out; printf err >&2")
+    assert (done.stdout, done.stderr) == ("out", "err")
+
+
+def test_workdir_and_environment(shared_world: World, session: str) -> None:
+    done = shared_world.podbot(
+        "exec", "-w", "/tmp", "-e", "A=1 2", "-e", "FROM_HERE", session, "--", "sh", "-c", 'pwd; echo "$A $FROM_HERE"',
+        env={"FROM_HERE": "yes"},
+    )  # fmt: skip
+    assert done.stdout == "/tmp\n1 2 yes\n"
+    missing = shared_world.podbot("exec", "-e", "NOT_SET_HERE", session, "--", "true")
+    assert missing.returncode == 2
+    assert "NOT_SET_HERE" in missing.stderr
+
+
+def test_it_starts_in_the_workspace(shared_world: World, session: str) -> None:
+    assert shared_world.podbot("exec", session, "--", "pwd").stdout == "/workspace\n"
+
+
+def test_a_killed_command_is_137(shared_world: World, session: str) -> None:
+    assert shared_world.podbot("exec", session, "--", "sh", "-c", "kill -9 $$").returncode == 137
+
+
+def test_a_missing_program_and_a_missing_directory(shared_world: World, session: str) -> None:
+    missing = shared_world.podbot("exec", session, "--", "no-such-program")
+    assert missing.returncode == 127
+    nowhere = shared_world.podbot("exec", "-w", "/no/such/dir", session, "--", "true")
+    assert nowhere.returncode != 0
+    assert nowhere.stderr
+
+
+def test_detached_attaches_nothing_and_waits_for_the_status(shared_world: World, session: str) -> None:
+    begin = time.monotonic()
+    done = shared_world.podbot("exec", "-d", session, "--", "sh", "-c", "sleep 1; echo unseen; cat; exit 9", input="x")
+    assert (done.returncode, done.stdout) == (9, "")
+    assert time.monotonic() - begin >= 1
+
+
+def test_no_terminal_without_two_terminals(shared_world: World, session: str) -> None:
+    assert shared_world.podbot("exec", session, "--", "sh", "-c", "test -t 0 || test -t 1").returncode == 1
+
+
+def test_closed_stdin_is_end_of_file(shared_world: World, session: str) -> None:
+    child = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *podbot_argv(), "exec", session, "--", "cat"],
+        env=shared_world.env,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (child.returncode, child.stdout) == (0, b"")
+
+
+def podbot_argv() -> list[str]:
+    from e2e.harness import PODBOT
+
+    return PODBOT
+
+
+def test_closed_stdout_is_one_error(shared_world: World, session: str) -> None:
+    child = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *podbot_argv(), "exec", session, "--", "echo", "x"],
+        env=shared_world.env,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert child.returncode == 1
+    assert b"stdout" in child.stderr
+    assert b"Traceback" not in child.stderr
+
+
+def test_a_reader_that_leaves_ends_the_command(shared_world: World, session: str) -> None:
+    shell = 'set -o pipefail; "$@" | head -c 10'
+    done = subprocess.run(
+        ["bash", "-c", shell, "bash", *podbot_argv(), "exec", session, "--", "sh", "-c", "yes 44077-marker"],
+        env=shared_world.env,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert b"stdout went away" in done.stderr
+    wait_for(lambda: not running("yes 44077-marker"), what="yes to end")
+
+
+def test_ctrl_c_without_a_terminal_reaches_the_command(shared_world: World, session: str) -> None:
+    child = shared_world.start(
+        "exec", session, "--", "sh", "-c", "trap 'echo caught; exit 33' INT; echo ready; while :; do sleep 0.1; done"
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=20)
+    assert (child.returncode, out) == (33, b"caught\n")
+
+
+def test_100_mb_are_byte_identical(shared_world: World, session: str) -> None:
+    path = os.path.join(shared_world.root, "big")
+    with open(path, "wb") as file:
+        file.writelines(hashlib.sha256(str(number).encode()).digest() * (1 << 15) for number in range(100))
+    with open(path, "rb") as data:
+        out, code, peak = drained(shared_world.start("exec", session, "--", "cat", stdin=data))
+    with open(path, "rb") as data:
+        assert hashlib.sha256(out).digest() == hashlib.file_digest(data, "sha256").digest()
+    os.unlink(path)
+    assert code == 0
+    assert 0 < peak < 80 * 1024
+
+
+def test_a_reader_that_stops_costs_no_memory_and_loses_nothing(shared_world: World, session: str) -> None:
+    size = 60 << 20
+    child = shared_world.start("exec", session, "--", "head", "-c", str(size), "/dev/zero", stdin=subprocess.DEVNULL)
+    out, code, peak = drained(child, after=3)
+    assert (len(out), code) == (size, 0)
+    assert 0 < peak < 80 * 1024
+
+
+def test_exec_in_a_container_that_is_not_podbots(world: World) -> None:
+    world.podman("run", "-d", "--init", "--network", "none", "--name", "e2e-other", world.image, "sleep", "600")
+    try:
+        assert world.podbot("exec", "e2e-other", "--", "echo", "hi").stdout == "hi\n"
+        assert "e2e-other" not in world.podbot("ps", "-a").stdout
+        assert world.podbot("stop", "e2e-other").returncode == 1
+        assert world.container("e2e-other")["State"] == "running"
+    finally:
+        world.podman("rm", "-f", "-t", "0", "e2e-other")
+
+
+def test_exec_in_no_container_and_in_a_stopped_one(world: World) -> None:
+    nobody = world.podbot("exec", "e2e-nobody", "--", "true")
+    assert nobody.returncode == 1
+    assert "e2e-nobody" in nobody.stderr
+    assert "podbot ps" in nobody.stderr
+    world.podman("create", "--network", "none", "--name", "e2e-created", world.image, "true")
+    try:
+        stopped = world.podbot("exec", "e2e-created", "--", "true")
+        assert stopped.returncode == 1
+        assert "e2e-created" in stopped.stderr
+    finally:
+        world.podman("rm", "-f", "e2e-created")
+
+
+def test_ps_in_both_forms(shared_world: World, session: str) -> None:
+    table = shared_world.podbot("ps").stdout.splitlines()
+    assert table[0].split() == ["SESSION", "AGENT", "STATE", "CREATED", "WORKSPACE"]
+    (row,) = [line for line in table if session in line]
+    assert "custom" in row
+    assert "running" in row
+    (found,) = [item for item in json.loads(shared_world.podbot("ps", "--json").stdout) if item["session"] == session]
+    assert found["agent"] == "custom"
+    assert found["state"] == "running"
+    assert found["orphan"] is False
+    assert found["path"].startswith(shared_world.root)
+    assert abs(found["created"] - time.time()) < 600
+
+
+def test_stop_several_and_what_becomes_of_their_podbots(world: World) -> None:
+    names = ["e2e-one", "e2e-two"]
+    children = [
+        world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--name", name, "--", "sleep", "600")
+        for name in names
+    ]
+    for name, child in zip(names, children, strict=True):
+        wait_for(lambda n=name: world.container(n).get("State") == "running", what=name, child=child)  # type: ignore[misc]
+    done = world.podbot("stop", "--time", "1", *names)
+    assert (done.returncode, done.stdout) == (0, "e2e-one\ne2e-two\n")
+    for child in children:
+        _, err = child.communicate(timeout=30)
+        assert child.returncode == 1, err
+        assert b"ended while its command was running" in err
+    assert not any(world.container(name) for name in names)
+
+
+def test_stop_with_a_wrong_name_stops_nothing(world: World) -> None:
+    with world.session() as name:
+        done = world.podbot("stop", name, "e2e-no-such")
+        assert done.returncode == 1
+        assert "e2e-no-such" in done.stderr
+        assert world.container(name)["State"] == "running"
+    assert world.podbot("stop").returncode == 2

@@ -1,0 +1,225 @@
+"""``podbot run``: sessions of custom agents on a mounted workspace, with pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from e2e.harness import World, running, wait_for
+
+
+def custom(world: World, workspace: str, *words: str, flags: tuple[str, ...] = (), **options: object):  # type: ignore[no-untyped-def]
+    return world.podbot(
+        "run",
+        "--workspace",
+        workspace,
+        "--agent",
+        "custom",
+        *flags,
+        "--",
+        *words,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def test_the_agent_works_on_the_directory_and_its_status_is_ours(world: World) -> None:
+    workspace = world.workspace()
+    with open(os.path.join(workspace, "in.txt"), "w", encoding="utf-8") as file:
+        file.write("from the host")
+    done = custom(world, workspace, "sh", "-c", "cat in.txt; echo made > out.txt; echo to-stderr >&2; exit 41")
+    assert done.returncode == 41, done.stderr
+    assert done.stdout == "from the host"
+    assert "to-stderr" in done.stderr
+    with open(os.path.join(workspace, "out.txt"), encoding="utf-8") as file:
+        assert file.read() == "made\n"
+    assert f"mounting {workspace} at /workspace" in done.stderr
+
+
+def test_stdin_reaches_the_agent_and_ends(world: World) -> None:
+    done = custom(world, world.workspace(), "cat", input="line one\nline two\n")
+    assert (done.returncode, done.stdout) == (0, "line one\nline two\n")
+
+
+def test_the_agents_end_is_the_sessions_end_while_stdin_is_open(world: World) -> None:
+    child = world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--", "sh", "-c", "exit 6")
+    try:
+        assert child.wait(timeout=30) == 6  # our end of its stdin is still open
+    finally:
+        child.communicate()
+
+
+def test_a_background_child_of_the_agent_does_not_hold_the_session(world: World) -> None:
+    done = custom(world, world.workspace(), "sh", "-c", "sleep 300 & echo on; exit 3", timeout=60)
+    assert (done.returncode, done.stdout) == (3, "on\n")
+
+
+def test_a_missing_program_is_status_127(world: World) -> None:
+    done = custom(world, world.workspace(), "no-such-agent")
+    assert done.returncode == 127
+    assert "no-such-agent" in done.stderr
+
+
+def test_agent_from_configuration(own_world: World) -> None:
+    with open(own_world.config, "a", encoding="utf-8") as file:
+        file.write('[agent]\nkind = "custom"\ncommand = "printf"\nargs = ["%s-", "a b", "c"]\n')
+    done = own_world.podbot("run", "--workspace", own_world.workspace())
+    assert (done.returncode, done.stdout) == (0, "a b-c-"), done.stderr
+
+
+def test_git_identity_and_a_workspace_of_another_owner(world: World) -> None:
+    workspace = world.workspace()
+    subprocess.run(["git", "init", "-q", workspace], check=True)
+    for path, _, _ in os.walk(workspace):
+        os.chown(path, 12345, 12345)
+    with open(os.path.join(world.env["HOME"], ".gitconfig"), "w", encoding="utf-8") as file:
+        file.write('[user]\n\tname = "Ada \\"L\\" Lovelace"\n\temail = ada@example.org\n')
+    done = custom(
+        world, workspace, "sh", "-c", "git config user.name; git config user.email; git status --short && echo fine"
+    )
+    assert done.stdout == 'Ada "L" Lovelace\nada@example.org\nfine\n', done.stderr
+
+
+def test_allowlisted_secrets_reach_the_agent_and_nothing_else(world: World) -> None:
+    secret = "canary-1f0c9d-secret"
+    workspace = world.workspace()
+    name = "e2e-secret"
+    child = world.start(
+        "run", "--workspace", workspace, "--agent", "custom", "--name", name, "-v", "--",
+        "sh", "-c", 'printf "%s" "$API_KEY" > got; touch ready; sleep 60',
+        env={"API_KEY": secret, "PODBOT_AGENT_ENV_ALLOWLIST": "API_KEY,NOT_SET_ANYWHERE"},
+    )  # fmt: skip
+    try:
+        wait_for(lambda: os.path.exists(os.path.join(workspace, "ready")), what="the agent", child=child)
+        with open(os.path.join(workspace, "got"), encoding="utf-8") as file:
+            assert file.read() == secret
+        assert secret not in json.dumps(world.inspect(name))
+        assert not [command for _, command in _commands() if secret in command]
+    finally:
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=30)
+    assert secret.encode() not in err
+    assert b"NOT_SET_ANYWHERE" in err
+    dry = world.podbot(
+        "run", "--workspace", workspace, "--agent", "custom", "--dry-run", "--json", "--", "true",
+        env={"API_KEY": secret, "PODBOT_AGENT_ENV_ALLOWLIST": "API_KEY"},
+    )  # fmt: skip
+    assert secret not in dry.stdout + dry.stderr
+    assert "API_KEY" in dry.stdout
+
+
+def _commands() -> list[tuple[int, str]]:
+    from e2e.harness import processes
+
+    return processes()
+
+
+def test_dry_run_shows_the_plan_and_makes_nothing(world: World) -> None:
+    workspace = world.workspace()
+    shown = world.podbot("run", "--workspace", workspace, "--agent", "claude", "--dry-run", "--json", check=True)
+    plan = json.loads(shown.stdout)
+    assert plan["container"]["image"] == world.image
+    assert "--dangerously-skip-permissions" in json.dumps(plan)
+    people = world.podbot("run", "--workspace", workspace, "--agent", "claude", "--dry-run", check=True)
+    assert workspace in people.stdout.replace("\n", "") or os.path.basename(workspace) in people.stdout
+
+
+def test_keep_keeps_and_stop_rm_removes(world: World) -> None:
+    done = custom(
+        world, world.workspace(), "sh", "-c", "echo precious > /root/made", flags=("--keep", "--name", "e2e-kept")
+    )
+    assert done.returncode == 0
+    assert "podbot stop --rm e2e-kept" in done.stderr
+    assert world.container("e2e-kept")["State"] == "exited"
+    listed = json.loads(world.podbot("ps", "-a", "--json").stdout)
+    assert [(item["session"], item["orphan"]) for item in listed] == [("e2e-kept", False)]
+    assert world.podbot("stop", "e2e-kept").stdout == "e2e-kept  (kept, stopped)\n"
+    world.podbot("stop", "--rm", "e2e-kept", check=True)
+    assert not world.container("e2e-kept")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_podbot_and_all_it_started(world: World, number: signal.Signals) -> None:
+    marker = f"31{number:02d}77"
+    workspace = world.workspace()
+    child = world.start(
+        "run", "--workspace", workspace, "--agent", "custom", "--", "sh", "-c", f"touch up; sleep {marker}"
+    )
+    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 128 + number, err
+    assert not running(f"sleep {marker}")
+
+
+def test_a_signal_while_the_session_starts_leaves_nothing(world: World) -> None:
+    for delay in (0.05, 0.12, 0.2, 0.3):
+        child = world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--", "sleep", "600")
+        timer = threading.Timer(delay, child.send_signal, (signal.SIGTERM,))
+        timer.start()
+        child.communicate(timeout=30)
+        timer.join()
+        assert child.returncode in (143, -signal.SIGTERM)
+
+
+def test_an_agent_that_ignores_term_is_killed(world: World) -> None:
+    workspace = world.workspace()
+    child = world.start(
+        "run", "--workspace", workspace, "--agent", "custom", "--",
+        "sh", "-c", "trap '' TERM INT HUP; touch up; while :; do sleep 1; done",
+    )  # fmt: skip
+    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=20)
+    assert child.returncode == 143
+
+
+def test_two_sessions_on_one_name(world: World) -> None:
+    with world.session() as name:
+        second = custom(world, world.workspace(), "true", flags=("--name", name))
+        assert second.returncode == 1
+        assert name in second.stderr
+        assert "already running" in second.stderr
+        assert world.container(name)["State"] == "running"
+
+
+def test_a_name_taken_by_a_foreign_container_is_left_alone(world: World) -> None:
+    world.podman("create", "--name", "e2e-foreign", world.image, "true")
+    try:
+        done = custom(world, world.workspace(), "true", flags=("--name", "e2e-foreign"))
+        assert done.returncode == 1
+        assert "taken" in done.stderr
+        assert world.container("e2e-foreign")
+        refused = world.podbot("stop", "e2e-foreign")
+        assert refused.returncode == 1
+        assert "not one of podbot's" in refused.stderr
+        assert world.container("e2e-foreign")
+    finally:
+        world.podman("rm", "-f", "e2e-foreign")
+
+
+def test_a_sandbox_stopped_from_outside_is_one_clear_error(world: World) -> None:
+    workspace = world.workspace()
+    child = world.start(
+        "run",
+        "--workspace",
+        workspace,
+        "--agent",
+        "custom",
+        "--name",
+        "e2e-outside",
+        "--",
+        "sh",
+        "-c",
+        "touch up; sleep 600",
+    )
+    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+    world.podman("kill", "e2e-outside")
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert b"e2e-outside" in err
+    assert b"Traceback" not in err

@@ -1,0 +1,162 @@
+"""Where a terminal matters: real pseudo-terminals, driven by pexpect."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pexpect
+import pytest
+
+from e2e.harness import PODBOT, World, running, wait_for
+
+
+def spawn(world: World, *args: str, size: tuple[int, int] = (30, 100)) -> pexpect.spawn:
+    return pexpect.spawn(
+        PODBOT[0], [*PODBOT[1:], *args], env=world.env, cwd=world.root, dimensions=size, timeout=30, encoding="utf-8"
+    )
+
+
+@pytest.fixture(scope="module")
+def session(shared_world: World):  # type: ignore[no-untyped-def]
+    with shared_world.session() as name:
+        yield name
+
+
+def test_a_terminal_with_its_first_size(shared_world: World, session: str) -> None:
+    child = spawn(shared_world, "exec", session, "--", "sh", "-c", "tty; stty size; echo $TERM", size=(33, 111))
+    child.expect("/dev/pts/[0-9]+\r\n33 111\r\nxterm-256color\r\n")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_a_new_size_is_passed_on(shared_world: World, session: str) -> None:
+    child = spawn(shared_world, "exec", session, "--", "sh", "-c", "echo ready; read x; stty size")
+    child.expect("ready")
+    child.setwinsize(44, 122)
+    time.sleep(0.5)
+    child.sendline("")
+    child.expect("44 122")
+    child.expect(pexpect.EOF)
+
+
+def test_keys_go_through_as_they_are(shared_world: World, session: str) -> None:
+    child = spawn(shared_world, "exec", session, "--", "sh", "-c", "stty raw -echo; echo ready; head -c 5 | od -An -c")
+    child.expect("ready")
+    child.send("\x03\x10\x11\x1a\x1c")  # ctrl-c, ctrl-p ctrl-q (podman's detach keys), ctrl-z, ctrl-backslash
+    child.expect(r"003 +020 +021 +032 +034")
+    child.expect(pexpect.EOF)
+
+
+def test_ctrl_c_interrupts_the_command_not_podbot(shared_world: World, session: str) -> None:
+    child = spawn(
+        shared_world, "exec", session, "--", "sh", "-c", "trap 'echo caught; exit 12' INT; echo ready; sleep 60"
+    )
+    child.expect("ready")
+    child.sendintr()
+    child.expect("caught")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 12
+
+
+SHELL = (
+    "import os, subprocess, sys, termios; before = termios.tcgetattr(0); code = subprocess.call(sys.argv[1:]);"
+    "print('same' if termios.tcgetattr(0) == before else 'different', code)"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("exit 0", 0), ("exit 5", 5), ("kill -9 $$", 137), ("stty raw; printf '\\033[?1049h'; kill -9 $$", 137)],
+)
+def test_the_terminal_is_as_it_was(shared_world: World, session: str, command: str, code: int) -> None:
+    argv = ["-c", SHELL, *PODBOT, "exec", session, "--", "sh", "-c", command]
+    child = pexpect.spawn(sys.executable, argv, env=shared_world.env, timeout=30, encoding="utf-8")
+    child.expect(f"same {code}")
+    child.expect(pexpect.EOF)
+
+
+def test_the_terminal_is_as_it_was_after_an_error_and_a_signal(shared_world: World, session: str) -> None:
+    argv = ["-c", SHELL, *PODBOT, "exec", "e2e-not-there", "--", "true"]
+    child = pexpect.spawn(sys.executable, argv, env=shared_world.env, timeout=30, encoding="utf-8")
+    child.expect("same 1")
+    argv = ["-c", SHELL, *PODBOT, "exec", session, "--", "sh", "-c", "echo ready; sleep 45077"]
+    child = pexpect.spawn(sys.executable, argv, env=shared_world.env, timeout=30, encoding="utf-8")
+    child.expect("ready")
+    (podbot,) = running(" ".join([*PODBOT, "exec", session, "--", "sh", "-c", "echo ready; sleep 45077"]))
+    os.kill(podbot, signal.SIGTERM)
+    child.expect("same 143")
+    assert not running("sleep 45077")
+
+
+def test_a_terminal_that_closes_ends_what_runs(shared_world: World, session: str) -> None:
+    child = spawn(shared_world, "exec", session, "--", "sh", "-c", "echo ready; sleep 46077")
+    child.expect("ready")
+    child.close(force=False)  # the master side goes away: the kernel sends HUP
+    wait_for(lambda: not running("sleep 46077"), what="the command to end")
+
+
+def test_run_on_a_terminal_shows_progress_then_the_agent(world: World) -> None:
+    child = spawn(
+        world, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "sh", "-c", "tty; stty size; exit 4"
+    )
+    child.expect("creating the sandbox")
+    child.expect("/dev/pts/[0-9]+\r\n30 100")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 4
+
+
+def test_run_on_a_terminal_that_closes(world: World) -> None:
+    before = world.sessions()
+    child = spawn(
+        world, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "sh", "-c", "echo ready; sleep 47077"
+    )
+    child.expect("ready")
+    child.close(force=False)
+    wait_for(lambda: not running("sleep 47077"), what="the session to end")
+    wait_for(lambda: world.sessions() == before, what="the session's directory to go")
+
+
+def test_ctrl_c_while_the_session_starts(world: World) -> None:
+    child = spawn(world, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "sleep", "600")
+    child.expect("creating the sandbox")
+    child.sendintr()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus in (130, 0) or child.signalstatus == signal.SIGINT
+
+
+def test_a_terminal_too_small(world: World) -> None:
+    child = spawn(world, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "true", size=(3, 10))
+    child.expect("10x3")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 1
+
+
+def test_claude_reaches_its_first_screen(world: World) -> None:
+    """The real Claude Code binary, no account, no network: it draws its first screen, then misses its service."""
+    before = world.sessions()
+    child = spawn(world, "run", "--workspace", world.workspace(), "--agent", "claude", size=(40, 120))
+    child.expect("Welcome.*to.*Claude.*Code.*v[0-9]+[.]", timeout=90)
+    child.close(force=False)
+    wait_for(lambda: world.sessions() == before, what="the session to end")
+
+
+def test_claude_prints_its_version_without_a_terminal(world: World) -> None:
+    done = world.podbot("run", "--workspace", world.workspace(), "--agent", "claude", "--", "--version")
+    assert done.returncode == 0, done.stderr
+    assert "Claude Code" in done.stdout
+
+
+def test_stty_of_the_host_is_untouched_by_a_pipe(shared_world: World, session: str) -> None:
+    done = subprocess.run(
+        [*PODBOT, "exec", session, "--", "tty"], env=shared_world.env, capture_output=True, check=False
+    )
+    assert done.stdout == b"not a tty\n"

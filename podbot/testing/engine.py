@@ -1,0 +1,258 @@
+"""An engine in memory: the whole port, with failures on demand and commands that are Python functions."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from podbot.engine.port import ContainerInfo, EngineInfo, ExecState, ImageInfo, Size, Unmet
+from podbot.engine.stream import SocketStream
+from podbot.errors import (
+    ContainerNotFound,
+    EngineGone,
+    ExecFailed,
+    ImageNotFound,
+    NameTaken,
+    PodbotError,
+    RequestFailed,
+)
+from podbot.launch.types import ContainerSpec, ExecSpec
+from podbot.testing.peer import Command, Session
+from podbot.testing.shell import builtin, unpacked
+
+IMAGE = "localhost/podbot-sandbox:fake"
+KILLED = 137
+_EPOCH = 1_700_000_000.0  # the first container's creation; each later one is a second younger
+_FIRST_PID = 1 << 23  # on the "host", where no kernel gives such numbers; inside, a process has it minus this
+
+
+@dataclass(slots=True)
+class FakeContainer:
+    """What the engine knows of a container. ``archives``: (path, tar bytes) as they were put."""
+
+    info: ContainerInfo
+    spec: ContainerSpec
+    archives: list[tuple[str, bytes]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Failure:
+    error: PodbotError
+    times: int | None
+    after: bool
+
+
+class FakeEngine:
+    """An :class:`podbot.engine.port.Engine` without an engine.
+
+    ``calls`` records (operation, container or image or exec id) in order; ``by_name`` holds the
+    containers. Exec streams are real sockets with the engine's framing. A signal for a command comes
+    as an exec of ``kill`` in the container, as under a rootless engine, and reaches it.
+    """
+
+    def __init__(self, *, endpoint: str = "unix:///fake/podman.sock", images: Sequence[str] = (IMAGE,)) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.by_name: dict[str, FakeContainer] = {}
+        self.sessions: dict[str, Session] = {}
+        self.images = list(images)
+        self.ignored: tuple[Unmet, ...] = ()  # what this engine drops of every spec in silence
+        self.local = True
+        self._endpoint = endpoint
+        self._commands: dict[str, Command] = {}
+        self._failures: dict[str, _Failure] = {}
+        self._number = itertools.count(1)
+
+    # --- what a test says ---------------------------------------------------------------------
+
+    def on(self, program: str, command: Command) -> None:
+        """From now on ``program`` is ``command``: a :class:`ScriptedExec`, or a function of an ExecPeer."""
+        self._commands[program] = command
+
+    def fail(self, operation: str, error: PodbotError, *, times: int | None = 1, after: bool = False) -> None:
+        """Make the next ``times`` calls of ``operation`` (``"create"``) raise ``error``; None is for ever.
+
+        ``after``: the engine does what was asked and the answer is lost.
+        """
+        self._failures[operation] = _Failure(error, times, after)
+
+    def vanish(self) -> None:
+        """The engine goes away: streams end, and every call raises EngineGone."""
+        for operation in _OPERATIONS:
+            self.fail(operation, EngineGone(endpoint=self._endpoint, reason="connection refused"), times=None)
+        for session in self.sessions.values():
+            session.drop()
+
+    def die(self, container: str) -> None:
+        """The container ends, and everything in it."""
+        found = self._find(container)
+        found.info = dataclasses.replace(found.info, state="exited", exit_code=KILLED, pid=0)
+        self._end_sessions(found)
+
+    # --- the port -----------------------------------------------------------------------------
+
+    @property
+    def endpoint(self) -> str:
+        return self._endpoint
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def ping(self) -> EngineInfo:
+        with self._call("ping", ""):
+            return EngineInfo(endpoint=self._endpoint, version="4.3.1")
+
+    def create(self, spec: ContainerSpec) -> str:
+        with self._call("create", spec.name):
+            if self._image(spec.image) is None:
+                raise ImageNotFound(image=spec.image, origin=spec.image_origin)
+            if spec.name in self.by_name:
+                raise NameTaken(container=spec.name)
+            number = next(self._number)
+            info = ContainerInfo(
+                id=f"{number:064x}",
+                name=spec.name,
+                image=spec.image,
+                state="created",
+                created=_EPOCH + number,
+                labels=dict(spec.labels),
+            )
+            self.by_name[spec.name] = FakeContainer(info, spec)
+            return info.id
+
+    def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:  # noqa: ARG002 - see ``ignored``
+        with self._call("unmet", container):
+            self._find(container)
+            return self.ignored
+
+    def start(self, container: str) -> None:
+        with self._call("start", container):
+            found = self._find(container)
+            found.info = dataclasses.replace(found.info, state="running", pid=_FIRST_PID, exit_code=None)
+
+    def stop(self, container: str, *, seconds: int) -> None:  # noqa: ARG002 - nothing here needs time to stop
+        with self._call("stop", container):
+            self._find(container)
+            self.die(container)
+
+    def remove(self, container: str) -> None:
+        with self._call("remove", container), contextlib.suppress(ContainerNotFound):
+            self._end_sessions(self.by_name.pop(self._find(container).info.name))
+
+    def inspect(self, container: str) -> ContainerInfo:
+        with self._call("inspect", container):
+            return self._find(container).info
+
+    def containers(self, *, include_stopped: bool, label: str | None = None) -> list[ContainerInfo]:
+        with self._call("containers", label or ""):
+            found = [entry.info for entry in self.by_name.values()]
+            key, _, value = (label or "").partition("=")
+            return [
+                info
+                for info in found
+                if (include_stopped or info.state == "running") and (not key or info.labels.get(key) == value)
+            ]
+
+    def image(self, ref: str) -> ImageInfo | None:
+        with self._call("image", ref):
+            return self._image(ref)
+
+    def put_archive(self, container: str, path: str, archive: bytes) -> None:
+        with self._call("put_archive", container):
+            found = self._find(container)
+            found.archives.append((path, archive))
+            found.files |= unpacked(path, archive)
+
+    def processes(self, container: str) -> dict[int, int]:
+        with self._call("processes", container):
+            ident = self._find(container).info.id
+            return {
+                session.pid: session.pid - _FIRST_PID
+                for session in self.sessions.values()
+                if session.container == ident and session.running
+            }
+
+    def exec_create(self, container: str, spec: ExecSpec) -> str:
+        with self._call("exec_create", container):
+            found = self._find(container)
+            if found.info.state != "running":
+                reason = "can only create exec sessions on running containers"
+                raise ExecFailed(container=container, command=spec.command[0], reason=reason)
+            number = next(self._number)
+            command = self._commands.get(spec.command[0]) or builtin(spec, found.files, self._kill)
+            ident = f"e{number:063x}"
+            self.sessions[ident] = Session(found.info.id, spec, command, _FIRST_PID + 1 + number)
+            return ident
+
+    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
+        with self._call("exec_start", exec_id):
+            session = self._session(exec_id)
+            if session.started or tty != session.spec.tty:
+                raise ExecFailed(container=session.container, command=session.spec.command[0], reason="started already")
+            return SocketStream(session.start(size), b"")
+
+    def exec_inspect(self, exec_id: str) -> ExecState:
+        with self._call("exec_inspect", exec_id):
+            session = self._session(exec_id)
+            return ExecState(session.running, session.code, session.pid if session.running else 0)
+
+    def exec_resize(self, exec_id: str, size: Size) -> None:
+        with self._call("exec_resize", exec_id):
+            peer = self._session(exec_id).peer
+            if peer is not None:
+                peer.size = size
+                peer.sizes.put(size)
+
+    # --- inside -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _call(self, operation: str, subject: str) -> Iterator[None]:
+        self.calls.append((operation, subject))
+        failure = self._failures.get(operation)
+        if failure is None or failure.times == 0:
+            yield
+            return
+        if failure.times is not None:
+            failure.times -= 1
+        if failure.after:
+            yield
+        raise failure.error
+
+    def _end_sessions(self, found: FakeContainer) -> None:
+        for session in self.sessions.values():
+            if session.container == found.info.id and session.running:
+                session.end(KILLED)
+
+    def _find(self, container: str) -> FakeContainer:
+        for entry in self.by_name.values():
+            if container in (entry.info.name, entry.info.id):
+                return entry
+        raise ContainerNotFound(container=container)
+
+    def _image(self, ref: str) -> ImageInfo | None:
+        if ref not in self.images:
+            return None
+        return ImageInfo(id="f" * 64, tags=(ref,), labels={}, size=1 << 20, created="2026-01-01T00:00:00Z")
+
+    def _session(self, exec_id: str) -> Session:
+        if exec_id not in self.sessions:
+            raise RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
+        return self.sessions[exec_id]
+
+    def _kill(self, name: str, group: int) -> bool:
+        import signal
+
+        for session in self.sessions.values():
+            if session.running and session.pid - _FIRST_PID == group:
+                session.signal(signal.Signals[f"SIG{name}"])
+                return True
+        return False
+
+
+_OPERATIONS = (
+    "ping", "create", "unmet", "start", "stop", "remove", "inspect", "containers", "image", "put_archive", "processes",
+    "exec_create", "exec_start", "exec_inspect", "exec_resize",
+)  # fmt: skip

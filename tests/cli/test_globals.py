@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.cli.globals import Globals
+from podbot.errors import InvalidValue
+
+TEXT = st.none() | st.sampled_from(["", "a", "b"])
+ANY = st.builds(Globals, TEXT, TEXT, TEXT, st.integers(0, 3), st.sampled_from(["", "text", "json"]))
+
+
+@given(ANY, ANY)
+def test_what_stands_after_the_command_wins(before: Globals, after: Globals) -> None:
+    merged = before.under(after)
+    for name in ("config", "engine_socket", "image", "log_format"):
+        assert getattr(merged, name) == (getattr(after, name) or getattr(before, name))
+    assert merged.verbose == before.verbose + after.verbose
+
+
+def test_as_the_library_s_options() -> None:
+    g = Globals(config="f.toml", engine_socket="unix:///s", image="i")
+    options = g.load_options({"A": "1"}, {"agent.kind": "codex", "image": "j"}, {"agent.kind": "--agent"})
+    assert options.file == "f.toml"
+    assert options.environ == {"A": "1"}
+    assert options.overrides == {"engine_socket": "unix:///s", "image": "j", "agent.kind": "codex"}
+    assert options.flags == {"engine_socket": "--engine-socket", "image": "--image", "agent.kind": "--agent"}
+
+
+def test_what_was_not_given_overrides_nothing() -> None:
+    options = Globals().load_options({}, {}, {})
+    assert (options.file, options.overrides, options.flags) == (None, {}, {})
+
+
+def test_only_known_log_formats() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        Globals(log_format="xml")
+    assert caught.value.origin == "flag --log-format"

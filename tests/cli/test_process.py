@@ -1,0 +1,117 @@
+"""podbot as a process: its descriptors, its streams' ends, and what it loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.engine.serving import replay, serving
+
+FAST_LANE = (
+    "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api, podbot.engine.connect,"
+    " podbot.engine.private.service, podbot.execution.runner, podbot.flows.manage, podbot.config.load"
+)
+HEAVY = {
+    "typer", "click", "rich", "pydantic", "podman", "requests", "urllib3", "logging", "asyncio", "subprocess",
+    "tempfile", "http.client", "urllib.parse", "platformdirs", "email", "tomllib", "ssl", "concurrent",
+}  # fmt: skip
+
+
+def podbot(*argv: str, command: str = "", **changes: object) -> subprocess.CompletedProcess[bytes]:
+    """Run podbot with an empty environment; ``command`` is a shell line around "$@"."""
+    words = [sys.executable, "-m", "podbot", *argv]
+    if command:
+        words = ["sh", "-c", command, "sh", *words]
+    environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": os.getcwd()}
+    return subprocess.run(words, capture_output=True, check=False, env=environ, timeout=60, **changes)  # type: ignore[call-overload,no-any-return]
+
+
+def loaded(statement: str) -> set[str]:
+    """The modules that a statement loads, beyond those of a bare interpreter."""
+    code = f"import sys; before = set(sys.modules)\n{statement}\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60)
+    return set(done.stdout.split())
+
+
+def test_the_fast_lane_loads_nothing_heavy() -> None:
+    found = loaded(f"import {FAST_LANE}")
+    assert "podbot.engine.rest" in found
+    assert found & HEAVY == set()
+
+
+def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
+    found = loaded("from podbot.cli import fast\nassert fast.parse(['exec', 's', '--', 'x']) and fast.parse(['ps'])")
+    assert "podbot.cli.app" not in found
+    assert found & HEAVY == set()
+
+
+def test_importing_podbot_loads_next_to_nothing() -> None:
+    found = loaded("import podbot")
+    assert found & {*HEAVY, "socket", "json", "dataclasses", "podbot.api", "podbot.errors"} == set()
+
+
+@pytest.mark.parametrize("argv", [("ps",), ("stop", "--all"), ("config", "show"), ("--help",)])
+def test_a_closed_stdout_is_an_error(argv: tuple[str, ...]) -> None:
+    done = podbot(*argv, command='"$@" >&-')
+    assert done.returncode == 1
+    assert done.stderr == b"podbot: the reader of podbot's stdout went away\n"
+
+
+def test_a_closed_stdin_and_stderr_are_none(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "s")
+    with serving(path, replay("ping"), replay("list_empty")):
+        done = podbot("--engine-socket", path, "ps", "--json", command='"$@" <&- 2>&-')
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
+
+
+def test_ps_into_a_pipe_that_nobody_reads(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "s")
+    read, write = os.pipe()
+    os.close(read)
+    environ = {"HOME": "/nonexistent", "PYTHONPATH": os.getcwd()}
+    with serving(path, replay("ping"), replay("list")):
+        words = [sys.executable, "-m", "podbot", "ps", "--engine-socket", path]
+        done = subprocess.run(
+            words, stdout=write, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environ, check=False, timeout=60
+        )
+    os.close(write)
+    assert done.returncode == 1
+    assert done.stderr == b"podbot: the reader of podbot's stdout went away\n"
+
+
+def test_config_into_a_pipe_that_nobody_reads() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-m", "podbot", "config", "show"]
+    environ = {"HOME": "/nonexistent", "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, env=environ, check=False, timeout=60)
+    os.close(write)
+    assert done.returncode == 1
+    assert done.stderr == b"podbot: the reader of podbot's stdout went away\n"
+
+
+def test_a_full_disk_behind_stdout_is_an_error() -> None:
+    done = podbot("config", "show", command='"$@" >/dev/full')
+    assert done.returncode == 1
+    assert b"No space left on device" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_engine_that_is_missing_is_one_paragraph(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "none.sock")
+    for argv in (("ps",), ("exec", "x", "--", "true"), ("stop", "--all")):
+        done = podbot(*argv, "--engine-socket", path) if argv[0] != "exec" else podbot("--engine-socket", path, *argv)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.startswith(f"podbot: there is no engine socket at {path} (flag --engine-socket)".encode())
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_no_configuration_is_read_from_the_working_directory(tmp_path: os.PathLike[str]) -> None:
+    for name in ("config.toml", "podbot.toml", ".podbot.toml"):
+        with open(os.path.join(tmp_path, name), "w", encoding="utf-8") as file:
+            file.write("this is no TOML")
+    done = podbot("config", "check", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,107 @@
+"""Detection reads files; here they lie below a directory of the test's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from podbot.engine.private import machine
+from podbot.engine.private.machine import detect, find_programs
+
+
+def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> None:
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+    target.chmod(mode)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["sys/fs/cgroup/cgroup.controllers"], "v2"),
+        (["sys/fs/cgroup/unified/cgroup.controllers", "sys/fs/cgroup/memory/tasks"], "hybrid"),
+        (["sys/fs/cgroup/memory/tasks"], "v1"),
+    ],
+)
+def test_cgroup_layouts(tmp_path: Path, files: list[str], expected: str) -> None:
+    for name in files:
+        put(tmp_path, name)
+    assert detect({}, str(tmp_path)).cgroups == expected
+
+
+@pytest.mark.parametrize(("mask", "expected"), [("000001ffffffffff", True), ("000001fffeffffff", False), ("0", False)])
+def test_sys_resource_is_bit_24_of_the_effective_set(tmp_path: Path, mask: str, expected: bool) -> None:
+    put(tmp_path, "proc/self/status", f"Name:\tpython\nCapPrm:\tffffffffffffffff\nCapEff:\t{mask}\n")
+    assert detect({}, str(tmp_path)).cap_sys_resource is expected
+
+
+def test_an_empty_machine_has_nothing_and_breaks_nothing(tmp_path: Path) -> None:
+    facts = detect({}, str(tmp_path))
+    assert (facts.systemd, facts.dev_fuse, facts.dev_net_tun, facts.subids) == (False, False, False, False)
+    assert (facts.programs, facts.distribution, facts.codename, facts.container, facts.init) == ({}, (), "", "", "")
+
+
+def test_process_ceiling_is_the_kernels_where_that_is_lower(tmp_path: Path) -> None:
+    put(tmp_path, "proc/sys/kernel/pid_max", "123\n")
+    assert detect({}, str(tmp_path)).nproc == 123
+
+
+def test_a_derivative_is_known_by_its_parents_suite(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "etc/os-release",
+        'ID=linuxmint\nID_LIKE="ubuntu debian"\nVERSION_CODENAME=wilma\nUBUNTU_CODENAME=noble\n# note\n',
+    )
+    facts = detect({}, str(tmp_path))
+    assert (facts.distribution, facts.codename) == (("linuxmint", "ubuntu", "debian"), "noble")
+
+
+def test_systemd_devices_and_ranges_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    put(tmp_path, "dev/fuse", mode=0o666)
+    put(tmp_path, "dev/net/tun", mode=0o666)
+    for name in ("etc/subuid", "etc/subgid"):
+        put(tmp_path, name, f"somebody:1:2\n{os.getuid()}:100000:65536\n")
+    facts = detect({"CI": "true"}, str(tmp_path))
+    assert (facts.systemd, facts.dev_fuse, facts.dev_net_tun, facts.subids, facts.ci) == (True, True, True, True, True)
+
+
+def test_a_range_in_one_file_alone_is_none(tmp_path: Path) -> None:
+    put(tmp_path, "etc/subuid", f"{os.getuid()}:100000:65536\n")
+    assert detect({}, str(tmp_path)).subids is False
+
+
+def test_programs_come_from_path_then_from_the_helper_directories(tmp_path: Path) -> None:
+    put(tmp_path, "opt/bin/podman", "#!/bin/sh\n", 0o755)
+    put(tmp_path, "usr/bin/podman", "#!/bin/sh\n", 0o755)
+    put(tmp_path, "usr/lib/podman/netavark", "#!/bin/sh\n", 0o755)
+    put(tmp_path, "usr/bin/runc", "not executable", 0o644)
+    found = find_programs({"PATH": "/opt/bin:/usr/bin"}, str(tmp_path))
+    assert found["podman"] == str(tmp_path / "opt/bin/podman")
+    assert found["netavark"] == str(tmp_path / "usr/lib/podman/netavark")
+    assert "runc" not in found
+
+
+def test_the_working_directory_never_names_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "podman", "#!/bin/sh\n", 0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(machine, "HELPER_DIRECTORIES", ())
+    assert find_programs({"PATH": ":.:relative"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("run/.containerenv", "podman"), (".dockerenv", "docker"), ("run/systemd/container", "lxc")]
+)
+def test_the_container_that_podbot_runs_in(tmp_path: Path, path: str, kind: str) -> None:
+    put(tmp_path, path, "lxc\n" if "systemd" in path else "")
+    assert detect({}, str(tmp_path)).container == kind
+
+
+@pytest.mark.parametrize(
+    ("release", "kernel"), [("6.1.0-13-amd64", (6, 1)), ("5.13", (5, 13)), ("odd", (0, 0)), ("5.x", (0, 0))]
+)
+def test_kernel_releases(release: str, kernel: tuple[int, int]) -> None:
+    assert machine._kernel(release) == kernel

@@ -1,0 +1,232 @@
+"""The private service, with a stand-in for the podman program that binds the socket and answers a ping."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from podbot.engine.private import machine, service
+from podbot.engine.private.service import ensure_service, service_dir, service_environment
+from podbot.errors import ServiceStartFailed, SocketNotFound, UnsafeDirectory
+from podbot.events import Event
+
+PROGRAM = f"""#!{sys.executable}
+import os, socket, sys
+with open(os.environ["XDG_DATA_HOME"] + "/starts", "a") as log:
+    log.write(f"{{os.getpid()}}\\n")
+with open(os.environ["XDG_DATA_HOME"] + "/environ", "w") as log:
+    log.write("\\n".join(f"{{k}}={{v}}" for k, v in os.environ.items()))
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[-1].removeprefix("unix://"))
+server.listen()
+while True:
+    peer, _ = server.accept()
+    peer.recv(4096)
+    try:
+        peer.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nOK")
+    except OSError:
+        pass
+    peer.close()
+"""
+DYING = """#!/bin/sh
+echo "level=info msg=starting" >&2
+echo "Error: cannot re-exec process" >&2
+exit 125
+"""
+
+
+@pytest.fixture
+def environ(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    # Not tmp_path: its name is too long for a socket's path.
+    with tempfile.TemporaryDirectory(prefix="pb") as root:
+        os.mkdir(f"{root}/bin")
+        monkeypatch.setattr(machine, "HELPER_DIRECTORIES", ())
+        yield {"XDG_RUNTIME_DIR": root, "XDG_DATA_HOME": root, "HOME": root, "PATH": f"{root}/bin:/usr/bin:/bin"}
+        for pid in started(root):
+            os.kill(pid, signal.SIGKILL)
+        for thread in threading.enumerate():
+            if thread.name == "podbot-service-reaper":
+                thread.join()
+
+
+def started(root: str) -> list[int]:
+    starts = Path(root, "starts")
+    return [int(line) for line in starts.read_text().split()] if starts.exists() else []
+
+
+def install(environ: dict[str, str], program: str) -> None:
+    path = Path(environ["HOME"], "bin", "podman")
+    path.write_text(program)
+    path.chmod(0o755)
+
+
+def test_one_is_started_then_shared(environ: dict[str, str]) -> None:
+    install(environ, PROGRAM)
+    events: list[Event] = []
+    path = ensure_service(environ, emit=events.append)
+    assert ensure_service(environ, emit=events.append) == path
+    assert len(started(environ["HOME"])) == 1
+    assert [event.kind for event in events] == ["engine.service.started"]
+    directory = os.path.dirname(path)
+    assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(os.path.join(directory, "service.log")).st_mode) == 0o600
+
+
+def test_many_at_once_start_one(environ: dict[str, str]) -> None:
+    install(environ, PROGRAM)
+    barrier = threading.Barrier(4)
+    paths: list[str] = []
+
+    def start() -> None:
+        barrier.wait()
+        paths.append(ensure_service(environ))
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(paths) == 4
+    assert len(set(paths)) == 1
+    assert len(started(environ["HOME"])) == 1
+
+
+def test_a_stale_socket_is_replaced(environ: dict[str, str]) -> None:
+    install(environ, PROGRAM)
+    directory = service_dir(environ)
+    os.makedirs(directory, mode=0o700)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(os.path.join(directory, "podman.sock"))
+    assert service.answers(ensure_service(environ))
+
+
+def test_one_that_dies_says_why(environ: dict[str, str]) -> None:
+    install(environ, DYING)
+    with pytest.raises(ServiceStartFailed) as caught:
+        ensure_service(environ)
+    assert "cannot re-exec process" in caught.value.reason
+    assert caught.value.log.endswith("service.log")
+
+
+def test_one_that_is_no_program(environ: dict[str, str]) -> None:
+    install(environ, "#!/nonexistent/interpreter\n")
+    with pytest.raises(ServiceStartFailed):
+        ensure_service(environ)
+
+
+def test_one_that_never_answers_is_ended(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    install(environ, "#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(service, "START_SECONDS", 0.05)
+    with pytest.raises(ServiceStartFailed, match="no answer"):
+        ensure_service(environ)
+
+
+def test_without_podman_there_is_no_socket(environ: dict[str, str]) -> None:
+    environ["PATH"] = f"{environ['HOME']}/bin"
+    with pytest.raises(SocketNotFound, match="no podman program is installed"):
+        ensure_service(environ)
+
+
+def test_a_path_too_long_for_a_socket_is_named(environ: dict[str, str]) -> None:
+    install(environ, PROGRAM)
+    environ["XDG_RUNTIME_DIR"] += "/" + "x" * 100
+    with pytest.raises(ServiceStartFailed, match="longer than 107"):
+        ensure_service(environ)
+
+
+def test_a_directory_that_is_a_link_is_refused(environ: dict[str, str]) -> None:
+    os.mkdir(environ["HOME"] + "/elsewhere", 0o700)
+    os.symlink(environ["HOME"] + "/elsewhere", environ["HOME"] + "/podbot")
+    with pytest.raises(UnsafeDirectory):
+        ensure_service(environ)
+
+
+def test_the_service_sees_no_secret(environ: dict[str, str]) -> None:
+    given = {
+        **environ,
+        "ANTHROPIC_API_KEY": "canary",
+        "GITHUB_TOKEN": "canary",
+        "PODBOT_IMAGE": "canary",
+        "CONTAINER_HOST": "canary",
+        "https_proxy": "http://proxy:3128",
+        "LC_ALL": "C",
+        "CONTAINERS_STORAGE_CONF": "/s",
+    }
+    seen = service_environment(given, "/c.conf")
+    assert "canary" not in seen.values()
+    assert seen["https_proxy"] == "http://proxy:3128"
+    assert (seen["LC_ALL"], seen["CONTAINERS_STORAGE_CONF"], seen["CONTAINERS_CONF"]) == ("C", "/s", "/c.conf")
+    assert "/usr/sbin" in seen["PATH"].split(":")
+
+
+def test_a_relative_path_entry_does_not_reach_the_service(environ: dict[str, str]) -> None:
+    seen = service_environment({**environ, "PATH": ".::bin:/usr/bin"}, "")
+    assert all(part.startswith("/") for part in seen["PATH"].split(":"))
+
+
+def test_the_fitted_file_is_used_and_private(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    install(environ, PROGRAM)
+    facts = machine.MachineFacts(programs=machine.find_programs(environ), systemd=False)
+    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
+    directory = os.path.dirname(ensure_service(environ))
+    conf = os.path.join(directory, "containers.conf")
+    assert stat.S_IMODE(os.stat(conf).st_mode) == 0o600
+    assert 'events_logger = "file"' in Path(conf).read_text()
+    assert f"CONTAINERS_CONF={conf}" in Path(environ["HOME"], "environ").read_text().splitlines()
+
+
+def test_the_operators_own_containers_conf_stands(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    install(environ, PROGRAM)
+    facts = machine.MachineFacts(programs=machine.find_programs(environ), systemd=False)
+    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
+    directory = os.path.dirname(ensure_service({**environ, "CONTAINERS_CONF": "/mine.conf"}))
+    assert not os.path.exists(os.path.join(directory, "containers.conf"))
+    assert "CONTAINERS_CONF=/mine.conf" in Path(environ["HOME"], "environ").read_text().splitlines()
+
+
+def test_the_users_files_are_read_for_a_rootless_engine_alone(tmp_path: Path) -> None:
+    mine = tmp_path / ".config/containers/containers.conf"
+    drop_in = tmp_path / ".config/containers/containers.conf.d/9.conf"
+    drop_in.parent.mkdir(parents=True)
+    mine.write_text("")
+    drop_in.write_text("")
+    environ = {"HOME": str(tmp_path)}
+    assert service.conf_files(environ, rootless=True)[-2:] == [str(mine), str(drop_in)]
+    assert str(mine) not in service.conf_files(environ, rootless=False)
+
+
+def test_a_broken_file_of_the_operators_is_named(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    install(environ, PROGRAM)
+    broken = os.path.join(environ["HOME"], "containers.conf")
+    Path(broken).write_text("[engine")
+    monkeypatch.setattr(service, "conf_files", lambda _environ, *, rootless: [broken])
+    with pytest.raises(ServiceStartFailed, match="not valid TOML"):
+        ensure_service(environ)
+
+
+def test_an_ordinary_users_storage_is_overlay_unless_one_is_chosen(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(environ, PROGRAM)
+    facts = machine.MachineFacts(uid=1000, programs=machine.find_programs(environ))
+    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
+    monkeypatch.setattr(service, "_storage_is_chosen", lambda _environ: False)
+    ensure_service(environ)
+    assert "STORAGE_DRIVER=overlay" in Path(environ["HOME"], "environ").read_text().splitlines()
+
+
+def test_a_storage_conf_or_a_store_is_a_choice(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "STORAGE_DRIVER": "btrfs"}
+    assert service._storage_is_chosen(environ)
+    del environ["STORAGE_DRIVER"]
+    (tmp_path / ".local/share/containers/storage/vfs-images").mkdir(parents=True)
+    assert service._storage_is_chosen(environ)

@@ -1,0 +1,123 @@
+"""A tiny HTTP server on a unix socket that replays what a real Podman said."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from podbot.engine.endpoint import Endpoint
+
+RECORDED = os.path.join(os.path.dirname(__file__), "recorded", "podman-4.3.1.json")
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """Answers of Podman 4.3.1 by name: ``request``, ``status``, ``headers``, ``body`` (long ones cut down)."""
+    with open(RECORDED, encoding="utf-8") as file:
+        found: dict[str, dict[str, Any]] = json.load(file)
+    return found
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it arrived."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Answer = Callable[[Request, socket.socket], None]
+
+
+def http(status: int, body: bytes | str = b"", headers: dict[str, str] | None = None) -> Answer:
+    """An answer with a Content-Length."""
+    data = body.encode() if isinstance(body, str) else body
+    lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in (headers or {}).items())]
+    head = "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""]).encode()
+    return lambda _request, sock: sock.sendall(head + data)
+
+
+def replay(name: str) -> Answer:
+    """What Podman 4.3.1 said."""
+    entry = recorded()[name]
+    return http(entry["status"], entry["body"], entry["headers"])
+
+
+def raw(data: bytes) -> Answer:
+    """Bytes as they are, then the connection is closed."""
+
+    def answer(_request: Request, sock: socket.socket) -> None:
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_RDWR)
+
+    return answer
+
+
+@dataclass
+class Server:
+    """``answers`` are used up in order, over as many connections as the client makes."""
+
+    path: str
+    answers: list[Answer]
+    requests: list[Request] = field(default_factory=list)
+    connections: int = 0
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint("unix", "flag --engine-socket", path=self.path)
+
+    def serve(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                sock, _ = listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._converse, args=(sock,), daemon=True).start()
+
+    def _converse(self, sock: socket.socket) -> None:
+        with sock, contextlib.suppress(OSError):
+            data = b""
+            while self.answers:
+                request, data = _read(sock, data)
+                if request is None:
+                    return
+                self.requests.append(request)
+                self.answers.pop(0)(request, sock)
+
+
+def _read(sock: socket.socket, data: bytes) -> tuple[Request | None, bytes]:
+    while b"\r\n\r\n" not in data:
+        piece = sock.recv(65536)
+        if not piece:
+            return None, b""
+        data += piece
+    head, _, data = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    method, target, _ = first.split(" ")
+    headers = dict(line.split(": ", 1) for line in lines)
+    size = int(headers.get("Content-Length", 0))
+    while len(data) < size:
+        data += sock.recv(65536)
+    return Request(method, target, headers, data[:size]), data[size:]
+
+
+@contextlib.contextmanager
+def serving(path: str, *answers: Answer) -> Iterator[Server]:
+    """A server at ``path`` for the block."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        server = Server(path, list(answers))
+        thread = threading.Thread(target=server.serve, args=(listener,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()

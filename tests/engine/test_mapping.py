@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.engine.http import Response
+from podbot.engine.mapping import reason_of, refusal
+from podbot.errors import ContainerNotFound, DiskFull, PodbotError, RequestFailed
+from tests.engine.serving import recorded
+
+KEYS = st.sampled_from(["message", "cause", "response", "x"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
+)
+
+
+def said(status: int, body: Any) -> Response:
+    return Response(status, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def test_the_engine_s_own_words() -> None:
+    entry = recorded()["create_failed"]
+    reason = reason_of(said(entry["status"], entry["body"].encode()))
+    assert reason == "unable to find network with name or ID nonet: network not found"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"cause": "only that"}, "only that"),
+        ({"message": "two\nlines\t and  more"}, "two lines and more"),
+        ({}, "HTTP status 500"),
+        ([], "HTTP status 500"),
+        (b"", "HTTP status 500"),
+        (b"<h1>proxy</h1>", "<h1>proxy</h1>"),
+    ],
+)
+def test_words_that_are_missing_or_odd(body: Any, reason: str) -> None:
+    assert reason_of(said(500, body)) == reason
+
+
+@given(st.integers(100, 999), st.one_of(st.binary(), JSON))
+def test_any_answer_has_a_bounded_reason_on_one_line(status: int, body: Any) -> None:
+    reason = reason_of(said(status, body))
+    assert 0 < len(reason) <= 600
+    assert len(reason.splitlines()) == 1
+    assert isinstance(refusal("do it", said(status, body)), PodbotError)
+
+
+def test_a_full_disk_is_said_first() -> None:
+    body = {"message": "writing blob: write /var/lib/x: no space left on device"}
+    exc = refusal("create a container", said(404, body), container="c")
+    assert isinstance(exc, DiskFull)
+    assert exc.operation == "create a container"
+
+
+def test_not_found_needs_a_container_to_name() -> None:
+    exc = refusal("inspect it", said(404, {"message": "no such container"}), container="c")
+    assert isinstance(exc, ContainerNotFound)
+    assert exc.container == "c"
+    other = refusal("list them", said(404, {"message": "no such thing"}))
+    assert isinstance(other, RequestFailed)
+    assert (other.operation, other.status, other.reason) == ("list them", 404, "no such thing")

@@ -1,0 +1,463 @@
+"""Every operation against what Podman 4.3.1 said, and every way in which it can go wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.engine import rest
+from podbot.engine.create_body import create_body
+from podbot.engine.endpoint import Endpoint
+from podbot.engine.http import Wire
+from podbot.engine.port import Size
+from podbot.engine.rest import RestEngine, quote
+from podbot.errors import (
+    ContainerError,
+    ContainerNotFound,
+    CreateFailed,
+    DiskFull,
+    EngineGone,
+    ExecFailed,
+    HealthCheckFailed,
+    ImageNotFound,
+    NameTaken,
+    RemoveFailed,
+    RequestFailed,
+    SocketNotFound,
+    StartFailed,
+    StopFailed,
+    UploadFailed,
+)
+from podbot.launch.types import ContainerSpec, ExecSpec, Security
+from tests.engine.serving import Answer, Request, Server, http, raw, recorded, replay, serving
+
+SPEC = ContainerSpec(
+    name="podbot-rec-1",
+    image="localhost/nope:1",
+    image_origin="config file x",
+    labels={},
+    mounts=(),
+    security=Security(),
+)
+TRUE = ExecSpec(command=("true",))
+UPGRADED = b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"  # noqa: E501
+
+Serve = Callable[..., tuple[RestEngine, Server]]
+
+
+@pytest.fixture
+def serve(tmp_path: os.PathLike[str]) -> Iterator[Serve]:
+    """An engine that talks to a server with these answers."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*answers: Answer) -> tuple[RestEngine, Server]:
+            path = os.path.join(tmp_path, f"{os.urandom(4).hex()}.sock")
+            server = stack.enter_context(serving(path, *answers))
+            engine = RestEngine(server.endpoint)
+            stack.callback(engine.close)
+            return engine, server
+
+        yield start
+
+
+# --- what works -----------------------------------------------------------------------------------
+
+
+def test_ping(serve: Serve) -> None:
+    engine, server = serve(replay("ping"))
+    info = engine.ping()
+    assert (info.endpoint, info.version) == (f"unix://{server.path}", "4.3.1")
+    assert engine.local
+    assert server.requests[0].target == "/v4.0.0/libpod/_ping"
+
+
+def test_image(serve: Serve) -> None:
+    engine, server = serve(replay("image"), replay("image_missing"))
+    found = engine.image("localhost/pbase:1")
+    assert found is not None
+    assert found.tags == ("localhost/pbase:1",)
+    assert len(found.id) == 64
+    assert found.size > 1 << 20
+    assert engine.image("localhost/nope:1") is None
+    assert server.requests[0].target.endswith("/images/localhost%2Fpbase%3A1/json")
+
+
+def test_create(serve: Serve) -> None:
+    engine, server = serve(replay("create"))
+    assert engine.create(SPEC) == json.loads(recorded()["create"]["body"])["Id"]
+    (request,) = server.requests
+    assert (request.method, request.target) == ("POST", "/v4.0.0/libpod/containers/create")
+    assert json.loads(request.body) == json.loads(json.dumps(create_body(SPEC)))
+    assert request.headers["Content-Type"] == "application/json"
+
+
+def test_start_stop_remove_and_again(serve: Serve) -> None:
+    names = ("start", "start_again", "stop", "stop_again", "remove", "remove_missing")
+    engine, server = serve(*map(replay, names))
+    engine.start("c")
+    engine.start("c")
+    engine.stop("c", seconds=3)
+    engine.stop("c", seconds=0)
+    engine.remove("c")
+    engine.remove("c")
+    assert [f"{request.method} {request.target.removeprefix(rest.API)}" for request in server.requests[1:5]] == [
+        "POST /containers/c/start",
+        "POST /containers/c/stop?timeout=3",
+        "POST /containers/c/stop?timeout=0",
+        "DELETE /containers/c?force=true&v=true&timeout=0",
+    ]
+    assert server.connections == 1, "a young connection is used again"
+
+
+def test_inspect(serve: Serve) -> None:
+    engine, _ = serve(replay("inspect"))
+    info = engine.inspect("podbot-rec-1")
+    assert (info.name, info.image, info.state) == ("podbot-rec-1", "localhost/pbase:1", "running")
+    assert info.labels == {"io.podbot.managed": "true", "io.podbot.session": "podbot-rec-1"}
+    assert info.pid > 1
+    assert round(info.created, 3) == 1795299814.155
+
+
+def test_list(serve: Serve) -> None:
+    engine, server = serve(replay("list"), replay("list_empty"), http(200, "null"))
+    (info,) = engine.containers(include_stopped=True, label="io.podbot.managed=true")
+    assert (info.name, info.image, info.state) == ("podbot-rec-1", "localhost/pbase:1", "running")
+    assert info.labels["io.podbot.session"] == "podbot-rec-1"
+    assert round(info.created, 3) == 1795299814.155
+    assert engine.containers(include_stopped=False) == []
+    assert engine.containers(include_stopped=False) == []
+    query = server.requests[0].target.partition("?")[2]
+    assert unquote(query) == 'all=true&filters={"label": ["io.podbot.managed=true"]}'
+    assert unquote(server.requests[1].target.partition("?")[2]) == "all=false&filters={}"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2026-11-21T22:23:34.155042979Z", 1795299814.155042),
+        ("2026-11-21T22:23:34Z", 1795299814.0),
+        ("2026-11-22T00:23:34.155042979+02:00", 1795299814.155042),
+        ("2026-11-21T22:23:34", 1795299814.0),
+        ("yesterday", 0.0),
+        (None, 0.0),
+    ],
+)
+def test_times_of_any_zone(serve: Serve, text: str | None, seconds: float) -> None:
+    entry = json.loads(recorded()["list"]["body"])
+    entry[0]["Created"] = text
+    engine, _ = serve(http(200, json.dumps(entry)))
+    assert engine.containers(include_stopped=True)[0].created == pytest.approx(seconds, abs=1e-3)
+
+
+def test_put_archive(serve: Serve) -> None:
+    engine, server = serve(replay("put_archive"))
+    engine.put_archive("c", "/root/a b", b"tar bytes")
+    (request,) = server.requests
+    assert (request.method, request.body) == ("PUT", b"tar bytes")
+    assert request.target == f"{rest.API}/containers/c/archive?path=%2Froot%2Fa%20b"
+    assert request.headers["Content-Type"] == "application/x-tar"
+
+
+def test_processes(serve: Serve) -> None:
+    engine, _ = serve(replay("top"), replay("top_stopped"))
+    inner = engine.processes("c")
+    assert sorted(inner.values()) == [1, 6]
+    assert all(host > 1000 for host in inner)
+    assert engine.processes("c") == {}
+
+
+def test_exec_create_says_everything_in_the_body(serve: Serve) -> None:
+    engine, server = serve(replay("exec_create"))
+    spec = ExecSpec(command=("env", "x"), workdir="/w", env={"TOKEN": "s3cret"}, tty=True, stdin=False, user="0")
+    exec_id = engine.exec_create("c", spec)
+    assert len(exec_id) == 64
+    (request,) = server.requests
+    assert "s3cret" not in request.target + str(request.headers)
+    body = json.loads(request.body)
+    assert len(body.pop("DetachKeys").split(",")) == 16
+    assert body == {
+        "Cmd": ["env", "x"],
+        "Env": ["TOKEN=s3cret"],
+        "Tty": True,
+        "AttachStdin": False,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "WorkingDir": "/w",
+        "User": "0",
+    }
+
+
+def test_exec_inspect(serve: Serve) -> None:
+    running = json.loads(recorded()["exec_inspect"]["body"]) | {"Running": True, "Pid": 77}
+    engine, _ = serve(replay("exec_inspect"), http(200, json.dumps(running)))
+    state = engine.exec_inspect("e")
+    assert (state.running, state.exit_code, state.pid) == (False, 3, 0)
+    state = engine.exec_inspect("e")
+    assert (state.running, state.exit_code, state.pid) == (True, None, 77)
+
+
+def test_resize_outside_of_the_command_s_life_is_no_error(serve: Serve) -> None:
+    engine, server = serve(http(201), replay("exec_resize_early"), replay("exec_resize_late"))
+    for _ in range(3):
+        engine.exec_resize("e", Size(columns=80, rows=24))
+    assert server.requests[0].target.endswith("/exec/e/resize?h=24&w=80")
+
+
+# --- the upgrade ----------------------------------------------------------------------------------
+
+
+def test_bytes_behind_the_101_are_not_lost(serve: Serve) -> None:
+    frame = b"\1\0\0\0\0\0\0\4out\n"
+
+    def answer(_request: Request, sock: socket.socket) -> None:
+        sock.sendall(UPGRADED + frame)
+        assert sock.recv(100) == b"stdin"
+        sock.sendall(b"later")
+
+    engine, server = serve(answer)
+    with contextlib.closing(engine.exec_start("e", tty=True, size=Size(columns=101, rows=33))) as stream:
+        assert stream.leftover == frame
+        assert stream.send(b"stdin") == 5
+        stream._sock.settimeout(10)
+        assert stream.recv(100) == b"later"
+    (request,) = server.requests
+    assert json.loads(request.body) == {"Detach": False, "Tty": True, "h": 33, "w": 101}
+    assert (request.headers["Connection"], request.headers["Upgrade"]) == ("Upgrade", "tcp")
+
+
+@pytest.mark.parametrize("size", [None, Size(80, 24)])
+def test_no_size_without_a_terminal_or_a_size(serve: Serve, size: Size | None) -> None:
+    engine, server = serve(raw(UPGRADED))
+    engine.exec_start("e", tty=size is None, size=size).close()
+    assert json.loads(server.requests[0].body) == {"Detach": False, "Tty": size is None}
+
+
+@pytest.mark.parametrize("name", ["exec_start_again", "exec_start_missing"])
+def test_an_upgrade_that_is_refused(serve: Serve, name: str) -> None:
+    engine, _ = serve(replay(name))
+    with pytest.raises(ExecFailed) as caught:
+        engine.exec_start("e", tty=False, size=None)
+    assert "exec session" in caught.value.reason
+
+
+@pytest.mark.parametrize("data", [b"", b"HTTP/1.1 101 UPGR"])
+def test_an_engine_that_goes_during_the_upgrade(serve: Serve, data: bytes) -> None:
+    engine, _ = serve(raw(data))
+    with pytest.raises(EngineGone):
+        engine.exec_start("e", tty=False, size=None)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+FULL = http(500, json.dumps({"message": "mkdir /var/lib/x: no space left on device", "response": 500}))
+BROKEN = http(500, json.dumps({"message": "it broke", "response": 500}))
+
+
+@pytest.mark.parametrize(
+    ("answer", "call", "error", "fields"),
+    [
+        (
+            replay("create_image_missing"),
+            lambda e: e.create(SPEC),
+            ImageNotFound,
+            {"image": "localhost/nope:1", "origin": "config file x"},
+        ),
+        (replay("create_name_taken"), lambda e: e.create(SPEC), NameTaken, {"container": "podbot-rec-1"}),
+        (
+            replay("create_failed"),
+            lambda e: e.create(SPEC),
+            CreateFailed,
+            {"container": "podbot-rec-1", "image": "localhost/nope:1"},
+        ),
+        (
+            replay("create_bad_mount"),
+            lambda e: e.create(SPEC),
+            CreateFailed,
+            {"reason": "statfs /nonexistent-src: no such file or directory"},
+        ),
+        (FULL, lambda e: e.create(SPEC), DiskFull, {"operation": "create a container"}),
+        (replay("start_failed"), lambda e: e.start("c"), StartFailed, {"container": "c"}),
+        (replay("start_missing"), lambda e: e.start("c"), ContainerNotFound, {"container": "c"}),
+        (FULL, lambda e: e.start("c"), DiskFull, {}),
+        (replay("stop_missing"), lambda e: e.stop("c", seconds=1), ContainerNotFound, {"container": "c"}),
+        (BROKEN, lambda e: e.stop("c", seconds=1), StopFailed, {"container": "c", "reason": "it broke"}),
+        (BROKEN, lambda e: e.remove("c"), RemoveFailed, {"container": "c", "reason": "it broke"}),
+        (replay("inspect_missing"), lambda e: e.inspect("c"), ContainerNotFound, {"container": "c"}),
+        (BROKEN, lambda e: e.inspect("c"), RequestFailed, {"status": 500, "reason": "it broke"}),
+        (BROKEN, lambda e: e.containers(include_stopped=True), RequestFailed, {"operation": "list containers"}),
+        (replay("put_archive_missing"), lambda e: e.put_archive("c", "/", b""), ContainerNotFound, {"container": "c"}),
+        (
+            BROKEN,
+            lambda e: e.put_archive("c", "/x", b""),
+            UploadFailed,
+            {"container": "c", "path": "/x", "reason": "it broke"},
+        ),
+        (FULL, lambda e: e.put_archive("c", "/x", b""), DiskFull, {}),
+        (replay("exec_missing"), lambda e: e.exec_create("c", TRUE), ContainerNotFound, {"container": "c"}),
+        (replay("exec_stopped"), lambda e: e.exec_create("c", TRUE), ExecFailed, {"container": "c", "command": "true"}),
+        (replay("exec_inspect_missing"), lambda e: e.exec_inspect("e"), RequestFailed, {"status": 404}),
+        (http(409, "{}"), lambda e: e.exec_resize("e", Size(1, 1)), RequestFailed, {"status": 409}),
+        (BROKEN, lambda e: e.image("i"), RequestFailed, {"status": 500}),
+        (BROKEN, lambda e: e.processes("c"), RequestFailed, {"status": 500}),
+    ],
+)
+def test_refusals(
+    serve: Serve, answer: Answer, call: Callable[[RestEngine], Any], error: type[Exception], fields: dict[str, Any]
+) -> None:
+    engine, _ = serve(answer)
+    with pytest.raises(error) as caught:
+        call(engine)
+    assert type(caught.value) is error
+    assert {name: getattr(caught.value, name) for name in fields} == fields
+    assert "\n" not in str(caught.value)
+
+
+# --- something else answers, or nothing -----------------------------------------------------------
+
+CALLS: dict[str, Callable[[RestEngine], Any]] = {
+    "ping": lambda e: e.ping(),
+    "image": lambda e: e.image("i"),
+    "create": lambda e: e.create(SPEC),
+    "unmet": lambda e: e.unmet("c", SPEC),
+    "start": lambda e: e.start("c"),
+    "stop": lambda e: e.stop("c", seconds=1),
+    "remove": lambda e: e.remove("c"),
+    "inspect": lambda e: e.inspect("c"),
+    "list": lambda e: e.containers(include_stopped=True),
+    "put_archive": lambda e: e.put_archive("c", "/", b"x"),
+    "processes": lambda e: e.processes("c"),
+    "exec_create": lambda e: e.exec_create("c", TRUE),
+    "exec_start": lambda e: e.exec_start("e", tty=False, size=None),
+    "exec_inspect": lambda e: e.exec_inspect("e"),
+    "exec_resize": lambda e: e.exec_resize("e", Size(1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_garbage_is_a_failed_health_check(serve: Serve, name: str) -> None:
+    engine, _ = serve(raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"))
+    with pytest.raises(HealthCheckFailed) as caught:
+        CALLS[name](engine)
+    assert caught.value.endpoint == engine.endpoint
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_engine_that_closes_in_the_middle_is_gone(serve: Serve, name: str) -> None:
+    engine, _ = serve(raw(b"HTTP/1.1 200 OK\r\nLibpod-Api-Version: 4.3.1\r\nContent-Length: 99\r\n\r\n{"))
+    with pytest.raises(HealthCheckFailed if name == "ping" else EngineGone) as caught:
+        CALLS[name](engine)
+    assert "closed" in caught.value.fields["reason"]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_engine_that_says_nothing(serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "PATIENCE", 0.02)
+    monkeypatch.setattr(rest, "TIMEOUT", 0.02)
+    # Bound at definition: the default of one request's patience.
+    monkeypatch.setitem(RestEngine._call.__kwdefaults__ or {}, "patience", 0.02)
+    engine, _ = serve(lambda _request, sock: sock.recv(1) and None)
+    call = (lambda e: e.stop("c", seconds=0)) if name == "stop" else CALLS[name]
+    with pytest.raises(HealthCheckFailed if name == "ping" else EngineGone) as caught:
+        call(engine)
+    assert "no answer within" in caught.value.fields["reason"]
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("body", ["[]", "{}", "1", "null", '"x"', "[1]", '[{"Names": 3}]', "not json", "[" * 50_000])
+def test_an_answer_of_another_shape_is_an_engine_error(serve: Serve, name: str, body: str) -> None:
+    engine, _ = serve(http(200, body, {"Libpod-Api-Version": "4.3.1"}))
+    with contextlib.suppress(ContainerError):
+        CALLS[name](engine)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (http(200, "OK", {"Api-Version": "1.41", "Docker-Experimental": "false"}), "not Podman"),
+        (http(404, "not found"), "not Podman"),
+        (http(500, "", {"Libpod-Api-Version": "4.3.1"}), "not Podman"),
+        (http(200, "OK", {"Libpod-Api-Version": "3.4.4"}), "3.4.4"),
+        (http(200, "OK", {"Libpod-Api-Version": "new"}), "older than 4.0"),
+        (http(200, "OK", {"Libpod-Api-Version": "\xb2.0"}), "older than 4.0"),
+    ],
+)
+def test_what_is_no_podman_4(serve: Serve, answer: Answer, reason: str) -> None:
+    engine, _ = serve(answer)
+    with pytest.raises(HealthCheckFailed) as caught:
+        engine.ping()
+    assert reason in caught.value.reason
+    assert "Podman 4" in caught.value.remedy
+
+
+def test_a_newer_podman_will_do(serve: Serve) -> None:
+    engine, _ = serve(http(200, "OK", {"Libpod-Api-Version": "10.0.0-dev"}))
+    assert engine.ping().version == "10.0.0-dev"
+
+
+def test_no_engine_at_all(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "none")
+    with pytest.raises(SocketNotFound):
+        RestEngine(Endpoint("unix", "flag", path=path)).ping()
+
+
+# --- the connection -------------------------------------------------------------------------------
+
+
+def test_an_old_connection_is_not_used_again(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "YOUNG", -1.0)
+    engine, server = serve(replay("ping"), replay("ping"))
+    engine.ping()
+    engine.ping()
+    assert server.connections == 2
+
+
+def test_a_connection_that_the_engine_closes_is_not_used_again(serve: Serve) -> None:
+    engine, server = serve(http(200, "OK", {"Libpod-Api-Version": "4.3.1", "Connection": "close"}), replay("ping"))
+    engine.ping()
+    engine.ping()
+    assert server.connections == 2
+
+
+def test_after_a_failure_the_next_request_has_a_connection_of_its_own(serve: Serve) -> None:
+    engine, server = serve(raw(b""), replay("list_empty"))
+    with pytest.raises(EngineGone):
+        engine.containers(include_stopped=True)
+    assert engine.containers(include_stopped=True) == []
+    assert server.connections == 2
+
+
+def test_an_interrupt_leaves_no_half_read_answer_behind(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, _ = serve(replay("ping"), replay("list_empty"))
+    with monkeypatch.context() as patch:
+
+        def interrupted(wire: Wire) -> None:
+            wire.sock.recv(1, socket.MSG_PEEK)  # the answer is there and stays unread
+            raise KeyboardInterrupt
+
+        patch.setattr(Wire, "read_head", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.ping()
+    assert engine.containers(include_stopped=True) == []
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8")))
+def test_quoting_is_undone_by_unquoting_and_leaves_one_segment(text: str) -> None:
+    quoted = quote(text)
+    assert unquote(quoted) == text
+    assert not set(quoted) & set("/?&=#: \r\n+")
+
+
+def test_a_name_cannot_leave_its_place_in_the_path(serve: Serve) -> None:
+    engine, server = serve(replay("inspect_missing"))
+    with pytest.raises(ContainerNotFound):
+        engine.inspect("../../x?y=1#z\r\nX: y")
+    assert server.requests[0].target == f"{rest.API}/containers/..%2F..%2Fx%3Fy%3D1%23z%0D%0AX%3A%20y/json"

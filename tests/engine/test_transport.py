@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.engine import transport
+from podbot.engine.endpoint import Endpoint, parse_endpoint
+from podbot.engine.rest import RestEngine
+from podbot.engine.transport import connect, connect_error, ssh_command
+from podbot.errors import ConnectionFailed, PermissionDenied, PodbotError, SocketNotFound, UnsupportedEndpoint
+from tests.engine.serving import replay, serving
+
+
+def failure(endpoint: Endpoint) -> PodbotError:
+    with pytest.raises(PodbotError) as caught:
+        connect(endpoint)
+    return caught.value
+
+
+def unix(path: object) -> Endpoint:
+    return Endpoint("unix", "variable DOCKER_HOST", path=str(path))
+
+
+def test_a_socket_that_is_missing(tmp_path: os.PathLike[str]) -> None:
+    for path in (os.path.join(tmp_path, "none.sock"), os.path.join(sys.executable, "below-a-file.sock")):
+        exc = failure(unix(path))
+        assert isinstance(exc, SocketNotFound)
+        assert (exc.path, exc.origin) == (path, "variable DOCKER_HOST")
+        assert "podman.socket" in exc.remedy
+
+
+def test_a_socket_that_we_may_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may use every socket, so the refusal is made up at the system call.
+    class Refusing(socket.socket):
+        def connect(self, address: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket, "socket", Refusing)
+    exc = failure(unix("/run/theirs.sock"))
+    assert isinstance(exc, PermissionDenied)
+    assert (exc.path, exc.origin) == ("/run/theirs.sock", "variable DOCKER_HOST")
+    assert exc.remedy
+
+
+def test_a_socket_that_nobody_listens_on(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "dead.sock")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(path)
+    exc = failure(unix(path))
+    assert isinstance(exc, ConnectionFailed)
+    assert exc.endpoint == f"unix://{path}"
+    assert "nothing listens" in exc.reason
+
+
+def test_a_file_that_is_no_socket(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "file")
+    with open(path, "w", encoding="utf-8"):
+        assert isinstance(failure(unix(path)), ConnectionFailed)
+
+
+def test_a_path_that_is_too_long() -> None:
+    exc = failure(unix("/tmp/" + "x" * 200))
+    assert isinstance(exc, ConnectionFailed)
+    assert "too long" in exc.reason
+
+
+def test_a_port_that_nobody_listens_on() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        exc = failure(parse_endpoint(f"tcp://127.0.0.1:{held.getsockname()[1]}", "flag"))
+    assert isinstance(exc, ConnectionFailed)
+    assert exc.endpoint.startswith("http://127.0.0.1:")
+    assert "refused" in exc.reason
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "\udcff"])
+def test_a_host_that_no_resolver_takes(host: str) -> None:
+    exc = failure(parse_endpoint(f"http://{host}", "flag"))
+    assert isinstance(exc, UnsupportedEndpoint)
+    assert exc.reason == "its host is not valid"
+
+
+def test_only_a_unix_socket_has_a_path_to_blame() -> None:
+    endpoint = parse_endpoint("tcp://engine.example:1", "flag")
+    for number in (errno.ENOENT, errno.EACCES, errno.EPERM):
+        assert isinstance(connect_error(endpoint, OSError(number, "x")), ConnectionFailed)
+    late = connect_error(endpoint, TimeoutError())
+    assert isinstance(late, ConnectionFailed)
+    assert late.reason == "no answer within 10 s"
+
+
+def test_a_named_pipe_is_for_windows() -> None:
+    exc = failure(parse_endpoint(r"\\.\pipe\docker_engine", "flag"))
+    assert isinstance(exc, UnsupportedEndpoint)
+    assert "Windows" in exc.reason
+
+
+def test_a_connection_has_a_timeout(tmp_path: os.PathLike[str]) -> None:
+    with serving(os.path.join(tmp_path, "s")) as server, connect(server.endpoint) as sock:
+        assert sock.gettimeout() == transport.TIMEOUT == 10.0
+
+
+def test_tcp_reaches_an_engine(tmp_path: os.PathLike[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_answer_once, args=(listener,))
+        thread.start()
+        engine = RestEngine(parse_endpoint(f"tcp://127.0.0.1:{listener.getsockname()[1]}", "flag"))
+        assert not engine.local
+        assert engine.ping().version == "4.3.1"
+        engine.close()
+        thread.join()
+
+
+def _answer_once(listener: socket.socket) -> None:
+    sock, _ = listener.accept()
+    with sock:
+        sock.recv(65536)
+        sock.sendall(b"HTTP/1.1 200 OK\r\nLibpod-Api-Version: 4.3.1\r\nContent-Length: 2\r\n\r\nOK")
+
+
+# --- ssh ------------------------------------------------------------------------------------------
+
+NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="/@:[]?#", exclude_categories=["Cc", "Z"]))
+
+
+@given(NAMES.filter(bool), NAMES, st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"])))
+def test_no_part_of_an_ssh_address_becomes_an_option_or_a_shell_word(host: str, user: str, path: str) -> None:
+    try:
+        endpoint = parse_endpoint(f"ssh://{user}@{host}/{path}", "t")
+    except UnsupportedEndpoint:
+        return
+    command = ssh_command(endpoint)
+    dashes = command.index("--")
+    target, remote = command[dashes + 1 :]
+    assert not target.startswith("-")
+    assert target == (f"{endpoint.user}@{endpoint.host}" if endpoint.user else endpoint.host)
+    words = shlex.split(remote)
+    expected = ["--url", f"unix://{endpoint.path}"] if endpoint.path else []
+    assert words == ["podman", *expected, "system", "dial-stdio"]
+    assert endpoint.user not in command[:dashes] or endpoint.user in ("", "ssh", "-o", "-p", str(endpoint.port))
+
+
+def test_the_remote_shell_takes_the_path_for_one_word() -> None:
+    endpoint = parse_endpoint("ssh://host/run/$(touch x);'\" *.sock", "t")
+    remote = ssh_command(endpoint)[-1].replace("podman", "printf '%s\\n'", 1)
+    said = subprocess.run(["sh", "-c", remote], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[1] == "unix:///run/$(touch x);'\" *.sock"
+
+
+SSH = """#!{python}
+import os, select, socket, sys
+remote = sys.argv[-1].split()
+with open({log!r}, "w") as log:
+    log.write("\\n".join(sys.argv[1:]))
+sock = socket.socket(socket.AF_UNIX)
+sock.connect({path!r})
+while True:
+    for fd in select.select([0, sock], [], [])[0]:
+        data = os.read(0, 65536) if fd == 0 else sock.recv(65536)
+        if not data:
+            sys.exit(0)
+        sock.sendall(data) if fd == 0 else os.write(1, data)
+"""
+
+
+def test_ssh_is_a_program_that_carries_the_connection(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = os.fspath(tmp_path)
+    path, log, program = (os.path.join(base, name) for name in ("s.sock", "argv", "ssh"))
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(SSH.format(python=sys.executable, log=log, path=path))
+    os.chmod(program, 0o755)
+    monkeypatch.setenv("PATH", base, prepend=os.pathsep)
+    with serving(path, replay("ping"), replay("list_empty")) as server:
+        engine = RestEngine(parse_endpoint("ssh://ann@engine.example:2222/run/p.sock", "flag"))
+        assert not engine.local
+        assert engine.ping().endpoint == "ssh://ann@engine.example:2222/run/p.sock"
+        assert engine.containers(include_stopped=True) == []
+        sock = engine._wire.sock if engine._wire else None
+        assert isinstance(sock, transport._SshSocket)
+        child = sock._child
+        assert child is not None
+        engine.close()
+        assert child.returncode is not None, "closing the connection ends ssh and waits for it"
+        assert server.connections == 1
+    with open(log, encoding="utf-8") as file:
+        assert file.read().splitlines() == [
+            *("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-p", "2222", "--", "ann@engine.example"),
+            "podman --url unix:///run/p.sock system dial-stdio",
+        ]
+
+
+def test_no_ssh_program(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.fspath(tmp_path))
+    exc = failure(parse_endpoint("ssh://host", "flag"))
+    assert isinstance(exc, ConnectionFailed)
+    assert exc.reason == "there is no ssh program"

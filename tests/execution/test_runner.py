@@ -1,0 +1,457 @@
+"""The one exec path against FakeEngine: real sockets, the real relay, commands that are functions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from podbot.engine.port import Size
+from podbot.errors import (
+    ContainerNotFound,
+    EngineGone,
+    ExecFailed,
+    HealthCheckFailed,
+    OutputClosed,
+    RequestFailed,
+    SandboxDied,
+)
+from podbot.execution import runner
+from podbot.execution.runner import ExecIO, ExecStatus, run_exec
+from podbot.launch.types import ExecSpec
+from podbot.streams.wake import Resize, Signal, Wake
+from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
+from tests.streams.plumbing import Pipe, pipes
+from tests.testing.contract import a_spec
+
+GONE = EngineGone(endpoint="unix:///fake/podman.sock", reason="connection refused")
+
+
+@dataclass
+class Rig:
+    """A running container in a fake engine, the caller's pipes, and how to wake the relay."""
+
+    engine: FakeEngine
+    name: str
+    wake: Wake
+    stdin: Pipe
+    stdout: Pipe
+    stderr: Pipe
+    terminal: list[str] = field(default_factory=list)
+    size: Size | None = None
+
+    def run(self, command: Command, *, tty: bool = False, stdin: bool = True, io: ExecIO | None = None) -> ExecStatus:
+        self.engine.on("it", command)
+        spec = ExecSpec(command=("it", "--flag"), tty=tty, stdin=stdin)
+        return run_exec(self.engine, self.name, spec, io or self.io(), self.wake)
+
+    def io(self) -> ExecIO:
+        return ExecIO(self.stdin.read, self.stdout.write, self.stderr.write, lambda: self.size, self.on_terminal)
+
+    @contextlib.contextmanager
+    def on_terminal(self) -> Iterator[None]:
+        self.terminal.append("raw")
+        try:
+            yield
+        finally:
+            self.terminal.append("restored")
+
+    def said(self, pipe: Pipe) -> bytes:
+        """What is in a pipe now."""
+        os.set_blocking(pipe.read, False)
+        try:
+            return os.read(pipe.read, 1 << 16)
+        except BlockingIOError:
+            return b""
+
+    @property
+    def session_codes(self) -> list[int | None]:
+        return [session.code for session in self.engine.sessions.values() if session.spec.command[0] == "it"]
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    engine, spec, wake = FakeEngine(), a_spec(IMAGE), Wake()
+    engine.start(engine.create(spec))
+    with contextlib.closing(wake), pipes(3) as (stdin, stdout, stderr):
+        yield Rig(engine, spec.name, wake, stdin, stdout, stderr)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same steps, sooner."""
+    for name in ("TERM_GRACE", "KILL_GRACE", "STATUS_PATIENCE"):
+        monkeypatch.setattr(runner, name, 0.1)
+
+
+# --- status and streams ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 125, 127, 137, 255])
+def test_the_status_is_the_command_s_own(rig: Rig, code: int) -> None:
+    status = rig.run(ScriptedExec(stdout=b"out", stderr=b"err", code=code))
+    assert status == ExecStatus(code=code, signal=None)
+    assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"out", b"err")
+
+
+def test_stdin_reaches_it_with_its_end(rig: Rig) -> None:
+    def upper(io: ExecPeer) -> int:
+        io.write(STDOUT, io.read_all().upper())
+        return 0
+
+    os.write(rig.stdin.write, b"hello")
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(upper).code == 0
+    assert rig.said(rig.stdout) == b"HELLO"
+
+
+def test_its_end_is_the_end_with_stdin_still_open(rig: Rig) -> None:
+    assert rig.run(ScriptedExec(code=4)).code == 4
+
+
+def test_a_spec_without_stdin_leaves_the_caller_s_unread(rig: Rig) -> None:
+    os.write(rig.stdin.write, b"not yours")
+    assert rig.run(ScriptedExec(waits=True), stdin=False).code == 0
+    assert rig.said(rig.stdin) == b"not yours"
+
+
+def test_detached_output_is_discarded_and_the_status_kept(rig: Rig) -> None:
+    status = rig.run(ScriptedExec(stdout=b"x" * (1 << 20), code=5, waits=True), io=ExecIO(None, None, None))
+    assert status.code == 5
+    assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"", b"")
+
+
+def test_what_it_runs_is_what_was_asked(rig: Rig) -> None:
+    rig.run(ScriptedExec())
+    (session,) = rig.engine.sessions.values()
+    assert session.spec == ExecSpec(command=("it", "--flag"))
+    operations = [name for name, _ in rig.engine.calls if name.startswith("exec")]
+    assert operations[:2] == ["exec_create", "exec_start"]
+    assert set(operations[2:]) == {"exec_inspect"}
+
+
+def test_a_status_that_comes_late_is_waited_for(rig: Rig) -> None:
+    done = threading.Event()
+
+    def closes_early(io: ExecPeer) -> int:
+        io.drop()
+        done.wait(10)
+        return 6
+
+    inspect = rig.engine.exec_inspect
+
+    def slow(exec_id: str):  # type: ignore[no-untyped-def]
+        state = inspect(exec_id)
+        done.set()
+        return state
+
+    rig.engine.exec_inspect = slow  # type: ignore[method-assign]
+    assert rig.run(closes_early).code == 6
+
+
+# --- terminals ------------------------------------------------------------------------------------
+
+
+def test_a_terminal_has_a_first_size_and_is_given_back(rig: Rig) -> None:
+    rig.size = Size(columns=101, rows=33)
+
+    def drawing(io: ExecPeer) -> int:
+        assert io.size == Size(columns=101, rows=33)
+        io.write(STDOUT, b"hi\n")
+        return 0
+
+    assert rig.run(drawing, tty=True).code == 0
+    assert rig.terminal == ["raw", "restored"]
+    assert rig.said(rig.stdout) == b"hi\r\n"
+
+
+def test_no_terminal_without_tty(rig: Rig) -> None:
+    rig.size = Size(columns=101, rows=33)
+    rig.run(ScriptedExec())
+    assert rig.terminal == []
+    assert ("exec_resize", "") not in rig.engine.calls
+
+
+def test_new_sizes_are_passed_on_and_missing_ones_skipped(rig: Rig) -> None:
+    answers = iter([Size(80, 24), Size(100, 30), None, Size(60, 20)])
+    asked: queue.SimpleQueue[Size | None] = queue.SimpleQueue()
+
+    def size() -> Size | None:
+        asked.put(answer := next(answers))
+        return answer
+
+    def watching(io: ExecPeer) -> int:
+        assert asked.get(timeout=10) == io.size
+        for _ in range(3):
+            rig.wake.post(Resize())
+            if (answer := asked.get(timeout=10)) is not None:
+                assert io.sizes.get(timeout=10) == answer
+        return 0
+
+    io = ExecIO(None, None, None, size, rig.on_terminal)
+    assert rig.run(watching, tty=True, io=io).code == 0
+    assert [name for name, _ in rig.engine.calls].count("exec_resize") == 2
+
+
+def test_a_resize_that_the_engine_refuses_is_not_the_end(rig: Rig) -> None:
+    rig.size = Size(80, 24)
+    rig.engine.fail("exec_resize", RequestFailed(operation="resize", status=409, reason="no"))
+
+    def watching(io: ExecPeer) -> int:
+        rig.wake.post(Resize())
+        rig.wake.post(Signal(signal.SIGINT))
+        io.trap(signal.SIGINT)
+        return 7 if io.signals.get(timeout=10) == signal.SIGINT else 1
+
+    assert rig.run(watching, tty=True).code == 7
+
+
+def test_a_terminal_that_cannot_be_made_raw_ends_the_command(rig: Rig, impatient: None) -> None:
+    def failing() -> contextlib.AbstractContextManager[None]:
+        raise ValueError("no terminal")
+
+    def waiting(io: ExecPeer) -> int:
+        io.ended.wait(10)
+        return 0
+
+    io = ExecIO(None, None, None, lambda: None, failing)
+    with pytest.raises(ValueError, match="no terminal"):
+        rig.run(waiting, tty=True, io=io)
+    assert rig.session_codes == [143]
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_is_passed_on_and_the_session_goes_on(rig: Rig) -> None:
+    def prompt(io: ExecPeer) -> int:
+        io.trap(signal.SIGINT)
+        for _ in range(2):
+            rig.wake.post(Signal(signal.SIGINT))
+            assert io.signals.get(timeout=10) == signal.SIGINT
+        io.write(STDERR, b"^C^C")
+        return 130
+
+    assert rig.run(prompt) == ExecStatus(code=130, signal=None)
+    assert rig.said(rig.stderr) == b"^C^C"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_term_and_hup_end_it(rig: Rig, number: signal.Signals) -> None:
+    def agent(io: ExecPeer) -> int:
+        rig.wake.post(Signal(number))
+        io.ended.wait(10)
+        return 0
+
+    assert rig.run(agent) == ExecStatus(code=128 + number, signal=number)
+    assert rig.session_codes == [128 + number]
+
+
+def test_a_command_that_cleans_up_is_heard_to_the_end(rig: Rig) -> None:
+    def tidy(io: ExecPeer) -> int:
+        io.trap(signal.SIGTERM)
+        rig.wake.post(Signal(signal.SIGTERM))
+        assert io.signals.get(timeout=10) == signal.SIGTERM
+        io.write(STDOUT, b"saved")
+        return 0
+
+    assert rig.run(tidy) == ExecStatus(code=143, signal=signal.SIGTERM)
+    assert rig.said(rig.stdout) == b"saved"
+
+
+def test_what_ignores_term_is_killed(rig: Rig, impatient: None) -> None:
+    def stubborn(io: ExecPeer) -> int:
+        io.trap(signal.SIGTERM, signal.SIGKILL)
+        rig.wake.post(Signal(signal.SIGTERM))
+        io.ended.wait(10)
+        return 0
+
+    assert rig.run(stubborn) == ExecStatus(code=143, signal=signal.SIGTERM)
+    assert rig.session_codes == [137]
+
+
+def test_a_killed_command_s_output_that_nobody_reads_does_not_hold_us(rig: Rig, impatient: None) -> None:
+    def shouting(io: ExecPeer) -> int:
+        io.trap(signal.SIGTERM)
+        rig.wake.post(Signal(signal.SIGTERM))
+        while True:
+            io.write(STDOUT, b"x" * 65536)
+
+    assert rig.run(shouting) == ExecStatus(code=143, signal=signal.SIGTERM)
+
+
+def test_a_second_signal_while_it_ends_is_not_sent_again(rig: Rig) -> None:
+    def tidy(io: ExecPeer) -> int:
+        io.trap(signal.SIGTERM, signal.SIGHUP)
+        rig.wake.post(Signal(signal.SIGTERM))
+        assert io.signals.get(timeout=10) == signal.SIGTERM
+        rig.wake.post(Signal(signal.SIGHUP))
+        return 0
+
+    assert rig.run(tidy).signal == signal.SIGTERM
+
+
+# --- the ways in which it can break ---------------------------------------------------------------
+
+
+def test_no_such_container(rig: Rig) -> None:
+    with pytest.raises(ContainerNotFound):
+        run_exec(rig.engine, "nobody", ExecSpec(command=("true",)), rig.io(), rig.wake)
+
+
+def test_a_start_that_fails_leaves_the_terminal_alone(rig: Rig) -> None:
+    rig.engine.fail("exec_start", ExecFailed(container=rig.name, command="it", reason="no"))
+    with pytest.raises(ExecFailed):
+        rig.run(ScriptedExec(), tty=True)
+    assert rig.terminal == []
+
+
+def test_a_dead_container_is_told_from_a_killed_command(rig: Rig) -> None:
+    def out_of_memory(io: ExecPeer) -> int:
+        rig.engine.die(rig.name)
+        return 0
+
+    with pytest.raises(SandboxDied) as caught:
+        rig.run(out_of_memory)
+    assert (caught.value.container, caught.value.reason) == (rig.name, "the container is exited")
+    rig.engine.start(rig.name)
+    assert rig.run(ScriptedExec(code=137)).code == 137
+
+
+def test_a_removed_container(rig: Rig) -> None:
+    def removed(io: ExecPeer) -> int:
+        rig.engine.remove(rig.name)
+        return 0
+
+    with pytest.raises(SandboxDied) as caught:
+        rig.run(removed)
+    assert caught.value.reason == "the container was removed"
+
+
+def test_an_engine_that_goes_away(rig: Rig) -> None:
+    def orphaned(io: ExecPeer) -> int:
+        rig.engine.vanish()
+        return 0
+
+    with pytest.raises(EngineGone):
+        rig.run(orphaned)
+
+
+def test_a_terminal_is_given_back_when_the_engine_goes(rig: Rig) -> None:
+    def orphaned(io: ExecPeer) -> int:
+        rig.engine.vanish()
+        return 0
+
+    with pytest.raises(EngineGone):
+        rig.run(orphaned, tty=True)
+    assert rig.terminal == ["raw", "restored"]
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_reader_that_goes_away_ends_the_command(rig: Rig, name: str) -> None:
+    def talking(io: ExecPeer) -> int:
+        rig.stdout.close(rig.stdout.read)
+        rig.stderr.close(rig.stderr.read)
+        io.write(STDOUT if name == "stdout" else STDERR, b"x")
+        io.ended.wait(10)
+        return 0
+
+    with pytest.raises(OutputClosed) as caught:
+        rig.run(talking)
+    assert caught.value.stream == name
+    assert rig.session_codes == [143]
+
+
+def test_a_reader_that_goes_away_kills_what_ignores_term(rig: Rig, impatient: None) -> None:
+    def stubborn(io: ExecPeer) -> int:
+        io.trap(signal.SIGTERM)
+        rig.stdout.close(rig.stdout.read)
+        io.write(STDOUT, b"x")
+        io.ended.wait(10)
+        return 0
+
+    with pytest.raises(OutputClosed):
+        rig.run(stubborn)
+    assert rig.session_codes == [137]
+
+
+def test_a_stream_without_framing_ends_the_command(rig: Rig) -> None:
+    def broken(io: ExecPeer) -> int:
+        io.write_raw(b"HTTP/1.1 500 oops")
+        io.ended.wait(10)
+        return 0
+
+    with pytest.raises(HealthCheckFailed) as caught:
+        rig.run(broken)
+    assert caught.value.endpoint == rig.engine.endpoint
+    assert rig.session_codes == [143]
+
+
+def test_output_that_was_cut_off_is_no_success(rig: Rig) -> None:
+    def cut(io: ExecPeer) -> int:
+        io.write_raw(b"\1\0\0\0\0\0\0\5abc")
+        return 0
+
+    with pytest.raises(EngineGone) as caught:
+        rig.run(cut)
+    assert "broke off" in caught.value.reason
+
+
+def test_an_exception_from_outside_ends_the_command_and_goes_on(rig: Rig) -> None:
+    def sized() -> Size | None:
+        if rig.terminal == ["raw"]:
+            raise KeyboardInterrupt
+        return None
+
+    def waiting(io: ExecPeer) -> int:
+        while rig.terminal != ["raw"]:
+            pass
+        rig.wake.post(Resize())
+        io.ended.wait(10)
+        return 0
+
+    io = ExecIO(None, None, None, sized, rig.on_terminal)
+    with pytest.raises(KeyboardInterrupt):
+        rig.run(waiting, tty=True, io=io)
+    assert rig.session_codes == [143]
+    assert rig.terminal == ["raw", "restored"]
+
+
+def test_a_stream_that_ends_before_its_command_ends_the_command(rig: Rig, impatient: None) -> None:
+    def deserted(io: ExecPeer) -> int:
+        io.drop()
+        io.ended.wait(10)
+        return 0
+
+    with pytest.raises(ExecFailed) as caught:
+        rig.run(deserted)
+    assert "never reported" in caught.value.reason
+    assert rig.session_codes == [143]
+
+
+def test_an_engine_that_forgets_the_status(rig: Rig) -> None:
+    state = rig.engine.exec_inspect
+
+    def forgetful(exec_id: str):  # type: ignore[no-untyped-def]
+        import dataclasses
+
+        return dataclasses.replace(state(exec_id), exit_code=None, running=False)
+
+    rig.engine.exec_inspect = forgetful  # type: ignore[method-assign]
+    with pytest.raises(ExecFailed) as caught:
+        rig.run(ScriptedExec())
+    assert "without a status" in caught.value.reason
+
+
+def test_nothing_stays_open(rig: Rig) -> None:
+    rig.run(ScriptedExec())
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(5):
+        rig.run(ScriptedExec(stdout=b"x", code=number))
+    assert len(os.listdir("/proc/self/fd")) <= before + 1  # a command's thread may still be closing its end

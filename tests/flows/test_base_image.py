@@ -1,0 +1,121 @@
+"""The base image's command and stream, without mmdebstrap."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.engine.private.machine import MachineFacts
+from podbot.errors import DiskFull, ImageBuildFailed
+from podbot.flows.base_image import can_debootstrap, command, root_filesystem, sources
+
+DEBIAN = MachineFacts(programs={"mmdebstrap": "/usr/bin/mmdebstrap"}, distribution=("debian",), codename="bookworm")
+TARGETS = """\
+http://mirror/debian bookworm main
+http://mirror/debian bookworm main
+http://mirror/debian bookworm contrib
+http://mirror/debian bookworm-updates main
+http://mirror/debian-security bookworm-security main
+https://vendor/apt nodistro main
+https://user:secret@private/debian bookworm main
+file:/srv/debian bookworm main
+http://mirror/debian trixie main
+nonsense
+"""
+
+
+def test_only_this_suites_plain_public_sources_are_taken() -> None:
+    assert sources(TARGETS, DEBIAN, keyrings=()) == [
+        "deb http://mirror/debian bookworm main",
+        "deb http://mirror/debian bookworm-updates main",
+        "deb http://mirror/debian-security bookworm-security main",
+    ]
+
+
+def test_the_familys_own_keyring_signs(tmp_path: Path) -> None:
+    for name in ("ubuntu-archive-keyring.gpg", "debian-archive-keyring.gpg"):
+        (tmp_path / name).touch()
+    rings = [str(tmp_path / "ubuntu-archive-keyring.gpg"), str(tmp_path / "debian-archive-keyring.gpg")]
+    assert sources("http://m/debian bookworm main", DEBIAN, rings) == [
+        f"deb [signed-by={rings[1]}] http://m/debian bookworm main"
+    ]
+
+
+def test_without_the_suite_itself_the_default_mirror_is_better() -> None:
+    assert sources("http://mirror/debian-security bookworm-security main", DEBIAN, ()) == []
+
+
+@given(st.text())
+def test_any_text_gives_lines_of_this_suite_without_passwords(text: str) -> None:
+    for line in sources(text, DEBIAN, ()):
+        assert line.split()[2].startswith("bookworm")
+        assert "@" not in line.split()[1]
+
+
+def test_the_command_names_suite_packages_and_sources() -> None:
+    words = command(DEBIAN, ["git", "podman"], ["deb http://m bookworm main"])
+    assert words[0] == "/usr/bin/mmdebstrap"
+    assert "--include=git,podman" in words
+    assert words[-3:] == ["bookworm", "-", "deb http://m bookworm main"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (DEBIAN, True),
+        (MachineFacts(programs=DEBIAN.programs, distribution=("mint", "ubuntu"), codename="noble"), True),
+        (MachineFacts(programs={}, distribution=("debian",), codename="bookworm"), False),
+        (MachineFacts(programs=DEBIAN.programs, distribution=("fedora",), codename="x"), False),
+        (MachineFacts(programs=DEBIAN.programs, distribution=("debian",), codename=""), False),
+    ],
+)
+def test_where_it_can_be_made(facts: MachineFacts, expected: bool) -> None:
+    assert can_debootstrap(facts) is expected
+
+
+def script(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_the_stream_is_the_programs_output() -> None:
+    made = b"".join(root_filesystem(script("import sys; sys.stdout.write('x' * 3000000)"), os.environ, "base"))
+    assert made == b"x" * 3000000
+
+
+def test_a_failure_breaks_the_stream_off_with_the_last_words() -> None:
+    code = "import sys; print('half'); print('E: no such package', file=sys.stderr); sys.exit(25)"
+    stream = root_filesystem(script(code), os.environ, "base")
+    assert next(stream) == b"half\n"
+    with pytest.raises(ImageBuildFailed, match="no such package"):
+        next(stream)
+
+
+def test_a_full_disk_is_named() -> None:
+    code = "import sys; sys.exit('tar: write error: No space left on device')"
+    with pytest.raises(DiskFull):
+        list(root_filesystem(script(code), os.environ, "base"))
+
+
+def test_a_program_that_is_not_there() -> None:
+    with pytest.raises(ImageBuildFailed, match="/nonexistent"):
+        list(root_filesystem(["/nonexistent"], os.environ, "base"))
+
+
+def test_an_abandoned_stream_ends_all_of_the_program() -> None:
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen(['sleep', '60'])\n"
+        "print(child.pid, flush=True)\n"
+        "sys.stdout.write('x' * 10000000)\n"  # blocks: nobody reads
+        "child.wait()\n"
+    )
+    stream = root_filesystem(script(code), os.environ, "base")
+    pid = int(next(stream).split()[0])
+    stream.close()
+    state = Path(f"/proc/{pid}/stat")
+    assert not state.exists() or state.read_text().split()[2] in "ZX"

@@ -1,0 +1,287 @@
+"""Whatever fails, nothing of ours is left behind and nothing of anybody else's is touched."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.engine.port import Unmet
+from podbot.errors import (
+    ContainerNotFound,
+    CreateFailed,
+    EngineGone,
+    ImageNotFound,
+    MountRefused,
+    NameTaken,
+    PodbotError,
+    StartFailed,
+    StopFailed,
+)
+from podbot.flows.container import started_container
+from podbot.flows.sessions import SessionRecord, session_directory, sessions
+from podbot.launch.types import LaunchPlan, Mount
+from podbot.streams.wake import Interrupted, Wake
+from podbot.testing import FakeEngine
+from tests.flows.plans import SESSION, Place, container, labels
+
+GONE = EngineGone(endpoint="unix:///fake/podman.sock", reason="connection refused")
+FAILURES: dict[str, PodbotError] = {
+    "create": CreateFailed(container=SESSION, image="i", reason="no"),
+    "unmet": GONE,
+    "start": StartFailed(container=SESSION, reason="no"),
+}
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@contextlib.contextmanager
+def started(engine: FakeEngine, place: Place, plan: LaunchPlan, wake: Wake | None = None) -> Iterator[str]:
+    """The container in its session's directory, as ``run`` has it."""
+    with (
+        contextlib.closing(wake or Wake()) as waker,
+        session_directory(plan.runtime_dir, engine.endpoint) as directory,
+        started_container(engine, plan, directory, waker, place.events.append) as found,
+    ):
+        yield found
+
+
+def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: Place) -> None:
+    plan = place.plan()
+    with started(engine, place, plan) as found:
+        assert engine.inspect(found).state == "running"
+        made = engine.by_name[SESSION]
+        assert made.spec is plan.container
+        names = [name for name, _ in engine.calls]
+        assert names.index("create") < names.index("unmet") < names.index("start")
+        assert [found.live for found in sessions(place.environ)] == [True]
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert place.kinds() == ["container.create", "container.start", "container.removed"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("operation", FAILURES)
+@pytest.mark.parametrize("after", [False, True])
+def test_nothing_is_left_when_a_step_fails(
+    engine: FakeEngine, place: Place, operation: str, after: bool, keep: bool
+) -> None:
+    error = FAILURES[operation]
+    engine.fail(operation, error, after=after)
+    with pytest.raises(type(error)) as caught, started(engine, place, place.plan(keep=keep)):
+        pytest.fail("it started")
+    assert caught.value is error
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert "container.kept" not in place.kinds()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, lambda: Interrupted(signal.SIGTERM)])
+def test_nothing_is_left_when_the_agent_s_part_fails(engine: FakeEngine, place: Place, error: object) -> None:
+    raised = error()  # type: ignore[operator]
+    with pytest.raises(type(raised)) as caught, started(engine, place, place.plan()):
+        raise raised
+    assert caught.value is raised
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+# --- what is not ours -----------------------------------------------------------------------------
+
+
+def somebody_s(engine: FakeEngine, **marks: str) -> str:
+    """A running container of that name that this session did not make."""
+    found = engine.create(container(SESSION, marks=marks))
+    engine.start(found)
+    return found
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("marks", [{}, labels(created="2026-07-31T12:00:00Z")])
+def test_a_container_of_that_name_is_left_alone(
+    engine: FakeEngine, place: Place, marks: dict[str, str], keep: bool
+) -> None:
+    theirs = somebody_s(engine, **marks)
+    with pytest.raises(NameTaken), started(engine, place, place.plan(keep=keep)):
+        pytest.fail("it started")
+    assert engine.inspect(SESSION).id == theirs
+    assert engine.inspect(SESSION).state == "running"
+    assert sessions(place.environ) == []
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("reason", ["image", "mount", "gone", "garbled"])
+def test_a_container_of_that_name_is_left_alone_whatever_fails_first(
+    engine: FakeEngine, place: Place, reason: str, keep: bool
+) -> None:
+    theirs = somebody_s(engine)
+    plan = place.plan(keep=keep)
+    error: type[Exception] = EngineGone
+    if reason == "image":  # looked for before the name is compared (measured)
+        plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, image="localhost/none:1"))
+        error = ImageNotFound
+    elif reason == "mount":
+        os.rmdir(place.workspace)
+        error = MountRefused
+    else:
+        engine.fail("create", GONE, after=reason == "garbled")
+        error = EngineGone if reason == "gone" else NameTaken
+    with pytest.raises(error), started(engine, place, plan):
+        pytest.fail("it started")
+    assert engine.inspect(SESSION).id == theirs
+    assert engine.inspect(SESSION).state == "running"
+    assert sessions(place.environ) == []
+
+
+def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan(keep=True)):
+        pass
+    before = sessions(place.environ)
+    later = container(SESSION, marks=labels(created="2026-08-02T12:00:00Z"))
+    with pytest.raises(NameTaken), started(engine, place, place.plan(container=later)):
+        pytest.fail("it started")
+    assert sessions(place.environ) == before == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
+    engine.images.clear()
+    with pytest.raises(ImageNotFound), started(engine, place, place.plan(container=later)):
+        pytest.fail("it started")
+    assert sessions(place.environ) == before
+
+
+# --- kept -----------------------------------------------------------------------------------------
+
+
+def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan(keep=True)):
+        pass
+    assert engine.inspect(SESSION).state == "exited"
+    assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
+    notice = place.events[-1]
+    assert (notice.level, notice.kind) == ("notice", "container.kept")
+    assert f"podbot stop --rm {SESSION}" in notice.message
+
+
+def test_a_kept_one_is_kept_when_the_agent_s_part_fails(engine: FakeEngine, place: Place) -> None:
+    with pytest.raises(ValueError, match="x"), started(engine, place, place.plan(keep=True)):
+        raise ValueError("x")
+    assert engine.inspect(SESSION).state == "exited"
+    assert [found.kept for found in sessions(place.environ)] == [True]
+
+
+def test_a_kept_one_that_somebody_removed(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan(keep=True)):
+        engine.remove(SESSION)
+    assert sessions(place.environ) == []
+    assert "container.kept" not in place.kinds()
+
+
+# --- clean-up that fails --------------------------------------------------------------------------
+
+
+def vanished(engine: FakeEngine) -> EngineGone:
+    engine.vanish()
+    return GONE
+
+
+def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, place: Place) -> None:
+    with pytest.raises(EngineGone) as caught, started(engine, place, place.plan()):
+        raise vanished(engine)
+    assert caught.value is GONE
+    assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=False, live=False)]
+
+
+def test_a_clean_up_that_fails_on_the_good_way_out_is_an_error(engine: FakeEngine, place: Place) -> None:
+    error = StopFailed(container=SESSION, reason="no")
+    with pytest.raises(StopFailed), started(engine, place, place.plan(keep=True)):
+        engine.fail("stop", error)
+    assert [found.session for found in sessions(place.environ)] == [SESSION]
+
+
+def test_a_signal_during_clean_up_does_not_tear_it(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+    remove = engine.remove
+
+    def interrupted(container: str) -> None:
+        wake.deliver(signal.SIGTERM)
+        remove(container)
+
+    engine.remove = interrupted  # type: ignore[method-assign]
+    with started(engine, place, place.plan(), wake):
+        pass
+    assert engine.by_name == {}
+
+
+def test_a_signal_during_creation_waits_for_the_container_and_removes_it(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+    create = engine.create
+
+    def interrupted(spec):  # type: ignore[no-untyped-def]
+        wake.deliver(signal.SIGTERM)
+        return create(spec)
+
+    engine.create = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, place.plan(), wake):
+        pytest.fail("it started")
+    assert ("create", SESSION) in engine.calls
+    assert engine.by_name == {}
+
+
+# --- what the engine drops, and mounts that change ---------------------------------------------------
+
+
+def test_confinement_that_was_dropped_ends_the_start(engine: FakeEngine, place: Place) -> None:
+    engine.ignored = (Unmet("sandbox.profile", "no-new-privileges", "none"),)
+    with pytest.raises(CreateFailed) as caught, started(engine, place, place.plan()):
+        pytest.fail("it started")
+    assert "sandbox.profile" in caught.value.reason
+    assert engine.by_name == {}
+
+
+def test_a_limit_that_was_dropped_is_said(engine: FakeEngine, place: Place) -> None:
+    engine.ignored = (Unmet("sandbox.memory", "1024", "0"),)
+    with started(engine, place, place.plan()):
+        pass
+    (warning,) = [event for event in place.events if event.level == "warning"]
+    assert (warning.kind, warning.fields["key"]) == ("limit.unmet", "sandbox.memory")
+
+
+def test_a_workspace_swapped_while_it_starts_is_refused(engine: FakeEngine, place: Place) -> None:
+    create = engine.create
+
+    def swapping(spec):  # type: ignore[no-untyped-def]
+        os.rename(place.workspace, place.workspace + ".away")
+        os.symlink("/etc", place.workspace)
+        return create(spec)
+
+    engine.create = swapping  # type: ignore[method-assign]
+    with pytest.raises(MountRefused), started(engine, place, place.plan()):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+def test_every_mount_is_checked(engine: FakeEngine, place: Place) -> None:
+    mount = Mount(os.path.join(place.base, "gone"), "/reference", read_only=True)
+    spec = container(SESSION, Mount(place.workspace, "/workspace"), mount)
+    with pytest.raises(MountRefused) as caught, started(engine, place, place.plan(container=spec)):
+        pytest.fail("it started")
+    assert caught.value.path == mount.source
+    assert not any(name == "create" for name, _ in engine.calls)
+
+
+def test_a_container_that_vanished_is_cleaned_up_all_the_same(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan()):
+        engine.remove(SESSION)
+    with pytest.raises(ContainerNotFound):
+        engine.inspect(SESSION)
+    assert sessions(place.environ) == []

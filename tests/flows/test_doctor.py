@@ -1,0 +1,201 @@
+"""Every trap by name, and that no error escapes doctor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.config.models import AppConfig, Origin
+from podbot.engine.endpoint import Endpoint
+from podbot.engine.port import Engine, EngineInfo, ImageInfo
+from podbot.engine.private.machine import PROGRAMS, MachineFacts
+from podbot.errors import ConnectionFailed, MalformedFile, PodbotError, SocketNotFound, UnsafeDirectory
+from podbot.flows.doctor import Patient, diagnose
+from podbot.flows.machine_checks import Check, check_machine, install_command
+
+ALL = {name: f"/usr/bin/{name}" for name in PROGRAMS}
+ROOT = MachineFacts(programs=ALL, distribution=("debian",), codename="bookworm")
+USER = replace(ROOT, uid=1000)
+VERSION = "podman version 4.3.1"
+
+
+def without(*names: str) -> dict[str, str]:
+    return {name: path for name, path in ALL.items() if name not in names}
+
+
+def checks(facts: MachineFacts, version: str = VERSION) -> dict[str, Check]:
+    return {check.name: check for check in check_machine(facts, version)}
+
+
+@pytest.mark.parametrize("facts", [ROOT, USER])
+def test_a_good_machine_is_all_ok(facts: MachineFacts) -> None:
+    assert {check.status for check in checks(facts).values()} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "status", "fix"),
+    [
+        (replace(ROOT, programs=without("podman")), "podman", "fail", "apt-get install -y podman"),
+        (replace(ROOT, cgroups="hybrid"), "cgroups", "warn", 'runtime = "runc", cgroup_manager = "cgroupfs"'),
+        (replace(ROOT, cgroups="hybrid", programs=without("runc")), "cgroups", "fail", "apt-get install -y runc"),
+        (
+            replace(ROOT, cap_sys_resource=False, nofile=9000),
+            "rlimits",
+            "warn",
+            '"nofile=9000:9000", "nproc=16384:16384"',
+        ),
+        (replace(ROOT, systemd=False), "systemd", "warn", 'events_logger = "file"'),
+        (replace(ROOT, programs=without("netavark")), "netavark", "warn", "apt-get install -y netavark aardvark-dns"),
+        (
+            replace(ROOT, programs=without("catatonit", "tini", "dumb-init")),
+            "init",
+            "fail",
+            "apt-get install -y catatonit",
+        ),
+        (replace(USER, programs=without("newuidmap")), "user-ids", "fail", "sudo apt-get install -y uidmap"),
+        (replace(USER, subids=False), "user-ids", "fail", "sudo usermod --add-subuids"),
+        (replace(USER, programs=without("pasta", "slirp4netns")), "rootless-network", "fail", "slirp4netns"),
+        (replace(USER, dev_net_tun=False), "rootless-network", "warn", "sudo modprobe tun"),
+        (replace(ROOT, dev_fuse=False), "fuse", "warn", "modprobe fuse"),
+        (replace(ROOT, programs=without("mmdebstrap")), "base-image", "warn", "apt-get install -y mmdebstrap"),
+    ],
+)
+def test_each_trap(facts: MachineFacts, name: str, status: str, fix: str) -> None:
+    found = checks(facts)
+    assert found[name].status == status
+    assert fix in found[name].fix
+    assert found[name].meaning
+    assert {other for other, check in found.items() if check.status != "ok"} == {name}
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [
+        ("podman version 5.4.0", "ok"),
+        ("podman version 4.0-rc1", "ok"),
+        ("podman version 3.4.4", "fail"),
+        ("", "fail"),
+    ],
+)
+def test_podman_versions(version: str, status: str) -> None:
+    assert checks(ROOT, version)["podman"].status == status
+
+
+@pytest.mark.parametrize(
+    ("distribution", "command"),
+    [
+        (("ubuntu", "debian"), "apt-get install -y uidmap"),
+        (("fedora",), "dnf install -y shadow-utils"),
+        (("rocky", "rhel", "centos", "fedora"), "dnf install -y shadow-utils"),
+        (("manjaro", "arch"), "pacman -S --noconfirm shadow"),
+        (("opensuse-leap", "suse", "opensuse"), "zypper install -y shadow"),
+        (("alpine",), "apk add shadow-uidmap"),
+        (("plan9",), "install newuidmap with your distribution's package manager"),
+    ],
+)
+def test_install_commands(distribution: tuple[str, ...], command: str) -> None:
+    facts = MachineFacts(distribution=distribution)
+    assert install_command(facts, "newuidmap") == command
+
+
+def test_macos_is_told_of_the_machine() -> None:
+    facts = MachineFacts(platform="darwin", uid=501)
+    (only,) = check_machine(facts, "")
+    assert (only.status, "podman machine init" in only.fix) == ("fail", True)
+
+
+@given(st.text())
+def test_any_version_text_is_judged(version: str) -> None:
+    assert checks(ROOT, version)["podman"].status in ("ok", "fail")
+
+
+class FakeEngine:
+    def __init__(self, images: dict[str, ImageInfo], error: PodbotError | None = None) -> None:
+        self.images, self.error, self.closed = images, error, False
+
+    def ping(self) -> EngineInfo:
+        if self.error:
+            raise self.error
+        return EngineInfo("unix:///e.sock", "4.3.1")
+
+    def image(self, ref: str) -> ImageInfo | None:
+        return self.images.get(ref)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+OURS = ImageInfo("id", ("img:1",), {"io.podbot.agents": "claude=2"}, 800_000_000, "")
+CONFIGURED = AppConfig(image="img:1", origins={"image": Origin("file", "/c.toml")})
+
+
+def patient(engine: FakeEngine | None = None, **changes: Any) -> Patient:
+    engine = engine or FakeEngine({"img:1": OURS})
+    whole = Patient(
+        facts=ROOT,
+        podman_version=VERSION,
+        load=lambda: CONFIGURED,
+        config_path=lambda: "/c.toml",
+        locate=lambda _config: None,
+        connect=lambda _config: cast("Engine", engine),
+        runtime_dir=lambda: "/run/podbot",
+    )
+    return replace(whole, **changes)
+
+
+def raising(error: PodbotError) -> Any:
+    def call(*_: object) -> NoReturn:
+        raise error
+
+    return call
+
+
+def test_a_ready_machine() -> None:
+    engine = FakeEngine({"img:1": OURS})
+    found = {check.name: check for check in diagnose(patient(engine))}
+    assert {check.status for check in found.values()} == {"ok"}
+    assert found["engine"].found == "Podman 4.3.1 at unix:///e.sock (podbot's private service)"
+    assert found["image"].found == "img:1 (config file /c.toml), 800 MB, claude=2"
+    assert engine.closed
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "word"),
+    [
+        ({"load": raising(MalformedFile(path="/c.toml", reason="line 3"))}, "config", "line 3"),
+        ({"runtime_dir": raising(UnsafeDirectory(path="/r", reason="it is a link"))}, "runtime-dir", "it is a link"),
+        ({"connect": raising(SocketNotFound(path="/s", origin="here"))}, "engine", "/s"),
+        ({"locate": raising(ConnectionFailed(endpoint="x", origin="y", reason="z"))}, "engine", "z"),
+        ({"load": AppConfig}, "image", "none is configured"),
+        ({"load": lambda: replace(CONFIGURED, image="img:2")}, "image", "img:2"),
+    ],
+)
+def test_every_error_becomes_a_check(changes: dict[str, Any], name: str, word: str) -> None:
+    found = [check for check in diagnose(patient(**changes)) if check.name == name]
+    assert [check.status for check in found] == ["fail"]
+    assert word in found[0].found
+    assert found[0].fix
+
+
+def test_an_engine_that_dies_is_a_check_and_is_closed() -> None:
+    engine = FakeEngine({}, ConnectionFailed(endpoint="x", origin="y", reason="gone"))
+    assert [check.status for check in diagnose(patient(engine)) if check.name == "engine"] == ["fail"]
+    assert engine.closed
+
+
+def test_a_distant_engine_is_not_judged_by_this_machine() -> None:
+    far = Endpoint("ssh", "variable CONTAINER_HOST", host="far", port=22)
+    names = [check.name for check in diagnose(patient(locate=lambda _config: far))]
+    assert names == ["config", "runtime-dir", "engine", "image"]
+
+
+def test_the_reference_page_lists_every_check_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/doctor.md").read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+    assert rows == list(dict.fromkeys(check.name for check in diagnose(patient(facts=USER))))

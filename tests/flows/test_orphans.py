@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from podbot.errors import ContainerNotFound, EngineGone, NotOurs
+from podbot.flows.orphans import is_ours, our_container, report_orphans
+from podbot.flows.sessions import session_directory, sessions
+from podbot.testing import FakeEngine
+from tests.flows.plans import Place, container, kept, labels, made, orphaned
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.mark.parametrize(
+    ("marks", "ours"),
+    [
+        (labels("c"), True),
+        ({}, False),
+        (labels("c", managed="false"), False),
+        (labels("another"), False),
+        ({"io.podbot.managed": "true"}, False),
+    ],
+)
+def test_a_container_is_ours_by_two_labels(engine: FakeEngine, marks: dict[str, str], ours: bool) -> None:
+    engine.create(container("c", marks=marks))
+    assert is_ours(engine.inspect("c")) == ours
+    if ours:
+        assert our_container(engine, "c") == engine.inspect("c")
+    else:
+        with pytest.raises(NotOurs):
+            our_container(engine, "c")
+    with pytest.raises(ContainerNotFound):
+        our_container(engine, "nobody")
+
+
+def test_orphans_are_reported_and_others_are_not(engine: FakeEngine, place: Place) -> None:
+    orphaned(engine, place, "orphan")
+    kept(engine, place, "kept")
+    made(engine, "live")
+    with session_directory(place.directory("live"), engine.endpoint):
+        report_orphans(engine, place.environ, place.events.append)
+    (event,) = place.events
+    assert (event.level, event.kind, event.fields["session"]) == ("notice", "session.orphan", "orphan")
+    assert "podbot stop orphan" in event.message
+
+
+def test_a_directory_without_its_container_is_forgotten(engine: FakeEngine, place: Place) -> None:
+    orphaned(engine, place, "gone")
+    kept(engine, place, "removed-by-hand")
+    orphaned(engine, place, "replaced")
+    for name in ("gone", "removed-by-hand", "replaced"):
+        engine.remove(name)
+    engine.create(container("replaced", marks={}))
+    report_orphans(engine, place.environ, place.events.append)
+    assert sessions(place.environ) == []
+    assert place.events == []
+    assert "replaced" in engine.by_name
+
+
+def test_another_engine_s_sessions_are_not_judged(engine: FakeEngine, place: Place) -> None:
+    other = FakeEngine(endpoint="ssh://elsewhere:22")
+    orphaned(other, place, "theirs")
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.events == []
+    assert engine.calls == []
+    assert [record.session for record in sessions(place.environ)] == ["theirs"]
+
+
+def test_an_engine_that_fails_is_said_and_forgets_nothing(engine: FakeEngine, place: Place) -> None:
+    orphaned(engine, place, "orphan")
+    engine.vanish()
+    with pytest.raises(EngineGone):
+        report_orphans(engine, place.environ, place.events.append)
+    assert [record.session for record in sessions(place.environ)] == ["orphan"]
+
+
+def test_nothing_left_costs_no_question(engine: FakeEngine, place: Place) -> None:
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.calls == []

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import threading
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.errors import PathError, PodbotError, SessionExists, UnsafeDirectory
+from podbot.flows.sessions import LOCK, RECORD, SessionRecord, is_live, remove_directory, session_directory, sessions
+from tests.flows.plans import SESSION, Place
+
+ENDPOINT = "unix:///run/podman.sock"
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+def record(place: Place, session: str = SESSION) -> Any:
+    with open(os.path.join(place.directory(session), RECORD), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def left_behind(place: Place, session: str, /, **record: object) -> None:
+    """What a podbot that was killed leaves."""
+    os.makedirs(place.directory(session), 0o700)
+    for name, text in ((LOCK, ""), (RECORD, json.dumps(record))):
+        with open(os.path.join(place.directory(session), name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+# --- one session ----------------------------------------------------------------------------------
+
+
+def test_it_is_private_and_gone_afterwards(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT):
+        assert os.stat(place.directory()).st_mode & 0o777 == 0o700
+        assert os.stat(os.path.join(place.directory(), LOCK)).st_mode & 0o777 == 0o600
+        assert record(place) == {"session": SESSION, "endpoint": ENDPOINT, "kept": False}
+        assert is_live(place.directory())
+    assert not os.path.exists(place.directory())
+    assert not is_live(place.directory())
+
+
+def test_it_goes_with_an_error_too(place: Place) -> None:
+    with pytest.raises(KeyboardInterrupt), session_directory(place.directory(), ENDPOINT):
+        raise KeyboardInterrupt
+    assert not os.path.exists(place.directory())
+
+
+def test_it_stays_while_there_is_a_container(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT) as directory:
+        directory.has_container = True
+        directory.record(kept=True)
+    assert not is_live(place.directory())
+    assert sessions(place.environ) == [SessionRecord(SESSION, ENDPOINT, kept=True, live=False)]
+
+
+def test_two_sessions_on_one_name(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT):
+        with pytest.raises(SessionExists) as caught, session_directory(place.directory(), ENDPOINT):
+            pytest.fail("two sessions hold one name")
+        assert caught.value.session == SESSION
+        assert "podbot stop" in caught.value.remedy
+        assert is_live(place.directory()), "the loser leaves the winner's lock and directory alone"
+        with session_directory(place.directory("other"), ENDPOINT):
+            assert len(sessions(place.environ)) == 2
+
+
+def test_a_killed_session_s_name_can_be_had_again(place: Place) -> None:
+    left_behind(place, SESSION, session=SESSION, endpoint="old", kept=True)
+    with session_directory(place.directory(), ENDPOINT):
+        assert record(place)["endpoint"] == ENDPOINT
+    assert not os.path.exists(place.directory())
+
+
+def test_a_name_that_turns_out_to_be_taken_keeps_the_record_of_its_owner(place: Place) -> None:
+    left_behind(place, SESSION, session=SESSION, endpoint="old", kept=True)
+    with session_directory(place.directory(), ENDPOINT) as directory:
+        directory.name_taken()
+    assert sessions(place.environ) == [SessionRecord(SESSION, "old", kept=True, live=False)]
+
+
+def test_a_name_taken_by_a_stranger_leaves_nothing(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT) as directory:
+        directory.name_taken()
+    assert sessions(place.environ) == []
+    assert not os.path.exists(place.directory())
+
+
+# --- hostile places -------------------------------------------------------------------------------
+
+
+def test_a_link_in_its_place_is_refused(place: Place) -> None:
+    os.makedirs(place.runtime, 0o700)
+    elsewhere = os.path.join(place.base, "elsewhere")
+    os.mkdir(elsewhere, 0o700)
+    os.symlink(elsewhere, place.directory())
+    with pytest.raises(UnsafeDirectory) as caught, session_directory(place.directory(), ENDPOINT):
+        pytest.fail("a link was followed")
+    assert caught.value.path == place.directory()
+    assert os.listdir(elsewhere) == []
+
+
+def test_a_directory_swapped_for_a_link_is_not_emptied(place: Place) -> None:
+    elsewhere = os.path.join(place.base, "elsewhere")
+    os.mkdir(elsewhere)
+    with open(os.path.join(elsewhere, "precious"), "w", encoding="utf-8"):
+        pass
+    with session_directory(place.directory(), ENDPOINT):
+        os.rename(place.directory(), place.directory("away"))
+        os.symlink(elsewhere, place.directory())
+    assert os.listdir(elsewhere) == ["precious"]
+
+
+def test_a_link_in_the_lock_s_place_is_refused(place: Place) -> None:
+    os.makedirs(place.directory(), 0o700)
+    target = os.path.join(place.base, "target")
+    os.symlink(target, os.path.join(place.directory(), LOCK))
+    with pytest.raises(PathError), session_directory(place.directory(), ENDPOINT):
+        pytest.fail("a link was followed")
+    assert not os.path.exists(target)
+    assert not is_live(place.directory())
+
+
+def test_a_file_in_its_place(place: Place) -> None:
+    os.makedirs(place.runtime, 0o700)
+    with open(place.directory(), "w", encoding="utf-8"):
+        pass
+    with pytest.raises(PodbotError), session_directory(place.directory(), ENDPOINT):
+        pytest.fail("a file is no directory")
+
+
+def test_links_are_not_sessions(place: Place) -> None:
+    left_behind(place, "real", endpoint=ENDPOINT)
+    os.symlink(place.directory("real"), place.directory("link"))
+    assert [found.session for found in sessions(place.environ)] == ["real"]
+
+
+@given(st.one_of(st.binary(max_size=60), st.sampled_from([b"[1]", b"1", b'{"kept": 1, "endpoint": []}', b"[" * 9999])))
+def test_a_record_that_is_garbage_is_a_session_that_is_not_kept(data: bytes) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as base:
+        place = Place(base)
+        left_behind(place, SESSION)
+        with open(os.path.join(place.directory(), RECORD), "wb") as file:
+            file.write(data)
+        (found,) = sessions(place.environ)
+        assert (found.session, found.kept, found.live) == (SESSION, False, False)
+        with session_directory(place.directory(), ENDPOINT):
+            pass
+
+
+# --- the list -------------------------------------------------------------------------------------
+
+
+def test_the_list_is_by_name_and_skips_what_is_no_session(place: Place) -> None:
+    assert sessions(place.environ) == []
+    left_behind(place, "b", session="b", endpoint="e", kept=True)
+    left_behind(place, "a", session="a", endpoint="e", kept=False)
+    os.makedirs(place.directory(".engine"))
+    os.makedirs(place.directory("no-lock"))
+    with session_directory(place.directory("c"), ENDPOINT):
+        assert sessions(place.environ) == [
+            SessionRecord("a", "e", kept=False, live=False),
+            SessionRecord("b", "e", kept=True, live=False),
+            SessionRecord("c", ENDPOINT, kept=False, live=True),
+        ]
+
+
+def test_removing_what_is_gone_is_no_error(place: Place) -> None:
+    remove_directory(place.directory())
+
+
+# --- at once --------------------------------------------------------------------------------------
+
+
+def _hold(path: str, barrier: Barrier, results: Any) -> None:
+    barrier.wait(20)
+    try:
+        with session_directory(path, ENDPOINT):
+            results.put("held")
+            barrier.wait(20)
+    except SessionExists:
+        results.put("refused")
+        barrier.wait(20)
+
+
+def test_of_two_processes_one_gets_the_name(place: Place) -> None:
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(2), context.Queue()
+    both = [context.Process(target=_hold, args=(place.directory(), barrier, results)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(30)
+        assert process.exitcode == 0
+    assert sorted(results.get() for _ in both) == ["held", "refused"]
+    results.close()
+    results.join_thread()
+
+
+def test_the_lock_dies_with_its_process(place: Place) -> None:
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+    child = context.Process(target=_hold_for_ever, args=(place.directory(), ready))
+    child.start()
+    assert ready.wait(20)
+    assert is_live(place.directory())
+    child.kill()
+    child.join()
+    assert sessions(place.environ) == [SessionRecord(SESSION, ENDPOINT, kept=False, live=False)]
+
+
+def _hold_for_ever(path: str, ready: Any) -> None:
+    with session_directory(path, ENDPOINT):
+        ready.set()
+        threading.Event().wait()
+
+
+def test_looking_at_a_session_is_not_holding_it(place: Place) -> None:
+    """`podbot ps` in a loop must not make `podbot run` fail, nor look like a session to another ps."""
+    stop, seen = threading.Event(), []
+
+    def look() -> None:
+        while not stop.is_set():
+            if is_live(place.directory()):
+                seen.append(place.directory())
+
+    left_behind(place, SESSION, endpoint=ENDPOINT)
+    lookers = [threading.Thread(target=look) for _ in range(2)]
+    for looker in lookers:
+        looker.start()
+    try:
+        for _ in range(20):
+            if seen:
+                break
+        assert seen == []
+        for _ in range(50):
+            with session_directory(place.directory("new"), ENDPOINT):
+                pass
+            with session_directory(place.directory(), ENDPOINT) as directory:
+                directory.has_container = True
+    finally:
+        stop.set()
+        for looker in lookers:
+            looker.join()
+
+
+def test_one_name_over_and_over_from_two_threads(place: Place) -> None:
+    """Taking and removing the same directory at once: never an error but SessionExists, never two holders."""
+    holders, most, failures = [0], [0], []
+    lock = threading.Lock()
+
+    def work() -> None:
+        for _ in range(100):
+            try:
+                with session_directory(place.directory(), ENDPOINT):
+                    with lock:
+                        holders[0] += 1
+                        most[0] = max(most[0], holders[0])
+                    with lock:
+                        holders[0] -= 1
+            except SessionExists:
+                pass
+            except BaseException as exc:  # noqa: BLE001 - shown by the assertion
+                failures.append(exc)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert most == [1]

@@ -1,0 +1,57 @@
+"""The file is read back by git itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podbot.launch.gitconfig import TARGET, gitconfig, gitconfig_mount
+
+# git's own values are bytes without NUL; other control characters are dropped on purpose.
+VALUES = st.text(
+    alphabet=st.one_of(st.sampled_from('\\"\n\t #;=[]$%()'), st.characters(codec="utf-8", exclude_categories=["Cc"])),
+    min_size=1,
+    max_size=12,
+)
+
+
+def read_back(text: bytes) -> dict[str, bytes]:
+    """What git makes of a file: every key, with its last value."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(text)
+        file.flush()
+        environ = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/nonexistent"}
+        done = subprocess.run(
+            ["git", "config", "-f", file.name, "--list", "-z"], capture_output=True, check=True, env=environ
+        )
+    pairs = (entry.partition(b"\n") for entry in done.stdout.split(b"\0") if entry)
+    return {key.decode(): value for key, _, value in pairs}
+
+
+@settings(max_examples=60, deadline=None)
+@given(VALUES, VALUES, VALUES)
+def test_git_reads_back_what_was_meant(name: str, email: str, target: str) -> None:
+    found = read_back(gitconfig({"user.name": name, "user.email": email}, target).encode())
+    assert found == {
+        "include.path": b"/etc/gitconfig",
+        "user.name": name.encode(),
+        "user.email": email.encode(),
+        "safe.directory": target.encode(),
+    }
+
+
+def test_an_unknown_identity_is_left_to_the_image() -> None:
+    found = read_back(gitconfig({}, "/workspace").encode())
+    assert found == {"include.path": b"/etc/gitconfig", "safe.directory": b"/workspace"}
+
+
+@given(VALUES, VALUES)
+def test_a_file_is_named_by_its_content(one: str, other: str) -> None:
+    first, second = (gitconfig_mount(gitconfig({"user.name": name}, "/w"), "/state") for name in (one, other))
+    assert (first.source == second.source) == (one == other)
+    assert os.path.dirname(first.source) == "/state/gitconfig"
+    assert (first.target, first.read_only) == (TARGET, True)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import termios
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.streams.terminal import RESET, is_terminal, raw_mode, reset_screen, terminal_size
+from tests.streams.plumbing import pipes
+
+
+@pytest.fixture
+def pty() -> Iterator[tuple[int, int]]:
+    """(the emulator's end, the terminal)."""
+    ends = os.openpty()
+    yield ends
+    for end in ends:
+        with contextlib.suppress(OSError):
+            os.close(end)
+
+
+def resize(fd: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def test_what_is_a_terminal(pty: tuple[int, int]) -> None:
+    assert is_terminal(pty[1])
+    with pipes(1) as (pipe,):
+        assert not is_terminal(pipe.read)
+        closed = pipe.write
+    assert not is_terminal(closed)
+
+
+def test_its_size(pty: tuple[int, int]) -> None:
+    assert terminal_size(pty[1]) is None, "a new terminal says 0x0"
+    resize(pty[0], 101, 33)
+    assert terminal_size(pty[1]) == (101, 33)
+    resize(pty[0], 0, 33)
+    assert terminal_size(pty[1]) is None
+    with pipes(1) as (pipe,):
+        assert terminal_size(pipe.read) is None
+
+
+def test_raw_mode_lets_every_key_through_and_is_undone(pty: tuple[int, int]) -> None:
+    before = termios.tcgetattr(pty[1])
+    with raw_mode(pty[1]):
+        during = termios.tcgetattr(pty[1])
+        assert not during[3] & (termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
+        assert not during[0] & termios.ICRNL
+        os.write(pty[0], b"\x03\x1a\x04\r")
+        assert os.read(pty[1], 10) == b"\x03\x1a\x04\r"
+    assert termios.tcgetattr(pty[1]) == before
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_raw_mode_is_undone_whatever_happens(pty: tuple[int, int], error: type[BaseException]) -> None:
+    before = termios.tcgetattr(pty[1])
+    with pytest.raises(error), raw_mode(pty[1]):
+        raise error
+    assert termios.tcgetattr(pty[1]) == before
+
+
+def test_a_terminal_that_goes_away_is_no_error(pty: tuple[int, int]) -> None:
+    with raw_mode(pty[1]):
+        os.close(pty[0])
+
+
+def test_the_screen_is_given_back(pty: tuple[int, int]) -> None:
+    with raw_mode(pty[1]):
+        reset_screen(pty[1])
+        assert os.read(pty[0], 200) == RESET
+    assert {b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?2004l"} <= {b"\x1b" + part for part in RESET.split(b"\x1b")}
+    with pipes(1) as (pipe,):
+        closed = pipe.read
+    reset_screen(closed)

@@ -1,0 +1,210 @@
+"""The documentation names what is there: commands, options, errors, names, links."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import podbot
+from podbot import errors
+from podbot.events import Event
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))]
+FENCE = re.compile(r"(?ms)^ *```(\w*)\n(.*?)^ *```")
+NOT_BUILT = ("podbot host", "podbot mcp", "token-daemon", "podbot clone", "podbot image")
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def page_id(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# --- the command line ------------------------------------------------------------------------
+
+
+def commands(group: Any, words: tuple[str, ...] = ("podbot",)) -> Iterator[tuple[str, Any]]:
+    """("podbot run", command) for every command that is on the command line."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*words, name))
+        else:
+            yield " ".join((*words, name)), command
+
+
+def long_options(command: Any) -> set[str]:
+    spelled = {word for parameter in command.params for word in (*parameter.opts, *parameter.secondary_opts)}
+    return {word for word in spelled if word.startswith("--")}
+
+
+@pytest.fixture(scope="module")
+def app() -> Any:
+    import typer
+
+    from podbot.cli.app import app as application
+
+    return typer.main.get_command(application)
+
+
+def section(page: str, heading: str) -> str:
+    """The text below a heading of the second level."""
+    found = re.search(rf"(?ms)^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page)
+    assert found, f"no section {heading}"
+    return found[1]
+
+
+def test_every_command_and_its_options_are_in_the_reference(app: Any) -> None:
+    page = read(DOCS / "reference" / "cli.md")
+    shared = section(page, "Global options")
+    for name, command in commands(app):
+        text = section(page, " ".join(name.split()[:2]))
+        assert name in text
+        for option in long_options(command) - {"--help"}:
+            assert option in text or f"`{option}" in shared, f"{name} {option}"
+    for option in long_options(app):
+        assert option in shared
+
+
+def test_the_reference_has_no_command_or_option_that_is_not_there(app: Any) -> None:
+    page = read(DOCS / "reference" / "cli.md")
+    found = dict(commands(app))
+    everything = set().union(*(long_options(command) for command in found.values()), long_options(app)) | {"--help"}
+    tables = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", tables)) <= everything
+    tops = {name.split()[1] for name in found}
+    assert set(re.findall(r"(?m)^## podbot (\S+)", page)) == tops
+
+
+def test_every_kind_of_event_is_in_the_reference() -> None:
+    table = section(read(DOCS / "reference" / "cli.md"), "Messages as JSON")
+    documented = set(re.findall(r"`([a-z]+(?:\.[a-z_]+)+)`", table))
+    raised = set()
+    for path in (ROOT / "podbot").rglob("*.py"):
+        for node in ast.walk(ast.parse(read(path))):
+            raised |= _event_kind(node)
+    assert raised == documented
+
+
+def _event_kind(node: ast.AST) -> set[str]:
+    """The kind in ``Event(level, kind, …)`` or ``_info(emit, kind, …)``."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in (Event.__name__, "_info"):
+        kind = node.args[1] if len(node.args) > 1 else None
+        if isinstance(kind, ast.Constant):
+            return {str(kind.value)}
+    return set()
+
+
+# --- errors and the library ------------------------------------------------------------------
+
+
+def error_classes() -> list[type[errors.PodbotError]]:
+    found = [value for value in vars(errors).values() if isinstance(value, type)]
+    return [cls for cls in found if issubclass(cls, errors.PodbotError)]
+
+
+@pytest.mark.parametrize("cls", error_classes(), ids=lambda cls: cls.__name__)
+def test_every_error_is_in_the_reference(cls: type[errors.PodbotError]) -> None:
+    page = read(DOCS / "reference" / "errors.md")
+    names = list(cls._names)
+    if not names:  # a base, for `except`
+        assert re.search(rf"\b{cls.__name__}\b", page)
+        return
+    row = re.search(rf"(?m)^\| `{cls.__name__}` \| (.*?) \| (\d) \| (.+?) \| (.+?) \|$", page)
+    assert row, f"no row for {cls.__name__}"
+    assert re.findall(r"`(\w+)`", row[1]) == names
+    assert int(row[2]) == cls.exit_code
+
+
+def test_the_errors_page_has_no_error_that_is_not_there() -> None:
+    rows = re.findall(r"(?m)^\| `([A-Z]\w+)` \|", read(DOCS / "reference" / "errors.md"))
+    assert sorted(rows) == sorted(cls.__name__ for cls in error_classes() if cls._names)
+
+
+def test_the_python_api_page_has_every_public_name_and_no_other() -> None:
+    page = read(DOCS / "reference" / "python-api.md")
+    headings = [name for name in re.findall(r"(?m)^### `(\w+)", page) if name != "podbot"]
+    assert sorted(headings) == sorted(podbot.__all__)
+
+
+@pytest.mark.parametrize("name", ["plan", "run", "exec_", "ps", "stop", "open_engine"])
+def test_signatures_on_the_python_api_page(name: str) -> None:
+    import inspect
+
+    page = read(DOCS / "reference" / "python-api.md")
+    shown = re.search(rf"(?m)^### `{name}\((.*)\)`$", page)
+    assert shown
+    parameters = inspect.signature(getattr(podbot, name)).parameters.values()
+    names = [word.partition("=")[0] for word in shown[1].split(", ") if word != "*"]
+    assert names == [parameter.name for parameter in parameters]
+
+
+# --- all pages -------------------------------------------------------------------------------
+
+
+def slug(heading: str) -> str:
+    """A heading's anchor, as GitHub makes it."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip()).lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    text = FENCE.sub("", read(path))
+    return {slug(heading) for heading in re.findall(r"(?m)^#{1,6} (.+)$", text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", read(page))):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.is_relative_to(ROOT)
+        assert there.exists(), f"{target} is missing"
+        assert not anchor or anchor in anchors(there), f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_python_examples_compile(page: Path) -> None:
+    for language, block in FENCE.findall(read(page)):
+        if language == "python":
+            compile(block, page.name, "exec")
+
+
+def test_files_that_the_security_model_names_are_there() -> None:
+    named = re.findall(r"`((?:podbot|tests|e2e)/[\w/]+(?:\.py|/))`", read(DOCS / "explanation" / "security-model.md"))
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    page = read(DOCS / "index.md")
+    for path in (DOCS / "adr").glob("*.md"):
+        assert f"(adr/{path.name})" in page
+        assert read(path).startswith(f"# {path.name[:4]}: ")
+
+
+def test_the_readmes_commands() -> None:
+    blocks = [block for language, block in FENCE.findall(read(ROOT / "README.md")) if language == "sh"]
+    assert "make test\n" in blocks
+    targets = set(re.findall(r"(?m)^([\w-]+):", read(ROOT / "Makefile")))
+    named = set(re.findall(r"(?m)^make ([\w-]+)", "\n".join(blocks)))
+    assert named >= {"run", "test", "test-e2e", "bench"}
+    assert named <= targets
+
+
+def test_what_is_not_built_is_named_in_one_place_only() -> None:
+    readme = read(ROOT / "README.md")
+    planned = section(readme, "Not yet")
+    elsewhere = [readme.replace(planned, ""), *(read(DOCS / name) for name in ("tutorial.md", "reference/cli.md"))]
+    for words in NOT_BUILT:
+        assert not any(words in text for text in elsewhere), words

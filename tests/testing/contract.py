@@ -1,0 +1,276 @@
+"""What podbot relies on in an engine: the same class runs against FakeEngine and against a real Podman.
+
+A subclass gives the fixtures ``engine`` and ``image`` (a reference; the image has sh, cat, sleep, stty).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import signal
+import tarfile
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.engine.port import Engine, ExecState, ExecStream, Size
+from podbot.errors import ContainerNotFound, ExecFailed, ImageNotFound, NameTaken
+from podbot.execution.group import signal_group
+from podbot.launch.types import ContainerSpec, ExecSpec, Security
+from podbot.streams.demux import FrameDemux
+
+PATIENCE = 20.0  # seconds; a bound on a hang, not a measurement
+LABEL = "io.podbot.contract"
+
+
+def a_spec(image: str, **labels: str) -> ContainerSpec:
+    """A container of a name that nobody else has."""
+    name = f"podbot-contract-{os.urandom(4).hex()}"
+    return ContainerSpec(
+        name=name,
+        image=image,
+        image_origin="flag --image",
+        labels={LABEL: name, **labels},
+        mounts=(),
+        security=Security(),
+        network="none",
+    )
+
+
+def archive(**files: str) -> bytes:
+    """A tar archive of small files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def read_to_end(stream: ExecStream) -> bytes:
+    """Everything that a stream still has to say."""
+    data = bytearray(stream.leftover)
+    poller = select.poll()
+    poller.register(stream.fileno(), select.POLLIN)
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        poller.poll(1000)
+        with contextlib.suppress(BlockingIOError):
+            piece = stream.recv(65536)
+            if not piece:
+                return bytes(data)
+            data += piece
+    raise AssertionError(f"the stream did not end; so far: {bytes(data)!r}")
+
+
+def split(framed: bytes) -> tuple[bytes, bytes]:
+    """(stdout, stderr) of a framed stream."""
+    parts = {1: b"", 2: b""}
+    for stream, piece in FrameDemux().feed(framed):
+        parts[stream] += bytes(piece)
+    return parts[1], parts[2]
+
+
+def ended(engine: Engine, exec_id: str) -> ExecState:
+    """The state of an exec session that is about to end."""
+    end = time.monotonic() + PATIENCE
+    while (state := engine.exec_inspect(exec_id)).running:
+        assert time.monotonic() < end, "the engine never reported the end"
+    return state
+
+
+class EngineContract:
+    """Subclass it, and give ``engine`` and ``image``."""
+
+    @pytest.fixture
+    def spec(self, engine: Engine, image: str) -> Iterator[ContainerSpec]:
+        """A spec whose container, if a test makes it, is removed afterwards."""
+        spec = a_spec(image)
+        yield spec
+        engine.remove(spec.name)
+
+    @pytest.fixture
+    def running(self, engine: Engine, spec: ContainerSpec) -> str:
+        """The id of a started container."""
+        container = engine.create(spec)
+        engine.start(container)
+        return container
+
+    def run(
+        self, engine: Engine, container: str, *command: str, stdin: bytes | None = None, size: Size | None = None
+    ) -> tuple[bytes, int | None]:
+        """Raw output and status of a command; with a terminal when it has a size."""
+        tty = size is not None
+        exec_id = engine.exec_create(container, ExecSpec(command=command, tty=tty, stdin=stdin is not None))
+        with contextlib.closing(engine.exec_start(exec_id, tty=tty, size=size)) as stream:
+            if stdin:
+                assert stream.send(stdin) == len(stdin)
+            if not tty:
+                stream.shut_write()
+            return read_to_end(stream), ended(engine, exec_id).exit_code
+
+    # --- the engine and its images --------------------------------------------------------------
+
+    def test_ping_names_the_endpoint_and_a_version(self, engine: Engine) -> None:
+        info = engine.ping()
+        assert info.endpoint == engine.endpoint
+        assert int(info.version.split(".")[0]) >= 4
+
+    def test_an_image_that_is_there(self, engine: Engine, image: str) -> None:
+        found = engine.image(image)
+        assert found is not None
+        assert found.id
+        assert found.size > 0
+        assert image in found.tags
+
+    def test_an_image_that_is_not(self, engine: Engine) -> None:
+        assert engine.image("localhost/podbot-no-such-image:1") is None
+
+    # --- the life of a container ----------------------------------------------------------------
+
+    def test_create_start_stop_remove(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(spec)
+        assert engine.inspect(container).state == "created"
+        engine.start(container)
+        running = engine.inspect(container)
+        assert (running.state, running.pid > 0) == ("running", True)
+        engine.stop(container, seconds=1)
+        stopped = engine.inspect(container)
+        assert (stopped.state, stopped.pid) == ("exited", 0)
+        engine.start(container)
+        assert engine.inspect(container).state == "running"
+        engine.remove(container)
+        with pytest.raises(ContainerNotFound) as caught:
+            engine.inspect(container)
+        assert caught.value.container == container
+
+    def test_inspect_by_name_and_by_id(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(spec)
+        by_name, by_id = engine.inspect(spec.name), engine.inspect(container)
+        assert by_name == by_id
+        assert (by_id.id, by_id.name, by_id.image) == (container, spec.name, spec.image)
+        assert by_id.labels.items() >= spec.labels.items()
+        assert by_id.created > 1_600_000_000
+
+    def test_what_runs_can_be_started_and_what_stands_be_stopped(self, engine: Engine, running: str) -> None:
+        engine.start(running)
+        engine.stop(running, seconds=1)
+        engine.stop(running, seconds=1)
+        assert engine.inspect(running).state == "exited"
+
+    def test_removing_what_is_gone_is_no_error(self, engine: Engine, spec: ContainerSpec) -> None:
+        engine.remove(spec.name)
+        engine.create(spec)
+        engine.remove(spec.name)
+        engine.remove(spec.name)
+
+    def test_a_name_is_taken_once(self, engine: Engine, spec: ContainerSpec) -> None:
+        first = engine.create(spec)
+        with pytest.raises(NameTaken) as caught:
+            engine.create(spec)
+        assert caught.value.container == spec.name
+        assert engine.inspect(spec.name).id == first
+
+    def test_a_missing_image_creates_nothing(self, engine: Engine) -> None:
+        spec = a_spec("localhost/podbot-no-such-image:1")
+        with pytest.raises(ImageNotFound) as caught:
+            engine.create(spec)
+        assert (caught.value.image, caught.value.origin) == (spec.image, "flag --image")
+        with pytest.raises(ContainerNotFound):
+            engine.inspect(spec.name)
+
+    def test_a_plain_container_is_made_as_it_was_asked(self, engine: Engine, spec: ContainerSpec) -> None:
+        assert engine.unmet(engine.create(spec), spec) == ()
+
+    def test_listing_by_label_and_state(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(spec)
+        label = f"{LABEL}={spec.name}"
+        assert engine.containers(include_stopped=False, label=label) == []
+        (created,) = engine.containers(include_stopped=True, label=label)
+        engine.start(container)
+        (listed,) = engine.containers(include_stopped=False, label=label)
+        assert (listed.id, listed.name, listed.image, listed.state) == (container, spec.name, spec.image, "running")
+        assert listed.labels[LABEL] == spec.name
+        assert listed.created == created.created > 1_600_000_000
+        assert abs(listed.created - engine.inspect(container).created) < 1
+        assert engine.containers(include_stopped=True, label=f"{LABEL}=somebody-else") == []
+        assert container in [info.id for info in engine.containers(include_stopped=True)]
+
+    def test_an_unknown_container_is_not_found(self, engine: Engine) -> None:
+        name = "podbot-contract-nobody"
+        for operation in (
+            lambda: engine.start(name),
+            lambda: engine.stop(name, seconds=0),
+            lambda: engine.inspect(name),
+            lambda: engine.put_archive(name, "/root", archive(a="")),
+            lambda: engine.exec_create(name, ExecSpec(command=("true",))),
+            lambda: engine.processes(name),
+            lambda: engine.unmet(name, a_spec("any")),
+        ):
+            with pytest.raises(ContainerNotFound) as caught:
+                operation()
+            assert caught.value.container == name
+
+    def test_files_put_before_the_start_are_there_afterwards(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(spec)
+        engine.put_archive(container, "/root", archive(greeting="hello", other="bye"))
+        engine.start(container)
+        assert self.run(engine, container, "cat", "/root/greeting") == (b"\1\0\0\0\0\0\0\5hello", 0)
+
+    # --- exec -----------------------------------------------------------------------------------
+
+    def test_output_streams_and_status(self, engine: Engine, running: str) -> None:
+        output, code = self.run(engine, running, "sh", "-c", "echo out; echo err >&2; exit 3")
+        assert split(output) == (b"out\n", b"err\n")
+        assert code == 3
+
+    def test_stdin_comes_back_and_its_end_ends_the_command(self, engine: Engine, running: str) -> None:
+        output, code = self.run(engine, running, "cat", stdin=b"\0\1\2 any bytes \xff" * 100)
+        assert split(output) == (b"\0\1\2 any bytes \xff" * 100, b"")
+        assert code == 0
+
+    def test_a_missing_program_says_so_and_is_127(self, engine: Engine, running: str) -> None:
+        output, code = self.run(engine, running, "podbot-no-such-program")
+        assert b"not found" in split(output)[1]
+        assert code == 127
+
+    def test_a_terminal_is_raw_and_has_its_first_size(self, engine: Engine, running: str) -> None:
+        output, code = self.run(engine, running, "stty", "size", size=Size(columns=101, rows=33))
+        assert output == b"33 101\r\n"
+        assert code == 0
+
+    def test_no_exec_in_a_container_that_does_not_run(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(spec)
+        with pytest.raises(ExecFailed) as caught:
+            engine.exec_create(container, ExecSpec(command=("true",)))
+        assert caught.value.command == "true"
+
+    def test_a_running_command_has_a_process_and_a_signal_ends_it(self, engine: Engine, running: str) -> None:
+        exec_id = engine.exec_create(running, ExecSpec(command=("sleep", "1000")))
+        assert not engine.exec_inspect(exec_id).running
+        with contextlib.closing(engine.exec_start(exec_id, tty=False, size=None)) as stream:
+            state = engine.exec_inspect(exec_id)
+            assert (state.running, state.exit_code) == (True, None)
+            assert engine.processes(running)[state.pid] > 1
+            assert signal_group(engine, running, exec_id, signal.SIGTERM)
+            assert read_to_end(stream) == b""
+            assert ended(engine, exec_id) == ExecState(running=False, exit_code=143, pid=0)
+        assert not signal_group(engine, running, exec_id, signal.SIGTERM)
+
+    def test_a_resize_after_the_end_is_no_error(self, engine: Engine, running: str) -> None:
+        exec_id = engine.exec_create(running, ExecSpec(command=("true",), tty=True))
+        with contextlib.closing(engine.exec_start(exec_id, tty=True, size=Size(80, 24))) as stream:
+            read_to_end(stream)
+            ended(engine, exec_id)
+        engine.exec_resize(exec_id, Size(100, 30))
+
+    def test_the_end_of_the_container_ends_the_command(self, engine: Engine, running: str) -> None:
+        exec_id = engine.exec_create(running, ExecSpec(command=("sleep", "1000")))
+        with contextlib.closing(engine.exec_start(exec_id, tty=False, size=None)) as stream:
+            engine.stop(running, seconds=0)
+            read_to_end(stream)
+        assert engine.inspect(running).state == "exited"

@@ -1,0 +1,18 @@
+"""FakeEngine behaves as the engine contract says."""
+
+from __future__ import annotations
+
+import pytest
+
+from podbot.testing import IMAGE, FakeEngine
+from tests.testing.contract import EngineContract
+
+
+class TestFakeEngine(EngineContract):
+    @pytest.fixture
+    def engine(self) -> FakeEngine:
+        return FakeEngine()
+
+    @pytest.fixture
+    def image(self) -> str:
+        return IMAGE
