@@ -97,7 +97,7 @@ class World:
             self.podbot("stop", "--time", "0", "--rm", name)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(run.pid, signal.SIGTERM)
-            run.communicate(timeout=20)
+            run.communicate(timeout=60)
 
     def podman(self, *args: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Podman's own CLI on the same store, configured like podbot's private service."""

@@ -130,15 +130,14 @@ def stop(
     ``seconds``: what the processes get between TERM and KILL. Raises ContainerNotFound and NotOurs
     before anything is stopped.
     """
-    from podbot.flows.manage import list_sessions, stop_sessions
+    from podbot.flows.manage import stop_sessions
 
     environ = _environ(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
-        chosen = list(names)
-        if all_sessions:
-            chosen = [info.session for info in list_sessions(engine, environ, include_stopped=True)]
         results = []
-        for result in stop_sessions(engine, environ, chosen, seconds=seconds, remove_kept=remove_kept):
+        for result in stop_sessions(
+            engine, environ, names, seconds=seconds, remove_kept=remove_kept, all_sessions=all_sessions
+        ):
             emit(Event("info", "session.stopped", result.session, {"session": result.session}))
             results.append(result)
         return results

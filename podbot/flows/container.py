@@ -21,7 +21,7 @@ STOP_SECONDS = 2  # what a kept container's processes get before KILL
 def started_container(
     engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit
 ) -> Iterator[str]:
-    """Create, furnish and start ``plan.container``; yields its id.
+    """Create, furnish and start ``plan.container``; yields its id. The caller has ``wake`` listening.
 
     A clean-up that fails after another error leaves that error, and the session's record, for the
     next command to report. A container in which no agent ran is never kept.
@@ -34,9 +34,9 @@ def started_container(
         yield container
     except BaseException:
         with contextlib.suppress(ContainerError):
-            _clean_up(engine, plan, directory, wake, emit, keep=started and plan.keep)
+            _clean_up(engine, plan, directory, emit, keep=started and plan.keep)
         raise
-    _finish(engine, plan, directory, wake, emit, keep=plan.keep)
+    _finish(engine, plan, directory, emit, keep=plan.keep)
 
 
 def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
@@ -46,46 +46,39 @@ def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
         # Not to be interrupted: the engine would go on and make the container after our clean-up.
-        with wake.listening():
-            container = engine.create(plan.container)
-        wake.check()
+        container = engine.create(plan.container)
         _check_met(engine, container, plan, emit)
         emit(Event("info", "container.start", "starting the sandbox"))
-        engine.start(container)
+        with wake.interruptible():
+            engine.start(container)
     return container
 
 
-def _clean_up(
-    engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit, *, keep: bool
-) -> None:
+def _clean_up(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit, *, keep: bool) -> None:
     """After an error, also before the container's id arrived, so it is looked for by name.
 
     The lock keeps other sessions off that name, but not other containers: with an image that is
     missing the engine never compares names. What lacks this very session's labels is not touched.
     """
-    with wake.listening():
-        try:
-            found = engine.inspect(plan.container.name)
-        except ContainerNotFound:
-            directory.has_container = False
-            return
-        if found.labels.items() >= plan.container.labels.items():
-            _finish(engine, plan, directory, wake, emit, keep=keep)
-        else:
-            directory.has_container = False
-            directory.name_taken()
-
-
-def _finish(
-    engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit, *, keep: bool
-) -> None:
-    with wake.listening():  # a signal now must not leave the container behind
-        if keep:
-            _keep(engine, plan, directory, emit)
-            return
-        engine.remove(plan.container.name)
+    try:
+        found = engine.inspect(plan.container.name)
+    except ContainerNotFound:
         directory.has_container = False
-        emit(Event("debug", "container.removed", f"removed the sandbox {plan.session}"))
+        return
+    if found.labels.items() >= plan.container.labels.items():
+        _finish(engine, plan, directory, emit, keep=keep)
+    else:
+        directory.has_container = False
+        directory.name_taken()
+
+
+def _finish(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit, *, keep: bool) -> None:
+    if keep:
+        _keep(engine, plan, directory, emit)
+        return
+    engine.remove(plan.container.name)
+    directory.has_container = False
+    emit(Event("debug", "container.removed", f"removed the sandbox {plan.session}"))
 
 
 def _keep(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> None:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound
 from podbot.flows.orphans import is_ours, our_container
-from podbot.flows.sessions import is_live, remove_directory, sessions
+from podbot.flows.sessions import await_release, is_live, remove_directory, sessions
 from podbot.launch.labels import LABEL, MANAGED
 from podbot.places import runtime_root
+
+RELEASE_SECONDS = 3.0  # for the podbot of a stopped session to finish its own clean-up
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,15 @@ class SessionInfo:
 
 def list_sessions(engine: Engine, environ: Mapping[str, str], *, include_stopped: bool) -> list[SessionInfo]:
     """podbot's containers on this engine, newest first."""
-    found = [item for item in engine.containers(include_stopped=include_stopped, label=MANAGED) if is_ours(item)]
+    found = _containers(engine, include_stopped=include_stopped)
     kept = {record.session for record in sessions(environ) if record.kept}
     root = runtime_root(environ)
     infos = [_info(item, orphan=item.name not in kept and not is_live(os.path.join(root, item.name))) for item in found]
     return sorted(infos, key=lambda info: (-info.created, info.session))
+
+
+def _containers(engine: Engine, *, include_stopped: bool) -> list[ContainerInfo]:
+    return [item for item in engine.containers(include_stopped=include_stopped, label=MANAGED) if is_ours(item)]
 
 
 def _info(container: ContainerInfo, *, orphan: bool) -> SessionInfo:
@@ -68,13 +74,20 @@ class StopResult:
 
 
 def stop_sessions(
-    engine: Engine, environ: Mapping[str, str], names: Sequence[str], *, seconds: int, remove_kept: bool
+    engine: Engine,
+    environ: Mapping[str, str],
+    names: Sequence[str],
+    *,
+    seconds: int,
+    remove_kept: bool = False,
+    all_sessions: bool = False,
 ) -> Iterator[StopResult]:
-    """Stop each named session; its live podbot, if any, ends with it.
+    """Stop each named session, or all; its live podbot, if any, ends with it and is waited for.
 
     Raises ContainerNotFound or NotOurs before anything is stopped when one name is wrong.
     """
-    found = [our_container(engine, name) for name in dict.fromkeys(names)]
+    found = _containers(engine, include_stopped=True) if all_sessions else []
+    found += [our_container(engine, name) for name in dict.fromkeys(names)]
     ours = {container.id: container for container in found}  # a name and an id may be the same container's
     kept = {record.session for record in sessions(environ) if record.kept}
     for container in ours.values():
@@ -85,6 +98,6 @@ def stop_sessions(
         if removed:
             engine.remove(container.id)
             path = os.path.join(runtime_root(environ), container.name)
-            if not is_live(path):
+            if await_release(path, RELEASE_SECONDS):
                 remove_directory(path)
         yield StopResult(session=container.name, removed=removed)

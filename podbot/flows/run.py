@@ -43,7 +43,9 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
 
 
 def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> ExecStatus:
-    with contextlib.ExitStack() as stack:
+    # Signals are queued from here to the end of the clean-up: one that unwound in the wrong place, between two
+    # steps of an ExitStack, would skip the rest. Where it is safe to stop early, the steps say so.
+    with wake.listening(), contextlib.ExitStack() as stack:
         directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
         stack.enter_context(started_container(engine, plan, directory, wake, emit))
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))

@@ -109,6 +109,16 @@ def is_live(path: str) -> bool:
         os.close(lock)
 
 
+def await_release(path: str, seconds: float) -> bool:
+    """Wait until no podbot holds the session; false when one still does."""
+    end = time.monotonic() + seconds
+    while is_live(path):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def remove_directory(path: str) -> None:
     """Remove a session's directory; what is missing already, or a link, is let be.
 

@@ -69,6 +69,16 @@ class Wake:
         finally:
             self._listening -= 1
 
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Within ``listening``: a wait that a signal may break off after all, also one that is queued already."""
+        self.check()
+        before, self._listening = self._listening, 0
+        try:
+            yield
+        finally:
+            self._listening = before
+
     def check(self) -> None:
         """Unwind when a signal was queued while nobody could act on it."""
         for message in self.take():

@@ -138,6 +138,7 @@ ANY = st.builds(
 @example(["exec", "s", "-w", "--", "x"])
 @example(["exec", "s", "--", "--", "-d"])
 @example(["exec", "s", "--", ""])
+@example(["exec", "s", "x", "--", "y"])
 @example(["exec", "-e", "K=1", "-e", "K=2", "s", "--", "env"])
 @example(["exec", "s", "-w", "/a", "-w", "/b", "--", "x"])
 @example(["--image", "exec", "exec", "s", "--", "x"])
@@ -202,6 +203,7 @@ def test_after_the_command_wins_and_v_adds_up() -> None:
         ["exec", "s", "--"],
         ["exec", "s", "x"],
         ["exec", "--", "s", "x"],
+        ["exec", "s", "x", "--", "y"],
         ["exec", "-w"],
         ["exec", "--workdir=/w", "s", "--", "x"],
         ["run"],

@@ -52,6 +52,7 @@ def started(engine: FakeEngine, place: Place, plan: LaunchPlan, wake: Wake | Non
     """The container in its session's directory, as ``run`` has it."""
     with (
         contextlib.closing(wake or Wake()) as waker,
+        waker.listening(),
         session_directory(plan.runtime_dir, engine.endpoint) as directory,
         started_container(engine, plan, directory, waker, place.events.append) as found,
     ):
@@ -234,6 +235,19 @@ def test_a_signal_during_creation_waits_for_the_container_and_removes_it(engine:
     with pytest.raises(Interrupted), started(engine, place, place.plan(), wake):
         pytest.fail("it started")
     assert ("create", SESSION) in engine.calls
+    assert engine.by_name == {}
+
+
+def test_a_signal_breaks_off_a_start_that_takes_long(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+
+    def interrupted(container: str) -> None:
+        wake.deliver(signal.SIGINT)
+        pytest.fail(f"the start of {container} went on")
+
+    engine.start = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, place.plan(), wake):
+        pytest.fail("it started")
     assert engine.by_name == {}
 
 

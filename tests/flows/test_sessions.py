@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -226,33 +227,27 @@ def _hold_for_ever(path: str, ready: Any) -> None:
         threading.Event().wait()
 
 
-def test_looking_at_a_session_is_not_holding_it(place: Place) -> None:
-    """`podbot ps` in a loop must not make `podbot run` fail, nor look like a session to another ps."""
-    stop, seen = threading.Event(), []
+def looking(path: str) -> int:
+    """A descriptor with the lock as `podbot ps` has it for the moment of its look."""
+    descriptor = os.open(os.path.join(path, LOCK), os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
 
-    def look() -> None:
-        while not stop.is_set():
-            if is_live(place.directory()):
-                seen.append(place.directory())
 
+def test_two_who_look_at_once_do_not_take_each_other_for_a_session(place: Place) -> None:
     left_behind(place, SESSION, endpoint=ENDPOINT)
-    lookers = [threading.Thread(target=look) for _ in range(2)]
-    for looker in lookers:
-        looker.start()
-    try:
-        for _ in range(20):
-            if seen:
-                break
-        assert seen == []
-        for _ in range(50):
-            with session_directory(place.directory("new"), ENDPOINT):
-                pass
-            with session_directory(place.directory(), ENDPOINT) as directory:
-                directory.has_container = True
-    finally:
-        stop.set()
-        for looker in lookers:
-            looker.join()
+    other = looking(place.directory())
+    assert not is_live(place.directory())
+    os.close(other)
+
+
+def test_a_look_does_not_keep_a_session_from_starting(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_behind(place, SESSION, endpoint=ENDPOINT)
+    others = [looking(place.directory())]
+    monkeypatch.setattr("podbot.flows.sessions.time.sleep", lambda _seconds: os.close(others.pop()))
+    with session_directory(place.directory(), ENDPOINT):
+        assert is_live(place.directory())
+    assert others == []
 
 
 def test_one_name_over_and_over_from_two_threads(place: Place) -> None:

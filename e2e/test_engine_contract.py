@@ -1,0 +1,27 @@
+"""The engine's contract, the same tests that FakeEngine passes, on real Podman."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+import podbot
+from e2e.harness import World
+from podbot.engine.port import Engine
+from tests.testing.contract import EngineContract
+
+
+class TestPodman(EngineContract):
+    """Podman's REST API behind podbot's private service."""
+
+    @pytest.fixture
+    def engine(self, shared_world: World) -> Iterator[Engine]:
+        config = podbot.load_config(podbot.LoadOptions(environ=shared_world.env))
+        with podbot.open_engine(config, environ={**os.environ, **shared_world.env}) as engine:
+            yield engine
+
+    @pytest.fixture
+    def image(self, shared_world: World) -> str:
+        return shared_world.image
