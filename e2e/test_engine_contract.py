@@ -21,7 +21,3 @@ class TestPodman(EngineContract):
         config = podbot.load_config(podbot.LoadOptions(environ=shared_world.env))
         with podbot.open_engine(config, environ={**os.environ, **shared_world.env}) as engine:
             yield engine
-
-    @pytest.fixture
-    def image(self, shared_world: World) -> str:
-        return shared_world.image
