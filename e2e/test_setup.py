@@ -1,0 +1,108 @@
+"""``podbot setup``, ``doctor`` and ``config`` as a new operator meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+
+import pytest
+
+from e2e.harness import World
+
+
+def test_setup_writes_the_image_key_once_and_keeps_the_rest(own_world: World) -> None:
+    text = '# mine\n[sandbox]\nnetwork = "none"  # closed\n'
+    with open(own_world.config, "w", encoding="utf-8") as file:
+        file.write(text)
+    first = own_world.podbot("setup", "--yes", check=True)
+    with open(own_world.config, encoding="utf-8") as file:
+        written = file.read()
+    assert tomllib.loads(written)["image"] == own_world.image
+    assert "# mine" in written
+    assert 'network = "none"  # closed' in written
+    assert own_world.config in first.stdout + first.stderr
+    own_world.podbot("setup", "--yes", check=True)
+    with open(own_world.config, encoding="utf-8") as file:
+        assert file.read() == written
+    done = own_world.podbot("run", "--workspace", own_world.workspace(), "--agent", "custom", "--", "true")
+    assert done.returncode == 0, done.stderr
+
+
+def test_setup_leaves_an_image_that_was_chosen_alone(own_world: World) -> None:
+    with open(own_world.config, "w", encoding="utf-8") as file:
+        file.write('image = "example.org/mine:1"\n')
+    done = own_world.podbot("setup", "--yes", check=True)
+    assert "example.org/mine:1" in done.stderr
+    with open(own_world.config, encoding="utf-8") as file:
+        assert file.read() == 'image = "example.org/mine:1"\n'
+
+
+def test_setup_does_not_ask_nobody(own_world: World) -> None:
+    os.unlink(own_world.config)
+    done = own_world.podbot("setup")
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert not os.path.exists(own_world.config)
+
+
+def test_setup_with_an_unknown_agent(own_world: World) -> None:
+    done = own_world.podbot("setup", "--yes", "--agents", "claude,copilot")
+    assert done.returncode == 2
+    assert "copilot" in done.stderr
+
+
+def test_doctor_names_the_machines_traps_and_their_fix(world: World) -> None:
+    done = world.podbot("doctor", "--json")
+    report = json.loads(done.stdout)
+    checks = {check["name"]: check for check in (report["checks"] if isinstance(report, dict) else report)}
+    assert done.returncode == 0, done.stdout
+    for check in checks.values():
+        assert check["status"] in ("ok", "warn", "fail")
+        assert check["status"] == "ok" or check["fix"], check
+    engine = [check for name, check in checks.items() if "engine" in name]
+    assert engine, list(checks)
+
+
+def test_doctor_fails_where_nothing_is_ready(own_world: World) -> None:
+    os.unlink(own_world.config)
+    done = own_world.podbot("doctor")
+    assert done.returncode == 1
+    assert "podbot setup" in done.stdout
+
+
+def test_doctor_with_a_broken_configuration_says_so(own_world: World) -> None:
+    with open(own_world.config, "w", encoding="utf-8") as file:
+        file.write("image = \n")
+    done = own_world.podbot("doctor")
+    assert done.returncode == 1
+    assert own_world.config in done.stdout.replace("\n", "") + done.stderr
+
+
+def test_config_from_nothing(own_world: World) -> None:
+    os.unlink(own_world.config)
+    assert own_world.podbot("config", "path", check=True).stdout.strip() == own_world.config
+    own_world.podbot("config", "init", check=True)
+    own_world.podbot("config", "check", check=True)
+    assert own_world.podbot("config", "init").returncode != 0
+    own_world.podbot("config", "init", "--force", check=True)
+    shown = own_world.podbot("config", "show", check=True)
+    assert tomllib.loads(shown.stdout)["sandbox"]["profile"] == "hardened"
+
+
+def test_config_show_origin(own_world: World) -> None:
+    done = own_world.podbot(
+        "config", "show", "--origin", "--json", "--image", "from/flag:1", env={"PODBOT_SANDBOX_PIDS": "99"}, check=True
+    )
+    found = json.loads(done.stdout)
+    assert found["image"]["origin"] == "flag"
+    assert found["sandbox.pids"] == {"value": 99, "origin": "environment", "detail": "PODBOT_SANDBOX_PIDS"}
+    assert found["sandbox.network"]["origin"] == "file"
+    assert found["agent.kind"]["origin"] == "default"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion_is_there(world: World, shell: str) -> None:
+    variable = "_PODBOT_COMPLETE"
+    done = world.podbot(env={variable: f"source_{shell}"})
+    assert "podbot" in done.stdout
