@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, NotOurs
 from podbot.events import Emit, Event
-from podbot.flows.sessions import remove_directory, sessions
+from podbot.flows.sessions import remove_directory, sessions, sweep
 from podbot.launch.labels import LABEL
 from podbot.places import runtime_root
 
@@ -32,6 +32,7 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit) -> No
 
     Costs one directory listing when nothing was left.
     """
+    sweep(environ)
     for record in sessions(environ):
         if record.live or record.endpoint != engine.endpoint:
             continue

@@ -20,6 +20,7 @@ from podbot.places import private_dir, runtime_root
 
 LOCK = "lock"
 RECORD = "session.json"
+GONE = ".gone-"
 _ATTEMPTS = 8
 
 
@@ -128,11 +129,22 @@ def remove_directory(path: str) -> None:
     import shutil
 
     parent, name = os.path.split(path)
-    aside = os.path.join(parent, f".gone-{name}-{os.urandom(4).hex()}")
+    aside = os.path.join(parent, f"{GONE}{name}-{os.urandom(4).hex()}")
     with contextlib.suppress(OSError):
         if not os.path.islink(path):
             os.rename(path, aside)
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def sweep(environ: Mapping[str, str]) -> None:
+    """Finish removals that a killed podbot began."""
+    import shutil
+
+    root = runtime_root(environ)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(root):
+            if name.startswith(GONE):
+                shutil.rmtree(os.path.join(root, name), ignore_errors=True)
 
 
 def _locked(path: str, session: str) -> int:

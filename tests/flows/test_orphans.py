@@ -87,3 +87,14 @@ def test_an_engine_that_fails_is_said_and_forgets_nothing(engine: FakeEngine, pl
 def test_nothing_left_costs_no_question(engine: FakeEngine, place: Place) -> None:
     report_orphans(engine, place.environ, place.events.append)
     assert engine.calls == []
+
+
+def test_removals_that_were_broken_off_are_finished(place: Place) -> None:
+    engine = FakeEngine()
+    gone = os.path.join(place.runtime, ".gone-podbot-x-0a1b2c3d")
+    engine_dir = os.path.join(place.runtime, ".engine")
+    for path in (os.path.join(gone, "secrets"), engine_dir):
+        os.makedirs(path)
+    report_orphans(engine, place.environ, place.events.append)
+    assert not os.path.exists(gone)
+    assert os.path.exists(engine_dir)
