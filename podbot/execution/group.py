@@ -59,11 +59,12 @@ def _from_inside(engine: Engine, container: str, pid: int, number: int) -> bool:
     name = signal.Signals(number).name.removeprefix("SIG")
     # The shell's own kill: slim images have no program of that name.
     spec = ExecSpec(command=("sh", "-c", f"kill -{name} -{inner}"), stdin=False, user="0")
-    stream = engine.exec_start(engine.exec_create(container, spec), tty=False, size=None)
+    exec_id = engine.exec_create(container, spec)
+    stream = engine.exec_start(exec_id, tty=False, size=None)
     with contextlib.closing(stream):
         stream.shut_write()
         _wait_for_end(stream)
-    return True
+    return engine.exec_inspect(exec_id).exit_code == 0  # 127: an image without a shell
 
 
 def _wait_for_end(stream: ExecStream) -> None:

@@ -13,7 +13,7 @@ from podbot.errors import EngineGone, ExecFailed
 from podbot.execution import group
 from podbot.execution.group import signal_group
 from podbot.launch.types import ExecSpec
-from podbot.testing import IMAGE, FakeEngine
+from podbot.testing import IMAGE, FakeEngine, ScriptedExec
 from tests.testing.contract import a_spec
 
 SLEEP = ExecSpec(command=("sleep", "1000"))
@@ -54,6 +54,12 @@ def test_what_has_ended_or_not_begun_cannot_be_signalled(running: tuple[FakeEngi
 def test_an_engine_that_fails_is_a_no(running: tuple[FakeEngine, str, str], operation: str) -> None:
     engine, container, exec_id = running
     engine.fail(operation, EngineGone(endpoint="e", reason="x"))
+    assert not signal_group(engine, container, exec_id, signal.SIGTERM)
+
+
+def test_an_image_without_a_shell_is_a_no(running: tuple[FakeEngine, str, str]) -> None:
+    engine, container, exec_id = running
+    engine.on("sh", ScriptedExec(code=127))
     assert not signal_group(engine, container, exec_id, signal.SIGTERM)
 
 
