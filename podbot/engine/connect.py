@@ -8,13 +8,24 @@ from collections.abc import Mapping
 from podbot.config.models import AppConfig
 from podbot.engine.endpoint import SYSTEM_SOCKETS, Endpoint, candidate_sockets, named_endpoint
 from podbot.engine.rest import RestEngine
-from podbot.errors import ContainerError, PermissionDenied, SocketNotFound
+from podbot.errors import ConnectionFailed, ContainerError, HealthCheckFailed, PermissionDenied, SocketNotFound
 from podbot.events import Emit, Event, ignore
 
 
 def connect(config: AppConfig, environ: Mapping[str, str], emit: Emit = ignore) -> RestEngine:
     """A checked engine. Raises SocketNotFound, PermissionDenied, ConnectionFailed, HealthCheckFailed and kin."""
-    endpoint = locate(config, environ) or _private(environ, emit)
+    endpoint = locate(config, environ)
+    if endpoint is not None:
+        return _checked(endpoint, emit)
+    endpoint = _private(environ, emit)
+    try:
+        return _checked(endpoint, emit)
+    except (ConnectionFailed, HealthCheckFailed, SocketNotFound):
+        # The service ends by itself when idle, perhaps at the very moment that we knocked. Once more.
+        return _checked(_private(environ, emit), emit)
+
+
+def _checked(endpoint: Endpoint, emit: Emit) -> RestEngine:
     engine = RestEngine(endpoint)
     try:
         info = engine.ping()

@@ -182,3 +182,10 @@ def test_an_engine_that_fails_its_check_is_not_kept_open(host: Host) -> None:
     host.environ["CONTAINER_HOST"] = "unix://" + host.listen("named", DOCKER)
     with pytest.raises(PodbotError):
         host.connected()  # an open connection would be a ResourceWarning, which is an error here
+
+
+def test_a_private_service_that_ends_as_we_knock_is_started_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, fresh = host.listen("ended", lambda _request, peer: peer.close()), host.listen("fresh")
+    given = iter([ended, fresh])
+    monkeypatch.setattr(service, "ensure_service", lambda _environ, **_rest: next(given))
+    assert host.connected() == fresh
