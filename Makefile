@@ -6,6 +6,7 @@ READY := .venv/.ready
 WORKSPACE ?= .
 AGENT ?= claude
 ARGS ?=
+comma := ,
 
 .PHONY: help run test test-e2e bench lint type arch check image clean
 
@@ -18,7 +19,7 @@ $(READY): pyproject.toml
 
 run: $(READY) ## Open a session here: make run [WORKSPACE=DIR] [AGENT=claude] [ARGS="..."]
 	@scripts/engine-packages
-	@$(BIN)/podbot setup --yes
+	@$(BIN)/podbot setup --yes $(if $(filter codex opencode gemini,$(AGENT)),--agents claude$(comma)$(AGENT))
 	@$(BIN)/podbot run --workspace "$(WORKSPACE)" --agent $(AGENT) -- $(ARGS)
 
 test: $(READY) ## Fast tests: no engine, no network

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the CLI; ends the process."""
-    from podbot.cli.main import run
-
+    try:
+        from podbot.cli.main import run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # ctrl-c while Python still loads: no traceback
     run()
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from podbot.config.load import load_config
 from podbot.config.models import AppConfig
+from podbot.errors import IllegalCombination
 from podbot.events import Emit, Event, ignore
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.streams.wake import Wake
@@ -49,6 +50,15 @@ def plan(config: AppConfig, request: LaunchRequest, *, environ: Mapping[str, str
     """What :func:`run` would do, decided without touching an engine. Raises ConfigError subclasses."""
     from podbot.launch.plan import normalize
 
+    if request.subcommand != "run":
+        # Planned rows of the legality table must not run without the protocol filter that is to stand before them.
+        raise IllegalCombination(
+            field="subcommand",
+            value=request.subcommand,
+            origin="the caller",
+            reason="this version hosts no protocol",
+            hint="Use subcommand='run'.",
+        )
     return normalize(config, request, _facts(config, request, _environ(environ)))
 
 

@@ -5,7 +5,8 @@
     PodbotError
      +-- ConfigError       what the operator asked for is not valid       exit 2
      |    +-- MissingRequired, InvalidValue, UnknownKey, MalformedFile,
-     |    |   ConfigFileNotFound, IllegalCombination, MountRefused
+     |    |   ConfigFileNotFound, UnsafeConfigFile, IllegalCombination,
+     |    |   MountRefused
      +-- ContainerError    the engine, or a container on it               exit 1
      |    +-- SocketNotFound, PermissionDenied, ConnectionFailed,
      |    |   HealthCheckFailed, EngineGone, UnsupportedEndpoint,
@@ -149,6 +150,18 @@ class ConfigFileNotFound(ConfigError):
     reason: str = "no such file"
     template: ClassVar[str] = "the configuration file {path} ({origin}) cannot be read: {reason}"
     advice: ClassVar[str] = "Name another file, or write one with `podbot config init`."
+
+
+class UnsafeConfigFile(ConfigError):
+    """A configuration file that somebody else could have written."""
+
+    path: str
+    origin: str
+    reason: str
+    template: ClassVar[str] = "the configuration file {path} ({origin}) cannot be trusted: {reason}"
+    advice: ClassVar[str] = (
+        "It decides what a sandbox may reach. Make it yours: `chown $(id -u) {path}; chmod o-w {path}`."
+    )
 
 
 class IllegalCombination(ConfigError):

@@ -16,14 +16,22 @@ from podbot.errors import PathError, UnsafeDirectory
 _LINUX: bool = sys.platform == "linux"
 
 
+def home_dir(environ: Mapping[str, str]) -> str:
+    """The operator's home: ``$HOME`` when it is absolute, else what the user database says."""
+    home = environ.get("HOME", "")
+    if os.path.isabs(home):
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
 def config_file(environ: Mapping[str, str]) -> str:
     """The default configuration file: ``~/.config/podbot/config.toml`` on Linux."""
     return os.path.join(_base(environ, "config"), "config.toml")
-
-
-def cache_dir(environ: Mapping[str, str]) -> str:
-    """podbot's cache directory: ``~/.cache/podbot`` on Linux."""
-    return _base(environ, "cache")
 
 
 def state_dir(environ: Mapping[str, str]) -> str:
@@ -49,7 +57,7 @@ def _base(environ: Mapping[str, str], kind: str) -> str:
     if _LINUX:
         usual = os.path.join(".local", "state") if kind == "state" else f".{kind}"
         chosen = environ.get(f"XDG_{kind.upper()}_HOME", "").strip()
-        home = environ.get("HOME") or os.path.expanduser("~")
+        home = home_dir(environ)
         return os.path.join(chosen if os.path.isabs(chosen) else os.path.join(home, usual), "podbot")
     import platformdirs
 
@@ -57,18 +65,21 @@ def _base(environ: Mapping[str, str], kind: str) -> str:
 
 
 def private_runtime_root(environ: Mapping[str, str]) -> str:
-    """podbot's runtime directory, made when missing and safe to keep sockets and tokens in.
+    """podbot's runtime directory, made when missing and safe to keep sockets and tokens in."""
+    return trusted_dir(runtime_root(environ))
 
-    Its parent must be ours too: whoever owns the parent can swap the directory beneath us.
+
+def trusted_dir(path: str) -> str:
+    """:func:`private_dir`, where nobody else can put another directory in its place either.
+
+    Whoever can write in the parent can rename what lies in it: the parent must be ours, and closed to others.
     """
-    root = runtime_root(environ)
-    parent = os.path.dirname(root)
+    parent = os.path.dirname(path)
     if not os.path.lexists(parent):
         private_dir(parent)
-    found = _own_directory(parent)
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if _own_directory(parent).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnsafeDirectory(path=parent, reason="others can write to it")
-    return private_dir(root)
+    return private_dir(path)
 
 
 def private_dir(path: str) -> str:

@@ -17,15 +17,15 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="other systems a
 
 
 @linux_only
-@pytest.mark.parametrize("given", [{}, {"XDG_CONFIG_HOME": "/x/c", "XDG_CACHE_HOME": "/x/k"}, {"XDG_CONFIG_HOME": " "}])
-def test_config_and_cache_are_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
+@pytest.mark.parametrize("given", [{}, {"XDG_CONFIG_HOME": "/x/c", "XDG_STATE_HOME": "/x/k"}, {"XDG_CONFIG_HOME": " "}])
+def test_config_and_state_are_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
     environ = {"HOME": "/home/somebody", **given}
-    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert places.config_file(environ) == os.path.join(platformdirs.user_config_dir("podbot"), "config.toml")
-    assert places.cache_dir(environ) == platformdirs.user_cache_dir("podbot")
+    assert places.state_dir(environ) == platformdirs.user_state_dir("podbot")
 
 
 @linux_only
@@ -115,8 +115,8 @@ def test_a_parent_that_is_a_link_is_refused(tmp_path: Path) -> None:
 def test_other_systems_ask_platformdirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "_LINUX", False)
     monkeypatch.setattr(platformdirs, "user_config_dir", "/c/{}".format)
-    monkeypatch.setattr(platformdirs, "user_cache_dir", "/k/{}".format)
+    monkeypatch.setattr(platformdirs, "user_state_dir", "/k/{}".format)
     monkeypatch.setattr(platformdirs, "user_runtime_dir", "/r/{}".format)
     assert places.config_file({}) == "/c/podbot/config.toml"
-    assert places.cache_dir({}) == "/k/podbot"
+    assert places.state_dir({}) == "/k/podbot"
     assert places.runtime_root({}) == "/r/podbot"

@@ -10,6 +10,7 @@ from podbot.cli.attach import attached, both_terminals
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter
 from podbot.cli.signals import handled
+from podbot.config.checks import is_variable_name
 from podbot.errors import InvalidValue
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
@@ -56,8 +57,8 @@ def _environment(pairs: Sequence[str]) -> dict[str, str]:
     env = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not name or (not equals and name not in os.environ):
-            reason = f"{name} is not set here" if name else "a variable needs a name"
+        if not is_variable_name(name) or (not equals and name not in os.environ):
+            reason = f"{name} is not set here" if is_variable_name(name) else f"{name!r} cannot name a variable"
             raise InvalidValue(field="env", origin="flag -e", reason=reason, hint="Write -e NAME=VALUE.")
         env[name] = value if equals else os.environ[name]
     return env

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 
 from podbot.errors import OutputClosed, PathError, PodbotError
+from podbot.execution.codes import BY_SIGNAL
 from podbot.streams.wake import Interrupted
 
-BY_SIGNAL = 128
 SIGINT = 2
 
 

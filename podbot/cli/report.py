@@ -72,13 +72,8 @@ def report_error(exc: PodbotError, g: Globals) -> None:
 
 
 def printable(text: str) -> str:
-    """``text`` with control characters made visible: engine and file names are not ours to trust."""
-    return "".join(
-        char
-        if char == "\n" or (char >= " " and char != "\x7f" and not "\x80" <= char < "\xa0")
-        else f"\\x{ord(char):02x}"
-        for char in text
-    )
+    """``text`` on one line, with control and direction characters made visible: names are not ours to trust."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def say(line: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from podbot.cli.attach import attached, both_terminals
 from podbot.cli.globals import Globals
-from podbot.cli.report import Reporter
+from podbot.cli.report import Reporter, printable
 from podbot.cli.signals import handled
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
@@ -69,7 +69,8 @@ def _show(plan: LaunchPlan, *, as_json: bool) -> None:
 
     tree = Tree(f"[bold]{escape(plan.session)}[/bold]  (nothing was created)")
     _grow(tree, described)
-    Console().print(tree)
+    # Folded paths cannot be searched for: lines are broken on a terminal only.
+    Console(width=None if sys.stdout.isatty() else 10_000).print(tree)
 
 
 def _grow(tree: Any, value: Any) -> None:
@@ -81,4 +82,4 @@ def _grow(tree: Any, value: Any) -> None:
         if isinstance(item, (dict, list, tuple)) and item:
             _grow(tree.add(label), item)
         else:
-            tree.add(f"{label}: {escape(str(item))}")
+            tree.add(f"{label}: {escape(printable(str(item)))}")

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from podbot.streams.wake import Resize, Wake
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
 
 @contextlib.contextmanager
 def handled(*, tty: bool) -> Iterator[Wake]:
@@ -23,7 +25,7 @@ def handled(*, tty: bool) -> Iterator[Wake]:
     def resize(number: int, frame: object) -> None:  # noqa: ARG001
         wake.post(Resize())
 
-    ours = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    ours = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, deliver) for number in ours}
     if tty:
         before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, resize)

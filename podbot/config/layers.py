@@ -5,13 +5,15 @@ A layer maps dotted keys to validated values with their origin; a key it does no
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from podbot.config.coerce import from_text, from_value, type_name
 from podbot.config.models import LoadOptions, Origin
 from podbot.config.schema import KEYS, SECTIONS, VARIABLES, nearest, nearest_key
-from podbot.errors import ConfigFileNotFound, InvalidValue, MalformedFile, UnknownKey
+from podbot.errors import ConfigFileNotFound, InvalidValue, MalformedFile, UnknownKey, UnsafeConfigFile
 
 LARGEST_FILE = 1 << 20  # bytes; a mistyped --config /dev/zero must end
 PREFIX = "PODBOT_"
@@ -75,10 +77,11 @@ def override_layer(options: LoadOptions) -> Layer:
 
 
 def read_file(path: str, named_by: Origin) -> bytes:
-    """The bytes of a configuration file. Raises ConfigFileNotFound, or MalformedFile when it is huge."""
+    """The bytes of a configuration file. Raises ConfigFileNotFound, UnsafeConfigFile, or MalformedFile when huge."""
     reasons: Mapping[type[Exception], str] = {FileNotFoundError: "no such file", IsADirectoryError: "it is a directory"}
     try:
         with open(path, "rb") as file:
+            _check_owner(os.fstat(file.fileno()), path, named_by)
             data = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as exc:
         reason = reasons.get(type(exc)) or getattr(exc, "strerror", None) or str(exc)
@@ -86,6 +89,17 @@ def read_file(path: str, named_by: Origin) -> bytes:
     if len(data) > LARGEST_FILE:
         raise MalformedFile(path=path, reason="it is larger than 1 MiB")
     return data
+
+
+def _check_owner(found: os.stat_result, path: str, named_by: Origin) -> None:
+    """Whoever can write the file can mount the operator's home: it is ours or root's, and closed to the world.
+
+    A group may write: many systems have umask 002 and a group of one.
+    """
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UnsafeConfigFile(path=path, origin=str(named_by), reason=f"it belongs to user {found.st_uid}")
+    if found.st_mode & stat.S_IWOTH:
+        raise UnsafeConfigFile(path=path, origin=str(named_by), reason="anybody can write to it")
 
 
 def parse_file(path: str, data: bytes) -> dict[str, Any]:

@@ -20,7 +20,7 @@ class EngineInfo:
 
 @dataclass(frozen=True)
 class ContainerInfo:
-    """A container as the engine lists it. ``created`` and ``exited`` are seconds since the epoch."""
+    """A container as the engine lists it. ``created`` in seconds since the epoch."""
 
     id: str
     name: str

@@ -42,6 +42,7 @@ API = "/v4.0.0/libpod"
 PATIENCE = 120.0  # seconds for one ordinary request; an engine under load took 20 s to start a container
 YOUNG = 1.0  # seconds for which an idle connection is reused; older ones may have been closed by the engine
 _T = TypeVar("_T")
+_NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless told otherwise, and the API cannot say
 # "never": a sequence that nobody types is the nearest to it.
@@ -170,20 +171,20 @@ class RestEngine:
     def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
         from podbot.engine.create_body import unmet
 
-        path = f"/containers/{quote(container)}/json"
+        path = f"/containers/{named(container)}/json"
         return self._get(path, lambda found: unmet(spec, found), operation="inspect a container", container=container)
 
     def start(self, container: str) -> None:
-        response = self._call("POST", f"/containers/{quote(container)}/start")
+        response = self._call("POST", f"/containers/{named(container)}/start")
         self._check(response, container, StartFailed(container=container, reason=reason_of(response)))
 
     def stop(self, container: str, *, seconds: int) -> None:
-        path = f"/containers/{quote(container)}/stop?timeout={seconds}"
+        path = f"/containers/{named(container)}/stop?timeout={seconds}"
         response = self._call("POST", path, patience=PATIENCE + seconds)
         self._check(response, container, StopFailed(container=container, reason=reason_of(response)))
 
     def remove(self, container: str) -> None:
-        response = self._call("DELETE", f"/containers/{quote(container)}?force=true&v=true&timeout=0")
+        response = self._call("DELETE", f"/containers/{named(container)}?force=true&v=true&timeout=0")
         if response.status == 404:
             return
         reason = reason_of(response)
@@ -200,7 +201,7 @@ class RestEngine:
             raise full if isinstance(full, DiskFull) else error
 
     def inspect(self, container: str) -> ContainerInfo:
-        path = f"/containers/{quote(container)}/json"
+        path = f"/containers/{named(container)}/json"
         return self._get(path, answers.inspected, operation="inspect a container", container=container)
 
     def containers(self, *, include_stopped: bool, label: str | None = None) -> list[ContainerInfo]:
@@ -209,12 +210,12 @@ class RestEngine:
         return self._get(path, answers.listed, operation="list containers")
 
     def put_archive(self, container: str, path: str, archive: bytes) -> None:
-        target = f"/containers/{quote(container)}/archive?path={quote(path)}"
+        target = f"/containers/{named(container)}/archive?path={quote(path)}"
         response = self._call("PUT", target, raw=archive, kind="application/x-tar")
         self._check(response, container, UploadFailed(container=container, path=path, reason=reason_of(response)))
 
     def processes(self, container: str) -> dict[int, int]:
-        path = f"/containers/{quote(container)}/top?stream=false&ps_args=pid,hpid"
+        path = f"/containers/{named(container)}/top?stream=false&ps_args=pid,hpid"
         response = self._call("GET", path)
         if response.status >= 300:
             raise refusal("list processes", response, container=container)
@@ -235,7 +236,7 @@ class RestEngine:
             "User": spec.user or "",
             "DetachKeys": _NO_DETACH,
         }
-        response = self._call("POST", f"/containers/{quote(container)}/exec", body)
+        response = self._call("POST", f"/containers/{named(container)}/exec", body)
         reason = reason_of(response)
         self._check(response, container, ExecFailed(container=container, command=spec.command[0], reason=reason))
         return self._read(response, answers.identifier)
@@ -272,9 +273,17 @@ class RestEngine:
             raise refusal("resize a terminal", response)
 
 
+def named(container: str) -> str:
+    """A name or id for a request's path. What cannot be one names no container: "" or ".." would be another path."""
+    first, rest = container[:1], container[1:].translate(_NAME_MARKS)
+    if not container.isascii() or not first.isalnum() or not (rest.isalnum() or not rest):
+        raise ContainerNotFound(container=container)
+    return container
+
+
 def quote(text: str) -> str:
     """Percent-encode for one path segment or query value (urllib.parse costs 6 ms at import)."""
     return "".join(
         chr(byte) if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "-_.~") else f"%{byte:02X}"
-        for byte in text.encode()
+        for byte in text.encode("utf-8", "surrogateescape")
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 OWN_FAILURE = 1
-USAGE = 2
-BY_SIGNAL = 128
+BY_SIGNAL = 128  # and the signal's number, when podbot itself was told to end
 
 
 def exit_code(status: int) -> int:

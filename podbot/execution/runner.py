@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
 import time
 from collections.abc import Callable
@@ -13,13 +14,16 @@ from podbot.errors import (
     ConnectionFailed,
     ContainerError,
     ContainerNotFound,
+    DiskFull,
     EngineGone,
     ExecFailed,
     HealthCheckFailed,
     OutputClosed,
+    PodbotError,
     SandboxDied,
     SocketNotFound,
 )
+from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.group import signal_group
 from podbot.launch.command import ExecSpec
 from podbot.streams.demux import BadFrame
@@ -61,7 +65,7 @@ def run_exec(engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: W
     A signal posted to ``wake`` reaches the command: INT is passed on, TERM and HUP end it (TERM, 2 s,
     KILL). Whatever makes this function raise after the start ends the command too.
 
-    Raises: ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed.
+    Raises: ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed, DiskFull.
     """
     with wake.listening():
         exec_id = engine.exec_create(container, spec)
@@ -85,11 +89,17 @@ def run_exec(engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: W
             raise HealthCheckFailed(endpoint=engine.endpoint, reason=str(exc)) from exc
         except SinkClosed as exc:
             session.end_now()
-            raise OutputClosed(stream=exc.stream, effect=", so the command inside was ended") from exc
+            raise _output_error(exc) from exc
         except BaseException:
             session.end_now()
             raise
         return session.status(relay)
+
+
+def _output_error(closed: SinkClosed) -> PodbotError:
+    if closed.error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(path=f"podbot's {closed.stream}", operation="write the command's output; it was ended")
+    return OutputClosed(stream=closed.stream, effect=", so the command inside was ended")
 
 
 class _Session:
@@ -182,7 +192,7 @@ class _Session:
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
         if self._ending is not None:
-            return ExecStatus(code=128 + self._ending, signal=self._ending)
+            return ExecStatus(code=BY_SIGNAL + self._ending, signal=self._ending)
         self._check_alive(state.exit_code, broken=relay.broken)
         if state.exit_code is None:
             reason = "the engine reported its end without a status"

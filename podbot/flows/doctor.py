@@ -34,7 +34,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str]) -> Patient:
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect, locate
     from podbot.engine.private.machine import detect
-    from podbot.places import private_dir, runtime_root
+    from podbot.places import private_runtime_root
 
     facts = detect(environ)
     return Patient(
@@ -44,7 +44,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str]) -> Patient:
         config_path=lambda: config_location(options)[0],
         locate=lambda config: locate(config, environ),
         connect=lambda config: connect(config, environ),
-        runtime_dir=lambda: private_dir(runtime_root(environ)),
+        runtime_dir=lambda: private_runtime_root(environ),
     )
 
 

@@ -14,7 +14,7 @@ from podbot.launch.places import refused_sources
 from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
 from podbot.launch.types import HostFacts, LaunchRequest, PathFacts
-from podbot.places import state_dir
+from podbot.places import home_dir, state_dir
 
 _GIT_SECONDS = 5
 _GIT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
@@ -34,7 +34,7 @@ def collect_facts(
     that is not on a unix socket. Raises InvalidValue for a path that cannot be one, PathError when
     the working directory is gone.
     """
-    home = os.path.realpath(_home(environ))
+    home = os.path.realpath(home_dir(environ))
     try:
         cwd = os.getcwd()
     except OSError as exc:
@@ -59,18 +59,6 @@ def collect_facts(
         git_email=email,
     )
     return _with_protected(facts)
-
-
-def _home(environ: Mapping[str, str]) -> str:
-    home = environ.get("HOME", "")
-    if os.path.isabs(home):
-        return home
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return "/"
 
 
 def _workspace(config: AppConfig, request: LaunchRequest, home: str, cwd: str) -> PathFacts | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound
 from podbot.flows.orphans import is_ours, our_container
-from podbot.flows.sessions import await_release, is_live, remove_directory, sessions
-from podbot.launch.labels import LABEL, MANAGED
+from podbot.flows.sessions import await_release, remove_directory, sessions
+from podbot.launch.labels import KEEP, LABEL, MANAGED
 from podbot.places import runtime_root
 
 RELEASE_SECONDS = 3.0  # for the podbot of a stopped session to finish its own clean-up
@@ -39,9 +39,9 @@ class SessionInfo:
 def list_sessions(engine: Engine, environ: Mapping[str, str], *, include_stopped: bool) -> list[SessionInfo]:
     """podbot's containers on this engine, newest first."""
     found = _containers(engine, include_stopped=include_stopped)
-    kept = {record.session for record in sessions(environ) if record.kept}
-    root = runtime_root(environ)
-    infos = [_info(item, orphan=item.name not in kept and not is_live(os.path.join(root, item.name))) for item in found]
+    # Only a record here can say so: a session whose podbot has another runtime directory is not ours to call dead.
+    killed = {record.session for record in sessions(environ) if not record.live and not record.kept}
+    infos = [_info(item, orphan=item.name in killed) for item in found]
     return sorted(infos, key=lambda info: (-info.created, info.session))
 
 
@@ -89,12 +89,11 @@ def stop_sessions(
     found = _containers(engine, include_stopped=True) if all_sessions else []
     found += [our_container(engine, name) for name in dict.fromkeys(names)]
     ours = {container.id: container for container in found}  # a name and an id may be the same container's
-    kept = {record.session for record in sessions(environ) if record.kept}
     for container in ours.values():
         if container.state == "running":
             with contextlib.suppress(ContainerNotFound):  # its own podbot was quicker
                 engine.stop(container.id, seconds=seconds)
-        removed = remove_kept or container.name not in kept
+        removed = remove_kept or container.labels.get(KEEP) != "true"
         if removed:
             engine.remove(container.id)
             path = os.path.join(runtime_root(environ), container.name)

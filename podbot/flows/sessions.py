@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from podbot.errors import PathError, SessionExists
-from podbot.places import private_dir, runtime_root
+from podbot.places import private_dir, runtime_root, trusted_dir
 
 LOCK = "lock"
 RECORD = "session.json"
@@ -61,7 +61,7 @@ def session_directory(path: str, endpoint: str) -> Iterator[SessionDirectory]:
 
     Raises SessionExists when another podbot runs that session.
     """
-    private_dir(os.path.dirname(path))
+    trusted_dir(os.path.dirname(path))
     lock = _locked(path, os.path.basename(path))
     try:
         directory = SessionDirectory(path, endpoint)

@@ -37,7 +37,8 @@ SYSTEM = (
     "/etc", "/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/efi", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
     "/libx32", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
     "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/var/lib/containers", "/var/lib/docker",
-    "/var/lib/systemd", "/var/spool",
+    "/var/lib/systemd", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/pacman", "/var/spool", "/usr/share",
+    "/usr/local/share", "/tmp/.X11-unix",  # noqa: S108 - a display's socket
 )  # fmt: skip
 
 # Inside the sandbox: what the engine, podbot's own mounts and the programs in the image need to be themselves.
@@ -48,7 +49,7 @@ RESERVED_TARGETS = (
 )  # fmt: skip
 
 # Where homes stand: one level below is a user's home, whoever the user is.
-_HOME_PARENTS = ("/home", "/var/home", "/Users")
+HOME_PARENTS = ("/home", "/var/home", "/Users")
 
 
 def within(inner: str, outer: str) -> bool:
@@ -74,6 +75,7 @@ def refused_sources(facts: HostFacts, path: str) -> list[Place]:
     for home in homes(facts.home, path):
         places.append(Place(home, "a home directory", below=False))
         places += [Place(os.path.join(home, name), "where credentials or settings live") for name in CREDENTIALS]
+    places += [Place(name, "where users' homes stand", below=False) for name in HOME_PARENTS]
     places += [Place(name, "a system directory") for name in SYSTEM]
     places += own_places(facts)
     places += [Place(name, "where a protected place leads by a link") for name in facts.protected]
@@ -86,6 +88,7 @@ def own_places(facts: HostFacts) -> list[Place]:
 
     places = [
         Place(facts.runtime_dir, "podbot's runtime directory"),
+        Place(facts.state_dir, "podbot's state directory"),
         Place(os.path.dirname(config_file({**facts.env, "HOME": facts.home})), "podbot's configuration"),
     ]
     if facts.engine_socket_dir is not None:
@@ -107,7 +110,7 @@ def reserved_targets() -> list[Place]:
 def homes(own: str, path: str) -> list[str]:
     """The homes that ``path`` could belong to: the caller's, root's, and the one that its first components spell."""
     found = [own, "/root"]
-    below = (parent for parent in _HOME_PARENTS if path != parent and within(path, parent))
+    below = (parent for parent in HOME_PARENTS if path != parent and within(path, parent))
     found += ("/".join(path.split("/")[: parent.count("/") + 2]) for parent in below)
     # HOME=/ is a container without a home; as a place it would say no more than "/" does.
     return list(dict.fromkeys(home for home in found if home != "/"))

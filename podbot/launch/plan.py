@@ -85,6 +85,7 @@ def _labels(config: AppConfig, session: str, workspace: Mount, facts: HostFacts)
         "repo": "",
         "path": workspace.source,
         "created": facts.created,
+        "keep": "true" if config.session.keep else "false",
         "version": __version__,
     }
     return {f"{LABEL}.{name}": value for name, value in values.items()}

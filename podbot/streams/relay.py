@@ -34,11 +34,12 @@ class Duplex(Protocol):
 
 
 class SinkClosed(Exception):
-    """The reader of ``stream`` (stdout or stderr) went away."""
+    """``stream`` (stdout or stderr) takes no more: its reader went away, or ``error`` says what else."""
 
-    def __init__(self, stream: str) -> None:
+    def __init__(self, stream: str, error: OSError) -> None:
         super().__init__(stream)
         self.stream = stream
+        self.error = error
 
 
 class Relay:
@@ -154,7 +155,7 @@ class Relay:
             try:
                 sink.flush()
             except OSError as exc:
-                raise SinkClosed("stdout" if number == 1 else "stderr") from exc
+                raise SinkClosed("stdout" if number == 1 else "stderr", exc) from exc
 
     def _read_stdin(self, fd: int) -> None:
         try:

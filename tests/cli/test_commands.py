@@ -15,7 +15,7 @@ from podbot.cli.main import main
 from podbot.flows.manage import SessionInfo
 from podbot.flows.sessions import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.flows.plans import Place, container, labels
+from tests.flows.plans import Place, container, kept, labels, orphaned
 
 Capture = pytest.CaptureFixture[bytes]
 
@@ -123,7 +123,7 @@ def test_ps_is_a_table(engine: FakeEngine, place: Place, capfd: Capture) -> None
 def test_ps_json_is_for_programs(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     assert main(["ps", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == []
-    made(engine, "a")
+    orphaned(engine, place, "a")
     assert main(["ps", "--json"]) == 0
     (found,) = json.loads(capfd.readouterr().out)
     assert found["session"] == "a"
@@ -185,10 +185,7 @@ def test_stop_of_a_stranger(engine: FakeEngine, place: Place, capfd: Capture) ->
 
 
 def test_stop_of_a_kept_one(engine: FakeEngine, place: Place, capfd: Capture) -> None:
-    made(engine, "kept")
-    with session_directory(place.directory("kept"), engine.endpoint) as directory:
-        directory.has_container = True
-        directory.record(kept=True)
+    kept(engine, place, "kept")
     assert main(["stop", "kept"]) == 0
     assert str(capfd.readouterr().out) == "kept  (kept, stopped)\n"
     assert main(["stop", "--rm", "kept"]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from podbot.config.layers import environment_layer, file_layer, override_layer, parse_file
 from podbot.config.models import LoadOptions, Origin
 from podbot.config.schema import KEYS, VARIABLES
-from podbot.errors import ConfigFileNotFound, InvalidValue, MalformedFile, UnknownKey
+from podbot.errors import ConfigFileNotFound, InvalidValue, MalformedFile, UnknownKey, UnsafeConfigFile
 
 FLAG = Origin("flag", "--config")
 
@@ -66,9 +67,32 @@ def test_a_path_with_a_nul_is_unreadable() -> None:
         file_layer("/a\0b", FLAG)
 
 
-def test_an_endless_file_is_refused() -> None:
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(MalformedFile, match="larger than 1 MiB"):
-        file_layer("/dev/zero", FLAG)
+        file_layer(str(path), FLAG)
+
+
+def test_a_file_that_anybody_could_have_written_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[sandbox]\nprivileged = true\n")
+    path.chmod(0o664)
+    assert file_layer(str(path), FLAG)
+    path.chmod(0o666)
+    with pytest.raises(UnsafeConfigFile, match="anybody can write"):
+        file_layer(str(path), FLAG)
+
+
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[sandbox]\nprivileged = true\n")
+    path.chmod(0o644)
+    mine = os.stat(path)
+    other = os.stat_result((*mine[:4], 4242, *mine[5:]))
+    monkeypatch.setattr(os, "fstat", lambda _descriptor: other)
+    with pytest.raises(UnsafeConfigFile, match="user 4242"):
+        file_layer(str(path), FLAG)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.execution.codes import OWN_FAILURE, USAGE, exit_code
+from podbot.execution.codes import BY_SIGNAL, OWN_FAILURE, exit_code
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ def test_any_status_is_a_byte_and_only_success_is_success(status: int) -> None:
 
 
 def test_podbot_s_own() -> None:
-    assert (OWN_FAILURE, USAGE) == (1, 2)
+    assert (OWN_FAILURE, BY_SIGNAL) == (1, 128)

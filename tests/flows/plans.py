@@ -96,7 +96,7 @@ def made(engine: FakeEngine, *names: str, started: bool = True) -> None:
 
 def kept(engine: FakeEngine, place: Place, name: str) -> None:
     """A session that ended and was to be kept."""
-    made(engine, name)
+    engine.start(engine.create(container(name, marks=labels(name, keep="true"))))
     with session_directory(place.directory(name), engine.endpoint) as directory:
         directory.has_container = True
         directory.record(kept=True)

@@ -68,7 +68,7 @@ def test_an_orphan_is_what_nobody_runs_and_nobody_keeps(engine: FakeEngine, plac
     made(engine, "live", "unrecorded")
     with session_directory(place.directory("live"), engine.endpoint):
         found = {info.session: info.orphan for info in list_sessions(engine, place.environ, include_stopped=True)}
-    assert found == {"kept": False, "orphan": True, "live": False, "unrecorded": True}
+    assert found == {"kept": False, "orphan": True, "live": False, "unrecorded": False}
 
 
 # --- stop -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from podbot.config.models import DEFAULT_ORIGIN
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
+from podbot.launch import places
 from podbot.launch.mounts import extra_mount, normal_target, plan_mounts
 from podbot.launch.places import own_places, within
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
@@ -87,12 +88,20 @@ def test_the_engines_socket_is_never_handed_out() -> None:
 
 
 def test_podbots_own_directories_are_refused() -> None:
-    for path in ("/tmp/runtime-0/podbot/s1/secrets", "/tmp/runtime-0/podbot", "/tmp/runtime-0", "/tmp"):
+    for path in ("/tmp/runtime-0/podbot/s1/secrets", "/tmp/runtime-0/podbot", "/tmp/runtime-0"):
         assert "podbot's runtime directory" in refused(path, runtime_dir="/tmp/runtime-0/podbot").reason
     env = {"XDG_CONFIG_HOME": "/srv/conf"}
     for path in ("/srv/conf/podbot", "/srv/conf", "/srv/conf/podbot/x"):
         assert "podbot's configuration" in refused(path, env=env).reason
     assert accepted("/srv/conf/other", env=env).source == "/srv/conf/other"
+    for path in ("/srv/state/podbot/gitconfig", "/srv/state/podbot", "/srv/state"):
+        assert "podbot's state" in refused(path, state_dir="/srv/state/podbot").reason
+
+
+def test_where_homes_stand_is_refused_whoever_asks() -> None:
+    for path in ("/home", "/var/home", "/Users"):
+        assert "homes" in refused(path, home="/root").reason
+    assert accepted("/home/ann/src/other", home="/root").source == "/home/ann/src/other"
 
 
 def test_where_a_protected_link_leads_is_refused() -> None:
@@ -104,7 +113,7 @@ def test_where_a_protected_link_leads_is_refused() -> None:
 
 def test_own_places_do_not_read_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
-    assert [place.path for place in own_places(facts())][1] == "/home/ann/.config/podbot"
+    assert "/home/ann/.config/podbot" in [place.path for place in own_places(facts())]
 
 
 # --- containment and trust ---
@@ -208,11 +217,12 @@ def test_container_path_host_mounts_where_the_host_has_it() -> None:
     assert workspace == Mount("/srv/real", "/srv/real", read_only=True)
 
 
-def test_target_rules_hold_for_the_same_path_too() -> None:
-    # /var/lib/dpkg is no refused source for every host, but the sandbox needs its own.
+def test_target_rules_hold_for_the_same_path_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Today every reserved target is a refused source as well; the rule must not lean on that.
+    monkeypatch.setattr(places, "RESERVED_TARGETS", ("/srv/needed",))
     made = config({"workspace.container_path": "host"})
     with pytest.raises(MountRefused, match="same path as on the host"):
-        plan_mounts(made, typed(), facts(workspace=directory("/var/lib/dpkg/w")))
+        plan_mounts(made, typed(), facts(workspace=directory("/srv/needed/w")))
 
 
 def test_host_defaults_to_the_same_path_and_run_does_not() -> None:

@@ -68,6 +68,7 @@ def test_a_whole_plan() -> None:
         "io.podbot.repo": "",
         "io.podbot.path": "/home/ann/src/proj",
         "io.podbot.created": "2026-08-01T12:00:00Z",
+        "io.podbot.keep": "false",
         "io.podbot.version": __version__,
     }
     assert made.workspace == container.mounts[0]

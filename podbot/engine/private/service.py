@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from podbot.errors import ServiceStartFailed, SocketNotFound
 from podbot.events import Emit, Event, ignore
-from podbot.places import private_dir, runtime_root
+from podbot.places import private_dir, private_runtime_root, runtime_root
 
 IDLE_SECONDS = 300
 START_SECONDS = 10.0
@@ -41,7 +42,7 @@ def ensure_service(environ: Mapping[str, str], *, emit: Emit = ignore) -> str:
     not come up within 10 s, UnsafeDirectory when its directory cannot be trusted.
     """
     directory = service_dir(environ)
-    private_dir(os.path.dirname(directory))
+    private_runtime_root(environ)
     private_dir(directory)
     path = os.path.join(directory, "podman.sock")
     if answers(path):
@@ -50,14 +51,22 @@ def ensure_service(environ: Mapping[str, str], *, emit: Emit = ignore) -> str:
 
 
 def answers(path: str) -> bool:
-    """Something accepts connections at the unix socket ``path``."""
+    """A process of this user accepts connections at the unix socket ``path``."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
             probe.connect(path)
         except OSError:  # missing, stale, or a path that is too long
             return False
-    return True
+        return _peer_uid(probe) in (None, os.getuid())
+
+
+def _peer_uid(connected: socket.socket) -> int | None:
+    """User of the process at the other end; None where the system does not say (no SO_PEERCRED)."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[4:8], sys.byteorder)  # struct ucred: pid, uid, gid
 
 
 def _start(environ: Mapping[str, str], directory: str, path: str, emit: Emit) -> str:
