@@ -155,11 +155,27 @@ def new_world(image: str, settings: str = "") -> World:
     }
     for key in ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
         os.makedirs(env[key], mode=0o700)
+    env["CONTAINERS_STORAGE_CONF"] = _own_storage(root)
     world = World(root=root, image=image, env=env)
     os.makedirs(os.path.dirname(world.config))
     with open(world.config, "w", encoding="utf-8") as file:
         file.write(f'image = "{image}"\n{settings or DEFAULT_SETTINGS}')
     return world
+
+
+def _own_storage(root: str) -> str:
+    """A container store of the world's own, which borrows the images of the machine's: no test sees,
+    and `stop --all` never stops, what anybody else runs here."""
+    asked = subprocess.run(
+        ["podman", "info", "--format", "{{.Store.GraphRoot}}"], capture_output=True, text=True, check=True
+    )
+    path = os.path.join(root, "storage.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(
+            f'[storage]\ndriver = "overlay"\ngraphroot = "{root}/store"\nrunroot = "{root}/runroot"\n'
+            f'[storage.options]\nadditionalimagestores = ["{asked.stdout.strip()}"]\n'
+        )
+    return path
 
 
 # No traffic of a test leaves the sandbox.
@@ -172,6 +188,9 @@ def close_world(world: World) -> None:
     for pid in world.service_pids():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
+    # A rootful engine mounts the directory onto itself.
+    mounted = os.path.join(world.root, "store", "overlay")
+    subprocess.run(["umount", "--lazy", mounted], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(world.root, ignore_errors=True)
 
 

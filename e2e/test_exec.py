@@ -98,6 +98,23 @@ def test_closed_stdout_is_one_error(shared_world: World, session: str) -> None:
     assert b"Traceback" not in child.stderr
 
 
+def test_a_full_disk_behind_stdout_is_named(shared_world: World, session: str) -> None:
+    with open("/dev/full", "wb") as full:
+        child = shared_world.start("exec", session, "--", "sh", "-c", "echo x; sleep 49077", stdout=full)
+        _, err = child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert b"no space left" in err
+    assert not running("sleep 49077")
+
+
+def test_names_that_no_container_can_have(shared_world: World) -> None:
+    for name in ("", ".", "..", "a/b", "\udcff"):
+        done = shared_world.podbot("exec", name, "--", "true")
+        assert done.returncode in (1, 2)
+        assert "internal error" not in done.stderr
+        assert "no container" in done.stderr or "Usage" in done.stderr
+
+
 def test_a_reader_that_leaves_ends_the_command(shared_world: World, session: str) -> None:
     shell = 'set -o pipefail; "$@" | head -c 10'
     done = subprocess.run(

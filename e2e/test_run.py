@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-import threading
+import time
 
 import pytest
 
@@ -156,14 +156,17 @@ def test_a_signal_ends_podbot_and_all_it_started(world: World, number: signal.Si
     assert not running(f"sleep {marker}")
 
 
-def test_a_signal_while_the_session_starts_leaves_nothing(world: World) -> None:
-    for delay in (0.05, 0.12, 0.2, 0.3):
-        child = world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--", "sleep", "600")
-        timer = threading.Timer(delay, child.send_signal, (signal.SIGTERM,))
-        timer.start()
-        child.communicate(timeout=30)
-        timer.join()
-        assert child.returncode in (143, -signal.SIGTERM)
+@pytest.mark.parametrize("delay", [0.0, 0.01, 0.03, 0.06, 0.1, 0.15])
+def test_a_signal_while_the_session_starts_leaves_nothing(world: World, delay: float) -> None:
+    """From the moment that podbot says it creates the sandbox; before, there is nothing to leave."""
+    child = world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--", "sleep", "600")
+    assert child.stderr is not None
+    while b"creating the sandbox" not in child.stderr.readline():
+        pass
+    time.sleep(delay)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=30)
+    assert child.returncode == 143
 
 
 def test_an_agent_that_ignores_term_is_killed(world: World) -> None:

@@ -70,7 +70,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         workspace=workspace,
         git_identity=identity,
         gitconfig=text,
-        notes=(*map(_mount_note, mounts), *security_notes, *trust, *env_notes),
+        notes=(*_link_note(facts), *map(_mount_note, mounts), *security_notes, *trust, *env_notes),
     )
 
 
@@ -144,6 +144,17 @@ def _network(config: AppConfig) -> str:
 def _git_identity(facts: HostFacts) -> Mapping[str, str]:
     found = {"user.name": facts.git_name, "user.email": facts.git_email}
     return {key: value for key, value in found.items() if value}
+
+
+def _link_note(facts: HostFacts) -> tuple[str, ...]:
+    """An agent that ran there before can have planted the link: the operator is to see where it leads."""
+    found = facts.workspace
+    if found is None:
+        return ()
+    given = facts.home + found.given[1:] if found.given.startswith("~/") else found.given
+    if os.path.normpath(os.path.join(facts.cwd, given)) == found.resolved:
+        return ()
+    return (f"{found.given} leads through a link to {found.resolved}",)
 
 
 def _mount_note(mount: Mount) -> str:

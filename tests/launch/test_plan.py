@@ -213,3 +213,27 @@ def test_half_an_identity_is_taken_as_it_is() -> None:
 
 def test_planning_the_same_twice_gives_the_same() -> None:
     assert plan() == plan()
+
+
+@pytest.mark.parametrize(
+    ("given", "noted"),
+    [
+        ("/home/ann/src/proj", False),
+        (".", False),
+        ("../proj/", False),
+        ("~/src/proj", False),
+        ("/l", True),
+        ("x", True),
+    ],
+)
+def test_a_link_to_the_workspace_is_said_aloud(given: str, noted: bool) -> None:
+    made = plan(workspace=directory("/home/ann/src/proj", given))
+    assert [note for note in made.notes if "link" in note] == (
+        [f"{given} leads through a link to /home/ann/src/proj"] if noted else []
+    )
+
+
+def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:
+    from podbot.launch.plan import _link_note
+
+    assert _link_note(facts(workspace=None)) == ()
