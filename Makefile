@@ -8,10 +8,10 @@ AGENT ?= claude
 ARGS ?=
 comma := ,
 
-.PHONY: help run test test-e2e bench lint type arch check image clean
+.PHONY: help run test test-e2e test-e2e-rootless bench lint type arch check image clean
 
 help: ## Show this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml
 	@scripts/venv "$(PYTHON)"
@@ -27,6 +27,9 @@ test: $(READY) ## Fast tests: no engine, no network
 
 test-e2e: $(READY) ## Real engine, real image; prepares both, and fails when it cannot
 	@scripts/e2e
+
+test-e2e-rootless: $(READY) ## The same as an ordinary user on rootless Podman; root makes one for the run
+	@scripts/e2e-rootless
 
 bench: $(READY) ## podbot beside podman: figures, never pass or fail
 	@scripts/e2e $(BIN)/python -m e2e.bench

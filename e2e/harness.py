@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -18,6 +19,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PODBOT = [sys.executable, "-m", "podbot"]
+ROOTLESS = os.getuid() != 0
+
+INNER = "localhost/inner"
+# There is no registry inside: the image is a shell and its two libraries, out of the sandbox's own root.
+MAKE_INNER = f"""set -eu
+cd /
+files=$(for p in /bin/sh /bin/true /bin/cat; do echo $p; ldd $p | grep -o '/[^ ]*'; done | sort -u | sed 's:^/::')
+tar -ch $files | podman import -q --change 'CMD ["/bin/true"]' - {INNER}"""
 
 
 @dataclass
@@ -110,6 +119,13 @@ class World:
         conf = os.path.join(self.runtime, ".engine", "containers.conf")
         return {**self.env, **({"CONTAINERS_CONF": conf} if os.path.exists(conf) else {})}
 
+    def give_away(self, path: str) -> None:
+        """Make a tree another user's: any other for root, one of the range's for an ordinary user."""
+        if ROOTLESS:
+            assert self.podman("unshare", "chown", "-R", "1000:1000", path).returncode == 0
+        else:
+            subprocess.run(["chown", "-R", "12345:12345", path], check=True)
+
     def container(self, name: str) -> dict[str, Any]:
         """What ``podman ps -a`` says of ``name``; empty when there is none."""
         listed = self.podman("ps", "-a", "--filter", f"name=^{name}$", "--format", "json")
@@ -155,27 +171,53 @@ def new_world(image: str, settings: str = "") -> World:
     }
     for key in ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
         os.makedirs(env[key], mode=0o700)
-    env["CONTAINERS_STORAGE_CONF"] = _own_storage(root)
+    if not ROOTLESS:
+        env["CONTAINERS_STORAGE_CONF"] = _own_storage(root)
     world = World(root=root, image=image, env=env)
     os.makedirs(os.path.dirname(world.config))
     with open(world.config, "w", encoding="utf-8") as file:
         file.write(f'image = "{image}"\n{settings or DEFAULT_SETTINGS}')
+    if ROOTLESS:
+        _share_images(world)
     return world
 
 
 def _own_storage(root: str) -> str:
-    """A container store of the world's own, which borrows the images of the machine's: no test sees,
-    and `stop --all` never stops, what anybody else runs here."""
-    asked = subprocess.run(
-        ["podman", "info", "--format", "{{.Store.GraphRoot}}"], capture_output=True, text=True, check=True
-    )
+    """A rootful world's own container store, which borrows the machine's images: no test sees, and
+    `stop --all` never stops, what anybody else runs here."""
+    driver, store = _operators_store()
     path = os.path.join(root, "storage.conf")
     with open(path, "w", encoding="utf-8") as file:
         file.write(
-            f'[storage]\ndriver = "overlay"\ngraphroot = "{root}/store"\nrunroot = "{root}/runroot"\n'
-            f'[storage.options]\nadditionalimagestores = ["{asked.stdout.strip()}"]\n'
+            f'[storage]\ndriver = "{driver}"\ngraphroot = "{root}/store"\nrunroot = "{root}/runroot"\n'
+            f'[storage.options]\nadditionalimagestores = ["{store}"]\n'
         )
     return path
+
+
+def _share_images(world: World) -> None:
+    """An ordinary user's store lies in the home, and a world has its own: it reads the operator's images there."""
+    driver, store = _operators_store()
+    path = os.path.join(world.env["XDG_CONFIG_HOME"], "containers", "storage.conf")
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'[storage]\ndriver = "{driver}"\n[storage.options]\nadditionalimagestores = ["{store}"]\n')
+
+
+@functools.cache
+def _operators_store() -> tuple[str, str]:
+    """(storage driver, path) of the store that `podbot setup` filled."""
+    words = ["podman", "info", "--format", "{{.Store.GraphDriverName}}\n{{.Store.GraphRoot}}"]
+    driver, store = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    return driver, store
+
+
+def _remove_store(world: World) -> None:
+    """A rootless store holds files of other users of the range, and a process that holds the namespace open."""
+    world.podman("unshare", "rm", "-rf", os.path.join(world.env["HOME"], ".local", "share", "containers"))
+    pause = os.path.join(world.env["XDG_RUNTIME_DIR"], "libpod", "tmp", "pause.pid")
+    with contextlib.suppress(OSError, ValueError), open(pause, encoding="ascii") as file:
+        os.kill(int(file.read()), signal.SIGTERM)
 
 
 # No traffic of a test leaves the sandbox.
@@ -184,10 +226,13 @@ DEFAULT_SETTINGS = '[sandbox]\nnetwork = "none"\n'
 
 def close_world(world: World) -> None:
     """Remove what a failed test left, end the private service, delete the directory."""
-    world.podbot("stop", "--all", "--rm", "--time", "0")
+    if left := world.managed():  # not `--all`: the engine's store is everyone's
+        world.podbot("stop", "--rm", "--time", "0", *left)
     for pid in world.service_pids():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
+    if ROOTLESS:
+        _remove_store(world)
     # A rootful engine mounts the directory onto itself.
     mounted = os.path.join(world.root, "store", "overlay")
     subprocess.run(["umount", "--lazy", mounted], stderr=subprocess.DEVNULL, check=False)

@@ -74,8 +74,7 @@ def test_agent_from_configuration(own_world: World) -> None:
 def test_git_identity_and_a_workspace_of_another_owner(world: World) -> None:
     workspace = world.workspace()
     subprocess.run(["git", "init", "-q", workspace], check=True)
-    for path, _, _ in os.walk(workspace):
-        os.chown(path, 12345, 12345)
+    world.give_away(workspace)
     with open(os.path.join(world.env["HOME"], ".gitconfig"), "w", encoding="utf-8") as file:
         file.write('[user]\n\tname = "Ada \\"L\\" Lovelace"\n\temail = ada@example.org\n')
     done = custom(

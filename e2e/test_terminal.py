@@ -61,7 +61,13 @@ def test_keys_go_through_as_they_are(shared_world: World, session: str) -> None:
 
 def test_ctrl_c_interrupts_the_command_not_podbot(shared_world: World, session: str) -> None:
     child = spawn(
-        shared_world, "exec", session, "--", "sh", "-c", "trap 'echo caught; exit 12' INT; echo ready; sleep 60"
+        shared_world,
+        "exec",
+        session,
+        "--",
+        "sh",
+        "-c",
+        "trap 'echo caught; exit 12' INT; echo ready; while :; do sleep 0.1; done",
     )
     child.expect("ready")
     child.sendintr()
@@ -147,13 +153,13 @@ def test_a_terminal_too_small(world: World) -> None:
     assert child.exitstatus == 1
 
 
-def test_claude_reaches_its_first_screen(world: World) -> None:
+def test_claude_reaches_its_first_screen(own_world: World) -> None:
     """The real Claude Code binary, no account, no network: it draws its first screen, then misses its service."""
-    before = world.sessions()
-    child = spawn(world, "run", "--workspace", world.workspace(), "--agent", "claude", size=(40, 120))
+    before = own_world.sessions()
+    child = spawn(own_world, "run", "--workspace", own_world.workspace(), "--agent", "claude", size=(40, 120))
     child.expect("Welcome.*to.*Claude.*Code.*v[0-9]+[.]", timeout=90)
     hang_up(child)
-    wait_for(lambda: world.sessions() == before, what="the session to end")
+    wait_for(lambda: own_world.sessions() == before, what="the session to end")
 
 
 def test_claude_prints_its_version_without_a_terminal(world: World) -> None:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(r"(?ms)^ *```(\w*)\n(.*?)^ *```")
-NOT_BUILT = ("podbot host", "podbot mcp", "token-daemon", "podbot clone", "podbot image")
+NOT_BUILT = ("podbot host", "podbot mcp", "token-daemon", "podbot clone")
 
 
 def read(path: Path) -> str:

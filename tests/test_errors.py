@@ -25,7 +25,7 @@ BASES = {"PodbotError", "ConfigError", "ContainerError", "FilesystemError", "Str
 
 
 def descendants(cls: type[PodbotError]) -> list[type[PodbotError]]:
-    own = [c for c in cls.__subclasses__() if c.__module__ == errors.__name__]
+    own = [c for c in cls.__subclasses__() if c.__module__.startswith("podbot.errors.")]
     return [found for child in own for found in (child, *descendants(child))]
 
 

@@ -8,6 +8,7 @@ import typer
 
 from podbot._version import __version__
 from podbot.cli import config as config_commands
+from podbot.cli import image as image_commands
 from podbot.cli.common import (
     ConfigOption,
     ImageOption,
@@ -180,5 +181,6 @@ def stop(
 
 
 app.add_typer(config_commands.app, name="config")
+app.add_typer(image_commands.app, name="image")
 app.command()(setup)
 app.command()(doctor)

@@ -25,11 +25,14 @@ def doctor(
 ) -> None:
     """Check the configuration, this machine, the engine and the image, and say how to mend what is wrong.
 
+    With --image REF also what that image lacks: a throw-away container of it, without network and mounts,
+    is asked.
+
     Exits 0 when nothing fails (warnings are fine), 1 otherwise.
     """
     from podbot.flows.doctor import diagnose, this_machine
 
-    checks = list(diagnose(this_machine(load_options(g), os.environ)))
+    checks = list(diagnose(this_machine(load_options(g), os.environ), probe_image=g.image is not None))
     if as_json:
         _json(checks)
     else:

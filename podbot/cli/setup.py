@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,11 +13,8 @@ from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
     from podbot.config.models import AppConfig
-    from podbot.engine.port import Engine
-    from podbot.events import Emit
-    from podbot.flows.setup import SetupPlan, SetupResult, Step, Workshop
-
-_STEP = re.compile(r"STEP (\d+)/(\d+): ")
+    from podbot.flows.image_build import Step
+    from podbot.flows.setup import SetupPlan, SetupResult
 
 
 @global_options
@@ -37,23 +31,23 @@ def setup(
 
     Example: podbot setup --yes --agents claude,codex
     """
+    from podbot.cli.image import end_on_signals, names, workshop
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect
     from podbot.flows.setup import plan_setup
     from podbot.flows.setup import setup as carry_out
 
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the build is broken off and swept up
-        signal.signal(number, signal.default_int_handler)
+    end_on_signals()
     options = load_options(g)
     config = load_config(options)
     path, _, _ = config_location(options)
     reporter = Reporter(g, progress=True)
     engine = connect(config, os.environ, reporter)
     try:
-        shop = _workshop(engine, os.environ, _with_steps(reporter))
-        names = None if agents is None else [name.strip() for name in agents.split(",") if name.strip()]
-        plan = plan_setup(shop, config=config, config_path=path, agents=names, force=force)
+        shop = workshop(engine, os.environ, reporter)
+        chosen = None if agents is None else names(agents)
+        plan = plan_setup(shop, config=config, config_path=path, agents=chosen, force=force)
         reporter.clear()
         if plan.steps and not yes:
             _confirm(plan)
@@ -62,28 +56,6 @@ def setup(
         reporter.clear()
         engine.close()
     typer.echo(printable(_summary(plan, result, config)))
-
-
-def _workshop(engine: Engine, environ: Mapping[str, str], emit: Emit) -> Workshop:
-    from podbot.engine import images
-    from podbot.engine.private.machine import detect
-    from podbot.flows.recipe import load_recipe
-    from podbot.flows.setup import Workshop
-
-    return Workshop(engine.endpoint, load_recipe(), detect(environ), environ, engine.image, images, emit)
-
-
-def _with_steps(emit: Emit) -> Emit:
-    """``emit``, and on a terminal the number of the build's step as progress."""
-    from podbot.events import Event
-
-    def tell(event: Event) -> None:
-        emit(event)
-        match = _STEP.match(event.message) if event.kind == "setup.line" and _is_terminal(sys.stderr) else None
-        if match:
-            emit(Event("info", "setup.progress", f"building the sandbox image, step {match[1]} of {match[2]}"))
-
-    return tell
 
 
 def _is_terminal(stream: object) -> bool:

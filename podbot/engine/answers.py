@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from podbot.engine.port import ContainerInfo, ExecState, ImageInfo
@@ -24,6 +25,16 @@ def image(found: Any) -> ImageInfo:
         size=int(found.get("Size") or 0),
         created=str(found.get("Created") or ""),
     )
+
+
+def images(found: Any) -> list[ImageInfo]:
+    """``GET /images/json``, where ``Created`` is seconds; null is an empty list."""
+    from datetime import UTC, datetime
+
+    return [
+        replace(image(item), created=datetime.fromtimestamp(int(item.get("Created") or 0), UTC).isoformat())
+        for item in found or ()
+    ]
 
 
 def inspected(found: Any) -> ContainerInfo:

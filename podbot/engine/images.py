@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,12 +20,16 @@ from podbot.errors import ContainerError, DiskFull, EngineGone, ImageBuildFailed
 OnLine = Callable[[str], None]
 NO_SPACE = "no space left on device"
 STEP_WIDTH = 60  # characters of a step that an error shows
+_TITLE = re.compile(r"(STEP [0-9/]+:) .*?: '([^']+)';")
 TAIL = 8  # lines of output that an error repeats
+# Rootless Podman starts without a range of user ids, and says this when the first image is unpacked.
+NO_RANGE = "insufficient UIDs or GIDs"
+NO_RANGE_HINT = "`podbot doctor` (user-ids) has the command that gives you a range of user ids; then run this again."
 
 
 def build(
     endpoint: str, *, context: bytes, containerfile: str, tag: str,
-    build_args: Mapping[str, str], labels: Mapping[str, str], no_cache: bool = False, on_line: OnLine,
+    build_args: Mapping[str, str], no_cache: bool = False, on_line: OnLine,
 ) -> None:  # fmt: skip
     """Build ``containerfile`` of the tar archive ``context`` and tag it; ``on_line`` gets each line of output.
 
@@ -35,8 +40,6 @@ def build(
         "dockerfile": containerfile,
         "t": tag,
         "buildargs": json.dumps(dict(build_args)),
-        # Not LABEL lines with arguments in the Containerfile: Podman 4.3 takes those from its cache with old values.
-        "labels": json.dumps(dict(labels)),
         "networkmode": "host",  # no bridge: works where iptables does not, and is faster
         "layers": True,
         # Podman 4.3's own default here (Docker's format) never matches a cached layer: 20 s instead of 1 s.
@@ -159,13 +162,16 @@ def _reason(response: Any) -> str:
 
 
 def _failure(image: str, step: str, reason: str) -> ContainerError | DiskFull:
+    # A RUN instruction can be a whole script, and the engine repeats it in its reason. Ours begin with a title.
+    title = _TITLE.match(step)
+    short = " ".join(title.groups()) if title else step
+    short = short if len(short) <= STEP_WIDTH else f"{short[:STEP_WIDTH]}…"
     if NO_SPACE in reason.lower():
-        return DiskFull(path="the engine's storage", operation=f"build {image} ({step})")
-    # A RUN instruction can be a whole script, and the engine repeats it in its reason.
-    short = step if len(step) <= STEP_WIDTH else f"{step[:STEP_WIDTH]}…"
+        return DiskFull(path="the engine's storage", operation=f"build {image} ({short})")
     if script := step.partition(": ")[2]:
         reason = reason.replace(script, "…")
-    return ImageBuildFailed(image=image, step=short, reason=reason[-1500:])
+    hint = NO_RANGE_HINT if NO_RANGE in reason else ""
+    return ImageBuildFailed(image=image, step=short, reason=reason[-1500:], hint=hint)
 
 
 @contextmanager

@@ -128,6 +128,10 @@ class Engine(Protocol):
 
     def image(self, ref: str) -> ImageInfo | None: ...
 
+    def list_images(self, *, label: str) -> list[ImageInfo]:
+        """Images with this label (``name=value``), those without a tag too."""
+        ...
+
     def put_archive(self, container: str, path: str, archive: bytes) -> None: ...
 
     def processes(self, container: str) -> dict[int, int]:

@@ -150,6 +150,10 @@ class RestEngine:
             raise refusal(f"look up the image {ref}", response)
         return self._read(response, answers.image)
 
+    def list_images(self, *, label: str) -> list[ImageInfo]:
+        path = f"/images/json?filters={quote(json.dumps({'label': [label]}))}"
+        return self._get(path, answers.images, operation="list images")
+
     # --- containers ---------------------------------------------------------------------------
 
     def create(self, spec: ContainerSpec) -> str:

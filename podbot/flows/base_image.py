@@ -20,12 +20,18 @@ KEYRINGS = (
     "/usr/share/keyrings/debian-archive-keyring.gpg",
     "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
 )
-# Caches and documentation are a third of a minimal system.
+# Caches and documentation are a third of a minimal system. These patterns stay in the image's own dpkg configuration,
+# as in every slim image: what is installed later has no manual either.
 TRIM = (
     '--aptopt=Dir::Cache::pkgcache ""',
     '--aptopt=Dir::Cache::srcpkgcache ""',
     '--aptopt=Acquire::Languages "none"',
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "info", "locale", "lintian")),
+)
+# Of dpkg's options, which mmdebstrap leaves in the image, only those of TRIM stay.
+FORGET = (
+    '--customize-hook=sed -i -E "\\#=/usr/share/(doc|man|info|locale|lintian)/#!d"'
+    ' "$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"'
 )
 END_SECONDS = 20.0  # to unmount and remove a tree of 300 MB
 _CHUNK = 1 << 20
@@ -37,10 +43,15 @@ def can_debootstrap(facts: MachineFacts) -> bool:
     return "mmdebstrap" in facts.programs and bool(facts.codename and family)
 
 
-def command(facts: MachineFacts, packages: Iterable[str], sources: Iterable[str]) -> list[str]:
-    """The mmdebstrap command that writes the root filesystem's tar to its stdout."""
+def command(facts: MachineFacts, packages: Iterable[str], left_out: Iterable[str], sources: Iterable[str]) -> list[str]:
+    """The mmdebstrap command that writes the root filesystem's tar to its stdout.
+
+    ``left_out``: dpkg path patterns that are not unpacked; a package installed again later does bring them.
+    """
+    program = facts.programs["mmdebstrap"]
     include = f"--include={','.join(packages)}"
-    return [facts.programs["mmdebstrap"], "--variant=minbase", "--quiet", include, *TRIM, facts.codename, "-", *sources]
+    once = [f"--dpkgopt=path-exclude={pattern}" for pattern in left_out]
+    return [program, "--variant=minbase", "--quiet", include, *TRIM, *once, FORGET, facts.codename, "-", *sources]
 
 
 def sources(targets: str, facts: MachineFacts, keyrings: Iterable[str] = KEYRINGS) -> list[str]:

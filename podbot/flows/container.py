@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from podbot.credentials.pack import pack, upload
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError, ContainerNotFound, CreateFailed
 from podbot.events import Emit, Event
@@ -42,12 +43,16 @@ def started_container(
 def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_gitconfig(plan)
+    with wake.interruptible():
+        credentials = pack(plan, emit)  # before there is anything to clean up
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
         # Not to be interrupted: the engine would go on and make the container after our clean-up.
         container = engine.create(plan.container)
         _check_met(engine, container, plan, emit)
+        with wake.interruptible():
+            upload(engine, container, credentials, emit)
         emit(Event("info", "container.start", "starting the sandbox"))
         with wake.interruptible():
             engine.start(container)

@@ -10,6 +10,7 @@ from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import PodbotError
+from podbot.flows.image_checks import check_image
 from podbot.flows.machine_checks import Check, check_machine
 from podbot.flows.recipe import LABEL_AGENTS
 
@@ -48,8 +49,11 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str]) -> Patient:
     )
 
 
-def diagnose(patient: Patient) -> Iterator[Check]:
-    """Every check, in the order in which things must be mended; no error escapes, each becomes a check."""
+def diagnose(patient: Patient, *, probe_image: bool = False) -> Iterator[Check]:
+    """Every check, in the order in which things must be mended; no error escapes, each becomes a check.
+
+    ``probe_image``: also run a throw-away container of the image to see what it lacks.
+    """
     config, check = _config(patient)
     yield check
     yield _runtime_dir(patient)
@@ -59,7 +63,7 @@ def diagnose(patient: Patient) -> Iterator[Check]:
     elif endpoint is None or endpoint.local:
         yield from check_machine(patient.facts, patient.podman_version)
     if check_endpoint is None:
-        yield from _engine(patient, config, endpoint)
+        yield from _engine(patient, config, endpoint, probe_image=probe_image)
 
 
 def _config(patient: Patient) -> tuple[AppConfig, Check]:
@@ -85,7 +89,7 @@ def _endpoint(patient: Patient, config: AppConfig) -> tuple[Endpoint | None, Che
         return None, _failed("engine", exc)
 
 
-def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None) -> Iterator[Check]:
+def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, probe_image: bool) -> Iterator[Check]:
     try:
         engine = patient.connect(config)
     except PodbotError as exc:
@@ -95,7 +99,10 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None) -> I
         info = engine.ping()
         origin = endpoint.origin if endpoint is not None else "podbot's private service"
         yield Check("engine", "ok", f"Podman {info.version} at {info.endpoint} ({origin})")
-        yield _image(engine, config)
+        if probe_image and config.image:
+            yield from check_image(engine, config, BUILD_ONE)
+        else:
+            yield _image(engine, config)
     except PodbotError as exc:
         yield _failed("engine", exc)
     finally:

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from typing import Literal
 
 from podbot.config.models import AppConfig
+from podbot.credentials.families import FAMILIES
 from podbot.errors import InvalidValue, PathError
 from podbot.launch.mounts import extra_mount
 from podbot.launch.places import refused_sources
 from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
-from podbot.launch.types import HostFacts, LaunchRequest, PathFacts
+from podbot.launch.types import CredentialSource, HostFacts, LaunchRequest, PathFacts
 from podbot.places import home_dir, state_dir
 
 _GIT_SECONDS = 5
@@ -54,9 +55,10 @@ def collect_facts(
         workspace=_workspace(config, request, home, cwd),
         allowed_roots=_allowed_roots(config, home),
         extra_mounts=_extra_mounts(config, home),
-        dev_fuse=os.path.exists(FUSE),
+        dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # an ordinary user's sandbox gets no more than the user
         git_name=name,
         git_email=email,
+        credentials=_credentials(home_dir(environ)),
     )
     return _with_protected(facts)
 
@@ -130,6 +132,16 @@ def _kind(resolved: str) -> Literal["directory", "other", "missing", "unreadable
     if not stat.S_ISDIR(mode):
         return "other"
     return "directory" if os.access(resolved, os.R_OK | os.X_OK) else "unreadable"
+
+
+def _credentials(home: str) -> tuple[CredentialSource, ...]:
+    """The credential families that are there. A link to nowhere is not; what cannot be read is refused later."""
+    found = []
+    for family in FAMILIES.values():
+        given = os.path.join(home, family.directory)
+        if _kind(given) != "missing":
+            found.append(CredentialSource(family.name, given, os.path.realpath(given), family.target))
+    return tuple(found)
 
 
 def _with_protected(facts: HostFacts) -> HostFacts:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podbot._version import __version__
 from podbot.errors import InvalidValue, PathError
@@ -32,20 +33,27 @@ CA_BUNDLES = (
     "/etc/ssl/cert.pem",
 )  # fmt: skip
 CA_INSIDE = "/run/host/ca.crt"
+SLOTS = 4  # agents that the Containerfile has room for
+# The Containerfile splits package specifications at blanks.
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent that can be built in: its npm package, pinned version and size in the image."""
+    """An agent that can be built in: its npm package, pinned version, size in the image and ACP adapter.
+
+    ``acp``: ``package@version``; empty where the agent speaks the Agent Client Protocol itself.
+    """
 
     package: str
     version: str
     megabytes: int
+    acp: str = ""
 
     @property
-    def spec(self) -> str:
-        """As npm wants it: ``package@version``."""
-        return f"{self.package}@{self.version}"
+    def specs(self) -> str:
+        """What npm installs, with blanks between: ``package@version`` of the agent and of its adapter."""
+        return f"{self.package}@{self.version} {self.acp}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,7 @@ class Recipe:
     node: str
     agents: Mapping[str, Agent]
     packages: tuple[str, ...]
+    left_out: tuple[str, ...]
     base_digest: str
     digest: str
     version: str = __version__
@@ -78,23 +87,44 @@ class Recipe:
                 field="agents",
                 origin=origin,
                 reason=f"no agent {', '.join(map(repr, unknown))} can be built in",
-                hint=f"Agents: {', '.join(self.agents)}.",
+                hint=f"{_near(unknown[0], self.agents)}Agents: {', '.join(self.agents)}.",
             )
         return tuple(name for name in self.agents if name in wanted)
+
+    def changed(self, args: Mapping[str, str], origin: str) -> Recipe:
+        """This recipe with other versions: ``NODE_VERSION`` and ``<AGENT>_VERSION``. Raises InvalidValue."""
+        known = ["NODE_VERSION", *(f"{name.upper()}_VERSION" for name in self.agents)]
+        for name, value in args.items():
+            if name not in known:
+                reason = f"the image has no build argument {name!r}"
+                hint = f"{_near(name, known)}Arguments: {', '.join(known)}, and {', '.join(PASSED_ON)}."
+                raise InvalidValue(field="build-arg", origin=origin, reason=reason, hint=hint)
+            if not _VERSION.fullmatch(value):
+                raise InvalidValue(field="build-arg", origin=origin, reason=f"{name}: {value!r} is not a version")
+        agents = {
+            name: replace(agent, version=args.get(f"{name.upper()}_VERSION", agent.version))
+            for name, agent in self.agents.items()
+        }
+        return replace(self, node=args.get("NODE_VERSION", self.node), agents=agents)
 
     def agents_label(self, names: Iterable[str]) -> str:
         """The label ``io.podbot.agents``: ``claude=2.1.330,codex=0.169.0``."""
         return ",".join(f"{name}={self.agents[name].version}" for name in names)
 
     def build_args(self, base: str, names: Iterable[str]) -> dict[str, str]:
-        """The Containerfile's arguments for these agents."""
-        chosen = tuple(names)
-        specs = {name.upper(): self.agents[name].spec if name in chosen else "" for name in self.agents}
-        return {
-            "BASE": base,
-            "NODE_VERSION": self.node,
-            **specs,
-        }
+        """The Containerfile's arguments for these agents, one a slot in this order."""
+        specs = [self.agents[name].specs for name in names]
+        slots = {f"AGENT_{number + 1}": specs[number] if number < len(specs) else "" for number in range(SLOTS)}
+        return {"BASE": base, "NODE_VERSION": self.node, **slots}
+
+    def containerfile(self, names: Iterable[str]) -> str:
+        """The Containerfile with the labels at its end.
+
+        Written out: of labels with arguments Podman 4.3 takes old values from its cache, and those that come with the
+        request it adds in another order each time, so that the cache misses them.
+        """
+        labels = " ".join(f'{name}="{value}"' for name, value in self.labels(names).items())
+        return f"{_text(self.directory, CONTAINERFILE).rstrip()}\nLABEL {labels}\n"
 
     def labels(self, names: Iterable[str]) -> dict[str, str]:
         """The image's labels, by which a later setup and `podbot doctor` know what is in it."""
@@ -104,6 +134,12 @@ class Recipe:
             LABEL_AGENTS: self.agents_label(names),
             LABEL_RECIPE: self.digest,
         }
+
+
+def agents_in(label: str) -> dict[str, str]:
+    """The label ``io.podbot.agents`` read: agent -> version."""
+    pairs = (part.strip().partition("=") for part in label.split(","))
+    return {name: version for name, _, version in pairs if name}
 
 
 def images_dir() -> str:
@@ -122,17 +158,18 @@ def load_recipe(directory: str | None = None) -> Recipe:
     place = directory or images_dir()
     try:
         versions = tomllib.loads(_text(place, "sandbox/versions.toml"))
-        packages = tuple(
-            line.strip() for line in _text(place, "base/packages.txt").splitlines() if line.strip() and line[0] != "#"
-        )
+        packages = _listed(place, "base/packages.txt")
+        left_out = _listed(place, "base/leave-out.txt")
         rows = versions["agents"].items()
-        agents = {name: Agent(row["package"], row["version"], row["megabytes"]) for name, row in rows}
+        agents = {
+            name: Agent(row["package"], row["version"], row["megabytes"], row.get("acp", "")) for name, row in rows
+        }
         files = [name for name in context_files(place) if name.startswith(("base/", "sandbox/"))]
         digest = _digest(place, files)
-        base_digest = _digest(place, ["base/packages.txt"])
+        base_digest = _digest(place, [name for name in files if name.startswith("base/")])
     except (OSError, ValueError, KeyError) as exc:
         raise PathError(path=place, operation="read podbot's image recipe in", reason=str(exc)) from exc
-    return Recipe(place, versions["node"]["version"], agents, packages, base_digest, digest)
+    return Recipe(place, versions["node"]["version"], agents, packages, left_out, base_digest, digest)
 
 
 def host_files(environ: Mapping[str, str], directory: str) -> dict[str, bytes]:
@@ -167,6 +204,18 @@ def _ca_bundle(environ: Mapping[str, str]) -> bytes:
 def _text(directory: str, name: str) -> str:
     with open(os.path.join(directory, name), encoding="utf-8") as file:
         return file.read()
+
+
+def _listed(directory: str, name: str) -> tuple[str, ...]:
+    """The lines of a file, without comments and empty ones."""
+    return tuple(line.strip() for line in _text(directory, name).splitlines() if line.strip() and line[0] != "#")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    import difflib
+
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean {found[0]}? " if found else ""
 
 
 def _digest(directory: str, names: Iterable[str]) -> str:

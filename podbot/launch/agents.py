@@ -12,22 +12,27 @@ CUSTOM_HINT = "Name it after --: `podbot run --agent custom -- CMD ARGS…`, or 
 
 
 class Agent(NamedTuple):
-    """A kind of agent; ``env`` is what it needs to start at all."""
+    """A kind of agent; ``env`` is what it needs inside, and neither the operator nor a repository can change."""
 
     commands: Mapping[AgentMode, tuple[str, ...]]
     env: Mapping[str, str] = {}
 
 
-# Measured: on a closed network codex starts in 0.46 s with analytics off, in 5.5 s without. `-c` is an
-# option of the program, so it stands before the subcommand.
-_CODEX = ("codex", "-c", "analytics.enabled=false")
+# Measured without a network: `codex exec` takes 0.4 s with analytics off, 5.4 s without (it waits to send them at its
+# end). An update would be thrown away with the sandbox, so it is not offered. `-c` is an option of the program, so it
+# stands before the subcommand.
+_CODEX = ("codex", "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
 _CUSTOM: tuple[str, ...] = ()  # the operator's own words, in any mode
 
 AGENTS: Mapping[AgentKind, Agent] = {
     "claude": Agent(
         {"podbot": ("claude", "--dangerously-skip-permissions"), "acp": ("claude-agent-acp",)},
-        # It refuses to skip permissions as root unless this is exactly "1".
-        env={"IS_SANDBOX": "1"},
+        env={
+            # It refuses to skip permissions as root unless this is exactly "1".
+            "IS_SANDBOX": "1",
+            # An image of the operator's own may not say it: the version is the image's.
+            "DISABLE_AUTOUPDATER": "1",
+        },
     ),
     "codex": Agent(
         {
@@ -36,8 +41,19 @@ AGENTS: Mapping[AgentKind, Agent] = {
             "codex_app_server": (*_CODEX, "app-server", "--listen", "stdio://"),
         }
     ),
-    "opencode": Agent({"podbot": ("opencode",), "acp": ("opencode", "acp")}),
-    "gemini": Agent({"podbot": ("gemini", "--yolo"), "acp": ("gemini", "--acp")}),
+    "opencode": Agent(
+        {"podbot": ("opencode",), "acp": ("opencode", "acp")},
+        env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},  # as for claude
+    ),
+    "gemini": Agent(
+        {"podbot": ("gemini", "--yolo"), "acp": ("gemini", "--acp")},
+        env={
+            # Without it, --yolo asks for permission nevertheless, and without a terminal gemini ends with status 55.
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            # A repository's settings could have it start a container of its own inside this one.
+            "GEMINI_SANDBOX": "false",
+        },
+    ),
     "custom": Agent({"podbot": _CUSTOM, "acp": _CUSTOM, "codex_app_server": _CUSTOM}),
 }
 

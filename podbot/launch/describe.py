@@ -18,10 +18,22 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         "keep": plan.keep,
         "runtime_dir": plan.runtime_dir,
         "git_identity": dict(plan.git_identity),
+        "credentials": _credentials(plan),
         "container": _container(plan.container),
         "agent": _agent(plan.agent),
         "notes": list(plan.notes),
     }
+
+
+def _credentials(plan: LaunchPlan) -> list[dict[str, Any]]:
+    """Where from and where to; what is in them is not read for a plan."""
+    rows = [
+        {"family": found.family, "source": found.source, "target": found.target, "reduced": False}
+        for found in plan.credentials
+    ]
+    if plan.first_run is not None:
+        rows.append({"family": "claude", "source": plan.first_run, "target": "/root/.claude.json", "reduced": True})
+    return rows
 
 
 def _container(spec: ContainerSpec) -> dict[str, Any]:

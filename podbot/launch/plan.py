@@ -16,10 +16,19 @@ from podbot.launch.labels import LABEL
 from podbot.launch.legality import check
 from podbot.launch.mounts import plan_mounts
 from podbot.launch.names import is_name, session_name
-from podbot.launch.security import plan_limits, plan_security
-from podbot.launch.types import ContainerSpec, ExecSpec, HostFacts, LaunchPlan, LaunchRequest, Mount
+from podbot.launch.security import nested_env, plan_limits, plan_security
+from podbot.launch.types import (
+    ContainerSpec,
+    CredentialSource,
+    ExecSpec,
+    HostFacts,
+    LaunchPlan,
+    LaunchRequest,
+    Mount,
+)
 
 TERMINAL_VARIABLES = ("TERM", "COLORTERM", "LANG")
+CLAUDE_LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
 
 
 def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> LaunchPlan:
@@ -36,6 +45,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     network = _network(config)
     identity = _git_identity(facts)
     text = gitconfig(identity, workspace.target)
+    credentials = tuple(found for found in facts.credentials if _selected(config, found.family))
     container = ContainerSpec(
         name=session,
         image=image,
@@ -47,7 +57,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         limits=plan_limits(config),
         network=network,
         workdir=workspace.target,
-        env={**GITCONFIG_ENV, **_sandbox_env(config)},
+        env={**GITCONFIG_ENV, **nested_env(security), **_sandbox_env(config)},
         runtime=config.sandbox.runtime,
     )
     trust = ("network host: the agent reaches everything that listens on this host",) if network == "host" else ()
@@ -70,8 +80,31 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         workspace=workspace,
         git_identity=identity,
         gitconfig=text,
-        notes=(*_link_note(facts), *map(_mount_note, mounts), *security_notes, *trust, *env_notes),
+        credentials=credentials,
+        first_run=_first_run(config, facts, credentials, secrets),
+        notes=(
+            *_link_note(facts),
+            *map(_mount_note, mounts),
+            *map(_credential_note, credentials),
+            *security_notes,
+            *trust,
+            *env_notes,
+        ),
     )
+
+
+def _selected(config: AppConfig, family: str) -> bool:
+    return {"claude": config.creds.copy_claude, "codex": config.creds.copy_codex}[family]
+
+
+def _first_run(
+    config: AppConfig, facts: HostFacts, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
+) -> str | None:
+    """Claude's file goes with its family, and with a login that the operator lets in by a variable."""
+    logged_in = config.agent.kind == "claude" and not secrets.isdisjoint(CLAUDE_LOGINS)
+    if _selected(config, "claude") and (logged_in or any(found.family == "claude" for found in credentials)):
+        return os.path.join(facts.home, ".claude.json")
+    return None
 
 
 def _labels(config: AppConfig, session: str, workspace: Mount, facts: HostFacts) -> dict[str, str]:
@@ -155,6 +188,10 @@ def _link_note(facts: HostFacts) -> tuple[str, ...]:
     if os.path.normpath(os.path.join(facts.cwd, given)) == found.resolved:
         return ()
     return (f"{found.given} leads through a link to {found.resolved}",)
+
+
+def _credential_note(found: CredentialSource) -> str:
+    return f"copying {found.given} to {found.target}: the agent can use that login (creds.copy_{found.family})"
 
 
 def _mount_note(mount: Mount) -> str:

@@ -45,7 +45,8 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
     notes: list[str] = []
     fuse = sandbox.mount_dev_fuse and facts.dev_fuse
     if sandbox.mount_dev_fuse and not fuse:
-        notes.append(f"this host has no {FUSE}: nested containers work inside only with the slower vfs storage driver")
+        # Podman's store inside cannot be an overlay then: native overlay is refused on top of the sandbox's own.
+        notes.append(f"this host has no {FUSE} that you may open: nested containers use the slower vfs storage driver")
     selinux_disable = sandbox.selinux_label_mode == "disable_for_container"
     devices = (FUSE,) if fuse else ()
     if profile == "minimal":
@@ -53,6 +54,11 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
         notes.append("profile minimal: weaker than hardened" + (", it adds SYS_ADMIN" if fuse else ""))
         return Security(devices=devices, capabilities=capabilities, selinux_disable=selinux_disable), tuple(notes)
     return Security(no_new_privileges=True, devices=devices, selinux_disable=selinux_disable), tuple(notes)
+
+
+def nested_env(security: Security) -> dict[str, str]:
+    """Variables for the Podman inside: without /dev/fuse it must be told that it cannot use fuse-overlayfs."""
+    return {} if security.privileged or FUSE in security.devices else {"STORAGE_DRIVER": "vfs"}
 
 
 def plan_limits(config: AppConfig) -> Limits:

@@ -9,8 +9,8 @@ from typing import Literal
 from podbot.launch.command import ExecSpec
 
 __all__ = [
-    "ContainerSpec", "ExecSpec", "HostFacts", "LaunchPlan", "LaunchRequest", "Limits", "Mount", "PathFacts", "Security",
-    "Subcommand",
+    "ContainerSpec", "CredentialSource", "ExecSpec", "HostFacts", "LaunchPlan", "LaunchRequest", "Limits", "Mount",
+    "PathFacts", "Security", "Subcommand",
 ]  # fmt: skip
 
 Subcommand = Literal["run", "host"]
@@ -42,6 +42,16 @@ class PathFacts:
 
 
 @dataclass(frozen=True)
+class CredentialSource:
+    """An agent's own directory in the operator's home, which is copied to ``target`` inside."""
+
+    family: str  # "claude" or "codex"; creds.copy_<family> selects it
+    given: str  # as the home spells it
+    source: str  # after resolving every link
+    target: str
+
+
+@dataclass(frozen=True)
 class HostFacts:
     """All that planning needs to know of the host; collected once, by ``flows.facts``."""
 
@@ -61,6 +71,7 @@ class HostFacts:
     dev_fuse: bool = True
     git_name: str | None = None
     git_email: str | None = None
+    credentials: tuple[CredentialSource, ...] = ()  # families that are there, in the order of their table
 
 
 @dataclass(frozen=True)
@@ -126,4 +137,6 @@ class LaunchPlan:
     workspace: Mount | None = None
     git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known
     gitconfig: str = ""  # text of the file that ``container.files`` mounts
+    credentials: tuple[CredentialSource, ...] = ()  # selected and there
+    first_run: str | None = None  # the host's ~/.claude.json, of which a reduced one goes along; it may be missing
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr

@@ -59,6 +59,7 @@ class FakeEngine:
         self.by_name: dict[str, FakeContainer] = {}
         self.sessions: dict[str, Session] = {}
         self.images = list(images)
+        self.image_labels: dict[str, str] = {}  # of every image
         self.ignored: tuple[Unmet, ...] = ()  # what this engine drops of every spec in silence
         self.local = True
         self._endpoint = endpoint
@@ -160,6 +161,12 @@ class FakeEngine:
         with self._call("image", ref):
             return self._image(ref)
 
+    def list_images(self, *, label: str) -> list[ImageInfo]:
+        with self._call("list_images", label):
+            key, _, value = label.partition("=")
+            found = (self._image(ref) for ref in self.images)
+            return [info for info in found if info is not None and info.labels.get(key) == value]
+
     def put_archive(self, container: str, path: str, archive: bytes) -> None:
         with self._call("put_archive", container):
             found = self._find(container)
@@ -235,7 +242,8 @@ class FakeEngine:
     def _image(self, ref: str) -> ImageInfo | None:
         if ref not in self.images:
             return None
-        return ImageInfo(id="f" * 64, tags=(ref,), labels={}, size=1 << 20, created="2026-01-01T00:00:00Z")
+        labels = dict(self.image_labels)
+        return ImageInfo(id="f" * 64, tags=(ref,), labels=labels, size=1 << 20, created="2026-01-01T00:00:00Z")
 
     def _session(self, exec_id: str) -> Session:
         if exec_id not in self.sessions:
@@ -253,6 +261,6 @@ class FakeEngine:
 
 
 _OPERATIONS = (
-    "ping", "create", "unmet", "start", "stop", "remove", "inspect", "containers", "image", "put_archive", "processes",
-    "exec_create", "exec_start", "exec_inspect", "exec_resize",
+    "ping", "create", "unmet", "start", "stop", "remove", "inspect", "containers", "image", "list_images",
+    "put_archive", "processes", "exec_create", "exec_start", "exec_inspect", "exec_resize",
 )  # fmt: skip

@@ -29,7 +29,7 @@ def _globals_as_before() -> Iterator[None]:
 
 def classes(base: type[PodbotError] = PodbotError) -> Iterator[type[PodbotError]]:
     for cls in base.__subclasses__():
-        if cls.__module__ == errors.__name__:
+        if cls.__module__.startswith("podbot.errors."):
             yield cls
             yield from classes(cls)
 

@@ -95,7 +95,6 @@ def build(service: Service, seen: list[str]) -> None:
         containerfile="sandbox/Containerfile",
         tag="t:1",
         build_args={"A": "b"},
-        labels={"l": "m"},
         on_line=seen.append,
     )
 
@@ -108,7 +107,6 @@ def test_a_build_streams_its_lines_and_uses_the_cache(service: Service) -> None:
     assert (service.path, service.body) == ("/build", b"tar")
     asked = {name: values[0] for name, values in service.query.items()}
     assert json.loads(asked["buildargs"]) == {"A": "b"}
-    assert json.loads(asked["labels"]) == {"l": "m"}
     assert (asked["t"], asked["networkmode"], asked["layers"], asked["nocache"]) == ("t:1", "host", "True", "False")
     assert asked["outputformat"].startswith("application/vnd.oci.image")
 
@@ -126,6 +124,14 @@ def test_a_long_step_is_cut(service: Service) -> None:
     with pytest.raises(ImageBuildFailed) as caught:
         build(service, [])
     assert len(caught.value.step) < 120
+
+
+def test_no_range_of_user_ids_is_named_with_its_remedy(service: Service) -> None:
+    words = "potentially insufficient UIDs or GIDs available in user namespace (requested 0:42 for /etc/gshadow)"
+    service.lines = ({"error": f"adding layer: {words}"},)
+    with pytest.raises(ImageBuildFailed) as caught:
+        build(service, [])
+    assert "podbot doctor" in caught.value.remedy
 
 
 def test_a_full_disk_has_its_own_error(service: Service) -> None:

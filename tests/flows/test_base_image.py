@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -58,10 +59,23 @@ def test_any_text_gives_lines_of_this_suite_without_passwords(text: str) -> None
 
 
 def test_the_command_names_suite_packages_and_sources() -> None:
-    words = command(DEBIAN, ["git", "podman"], ["deb http://m bookworm main"])
+    words = command(DEBIAN, ["git", "podman"], ["/usr/bin/scalar"], ["deb http://m bookworm main"])
     assert words[0] == "/usr/bin/mmdebstrap"
+    assert "--dpkgopt=path-exclude=/usr/bin/scalar" in words
     assert "--include=git,podman" in words
     assert words[-3:] == ["bookworm", "-", "deb http://m bookworm main"]
+
+
+def test_what_was_left_out_comes_back_with_a_later_install(tmp_path: Path) -> None:
+    options = tmp_path / "etc/dpkg/dpkg.cfg.d/99mmdebstrap"
+    options.parent.mkdir(parents=True)
+    words = command(DEBIAN, ["git"], ["/usr/bin/scalar", "/usr/share/zoneinfo/right/*"], [])
+    excluded = [word.removeprefix("--dpkgopt=") for word in words if word.startswith("--dpkgopt=")]
+    options.write_text("".join(f"{word}\n" for word in excluded))
+    (hook,) = (word.removeprefix("--customize-hook=") for word in words if word.startswith("--customize-hook="))
+    subprocess.run(["sh", "-c", hook, "hook", str(tmp_path)], check=True)
+    kept = [f"path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "info", "locale", "lintian")]
+    assert options.read_text().split() == kept
 
 
 @pytest.mark.parametrize(

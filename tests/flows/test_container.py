@@ -14,6 +14,7 @@ from podbot.engine.port import Unmet
 from podbot.errors import (
     ContainerNotFound,
     CreateFailed,
+    CredentialUnreadable,
     EngineGone,
     ImageNotFound,
     MountRefused,
@@ -21,10 +22,11 @@ from podbot.errors import (
     PodbotError,
     StartFailed,
     StopFailed,
+    UploadFailed,
 )
 from podbot.flows.container import started_container
 from podbot.flows.sessions import SessionRecord, session_directory, sessions
-from podbot.launch.types import LaunchPlan, Mount
+from podbot.launch.types import CredentialSource, LaunchPlan, Mount
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
 from tests.flows.plans import SESSION, Place, container, labels
@@ -298,4 +300,61 @@ def test_a_container_that_vanished_is_cleaned_up_all_the_same(engine: FakeEngine
         engine.remove(SESSION)
     with pytest.raises(ContainerNotFound):
         engine.inspect(SESSION)
+    assert sessions(place.environ) == []
+
+
+# --- credentials -------------------------------------------------------------------------------------
+
+
+def logged_in(place: Place) -> LaunchPlan:
+    home = os.path.join(place.base, "home")
+    os.makedirs(os.path.join(home, ".codex"))
+    with open(os.path.join(home, ".codex", "auth.json"), "w", encoding="utf-8") as file:
+        file.write("login")
+    given = os.path.join(home, ".codex")
+    return place.plan(credentials=(CredentialSource("codex", given, os.path.realpath(given), "/root/.codex"),))
+
+
+def test_credentials_are_there_before_the_container_starts(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, logged_in(place)):
+        assert engine.by_name[SESSION].files == {"/root/.codex/auth.json": b"login"}
+    names = [name for name, _ in engine.calls]
+    assert names.index("create") < names.index("put_archive") < names.index("start")
+    assert place.kinds().count("credentials.uploaded") == 1
+
+
+def test_without_credentials_there_is_no_upload(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan()):
+        pass
+    assert "put_archive" not in {name for name, _ in engine.calls}
+
+
+def test_credentials_that_cannot_be_read_are_said_before_anything_is_created(engine: FakeEngine, place: Place) -> None:
+    plan = logged_in(place)
+    os.rename(os.path.join(place.base, "home", ".codex"), os.path.join(place.base, "home", "away"))
+    with pytest.raises(CredentialUnreadable), started(engine, place, plan):
+        pytest.fail("it started")
+    assert "create" not in {name for name, _ in engine.calls}
+    assert sessions(place.environ) == []
+
+
+def test_a_signal_breaks_off_an_upload(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+
+    def interrupted(container: str, path: str, archive: bytes) -> None:
+        wake.deliver(signal.SIGTERM)
+        pytest.fail(f"the upload of {len(archive)} bytes to {path} in {container} went on")
+
+    engine.put_archive = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, logged_in(place), wake):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+def test_an_upload_that_fails_leaves_no_container(engine: FakeEngine, place: Place) -> None:
+    engine.fail("put_archive", UploadFailed(container=SESSION, path="/root", reason="read-only file system"))
+    with pytest.raises(UploadFailed) as caught, started(engine, place, logged_in(place)):
+        pytest.fail("it started")
+    assert caught.value.container == SESSION
+    assert engine.by_name == {}
     assert sessions(place.environ) == []

@@ -17,6 +17,7 @@ from podbot.engine.port import Engine, EngineInfo, ImageInfo
 from podbot.engine.private.machine import PROGRAMS, MachineFacts
 from podbot.errors import ConnectionFailed, MalformedFile, PodbotError, SocketNotFound, UnsafeDirectory
 from podbot.flows.doctor import Patient, diagnose
+from podbot.flows.image_checks import Probed, judge
 from podbot.flows.machine_checks import Check, check_machine, install_command
 
 ALL = {name: f"/usr/bin/{name}" for name in PROGRAMS}
@@ -197,5 +198,20 @@ def test_a_distant_engine_is_not_judged_by_this_machine() -> None:
 
 def test_the_reference_page_lists_every_check_and_no_other() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/doctor.md").read_text()
-    rows = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
-    assert rows == list(dict.fromkeys(check.name for check in diagnose(patient(facts=USER))))
+    own, others = (re.findall(r"^\| `([a-z0-9-]+)` \|", part, re.MULTILINE) for part in page.split("## An image"))
+    lacking = judge(Probed(), "claude", ("claude-agent-acp",))
+    assert others == ["start", *(check.name for check in lacking)]
+    assert own == list(dict.fromkeys(check.name for check in diagnose(patient(facts=USER))))
+
+
+def test_a_named_image_is_probed_and_a_configured_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+
+    def probed(_engine: object, config: AppConfig, _remedy: str) -> list[Check]:
+        asked.append(config.image)
+        return [Check("git", "fail", "not installed")]
+
+    monkeypatch.setattr("podbot.flows.doctor.check_image", probed)
+    assert "git" not in [check.name for check in diagnose(patient())]
+    found = {check.name: check for check in diagnose(patient(), probe_image=True)}
+    assert (found["git"].status, asked) == ("fail", ["img:1"])

@@ -62,7 +62,7 @@ def test_the_plain_facts(host: Host) -> None:
     assert found.runtime_dir == str(host.root / "runtime")
     assert found.engine_socket_dir == "/nowhere/podman"
     assert found.workspace is None
-    assert found.dev_fuse == os.path.exists("/dev/fuse")
+    assert found.dev_fuse == os.access("/dev/fuse", os.R_OK | os.W_OK)
     assert host.facts().engine_socket_dir is None
     assert host.facts().nonce != found.nonce
 
@@ -249,3 +249,19 @@ def test_a_git_that_hangs_is_not_waited_for(host: Host, monkeypatch: pytest.Monk
     git.chmod(0o755)
     host.environ["PATH"] = str(host.root)
     assert identity(host) == (None, None)
+
+
+def test_credential_families_that_are_there(host: Host) -> None:
+    assert host.facts().credentials == ()
+    (host.root / "dots").mkdir()
+    (host.home / ".claude").symlink_to(host.root / "dots")
+    (host.home / ".codex").symlink_to("nowhere")
+    (found,) = host.facts().credentials
+    assert (found.family, found.target) == ("claude", "/root/.claude")
+    assert (found.given, found.source) == (str(host.home / ".claude"), str(host.root / "dots"))
+
+
+def test_credential_families_have_one_order_and_what_cannot_be_read_is_not_missing(host: Host) -> None:
+    (host.home / ".codex").symlink_to(".codex")
+    (host.home / ".claude").write_text("")
+    assert [found.family for found in host.facts().credentials] == ["claude", "codex"]

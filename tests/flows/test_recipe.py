@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from podbot import __version__
 from podbot.errors import InvalidValue, PathError
 from podbot.flows import recipe as room
-from podbot.flows.recipe import PASSED_ON, host_files, images_dir, load_recipe
+from podbot.flows.recipe import PASSED_ON, agents_in, host_files, images_dir, load_recipe
 
 RECIPE = load_recipe()
 
@@ -27,14 +28,55 @@ def test_the_shipped_recipe_is_whole() -> None:
 
 def test_every_version_is_pinned_exactly() -> None:
     for agent in RECIPE.agents.values():
-        assert agent.spec == f"{agent.package}@{agent.version}"
-        assert agent.version.replace(".", "").isdigit()
+        specs = agent.specs.split()
+        assert specs[0] == f"{agent.package}@{agent.version}"
+        assert all(re.fullmatch(r"\d+(\.\d+)+", spec.rpartition("@")[2]) for spec in specs)
 
 
-def test_build_arguments_leave_out_what_was_not_chosen() -> None:
-    args = RECIPE.build_args("base:1", ["codex"])
-    assert args["CODEX"] == RECIPE.agents["codex"].spec
-    assert (args["CLAUDE"], args["BASE"], args["NODE_VERSION"]) == ("", "base:1", RECIPE.node)
+def test_each_agent_comes_with_its_protocol_adapter() -> None:
+    adapters = {name: agent.specs.split()[1:] for name, agent in RECIPE.agents.items()}
+    assert [spec.rpartition("@")[0] for spec in adapters["claude"]] == ["@agentclientprotocol/claude-agent-acp"]
+    assert [spec.rpartition("@")[0] for spec in adapters["codex"]] == ["@agentclientprotocol/codex-acp"]
+    assert (adapters["opencode"], adapters["gemini"]) == ([], [])
+
+
+def test_build_arguments_fill_the_slots_in_the_order_given() -> None:
+    args = RECIPE.build_args("base:1", ["codex", "claude"])
+    assert [args["AGENT_1"], args["AGENT_2"]] == [RECIPE.agents["codex"].specs, RECIPE.agents["claude"].specs]
+    assert (args["AGENT_3"], args["AGENT_4"], args["BASE"], args["NODE_VERSION"]) == ("", "", "base:1", RECIPE.node)
+
+
+def test_other_versions_by_argument() -> None:
+    changed = RECIPE.changed({"NODE_VERSION": "22.1.0", "GEMINI_VERSION": "0.60.0"}, "flag --build-arg")
+    assert (changed.node, changed.agents["gemini"].version) == ("22.1.0", "0.60.0")
+    assert changed.agents["claude"] == RECIPE.agents["claude"]
+    assert changed.agents_label(["gemini"]) == "gemini=0.60.0"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("NODE_VERSIONS", "22", "Did you mean NODE_VERSION?"),
+        ("BASE", "x", "no build argument 'BASE'"),
+        ("NODE_VERSION", "22; reboot", "is not a version"),
+        ("NODE_VERSION", "", "is not a version"),
+        ("CLAUDE_VERSION", "1.0 evil@2", "is not a version"),
+    ],
+)
+def test_arguments_that_the_image_does_not_have(name: str, value: str, words: str) -> None:
+    with pytest.raises(InvalidValue, match=re.escape(words)):
+        RECIPE.changed({name: value}, "flag --build-arg")
+
+
+@given(st.text())
+def test_any_label_is_read(label: str) -> None:
+    assert all(agents_in(label))
+
+
+def test_a_label_is_read_back() -> None:
+    label = RECIPE.agents_label(["codex", "claude"])
+    assert list(agents_in(label).items()) == [(n, RECIPE.agents[n].version) for n in ("codex", "claude")]
+    assert agents_in("") == {}
 
 
 def test_labels_tell_agents_and_recipe() -> None:
@@ -50,7 +92,7 @@ def test_labels_tell_agents_and_recipe() -> None:
 
 def test_agents_are_checked_and_ordered() -> None:
     assert RECIPE.check_agents(["codex", "claude", "codex"], "flag") == ("claude", "codex")
-    with pytest.raises(InvalidValue, match=r"'cloude'.*Agents: claude, codex"):
+    with pytest.raises(InvalidValue, match=r"'cloude'.*Did you mean claude\? Agents: claude, codex"):
         RECIPE.check_agents(["cloude"], "flag --agents")
 
 
@@ -63,6 +105,9 @@ def test_the_digest_follows_the_files(tmp_path: Path) -> None:
     changed = load_recipe(str(copy))
     assert changed.digest != RECIPE.digest
     assert changed.base_digest == RECIPE.base_digest
+    with (copy / "base/leave-out.txt").open("a") as file:
+        file.write("/usr/share/more/*\n")
+    assert load_recipe(str(copy)).base_digest != RECIPE.base_digest
 
 
 def test_an_installation_without_images_is_named(tmp_path: Path) -> None:

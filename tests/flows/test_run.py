@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from podbot.engine.port import Size
-from podbot.errors import EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
+from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.flows.run import MINIMUM, SessionResult, run_session
 from podbot.flows.sessions import session_directory, sessions
-from podbot.launch.types import ExecSpec
+from podbot.launch.types import CredentialSource, ExecSpec
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.flows.plans import SESSION, Place
@@ -168,3 +168,47 @@ def test_an_engine_elsewhere_would_mount_its_own_directories(engine: FakeEngine,
     with pytest.raises(MountRefused):
         run_session(engine, place.plan(), SILENT, wake, place.events.append)
     assert engine.calls == []
+
+
+def test_the_result_says_which_credentials_were_copied(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    sources = []
+    for family in ("claude", "codex"):
+        given = os.path.join(place.base, f".{family}")
+        os.makedirs(given)
+        sources.append(CredentialSource(family, given, os.path.realpath(given), f"/root/.{family}"))
+    engine.on("claude", ScriptedExec())
+    result = run_session(engine, place.plan(credentials=tuple(sources)), SILENT, wake, place.events.append)
+    assert result.credentials == ("/root/.claude", "/root/.codex")
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ({"io.podbot.agents": "codex=1,claude=2"}, "claude"),
+        ({}, "claude"),  # not an image of podbot's: it is not judged
+        ({"io.podbot.agents": "codex=1"}, "custom"),
+    ],
+)
+def test_an_agent_that_may_be_in_the_image(
+    engine: FakeEngine, place: Place, wake: Wake, labels: dict[str, str], kind: str
+) -> None:
+    engine.image_labels = labels
+    engine.on("claude", ScriptedExec())
+    assert run_session(engine, place.plan(kind=kind), SILENT, wake, place.events.append).status.code == 0
+
+
+@pytest.mark.parametrize("label", ["codex=1", ""])
+def test_an_agent_that_podbots_image_lacks(engine: FakeEngine, place: Place, wake: Wake, label: str) -> None:
+    engine.image_labels = {"io.podbot.agents": label}
+    plan = place.plan()
+    with pytest.raises(AgentNotInImage, match=r"built without claude\. `podbot image build --agents (codex,)?claude`"):
+        run_session(engine, plan, SILENT, wake, place.events.append)
+    assert "create" not in [operation for operation, _ in engine.calls]
+    assert sessions(place.environ) == []
+
+
+def test_a_label_cannot_put_words_into_the_remedy(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    engine.image_labels = {"io.podbot.agents": "codex=1,`reboot`=1"}
+    with pytest.raises(AgentNotInImage) as caught:
+        run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    assert caught.value.agents == "codex,claude"

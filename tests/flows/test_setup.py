@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,9 @@ from podbot.engine.private.machine import MachineFacts
 from podbot.errors import ImageBuildFailed, InvalidValue
 from podbot.events import Event
 from podbot.flows import base_image
-from podbot.flows.recipe import LABEL_RECIPE, load_recipe
-from podbot.flows.setup import PULLED_BASE, SetupPlan, Workshop, plan_setup, setup
+from podbot.flows.image_build import PULLED_BASE, Workshop
+from podbot.flows.recipe import CONTAINERFILE, LABEL_RECIPE, load_recipe
+from podbot.flows.setup import SetupPlan, plan_setup, setup
 
 RECIPE = load_recipe()
 DEBIAN = MachineFacts(programs={"mmdebstrap": "/usr/bin/mmdebstrap"}, distribution=("debian",), codename="bookworm")
@@ -45,9 +47,9 @@ class Works:
 
     def build(self, endpoint: str, *, tag: str, on_line: Callable[[str], None], **rest: Any) -> None:
         self.calls.append(("build", tag))
-        self.built = rest
+        self.built |= rest
         on_line("STEP 1/2: FROM base")
-        self.images[tag] = ImageInfo("id-new", (tag,), rest["labels"], 1, "")
+        self.images[tag] = ImageInfo("id-new", (tag,), self.built["labels"], 1, "")
 
     def import_rootfs(self, endpoint: str, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
         self.calls.append(("import", tag))
@@ -64,6 +66,8 @@ class Works:
         return True
 
     def context_archive(self, directory: str, extra: Mapping[str, bytes]) -> bytes:
+        (line,) = (line for line in extra[CONTAINERFILE].decode().splitlines() if line.startswith("LABEL "))
+        self.built["labels"] = dict(re.findall(r'(\S+)="([^"]*)"', line))
         return b"tar"
 
 
@@ -131,8 +135,8 @@ def test_from_nothing(tmp_path: Path) -> None:
     assert works.built["labels"] == RECIPE.labels(("claude", "codex"))
     assert path.read_text() == f'image = "{RECIPE.image}"\n'
     assert (result.image, result.built, result.wrote_config) == (RECIPE.image, True, True)
-    assert [event.kind for event in events if event.level == "info"] == ["setup.base", "setup.build", "setup.config"]
-    assert Event("debug", "setup.line", "STEP 1/2: FROM base") in events
+    assert [event.kind for event in events if event.level == "info"] == ["image.base", "image.build", "setup.config"]
+    assert Event("debug", "image.line", "STEP 1/2: FROM base") in events
 
 
 def test_twice_is_once(tmp_path: Path) -> None:

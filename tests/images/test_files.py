@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from podbot.flows.recipe import images_dir, load_recipe
+from podbot.flows.recipe import SLOTS, images_dir, load_recipe
 
 IMAGES = Path(images_dir())
 CONTAINERFILE = (IMAGES / "sandbox/Containerfile").read_text()
 
 
 def test_every_copied_file_exists() -> None:
-    sources = re.findall(r"^COPY (?:--\S+ )*(\S+) \S+$", CONTAINERFILE, re.MULTILINE)
+    lines = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", CONTAINERFILE, re.MULTILINE)
+    sources = [name for line in lines for name in line.split()]
     assert sources
     assert [name for name in sources if not (IMAGES / name).is_file()] == []
 
@@ -29,16 +33,64 @@ def test_every_argument_has_a_value_from_the_recipe() -> None:
 
 def test_each_network_step_has_the_hosts_settings_and_none_copies_them() -> None:
     steps = re.findall(r"^(?:RUN|COPY|ADD) (?:.*\\\n)*.*$", CONTAINERFILE, re.MULTILINE)
+    words = ("apt-get", "podbot/install-node ", "podbot/install-agent $")
+    reaching = [step for step in steps if step.startswith("RUN") and any(word in step for word in words)]
+    assert len(reaching) == 2 + SLOTS
     for step in steps:
-        if any(word in step for word in ("apt-get", "pip install", "npm install")):
-            assert "--mount=type=bind,source=sandbox/host,target=/run/host . /run/host/env" in step
+        if step in reaching:
+            assert "--mount=type=bind,source=sandbox/host,target=/run/host " in step
         if step.startswith(("COPY", "ADD")):
             assert "sandbox/host" not in step
+    for name in ("sandbox/install-node", "sandbox/install-agent"):
+        assert "\n. /run/host/env\n" in (IMAGES / name).read_text()
+    assert "; . /run/host/env; " in next(step for step in reaching if "apt-get" in step)
+
+
+def test_there_is_a_slot_for_each_agent() -> None:
+    assert len(load_recipe().agents) <= SLOTS
+    titles = re.findall(r": '(agent \d+)'; \S+ \$(AGENT_\d+)$", CONTAINERFILE, re.MULTILINE)
+    assert titles == [(f"agent {number}", f"AGENT_{number}") for number in range(1, SLOTS + 1)]
+
+
+def test_what_is_often_changed_comes_after_what_is_slow() -> None:
+    assert CONTAINERFILE.index("install-node") < CONTAINERFILE.index("AGENT_1") < CONTAINERFILE.index("containers.conf")
+
+
+@pytest.mark.parametrize("name", ["sandbox/install-node", "sandbox/install-agent", "sandbox/podbot-askpass"])
+def test_scripts_are_posix_shell(name: str) -> None:
+    assert subprocess.run(["sh", "-n", str(IMAGES / name)], check=False).returncode == 0
+
+
+def test_the_elf_trimmer_keeps_a_program_running(tmp_path: Path) -> None:
+    script = (IMAGES / "sandbox/install-node").read_text().split("<<'PYTHON'\n")[1].split("\nPYTHON\n")[0]
+    program = tmp_path / "program"
+    shutil.copy(os.path.realpath(shutil.which("env") or "/usr/bin/env"), program)
+    before = program.stat().st_size
+    subprocess.run([sys.executable, "-c", script, str(program)], check=True)
+    assert program.stat().st_size < before
+    done = subprocess.run([str(program), "echo", "runs"], capture_output=True, text=True, check=True)
+    assert done.stdout == "runs\n"
+
+
+def test_the_ordinary_users_ids_exist_under_a_rootless_engine_too() -> None:
+    match = re.search(r"echo agent:(\d+):(\d+) ", CONTAINERFILE)
+    assert match
+    first, count = int(match[1]), int(match[2])
+    assert first > 1000
+    assert first + count <= 65534
 
 
 def test_packages_are_sorted_and_once() -> None:
     packages = load_recipe().packages
     assert list(packages) == sorted(set(packages))
+
+
+def test_the_inner_store_lies_on_fuse_overlayfs() -> None:
+    """Without the file Podman 4.3.1 does not heed STORAGE_DRIVER, by which podbot says that /dev/fuse is missing."""
+    storage = tomllib.loads((IMAGES / "sandbox/storage.conf").read_text())["storage"]
+    assert storage["driver"] == "overlay"
+    assert storage["options"]["overlay"]["mount_program"] == "/usr/bin/fuse-overlayfs"
+    assert re.search(r"(?m)^COPY .*sandbox/storage\.conf .*/etc/containers/$", CONTAINERFILE)
 
 
 def test_inner_containers_conf_is_toml() -> None:

@@ -8,7 +8,7 @@ from podbot.config.models import AGENT_KINDS, AgentConfig, AgentKind, AgentMode
 from podbot.errors import MissingRequired
 from podbot.launch.agents import AGENTS, command_for
 
-CODEX = ("codex", "-c", "analytics.enabled=false")
+CODEX = ("codex", "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
 EXPECTED: dict[tuple[AgentKind, AgentMode], tuple[str, ...]] = {
     ("claude", "podbot"): ("claude", "--dangerously-skip-permissions"),
     ("claude", "acp"): ("claude-agent-acp",),
@@ -52,4 +52,12 @@ def test_custom_without_a_command_says_how_to_name_one(command: str | None) -> N
 
 
 def test_claude_needs_is_sandbox_to_be_exactly_one() -> None:
-    assert AGENTS["claude"].env == {"IS_SANDBOX": "1"}
+    assert AGENTS["claude"].env["IS_SANDBOX"] == "1"
+
+
+def test_no_agent_updates_itself_or_asks_before_it_works() -> None:
+    assert AGENTS["claude"].env["DISABLE_AUTOUPDATER"] == "1"
+    assert AGENTS["opencode"].env == {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    assert AGENTS["gemini"].env == {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_SANDBOX": "false"}
+    assert not AGENTS["codex"].env  # it takes its settings as arguments
+    assert not AGENTS["custom"].env

@@ -5,10 +5,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.launch.agents import AGENTS
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
+from podbot.launch.types import CredentialSource
 from tests.launch.build import config, facts, typed
 
+CODEX = CredentialSource("codex", "/home/ann/.codex", "/data/codex", "/root/.codex")
 CANARY = "c4n4ry-"
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
 
@@ -23,7 +26,7 @@ def test_no_secret_value_is_ever_described(env: dict[str, str], tty: bool) -> No
     assert CANARY not in text
     assert CANARY not in repr(made)
     shown = {entry["name"]: entry for entry in json.loads(text)["agent"]["env"]}
-    assert all(shown[name] == {"name": name, "secret": True} for name in env if name != "IS_SANDBOX")
+    assert all(shown[name] == {"name": name, "secret": True} for name in env if name not in AGENTS["claude"].env)
 
 
 def test_a_description_says_everything_that_was_decided() -> None:
@@ -37,7 +40,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
             }
         ),
         typed(),
-        facts(env={"KEY": "x"}, git_name="Ann"),
+        facts(env={"KEY": "x"}, git_name="Ann", credentials=(CODEX,)),
     )
     assert describe(made) == {
         "session": "podbot-proj-0a1b2c",
@@ -48,6 +51,9 @@ def test_a_description_says_everything_that_was_decided() -> None:
         "keep": False,
         "runtime_dir": "/run/user/1000/podbot/podbot-proj-0a1b2c",
         "git_identity": {"user.name": "Ann"},
+        "credentials": [
+            {"family": "codex", "source": "/data/codex", "target": "/root/.codex", "reduced": False},
+        ],
         "container": {
             "image": "localhost/podbot:latest",
             "image_origin": "default",
@@ -72,7 +78,23 @@ def test_a_description_says_everything_that_was_decided() -> None:
             "command": ["claude", "--dangerously-skip-permissions"],
             "workdir": "/workspace",
             "tty": False,
-            "env": [{"name": "IS_SANDBOX", "value": "1"}, {"name": "KEY", "secret": True}],
+            "env": [
+                {"name": "DISABLE_AUTOUPDATER", "value": "1"},
+                {"name": "IS_SANDBOX", "value": "1"},
+                {"name": "KEY", "secret": True},
+            ],
         },
-        "notes": ["mounting /home/ann/src/proj at /workspace (read-write)"],
+        "notes": [
+            "mounting /home/ann/src/proj at /workspace (read-write)",
+            "copying /home/ann/.codex to /root/.codex: the agent can use that login (creds.copy_codex)",
+        ],
     }
+
+
+def test_a_reduced_file_is_described_as_such() -> None:
+    made = normalize(
+        config({"agent.env_allowlist": ("ANTHROPIC_API_KEY",)}), typed(), facts(env={"ANTHROPIC_API_KEY": "x"})
+    )
+    assert describe(made)["credentials"] == [
+        {"family": "claude", "source": "/home/ann/.claude.json", "target": "/root/.claude.json", "reduced": True}
+    ]

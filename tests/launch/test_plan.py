@@ -8,8 +8,9 @@ import pytest
 from podbot._version import __version__
 from podbot.config.models import AGENT_KINDS
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
+from podbot.launch.agents import AGENTS
 from podbot.launch.plan import normalize
-from podbot.launch.types import ExecSpec, LaunchPlan, Limits, Mount, Security
+from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, Security
 from tests.launch.build import config, directory, facts, typed
 
 
@@ -38,6 +39,8 @@ def test_a_whole_plan() -> None:
             "codex",
             "-c",
             "analytics.enabled=false",
+            "-c",
+            "check_for_update_on_startup=false",
             "--dangerously-bypass-approvals-and-sandbox",
             "--model",
             "m",
@@ -110,10 +113,11 @@ def test_a_refused_mount_stops_the_plan() -> None:
 # --- the agent's variables ---
 
 
-def test_claude_is_told_that_it_is_in_a_sandbox_and_nobody_else_is() -> None:
+def test_an_agent_gets_what_its_kind_needs_and_nothing_of_another() -> None:
     for kind in AGENT_KINDS:
         made = plan({"agent.kind": kind}, request=typed(words=("x",)))
-        assert made.agent.env == ({"IS_SANDBOX": "1"} if kind == "claude" else {})
+        assert made.agent.env == AGENTS[kind].env
+        assert ("IS_SANDBOX" in made.agent.env) == (kind == "claude")
 
 
 def test_a_terminal_has_a_type_even_when_the_host_names_none() -> None:
@@ -152,7 +156,8 @@ def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
 def test_an_allowlist_cannot_change_what_an_agent_requires() -> None:
     for env in ({"IS_SANDBOX": "yes"}, {}):
         made = plan({"agent.env_allowlist": ("IS_SANDBOX",)}, env=env)
-        assert made.agent.env == {"IS_SANDBOX": "1"}
+        assert made.agent.env == AGENTS["claude"].env
+        assert made.agent.env["IS_SANDBOX"] == "1"
         assert made.agent.secrets == frozenset()
         assert len(made.notes) == 1
 
@@ -207,6 +212,13 @@ def test_every_mount_is_told_and_so_is_a_weaker_profile() -> None:
     assert made.notes[2].startswith("profile minimal")
 
 
+def test_without_fuse_the_podman_inside_takes_vfs_unless_the_operator_says_otherwise() -> None:
+    assert "STORAGE_DRIVER" not in plan().container.env
+    assert plan(dev_fuse=False).container.env["STORAGE_DRIVER"] == "vfs"
+    theirs = {"sandbox.env": MappingProxyType({"STORAGE_DRIVER": "btrfs"})}
+    assert plan(theirs, dev_fuse=False).container.env["STORAGE_DRIVER"] == "btrfs"
+
+
 def test_half_an_identity_is_taken_as_it_is() -> None:
     assert plan(git_email="ann@example.org", git_name="").git_identity == {"user.email": "ann@example.org"}
 
@@ -237,3 +249,49 @@ def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:
     from podbot.launch.plan import _link_note
 
     assert _link_note(facts(workspace=None)) == ()
+
+
+CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude")
+CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex")
+CLAUDE_JSON = "/home/ann/.claude.json"
+
+
+@pytest.mark.parametrize(
+    ("creds", "there", "copied", "first_run"),
+    [
+        ({}, (CLAUDE, CODEX), (CLAUDE, CODEX), CLAUDE_JSON),
+        ({}, (CODEX,), (CODEX,), None),
+        ({}, (), (), None),
+        ({"creds.copy_claude": False}, (CLAUDE, CODEX), (CODEX,), None),
+        ({"creds.copy_codex": False}, (CLAUDE, CODEX), (CLAUDE,), CLAUDE_JSON),
+        ({"creds.copy_claude": False, "creds.copy_codex": False}, (CLAUDE, CODEX), (), None),
+    ],
+)
+def test_credentials_that_are_selected_and_there(
+    creds: dict[str, bool],
+    there: tuple[CredentialSource, ...],
+    copied: tuple[CredentialSource, ...],
+    first_run: str | None,
+) -> None:
+    made = normalize(config(creds), typed(), facts(credentials=there))
+    assert (made.credentials, made.first_run) == (copied, first_run)
+    assert [note.split()[1] for note in made.notes if note.startswith("copying")] == [c.given for c in copied]
+
+
+@pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"])
+@pytest.mark.parametrize(
+    ("changes", "has", "wanted"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"agent.kind": "codex"}, True, False),
+        ({"creds.copy_claude": False}, True, False),
+    ],
+)
+def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
+    name: str, changes: dict[str, Any], has: bool, wanted: bool
+) -> None:
+    env = {name: "x"} if has else {}
+    made = normalize(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
+    assert made.first_run == (CLAUDE_JSON if wanted else None)
+    assert made.credentials == ()

@@ -6,7 +6,7 @@ import pytest
 
 from podbot.config.models import Origin
 from podbot.errors import IllegalCombination, InvalidValue
-from podbot.launch.security import effective_profile, plan_limits, plan_security
+from podbot.launch.security import effective_profile, nested_env, plan_limits, plan_security
 from podbot.launch.types import Limits, Security
 from tests.launch.build import config, facts
 
@@ -33,6 +33,22 @@ def test_a_host_without_fuse_gets_none_and_is_told(profile: str) -> None:
     assert security.devices == ()
     assert security.capabilities == ()
     assert any("vfs" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("values", "dev_fuse", "env"),
+    [
+        ({}, True, {}),
+        ({}, False, {"STORAGE_DRIVER": "vfs"}),
+        ({"sandbox.mount_dev_fuse": False}, True, {"STORAGE_DRIVER": "vfs"}),
+        ({"sandbox.profile": "minimal"}, False, {"STORAGE_DRIVER": "vfs"}),
+        ({"sandbox.profile": "privileged"}, False, {}),
+    ],
+)
+def test_the_podman_inside_is_told_when_it_cannot_use_fuse(
+    values: dict[str, Any], dev_fuse: bool, env: dict[str, str]
+) -> None:
+    assert nested_env(planned(values, dev_fuse=dev_fuse)[0]) == env
 
 
 def test_a_host_without_fuse_that_was_not_asked_for_is_no_news() -> None:

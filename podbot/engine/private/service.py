@@ -188,6 +188,7 @@ def service_environment(environ: Mapping[str, str], conf: str) -> dict[str, str]
 
 
 def _launch(podman: str, path: str, environment: Mapping[str, str], log: str) -> None:
+    import signal
     import subprocess
     import threading
     import time
@@ -213,7 +214,8 @@ def _launch(podman: str, path: str, environment: Mapping[str, str], log: str) ->
         if status is not None:
             raise ServiceStartFailed(reason=_last_words(log) or f"it ended with status {status}", log=log)
         if time.monotonic() > deadline:
-            child.kill()
+            # Its whole group: rootless Podman starts itself again in its namespace, and only waits for that.
+            os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise ServiceStartFailed(reason=_last_words(log) or f"no answer within {START_SECONDS:.0f} s", log=log)
         time.sleep(0.02)

@@ -1,0 +1,122 @@
+"""Runs INSIDE the sandbox: starts a model provider and stands before it, writing down every request. Stdlib only.
+
+usage: recorder.py PORT LOG READY -- COMMAND...
+
+COMMAND serves on the loopback port that $PORT names. LOG gets one JSON object a request; READY is made once requests
+are served. Recording here and not in the provider makes "the request was seen" the same fact for any provider.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "upgrade", "expect"}
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """Forwards one request; the answer is streamed and its end is the connection's end."""
+
+    protocol_version = "HTTP/1.1"
+    upstream = 0
+    log = ""
+    lock = threading.Lock()
+
+    def forward(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            body = self._chunks()
+        self.close_connection = True
+        peer = http.client.HTTPConnection("127.0.0.1", self.upstream, timeout=60)
+        headers = {key: value for key, value in self.headers.items() if key.lower() not in HOP_BY_HOP}
+        try:
+            peer.request(self.command, self.path, body=body, headers=headers)
+            answer = peer.getresponse()
+            self._record(body, answer.status)
+            self.send_response(answer.status)
+            for key, value in answer.getheaders():
+                if key.lower() not in HOP_BY_HOP:
+                    self.send_header(key, value)
+            self.send_header("Connection", "close")
+            self.end_headers()
+            while chunk := answer.read1(65536):
+                self.wfile.write(chunk)
+                self.wfile.flush()
+        except OSError as exc:  # one side went away
+            self._record(body, 0, str(exc))
+        finally:
+            peer.close()
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = forward  # noqa: N815 - http.server's names
+
+    def _chunks(self) -> bytes:
+        found = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            found.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(found)
+
+    def _record(self, body: bytes, status: int, error: str = "") -> None:
+        try:
+            content = json.loads(body) if body else None
+        except ValueError:
+            content = body.decode("utf-8", "replace")
+        model = content.get("model") if isinstance(content, dict) else None
+        entry = {
+            "time": time.time(),
+            "method": self.command,
+            "path": self.path,
+            "model": model,
+            "status": status,
+            "error": error,
+            "body": content,
+        }
+        with self.lock, open(self.log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+        """Nothing on the agent's stderr."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_served(port: int, provider: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 30
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if provider.poll() is not None or time.monotonic() > end:
+            raise SystemExit(f"the provider does not serve: {provider.args!r} ({provider.returncode})")
+        time.sleep(0.02)
+
+
+def main() -> None:
+    port, log, ready, dashes, *command = sys.argv[1:]
+    assert dashes == "--"
+    Recorder.upstream, Recorder.log = free_port(), log
+    provider = subprocess.Popen(command, env={**os.environ, "PORT": str(Recorder.upstream)}, stdin=subprocess.DEVNULL)
+    try:
+        wait_until_served(Recorder.upstream, provider)
+        server = ThreadingHTTPServer(("127.0.0.1", int(port)), Recorder)
+        with open(ready, "w", encoding="utf-8"):
+            pass
+        server.serve_forever()
+    finally:
+        provider.terminate()
+
+
+if __name__ == "__main__":
+    main()

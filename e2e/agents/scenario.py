@@ -1,0 +1,137 @@
+"""One agent, one workspace, one provider: run it as an operator does, and keep what it left when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
+
+from e2e.agents.kinds import KINDS, PORT, Kind
+from e2e.agents.provider import HERE, Provider
+from e2e.harness import World
+
+KEY = "e2e-dummy-key-not-for-production"
+WRITTEN = "podbot-file-written"
+FILE, CONTENT = "made.txt", "made-by-the-agent"
+SAY, WRITE = "say-the-word", "write-the-file"  # the two prompts that aimock has answers for
+TARGET = "/workspace"
+_PATH = "/e2e/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_RUN = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+ARTEFACTS = os.path.join(os.path.dirname(os.path.dirname(HERE)), ".e2e", "artefacts")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``out``: directory of artefacts, inside /e2e-out; ``workspace``: what is mounted; ``name``: the session's."""
+
+    world: World
+    kind: Kind
+    provider: Provider
+    out: str
+    workspace: str
+    name: str
+
+    def command(self, *words: str) -> list[str]:
+        """``podbot run`` of this agent with ``words`` after ``--``."""
+        run = ["run", "--workspace", self.workspace, "--agent", self.kind.name, "--name", self.name]
+        return ["--config", self.path("config.toml"), *run, "--", *words]
+
+    def run(self, prompt: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """The agent without a terminal, to its end."""
+        done = self.world.podbot(*self.command(*self.kind.words, prompt), env=self.secrets, timeout=timeout)
+        for stream in ("stdout", "stderr"):
+            with open(self.path(stream), "w", encoding="utf-8") as file:
+                file.write(getattr(done, stream))
+        return done
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What the operator's environment has more."""
+        return {self.kind.key: KEY}
+
+    def path(self, name: str) -> str:
+        """A file of the scenario's artefacts."""
+        return os.path.join(self.out, name)
+
+    def read(self, name: str) -> str:
+        """Text of an artefact; empty when there is none."""
+        with contextlib.suppress(FileNotFoundError), open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+        return ""
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Requests for the model that the provider answered, in order: method, path, model, status, body, seconds."""
+        entries = [json.loads(line) for line in self.read("requests.jsonl").splitlines()]
+        started = float(self.read("started") or "nan")
+        return [
+            {**entry, "seconds": entry["time"] - started}
+            for entry in entries
+            if entry["path"].partition("?")[0] == self.kind.path
+        ]
+
+    def assert_closed(self) -> None:
+        """The agent had the loopback interface and no other, so nothing that it said left the sandbox."""
+        assert self.read("interfaces").split() == ["lo"]
+
+
+@contextlib.contextmanager
+def scenario(world: World, kind: str, provider: Provider, test: str) -> Iterator[Scenario]:
+    """A scenario for the time of a test. What it left is kept, and its place printed, when the test fails."""
+    out = os.path.join(ARTEFACTS, _RUN, test)
+    os.makedirs(out)
+    made = Scenario(world, KINDS[kind], provider, out, world.workspace(), f"e2e-{uuid.uuid4().hex[:8]}")
+    _prepare(made)
+    try:
+        yield made
+    except BaseException:
+        sys.stderr.write(f"\nartefacts of {test}: {out}\n")
+        raise
+    finally:
+        shutil.rmtree(made.workspace, ignore_errors=True)
+    shutil.rmtree(out)
+    for directory in (os.path.dirname(out), ARTEFACTS):  # unless something else failed in this run, or in another
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
+
+
+def _prepare(made: Scenario) -> None:
+    inside = os.path.join(HERE, "inside")
+    mounts = [f"{inside}:/e2e:ro", f"{made.provider.directory}:/provider:ro", f"{made.out}:/e2e-out"]
+    env = {
+        "PATH": _PATH,
+        "E2E_PORT": str(PORT),
+        "E2E_PROVIDER": made.provider.command,
+        "E2E_LOGS": " ".join(made.kind.logs),
+        **made.kind.env,
+    }
+    config = {
+        "image": made.world.image,
+        "workspace": {"allowed_roots": [inside, made.provider.directory, made.out]},
+        "sandbox": {"network": "none", "extra_mounts": mounts, "env": env},
+        "agent": {"env_allowlist": [made.kind.key]},
+    }
+    with open(made.path("config.toml"), "wb") as file:
+        tomli_w.dump(config, file)
+    with open(made.path("fixtures.json"), "w", encoding="utf-8") as text:
+        json.dump({"fixtures": fixtures(made.kind)}, text, indent=1)
+
+
+def fixtures(kind: Kind) -> list[dict[str, Any]]:
+    """aimock's: a plain answer; and a call of the agent's own tool, then an answer once its result has come."""
+    words = {"path": f"{TARGET}/{FILE}", "content": CONTENT}
+    call = {"name": kind.tool, "arguments": {key: text.format(**words) for key, text in kind.arguments.items()}}
+    return [
+        {"match": {"userMessage": WRITE, "hasToolResult": False}, "response": {"toolCalls": [call]}},
+        {"match": {"userMessage": WRITE, "hasToolResult": True}, "response": {"content": WRITTEN}},
+        {"match": {"userMessage": SAY}, "response": {"content": "podbot-mock-answer"}},
+    ]

@@ -1,0 +1,192 @@
+"""Real agents, no account, no network: each talks to a mock model provider on the sandbox's own loopback.
+
+The shell script that stands for an agent is in ``test_run.py``. An agent that the image lacks is a failure.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pexpect
+import pytest
+
+from e2e.agents.kinds import KINDS, MODEL
+from e2e.agents.provider import Provider, aimock, any_command, operators
+from e2e.agents.scenario import ARTEFACTS, CONTENT, FILE, KEY, SAY, WRITE, WRITTEN, Scenario, scenario
+from e2e.harness import PODBOT, World, processes, wait_for
+from e2e.test_terminal import hang_up
+
+Make = Callable[[str, Provider], AbstractContextManager[Scenario]]
+
+
+@pytest.fixture
+def make(world: World, request: pytest.FixtureRequest) -> Make:
+    """A scenario that keeps its artefacts under the test's name."""
+    test = re.sub(r"[^\w-]+", "-", request.node.name).strip("-")
+    return lambda kind, provider: scenario(world, kind, provider, test)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_agent_prints_its_version(world: World, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    done = world.podbot("run", "--workspace", world.workspace(), "--agent", kind, "--", "--version")
+    assert done.returncode == 0, f"is {kind} in {world.image}? {done.stderr}"
+    assert re.search(KINDS[kind].version, done.stdout), done.stdout
+    with capsys.disabled():
+        print(f"\n{kind}: {done.stdout.strip()}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_of_the_provider_is_printed(make: Make, kind: str) -> None:
+    provider = operators() if kind in ("codex", "opencode") else aimock()  # these two speak OpenAI's protocols
+    with make(kind, provider) as run:
+        done = run.run(SAY)
+        assert done.returncode == 0, done.stderr
+        assert provider.answer in done.stdout
+        (request,) = [request for request in run.requests() if SAY in str(request["body"]) and _has_tools(request)]
+        assert (request["method"], request["status"]) == ("POST", 200)
+        assert request["model"] == MODEL or kind in ("claude", "gemini")  # these name one of their own
+        run.assert_closed()
+        assert KEY not in done.stdout + done.stderr + run.read("config.toml")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_the_model_asks_for_is_on_the_host(make: Make, kind: str) -> None:
+    with make(kind, aimock()) as run:
+        done = run.run(WRITE)
+        assert done.returncode == 0, done.stderr
+        assert WRITTEN in done.stdout
+        made = os.path.join(run.workspace, FILE)
+        with open(made, encoding="utf-8") as file:
+            assert file.read().strip() == CONTENT
+        assert os.stat(made).st_uid == os.getuid()
+        asked, told = [request for request in run.requests() if _has_tools(request)]
+        assert KINDS[kind].tool in str(asked["body"]["tools"])
+        assert len(str(told["body"])) > len(str(asked["body"]))  # the tool's result went back
+        run.assert_closed()
+
+
+def test_a_repository_cannot_send_gemini_into_a_container_of_its_own(make: Make) -> None:
+    """It would, with the Podman of the sandbox, and without its image it would not start."""
+    with make("gemini", aimock()) as run:
+        os.mkdir(os.path.join(run.workspace, ".gemini"))
+        with open(os.path.join(run.workspace, ".gemini", "settings.json"), "w", encoding="utf-8") as file:
+            file.write('{"tools": {"sandbox": true}}')
+        done = run.run(SAY)
+        assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
+
+
+def test_a_provider_without_an_answer_is_the_agents_failure(make: Make) -> None:
+    """Strict: what no fixture matches is refused, and the failure is podbot's exit status. Others retry for minutes."""
+    with make("codex", aimock()) as run:
+        with open(run.path("fixtures.json"), "w", encoding="utf-8") as file:
+            file.write('{"fixtures": [{"match": {"userMessage": "never-said"}, "response": {"content": "x"}}]}')
+        done = run.run(SAY)
+        assert (done.returncode, done.stdout) == (1, ""), done.stderr
+        assert {request["status"] for request in run.requests()} == {503}
+
+
+def test_any_openai_compatible_command_can_be_the_provider(make: Make) -> None:
+    with make("codex", any_command()) as run:
+        done = run.run("whatever")
+        assert (done.returncode, done.stdout.strip()) == (0, any_command().answer), done.stderr
+        assert [request["model"] for request in run.requests()] == [MODEL]
+
+
+def test_a_failed_scenario_keeps_its_artefacts_and_a_passed_one_none(make: Make, world: World) -> None:
+    failing = make("codex", aimock())
+    run = failing.__enter__()
+    kept = run.out
+    run.run(SAY)
+    assert not failing.__exit__(AssertionError, AssertionError("on purpose"), None)  # it is not swallowed
+    left = set(os.listdir(kept))
+    assert {"stdout", "stderr", "provider.log", "requests.jsonl", "fixtures.json", "config.toml", "agent"} <= left
+    assert os.listdir(os.path.join(kept, "agent", ".codex_sessions"))
+    assert KEY not in "".join(_texts(kept))
+    _remove(kept)
+    with make("codex", aimock()) as again:
+        assert again.run(SAY).returncode == 0
+    assert not os.path.exists(again.out)
+    assert not os.path.exists(again.workspace)
+    assert not world.container(again.name)
+    assert not [command for _, command in processes() if "recorder.py" in command and again.name in command]
+
+
+def test_no_agent_reaches_anything_outside(world: World) -> None:
+    connect = (
+        "import socket, sys\n"
+        "for host, port in [('192.0.2.1', 443), ('10.0.2.2', 80), ('2001:db8::1', 443)]:\n"
+        "    try: socket.create_connection((host, port), 3); print('reached', host)\n"
+        "    except OSError as exc: print(exc.errno)\n"
+    )
+    with world.session() as name:
+        done = world.podbot("exec", name, "--", "python3", "-c", connect)
+        routes = world.podbot("exec", name, "--", "cat", "/proc/net/route")
+    assert done.stdout.split() == [str(errno.ENETUNREACH)] * 3
+    assert len(routes.stdout.splitlines()) == 1  # the heading
+
+
+def _spawn(run: Scenario, *words: str) -> pexpect.spawn:
+    env = {**run.world.env, **run.secrets}
+    child = pexpect.spawn(
+        PODBOT[0], [*PODBOT[1:], *run.command(*words)],
+        env=env, cwd=run.world.root, dimensions=(40, 120), timeout=60, encoding="utf-8",
+    )  # fmt: skip
+    child.logfile_read = open(run.path("screen"), "w", encoding="utf-8")  # noqa: SIM115 - closed with the child
+    return child
+
+
+# What the first screen shows once the agent waits for a prompt.
+PROMPTS = {
+    "codex": "OpenAI Codex",
+    "claude": "bypass.*permissions.*on",
+    "opencode": "Ask.*anything",
+    "gemini": "Type.*your.*message",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_screen_is_the_prompt_and_it_answers(make: Make, world: World, kind: str) -> None:
+    with make(kind, aimock()) as run:
+        child = _spawn(run, *KINDS[kind].interactive)
+        try:
+            child.expect(PROMPTS[kind])
+            _type(child, SAY)
+            child.expect("podbot-mock-answer")
+        finally:
+            hang_up(child)
+            child.logfile_read.close()
+        wait_for(lambda: run.name not in world.sessions(), what="the session to end", seconds=60)
+        run.assert_closed()
+
+
+def _type(child: pexpect.spawn, text: str) -> None:
+    """A person types, then presses return: pasted with the return, some agents take it for a new line."""
+    child.expect(pexpect.TIMEOUT, timeout=1)
+    child.send(text)
+    child.expect(pexpect.TIMEOUT, timeout=1)
+    child.send("\r")
+
+
+def _has_tools(request: dict[str, object]) -> bool:
+    """Not the small requests beside the conversation (a title for it, say)."""
+    body = request["body"]
+    return isinstance(body, dict) and bool(body.get("tools"))
+
+
+def _texts(directory: str) -> Iterator[str]:
+    for path, _, names in os.walk(directory):
+        for name in names:
+            with open(os.path.join(path, name), encoding="utf-8", errors="replace") as file:
+                yield file.read()
+
+
+def _remove(kept: str) -> None:
+    import shutil
+
+    shutil.rmtree(os.path.dirname(kept))
+    if not os.listdir(ARTEFACTS):
+        os.rmdir(ARTEFACTS)

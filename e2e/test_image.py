@@ -1,0 +1,304 @@
+"""Images on the real engine: what is in podbot's, what must not be, how a build ends, and what doctor says of others.
+
+Builds use names of their own and a store that is filled already: all but two find most of their layers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.harness import ROOTLESS, World, processes, wait_for
+from podbot.flows.recipe import load_recipe
+
+RECIPE = load_recipe()
+AGENTS = tuple(RECIPE.agents)
+
+
+@pytest.fixture
+def tag(world: World) -> Iterator[str]:
+    """A name for an image of the test's own, which is removed with the layers that a build left for the next one."""
+    name = f"localhost/podbot-e2e-{uuid.uuid4().hex[:8]}:1"
+    before = _nameless(world)
+    yield name
+    world.podman("rmi", "-f", name)
+    if left := _nameless(world) - before:
+        world.podman("rmi", *left)  # without force: what another build works on stays
+
+
+def _nameless(world: World) -> set[str]:
+    return set(world.podman("images", "-q", "--filter", "dangling=true").stdout.split())
+
+
+def inside(world: World, image: str, *words: str, user: str = "root") -> str:
+    """What a command prints in a container without network."""
+    done = world.podman("run", "--rm", "--network", "none", "--user", user, image, *words, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def derived(world: World, tag: str, script: str, *changes: str) -> None:
+    """An image made from the suite's by a shell script."""
+    name = f"e2e-{uuid.uuid4().hex[:8]}"
+    done = world.podman("run", "--name", name, "--network", "none", world.image, "sh", "-ec", script)
+    assert done.returncode == 0, done.stderr
+    flags = [word for change in changes for word in ("--change", change)]
+    done = world.podman("commit", "-q", *flags, name, tag)
+    world.podman("rm", "-f", name)
+    assert done.returncode == 0, done.stderr
+
+
+def checks(world: World, image: str) -> dict[str, dict[str, str]]:
+    return {check["name"]: check for check in json.loads(world.podbot("doctor", "--json", "--image", image).stdout)}
+
+
+# --- what is in it --------------------------------------------------------------------------------
+
+
+def test_a_second_build_finds_every_layer(world: World, tag: str) -> None:
+    words = ("image", "build", "--agents", ",".join(AGENTS), "--tag", tag)
+    world.podbot(*words, timeout=600, check=True)
+    done = world.podbot("-v", *words, check=True)
+    lines = [line.removeprefix("podbot: ") for line in done.stderr.splitlines()]
+    steps = [line for line in lines if re.match(r"STEP \d+/\d+: (?!FROM)", line)]
+    assert len(steps) == len([line for line in lines if line.startswith("--> Using cache")]) > 10
+    assert "every layer was there already" in done.stdout
+
+
+def test_ls_and_labels_say_what_is_inside(world: World) -> None:
+    listed = {image["image"]: image for image in json.loads(world.podbot("image", "ls", "--json", check=True).stdout)}
+    found = listed[world.image]
+    assert set(found["agents"]) == set(AGENTS)
+    for name, version in found["agents"].items():
+        assert re.search(rf"\b{re.escape(version)}\b", inside(world, world.image, name, "--version")), name
+    row = next(line for line in world.podbot("image", "ls").stdout.splitlines() if line.startswith(world.image))
+    assert all(f"{name} {version}" in row for name, version in found["agents"].items())
+
+
+@pytest.mark.parametrize("user", ["root", "agent"])
+def test_both_users_can_work(world: World, user: str) -> None:
+    script = (
+        "id -un; git --version; node --version; npm --version >/dev/null; python3 -c 'print(1)'; rg --version | head -1"
+        " && touch /work/made $HOME/made && echo written"
+    )
+    name, git, node, python, rg, written = inside(world, world.image, "sh", "-c", script, user=user).splitlines()
+    assert (name, python, written) == (user, "1", "written")
+    assert git.startswith("git version")
+    assert int(node.removeprefix("v").split(".")[0]) >= 22
+    assert rg.startswith("ripgrep")
+
+
+# Says hello to each command of its arguments, all at once, and prints the first line of each answer.
+HELLO = """
+import subprocess, sys
+hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}\\n'
+running = [subprocess.Popen(c.split(), stdin=-1, stdout=-1, stderr=-3) for c in sys.argv[1:]]
+for child in running:
+    child.stdin.write(hello)
+    child.stdin.flush()
+for child in running:
+    print(child.stdout.readline().decode().strip(), flush=True)
+    child.kill()
+"""
+
+
+def test_adapters_answer_and_bring_no_agent_of_their_own(world: World) -> None:
+    commands = ("claude-agent-acp", "codex-acp", "opencode acp", "gemini --acp")
+    answers = inside(world, world.image, "timeout", "60", "python3", "-c", HELLO, *commands).splitlines()
+    assert [json.loads(answer)["result"]["protocolVersion"] for answer in answers] == [1, 1, 1, 1]
+    script = "find /usr/local/lib/node_modules -size +50M -type f -links 1 -o -size +50M -type f -links 2"
+    large = inside(world, world.image, "sh", "-c", script)
+    assert "@agentclientprotocol" not in large
+    assert "codex" in large
+
+
+def test_installing_left_no_state(world: World) -> None:
+    script = "ls -A /root /home/agent /tmp /var/lib/apt/lists; find / -xdev -name '.npm' -o -xdev -name '_cacache'"
+    left = {line for line in inside(world, world.image, "sh", "-c", script).split() if not line.endswith(":")}
+    assert left <= {".bashrc", ".profile", ".bash_logout", "auxfiles", "lock", "partial"}, left
+
+
+# --- what must not be in it -----------------------------------------------------------------------
+
+
+def test_what_the_machine_lends_is_not_in_the_image(world: World, tag: str) -> None:
+    canary = f"canary-{uuid.uuid4().hex}"
+    bundle = os.path.join(world.root, "canary.crt")
+    shutil.copy("/etc/ssl/certs/ca-certificates.crt", bundle)
+    with open(bundle, "a", encoding="utf-8") as file:
+        file.write(f"\n# {canary}\n")
+    no_proxy = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), f"{canary}.invalid"]))
+    env = {"SSL_CERT_FILE": bundle, "NO_PROXY": no_proxy, "no_proxy": no_proxy}
+    words = ("image", "build", "--no-cache", "--agents", "gemini", "--tag", tag)
+    world.podbot(*words, env=env, timeout=600, check=True)
+    told = world.podman("inspect", tag).stdout + world.podman("history", "--no-trunc", tag).stdout
+    assert "gemini" in told
+    assert canary not in told
+    name = world.podman("create", tag, "true").stdout.strip()
+    try:
+        found, total = _grep_files(world, name, canary.encode())
+    finally:
+        world.podman("rm", "-f", name)
+    assert found == 0
+    assert total > 100_000_000
+    script = (
+        "ls -A /run/host /root/.npmrc /etc/npmrc /usr/local/etc/npmrc /etc/pip.conf /root/.config/pip 2>/dev/null; env"
+    )
+    shown = inside(world, tag, "sh", "-c", script)
+    assert not re.search(r"(?i)proxy|cert|npmrc|pip|ca\.crt", shown), shown
+
+
+def _grep_files(world: World, container: str, needle: bytes) -> tuple[int, int]:
+    """(occurrences, bytes) of a container's whole file system."""
+    found, total, tail = 0, 0, b""
+    words = ["podman", "export", container]
+    with subprocess.Popen(words, env=world.podman_env(), stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        while chunk := child.stdout.read(1 << 20):
+            found += (tail + chunk).count(needle)
+            tail = chunk[-len(needle) + 1 :]
+            total += len(chunk)
+    assert child.returncode == 0
+    return found, total
+
+
+def test_settings_by_argument_reach_the_steps(world: World, tag: str) -> None:
+    words = ("--build-arg", "PIP_INDEX_URL=http://127.0.0.1:9/simple", "--no-cache", "--agents", "", "--tag", tag)
+    done = world.podbot("image", "build", *words, timeout=300)
+    assert done.returncode == 1
+    assert "Node" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert world.podman("image", "exists", tag).returncode == 1
+
+
+# --- how a build ends -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_build_that_is_broken_off_leaves_the_name_as_it_was(world: World, tag: str, number: signal.Signals) -> None:
+    world.podman("tag", world.image, tag)
+    before = world.podman("image", "inspect", "--format", "{{.Id}}", tag).stdout
+    containers = _build_containers(world)
+    log = os.path.join(world.root, "build.log")
+    with open(log, "wb") as file:
+        child = world.start("image", "build", "--no-cache", "--agents", "gemini", "--tag", tag, stderr=file)
+    wait_for(lambda: ": Node" in _text(log), what="the Node step", child=child)
+    child.send_signal(number)
+    child.communicate(timeout=30)
+    assert child.returncode != 0
+    assert world.podman("image", "inspect", "--format", "{{.Id}}", tag).stdout == before
+    wait_for(lambda: not _installing(), what="the step to end")
+    wait_for(lambda: _build_containers(world) <= containers, what="the engine to sweep up", seconds=60)
+    assert "Traceback" not in _text(log)
+
+
+def _build_containers(world: World) -> set[str]:
+    """What a build works in, one container a step."""
+    return set(world.podman("ps", "-a", "-q", "--external", "--filter", "status=unknown").stdout.split())
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _installing() -> list[str]:
+    return [command for _, command in processes() if "/tmp/node/bin/pip install" in command]
+
+
+@pytest.mark.skipif(ROOTLESS, reason="mounting a small file system takes root")
+def test_a_full_disk(own_world: World) -> None:
+    store = os.path.join(own_world.root, "store")
+    os.mkdir(store)
+    saved = os.path.join(own_world.root, "base.tar")
+    assert own_world.podman("save", "-o", saved, RECIPE.base).returncode == 0
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=290m", "tmpfs", store], check=True)
+    try:
+        conf = os.path.join(own_world.root, "storage.conf")
+        with open(conf, "w", encoding="utf-8") as file:
+            file.write(f'[storage]\ndriver = "overlay"\ngraphroot = "{store}/graph"\nrunroot = "{store}/run"\n')
+        own_world.env["CONTAINERS_STORAGE_CONF"] = conf
+        assert own_world.podman("load", "-q", "-i", saved).returncode == 0
+        done = own_world.podbot("image", "build", "--agents", "", timeout=300)
+        assert (done.returncode, done.stdout) == (1, ""), done.stderr
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("podbot: no space left on the engine's storage while trying to build ")
+        assert "podman system prune" in last
+        assert own_world.podman("image", "exists", RECIPE.image).returncode == 1
+        assert json.loads(own_world.podbot("image", "ls", "--json", check=True).stdout) == []
+        assert not own_world.podman("ps", "-a", "-q", "--external").stdout
+    finally:
+        for pid in own_world.service_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not own_world.service_pids(), what="the service to end")
+        subprocess.run(["umount", "--lazy", "--recursive", store], check=True)
+
+
+# --- images of others -----------------------------------------------------------------------------
+
+
+def test_an_agent_that_is_not_in_the_image(world: World, tag: str) -> None:
+    derived(world, tag, "true", "LABEL io.podbot.agents=claude=1")
+    done = world.podbot("--image", tag, "run", "--workspace", world.workspace(), "--agent", "gemini")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{tag} was built without gemini. `podbot image build --agents claude,gemini`" in done.stderr
+    assert (
+        world.podbot(
+            "--image", tag, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "true"
+        ).returncode
+        == 0
+    )
+
+
+def test_doctor_says_nothing_bad_of_podbots_own(world: World) -> None:
+    found = checks(world, world.image)
+    names = ("start", "shell", "git", "agent", "node", "python3", "inner-podman", "ca-certificates")
+    assert {name: found[name]["status"] for name in names} == dict.fromkeys(names, "ok")
+    assert "other-agents" not in found
+
+
+def test_doctor_says_what_an_image_lacks(world: World, tag: str) -> None:
+    script = (
+        "rm /usr/bin/git /usr/local/bin/claude /usr/bin/python3 /usr/bin/fuse-overlayfs /usr/local/bin/node;"
+        " rm -r /etc/ssl/certs; cd /usr/local/bin; printf '#!/bin/sh\\necho v18.20.4\\n' > node; chmod 755 node"
+    )
+    derived(world, tag, script)
+    found = checks(world, tag)
+    wanted = {
+        "git": "fail", "agent": "fail", "node": "fail", "ca-certificates": "fail", "python3": "warn",
+        "inner-podman": "warn",
+    }  # fmt: skip
+    assert {name: found[name]["status"] for name in wanted} == wanted
+    assert found["node"]["found"].startswith("v18.20.4")
+    assert world.podbot("doctor", "--image", tag).returncode == 1
+
+
+def test_doctor_of_an_image_in_which_nothing_runs(world: World, tag: str) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("empty"))
+    path = os.path.join(world.root, "empty.tar")
+    with open(path, "wb") as file:
+        file.write(buffer.getvalue())
+    assert world.podman("import", path, tag).returncode == 0
+    found = checks(world, tag)
+    assert found["start"]["status"] == "fail"
+    assert "sleep" in found["start"]["found"] + found["start"]["meaning"]
+    assert "podbot-doctor-" not in world.podman("ps", "-a").stdout
+
+
+def test_doctor_of_an_image_that_is_not_there(world: World) -> None:
+    found = checks(world, "localhost/no-such-image:1")
+    assert (found["image"]["status"], found["image"]["fix"]) == ("fail", "podbot setup")

@@ -1,0 +1,183 @@
+"""``podbot image``: build the sandbox image, and list those that are there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podbot.cli.common import global_options, load_options
+from podbot.cli.globals import Globals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from podbot.engine.port import Engine
+    from podbot.events import Emit
+    from podbot.flows.image_build import BuildResult, Workshop
+    from podbot.flows.images_list import SandboxImage
+
+app = typer.Typer(
+    name="image",
+    help="Build the sandbox image; list those that are there.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+@global_options
+def build(
+    g: Globals,
+    agents: Annotated[
+        str | None, typer.Option("--agents", metavar="NAME,…", help="Agents to build in; empty for none.")
+    ] = None,
+    base: Annotated[str, typer.Option("--base", metavar="REF", help="Build on this Debian or Ubuntu image.")] = "",
+    from_debian: Annotated[
+        bool, typer.Option("--from-debian", help="Make the base from this machine's packages, or fail.")
+    ] = False,
+    build_arg: Annotated[
+        list[str] | None, typer.Option("--build-arg", metavar="K=V", help="Another version, or a proxy setting.")
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Use no layer of an earlier build.")] = False,
+    tag: Annotated[str, typer.Option("--tag", "-t", metavar="REF", help="Name of the image.")] = "",
+) -> None:
+    """Build the sandbox image.
+
+    Agents: claude, codex, opencode, gemini; without --agents those that the image has, or claude. What is
+    built already is not built again. --from-debian with --no-cache makes the base anew, too.
+
+    Example: podbot image build --agents claude,codex
+    """
+    from podbot.cli.report import Reporter, printable
+    from podbot.config.load import load_config
+    from podbot.engine.connect import connect
+    from podbot.flows.image_build import BuildRequest, build_image, plan_build
+
+    end_on_signals()
+    request = BuildRequest(
+        agents=None if agents is None else names(agents),
+        base=base.strip(),
+        from_debian=from_debian,
+        build_args=_build_args(build_arg or ()),
+        no_cache=no_cache,
+        fresh_base=no_cache and from_debian,
+        tag=tag.strip(),
+    )
+    reporter = Reporter(g, progress=True)
+    engine = connect(load_config(load_options(g)), os.environ, reporter)
+    try:
+        shop = workshop(engine, os.environ, reporter)
+        result = build_image(plan_build(shop, request), shop)
+    finally:
+        reporter.clear()
+        engine.close()
+    typer.echo(printable(_summary(result)))
+
+
+@app.command("ls")
+@global_options
+def ls(g: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JSON array.")] = False) -> None:
+    """List podbot's images: name, agents and their versions, size, age."""
+    from podbot.cli.report import Reporter
+    from podbot.config.load import load_config
+    from podbot.engine.connect import connect
+    from podbot.flows.images_list import sandbox_images
+
+    engine = connect(load_config(load_options(g)), os.environ, Reporter(g))
+    try:
+        found = sandbox_images(engine)
+    finally:
+        engine.close()
+    if as_json:
+        _json(found)
+    elif found:
+        _table(found)
+
+
+def names(text: str) -> list[str]:
+    """``a, b,c`` as a list."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def end_on_signals() -> None:
+    """TERM and HUP as Ctrl-C: the build is broken off and swept up."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+
+
+def workshop(engine: Engine, environ: Mapping[str, str], emit: Emit) -> Workshop:
+    """This machine, the engine and podbot's recipe."""
+    from podbot.engine import images
+    from podbot.engine.private.machine import detect
+    from podbot.flows.image_build import Workshop
+    from podbot.flows.recipe import load_recipe
+
+    return Workshop(engine.endpoint, load_recipe(), detect(environ), environ, engine.image, images, emit)
+
+
+def _build_args(pairs: Iterable[str]) -> dict[str, str]:
+    from podbot.errors import InvalidValue
+
+    args = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            # The value may be a proxy's password: it is not repeated.
+            reason = "an argument is written NAME=VALUE"
+            raise InvalidValue(field="build-arg", origin="flag --build-arg", reason=reason)
+        args[name] = value
+    return args
+
+
+def _summary(result: BuildResult) -> str:
+    agents = ", ".join(f"{name} {version}" for name, version in result.agents.items()) or "no agent"
+    how = "is up to date: every layer was there already" if result.cached else f"was built in {result.seconds:.0f} s"
+    return f"{result.image} with {agents} {how} ({result.size / 1e6:.0f} MB)."
+
+
+def _json(found: Iterable[SandboxImage]) -> None:
+    import json
+    from dataclasses import asdict
+
+    sys.stdout.write(json.dumps([asdict(image) for image in found], indent=2) + "\n")
+
+
+def _table(found: Iterable[SandboxImage]) -> None:
+    import time
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from podbot.cli.report import printable
+
+    console = Console(highlight=False)
+    if not console.is_terminal:  # a pipe has no width: nothing is to be cut off
+        console = Console(highlight=False, width=1000)
+    table = Table(box=None, pad_edge=False)
+    for title in ("IMAGE", "AGENTS", "SIZE", "AGE"):
+        table.add_column(title, overflow="fold")
+    now = time.time()
+    for image in found:
+        agents = ", ".join(f"{name} {version}" for name, version in image.agents.items()) or "none"
+        cells = (
+            image.image,
+            agents,
+            f"{image.size / 1e6:.0f} MB",
+            age(now - image.created),
+        )
+        table.add_row(*map(printable, cells))
+    console.print(table)
+
+
+def age(seconds: float) -> str:
+    """Time that passed, in its largest unit: ``3 days``."""
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return "seconds"

@@ -1,0 +1,131 @@
+"""What goes into the sandbox of the operator's agent logins: from a plan to one archive, and its upload."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from podbot.credentials.families import CLAUDE, FAMILIES, HOME, Family
+from podbot.credentials.links import settle
+from podbot.credentials.tree import Entry, Skipped, scan
+from podbot.engine.port import Engine
+from podbot.errors import CredentialUnreadable
+from podbot.events import Emit, Event
+from podbot.launch.types import CredentialSource, LaunchPlan
+
+FIRST_RUN = f"{CLAUDE.directory}.json"  # beside the family, not in it
+_MOST = 32 << 20  # bytes of the host's ~/.claude.json that are looked at; histories make it some MiB
+_NAMED = 5  # skipped names in an event's message; its fields have them all
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An archive to unpack at ``/root``, empty when there is nothing. ``paths``: the families in it, as seen inside."""
+
+    archive: bytes = field(default=b"", repr=False)
+    paths: tuple[str, ...] = ()
+
+
+def pack(plan: LaunchPlan, emit: Emit) -> Bundle:
+    """Read what the plan selected.
+
+    Raises CredentialUnreadable and CredentialsTooLarge; nothing of the sandbox need exist yet.
+    """
+    entries: list[Entry] = []
+    for source in plan.credentials:
+        entries += _family(source, emit)
+    if plan.first_run is not None:
+        from podbot.credentials.firstrun import API_KEY, reduced
+
+        key = plan.agent.env.get(API_KEY) if API_KEY in plan.agent.secrets else None
+        text = reduced(_host_document(plan.first_run), plan.agent.workdir or "/", key)
+        entries.append(Entry(FIRST_RUN, "file", 0o600, text))
+    if not entries:
+        return Bundle()
+    from podbot.credentials.archive import build
+
+    return Bundle(build(entries), tuple(source.target for source in plan.credentials))
+
+
+def upload(engine: Engine, container: str, bundle: Bundle, emit: Emit) -> None:
+    """Put the bundle into a created container; an empty one costs no request. Raises UploadFailed."""
+    if not bundle.archive:
+        return
+    engine.put_archive(container, HOME, bundle.archive)
+    text = f"copied {', '.join(bundle.paths) or f'{HOME}/{FIRST_RUN}'} into the sandbox"
+    emit(Event("info", "credentials.uploaded", text, {"paths": list(bundle.paths)}))
+
+
+def _family(source: CredentialSource, emit: Emit) -> Iterator[Entry]:
+    family = FAMILIES[source.family]
+    _check_top(source)
+    tree = settle(scan(family, source.source), _tops(source))
+    _tell(family, source, tree.skipped, emit)
+    for entry in tree.entries:
+        yield entry._replace(path=f"{family.directory}/{entry.path}" if entry.path else family.directory)
+
+
+def _tops(source: CredentialSource) -> list[str]:
+    """The ways to spell the family's directory in a link: as it is, and as the home's name for it."""
+    parent, name = os.path.split(source.given)
+    return list(dict.fromkeys((source.source, source.given, os.path.join(os.path.realpath(parent), name))))
+
+
+def _check_top(source: CredentialSource) -> None:
+    """The directory may itself be reached by a link, as dotfile managers make them, but not to what holds the home."""
+    home = os.path.realpath(os.path.dirname(source.given))
+    reason = None
+    if os.path.realpath(source.given) != source.source:
+        reason = "it leads elsewhere since podbot looked first"
+    elif os.path.islink(source.source):
+        reason = "it is a loop of links"
+    elif home == source.source or home.startswith(source.source.rstrip("/") + "/"):
+        reason = f"it leads to {source.source}, which holds the home directory"
+    if reason is not None:
+        raise CredentialUnreadable(path=source.given, operation="copy", reason=reason, family=source.family)
+
+
+def _tell(family: Family, source: CredentialSource, skipped: tuple[Skipped, ...], emit: Emit) -> None:
+    """One event for what may be missed inside, by reason, and one for the rest."""
+    for told in (True, False):
+        reasons: dict[str, list[str]] = {}
+        for found in skipped:
+            if found.told is told:
+                reasons.setdefault(found.reason, []).append(found.path)
+        for reason, names in reasons.items():
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            shown = ", ".join(map(repr, names[:_NAMED]))
+            text = f"not everything of {source.given} went along: {shown}{more}: {reason}"
+            fields = {"family": family.name, "reason": reason, "names": list(map(_showable, names))}
+            emit(Event("notice" if told else "debug", "credentials.skipped", text, fields))
+
+
+def _showable(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _host_document(path: str) -> bytes:
+    """The host's ``~/.claude.json``, of which a few values are taken; empty when there is none."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    try:
+        handle = os.open(path, flags)
+    except FileNotFoundError:
+        return b""
+    except OSError as exc:
+        raise _unreadable(path, exc) from exc
+    try:
+        with open(handle, "rb") as file:
+            return file.read(_MOST) if _is_regular(handle) else b""
+    except OSError as exc:
+        raise _unreadable(path, exc) from exc
+
+
+def _is_regular(handle: int) -> bool:
+    import stat
+
+    return stat.S_ISREG(os.fstat(handle).st_mode)
+
+
+def _unreadable(path: str, exc: OSError) -> CredentialUnreadable:
+    return CredentialUnreadable(path=path, operation="read", reason=exc.strerror or str(exc), family=CLAUDE.name)

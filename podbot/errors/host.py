@@ -1,0 +1,93 @@
+"""A host file, or podbot's own streams, failed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from podbot.errors.base import PodbotError
+
+
+class FilesystemError(PodbotError):
+    """A host file or directory failed podbot."""
+
+
+class PathError(FilesystemError):
+    """An operation on a path failed."""
+
+    path: str
+    operation: str
+    reason: str
+    template: ClassVar[str] = "cannot {operation} {path}: {reason}"
+
+
+class CredentialUnreadable(PathError):
+    """Something of a credential family that the operator selected cannot be copied."""
+
+    family: str
+    advice: ClassVar[str] = "Mend that, or leave the family out with creds.copy_{family} = false."
+
+
+class CredentialsTooLarge(FilesystemError):
+    """A credential family has more than podbot copies; sizes are text, ``largest`` a name with its size."""
+
+    family: str
+    path: str
+    size: str
+    limit: str
+    largest: str
+    template: ClassVar[str] = (
+        "the {family} credentials in {path} are too large to copy: {size}, and the limit is {limit};"
+        " the largest part is {largest}"
+    )
+    advice: ClassVar[str] = "Clear it up, or leave the family out with creds.copy_{family} = false."
+
+
+class UnsafeDirectory(FilesystemError):
+    """A directory that podbot must own privately is a link, or somebody else's, or open to others."""
+
+    path: str
+    reason: str
+    template: ClassVar[str] = "podbot's runtime directory {path} cannot be trusted: {reason}"
+    advice: ClassVar[str] = "Remove it, or point XDG_RUNTIME_DIR at a directory that only you can write."
+
+
+class SessionExists(FilesystemError):
+    """Another live session holds that name."""
+
+    session: str
+    template: ClassVar[str] = "a session named {session} is already running"
+    advice: ClassVar[str] = "Choose another --name, or end that one with `podbot stop {session}`."
+
+
+class DiskFull(FilesystemError):
+    """No space left where podbot, or the engine, writes."""
+
+    path: str
+    operation: str
+    template: ClassVar[str] = "no space left on {path} while trying to {operation}"
+    advice: ClassVar[str] = "Free some space (`podman system prune` removes unused images), then try again."
+
+
+class StreamError(PodbotError):
+    """podbot's own stdin, stdout or terminal failed it."""
+
+
+class OutputClosed(StreamError):
+    """The reader of podbot's output went away (EPIPE), or there never was one. ``effect``: what became of the work."""
+
+    stream: str
+    effect: str = ""
+    template: ClassVar[str] = "the reader of podbot's {stream} went away{effect}"
+
+
+class TerminalTooSmall(StreamError):
+    """The terminal has fewer columns or rows than an agent can draw in."""
+
+    columns: int
+    rows: int
+    minimum_columns: int
+    minimum_rows: int
+    template: ClassVar[str] = (
+        "the terminal is {columns}x{rows}; an agent's screen needs at least {minimum_columns}x{minimum_rows}"
+    )
+    advice: ClassVar[str] = "Enlarge it, or run the agent without a terminal (`podbot run … < prompt`)."

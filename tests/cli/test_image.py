@@ -1,0 +1,118 @@
+"""``podbot image`` from the command line down to an engine in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from podbot.cli import image as room
+from podbot.cli.globals import Globals
+from podbot.cli.main import main
+from podbot.engine.private.machine import MachineFacts
+from podbot.errors import DiskFull
+from podbot.flows import base_image
+from podbot.flows.image_build import Workshop
+from podbot.testing import IMAGE, FakeEngine
+from tests.flows.plans import Place
+from tests.flows.test_setup import BASE, RECIPE, Works
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _globals_as_before() -> Iterator[None]:
+    before, Globals.current = Globals.current, Globals()
+    yield
+    Globals.current = before
+
+
+@pytest.fixture
+def works(monkeypatch: pytest.MonkeyPatch, engine: FakeEngine, place: Place) -> Works:
+    made = Works({RECIPE.base: BASE})
+
+    def workshop(_engine: Any, environ: Any, emit: Any) -> Workshop:
+        return Workshop("unix:///e", RECIPE, MachineFacts(), environ, made.images.get, made, emit)
+
+    monkeypatch.setattr(room, "workshop", workshop)
+    monkeypatch.setattr(room, "end_on_signals", lambda: None)
+    monkeypatch.setattr(base_image, "apt_targets", lambda: "")
+    return made
+
+
+def test_build_says_what_was_built(works: Works, capsys: Capture) -> None:
+    assert main(["image", "build", "--agents", "codex, claude", "--tag", "my/own:1"]) == 0
+    out, err = capsys.readouterr()
+    claude, codex = RECIPE.agents["claude"].version, RECIPE.agents["codex"].version
+    assert out.startswith(f"my/own:1 with claude {claude}, codex {codex} ")
+    assert "building my/own:1" in err
+    assert works.calls == [("build", "my/own:1")]
+    assert works.built["no_cache"] is False
+
+
+def test_build_without_agents(works: Works, capsys: Capture) -> None:
+    assert main(["image", "build", "--agents", "", "--no-cache"]) == 0
+    assert "with no agent" in capsys.readouterr().out
+    assert works.built["labels"]["io.podbot.agents"] == ""
+    assert works.built["no_cache"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--agents", "gemin"], 2, "Did you mean gemini? Agents: claude, codex, opencode, gemini"),
+        (["--build-arg", "canary-secret"], 2, "an argument is written NAME=VALUE"),
+        (["--build-arg", "NODE=1"], 2, "no build argument 'NODE'"),
+        (["--base", "not/there:1"], 1, "not/there:1 (flag --base) is not on this engine"),
+        (["--base", "b", "--from-debian"], 2, "--from-debian"),
+        (["--tag", "A B"], 2, "is not the name of an image"),
+    ],
+)
+def test_what_cannot_be_built(works: Works, capsys: Capture, words: list[str], status: int, said: str) -> None:
+    assert main(["image", "build", *words]) == status
+    err = capsys.readouterr().err
+    assert said in err
+    assert "canary-secret" not in err
+    assert works.calls == []
+
+
+def test_a_full_disk_is_one_paragraph(works: Works, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise DiskFull(path="the engine's storage", operation="build it")
+
+    monkeypatch.setattr(works, "build", full)
+    assert main(["image", "build"]) == 1
+    assert "no space left on the engine's storage" in capsys.readouterr().err
+
+
+def test_json_lines_of_progress(works: Works, capsys: Capture) -> None:
+    assert main(["image", "build", "--log-format", "json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["kind"] for line in lines] == ["image.build"]
+
+
+def test_ls(engine: FakeEngine, place: Place, capsys: Capture) -> None:
+    engine.image_labels = {"io.podbot.image": "sandbox", "io.podbot.agents": "claude=2.1,gemini=0.6"}
+    assert main(["image", "ls"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split() == ["IMAGE", "AGENTS", "SIZE", "AGE"]
+    assert row.split()[:7] == [IMAGE, "claude", "2.1,", "gemini", "0.6", "1", "MB"]
+    assert main(["image", "ls", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["image"], found["agents"]) == (IMAGE, {"claude": "2.1", "gemini": "0.6"})
+
+
+def test_ls_of_nothing(engine: FakeEngine, place: Place, capsys: Capture) -> None:
+    assert main(["image", "ls"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["image", "ls", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(-5, "seconds"), (59, "seconds"), (60, "1 minute"), (7300, "2 hours"), (90000, "1 day")]
+)
+def test_ages(seconds: float, words: str) -> None:
+    assert room.age(seconds) == words

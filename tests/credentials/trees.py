@@ -1,0 +1,83 @@
+"""Homes with credential families, and what an archive of them holds."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from dataclasses import dataclass, field
+
+from podbot.credentials.families import FAMILIES
+from podbot.credentials.pack import Bundle, pack
+from podbot.events import Event
+from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan
+from tests.flows.plans import SESSION, container
+
+
+def members(archive: bytes) -> dict[str, tarfile.TarInfo]:
+    """Every member by name; a name that comes twice is a mistake."""
+    if not archive:
+        return {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        found = tar.getmembers()
+    assert len({member.name for member in found}) == len(found)
+    return {member.name: member for member in found}
+
+
+def contents(archive: bytes) -> dict[str, bytes]:
+    """Regular files: name -> content."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar if member.isreg()}  # type: ignore[union-attr]
+
+
+@dataclass
+class Home:
+    """An operator's home directory, and the events of packing it."""
+
+    path: str
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        os.makedirs(self.path, exist_ok=True)
+
+    def write(self, name: str, data: bytes | str = b"", mode: int = 0o600) -> str:
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        os.chmod(path, mode)
+        return path
+
+    def link(self, name: str, target: str) -> None:
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(target, path)
+
+    def sources(self, *names: str) -> tuple[CredentialSource, ...]:
+        """As ``collect_facts`` finds them."""
+        found = []
+        for name in names:
+            given = os.path.join(self.path, FAMILIES[name].directory)
+            found.append(CredentialSource(name, given, os.path.realpath(given), FAMILIES[name].target))
+        return tuple(found)
+
+    def plan(self, *names: str, first_run: bool = False, **secrets: str) -> LaunchPlan:
+        return LaunchPlan(
+            session=SESSION,
+            subcommand="run",
+            kind="claude",
+            mode="podbot",
+            source="host_mount",
+            container=container(),
+            agent=ExecSpec(command=("claude",), workdir="/workspace", env=secrets, secrets=frozenset(secrets)),
+            keep=False,
+            runtime_dir="/run/nothing",
+            credentials=self.sources(*names),
+            first_run=os.path.join(self.path, ".claude.json") if first_run else None,
+        )
+
+    def packed(self, *names: str, first_run: bool = False, **secrets: str) -> Bundle:
+        return pack(self.plan(*names, first_run=first_run, **secrets), self.events.append)
+
+    def told(self) -> str:
+        return "\n".join(event.message for event in self.events if event.level == "notice")
