@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.harness import World, close_world, new_world
+
+# podbot leaves signals ignored that it was started to ignore (nohup, a shell's `&`); so that a suite started
+# that way still tests them, its children start with the defaults.
+for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
