@@ -121,7 +121,7 @@ class AgentConfig:
     env_allowlist: tuple[str, ...] = key(
         (), "Names of host variables whose values the agent gets.", ("ANTHROPIC_API_KEY",)
     )
-    delegation: Delegation = key("none", "ACP capabilities that the editor keeps: none, fs, terminal or all.")
+    delegation: Delegation = key("none", "ACP capabilities that the editor keeps (planned): none, fs, terminal or all.")
 
 
 @dataclass(frozen=True)
