@@ -201,7 +201,11 @@ def _share_images(world: World) -> None:
     path = os.path.join(world.env["XDG_CONFIG_HOME"], "containers", "storage.conf")
     os.makedirs(os.path.dirname(path))
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f'[storage]\ndriver = "{driver}"\n[storage.options]\nadditionalimagestores = ["{store}"]\n')
+        file.write(
+            f'[storage]\ndriver = "{driver}"\ngraphroot = "{world.env["HOME"]}/.local/share/containers/storage"\n'
+            f'runroot = "{world.env["XDG_RUNTIME_DIR"]}/containers"\n'
+            f'[storage.options]\nadditionalimagestores = ["{store}"]\n'
+        )
 
 
 @functools.cache
