@@ -10,7 +10,7 @@ import pytest
 
 import podbot
 from podbot.engine import connect
-from podbot.errors import ContainerNotFound, ImageNotFound, NotOurs, SocketNotFound
+from podbot.errors import ContainerNotFound, IllegalCombination, ImageNotFound, NotOurs, SocketNotFound
 from podbot.events import Event
 from podbot.flows.sessions import session_directory
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
@@ -181,3 +181,8 @@ def test_open_engine_gives_the_port(engine: Closable, place: Place) -> None:
     with pytest.raises(ValueError, match="x"), podbot.open_engine(configured(place)):
         raise ValueError("x")
     assert engine.closed == 2
+
+
+def test_a_hosted_protocol_is_refused_until_its_filter_is_there() -> None:
+    with pytest.raises(IllegalCombination, match="hosts no protocol"):
+        podbot.plan(podbot.AppConfig(), podbot.LaunchRequest(subcommand="host"), environ={})

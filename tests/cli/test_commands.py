@@ -278,3 +278,9 @@ def test_run_s_bad_input_leaves_nothing(  # noqa: PLR0917 - three of them are th
     assert "Traceback" not in err
     assert list(engine.by_name) == ["taken"]
     assert not os.path.isdir(place.runtime) or [n for n in os.listdir(place.runtime) if n[0] != "."] == []
+
+
+@pytest.mark.parametrize("pair", ["A B=1", "=1", "A\nB=1", "1A=x"])
+def test_exec_takes_no_name_that_cannot_be_a_variable(engine: FakeEngine, place: Place, pair: str) -> None:
+    assert main(["exec", "-e", pair, "a", "--", "true"]) == 2
+    assert engine.calls == []

@@ -129,3 +129,10 @@ def test_a_session_that_ends_meanwhile_is_stopped_too(engine: FakeEngine, place:
     engine.fail("stop", ContainerNotFound(container="a"))
     assert [result.session for result in stopped(engine, place, "a", "b")] == ["a", "b"]
     assert engine.by_name == {}
+
+
+def test_a_kept_one_is_known_by_its_label_when_a_reboot_took_the_record(engine: FakeEngine, place: Place) -> None:
+    engine.start(engine.create(container("kept", marks=labels("kept", keep="true"))))
+    assert sessions(place.environ) == []
+    assert stopped(engine, place, "kept") == [StopResult("kept", removed=False)]
+    assert engine.inspect("kept").state == "exited"

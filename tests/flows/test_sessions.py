@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.engine.private.service import ensure_service
 from podbot.errors import PathError, PodbotError, SessionExists, UnsafeDirectory
 from podbot.flows.sessions import LOCK, RECORD, SessionRecord, is_live, remove_directory, session_directory, sessions
 from tests.flows.plans import SESSION, Place
@@ -276,3 +277,14 @@ def test_one_name_over_and_over_from_two_threads(place: Place) -> None:
         thread.join()
     assert failures == []
     assert most == [1]
+
+
+def test_a_runtime_directory_whose_parent_others_can_write_holds_no_session(tmp_path: os.PathLike[str]) -> None:
+    parent = os.path.join(os.fspath(tmp_path), "run")
+    os.makedirs(parent)
+    os.chmod(parent, 0o777)
+    with pytest.raises(UnsafeDirectory), session_directory(os.path.join(parent, "podbot", "s"), "unix:///e"):
+        pytest.fail("it was trusted")
+    with pytest.raises(UnsafeDirectory):
+        ensure_service({"XDG_RUNTIME_DIR": parent, "PATH": ""})
+    assert os.listdir(parent) == []
