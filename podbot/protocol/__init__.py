@@ -1,0 +1,1 @@
+"""The hosted protocols, sans-IO: bytes in, decisions out."""
