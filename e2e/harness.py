@@ -47,6 +47,12 @@ class World:
         """The operator's configuration file."""
         return os.path.join(self.env["XDG_CONFIG_HOME"], "podbot", "config.toml")
 
+    @property
+    def storage_conf(self) -> str:
+        """Podman's storage.conf in this world."""
+        chosen = self.env.get("CONTAINERS_STORAGE_CONF")
+        return chosen or os.path.join(self.env["XDG_CONFIG_HOME"], "containers", "storage.conf")
+
     def workspace(self, name: str = "ws") -> str:
         """A fresh directory to mount."""
         path = os.path.join(self.root, "work", f"{name}-{uuid.uuid4().hex[:6]}")
@@ -91,14 +97,28 @@ class World:
         env = {**self.env, **options.pop("env", {})}
         return subprocess.Popen([*PODBOT, *args], env=env, **options)
 
+    def agent(
+        self, *words: str, workspace: str = "", flags: tuple[str, ...] = (), **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """A session of the custom agent ``words`` to its end, on a fresh workspace unless one is named."""
+        return self.podbot(*self._run(words, workspace, flags), **options)
+
+    def start_agent(self, command: str, *flags: str) -> tuple[subprocess.Popen[bytes], str]:
+        """A session of a shell line in the background, once that runs: (podbot, its workspace)."""
+        workspace = self.workspace()
+        child = self.start(*self._run(("sh", "-c", f"touch up; {command}"), workspace, flags))
+        wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+        return child, workspace
+
+    def _run(self, words: tuple[str, ...], workspace: str, flags: tuple[str, ...]) -> list[str]:
+        return ["run", "--workspace", workspace or self.workspace(), "--agent", "custom", *flags, "--", *words]
+
     @contextlib.contextmanager
     def session(self, *words: str, flags: tuple[str, ...] = ()) -> Iterator[str]:
         """A running session of a custom agent (``sleep`` by default); yields its name; stopped afterwards."""
         name = f"e2e-{uuid.uuid4().hex[:8]}"
         command = words or ("sleep", "600")
-        run = self.start(
-            "run", "--workspace", self.workspace(), "--agent", "custom", "--name", name, *flags, "--", *command
-        )
+        run = self.start(*self._run(command, "", ("--name", name, *flags)))
         try:
             wait_for(lambda: self.container(name).get("State") == "running", what=f"{name} to run", child=run)
             yield name
@@ -198,9 +218,8 @@ def _own_storage(root: str) -> str:
 def _share_images(world: World) -> None:
     """An ordinary user's store lies in the home, and a world has its own: it reads the operator's images there."""
     driver, store = _operators_store()
-    path = os.path.join(world.env["XDG_CONFIG_HOME"], "containers", "storage.conf")
-    os.makedirs(os.path.dirname(path))
-    with open(path, "w", encoding="utf-8") as file:
+    os.makedirs(os.path.dirname(world.storage_conf))
+    with open(world.storage_conf, "w", encoding="utf-8") as file:
         file.write(
             f'[storage]\ndriver = "{driver}"\ngraphroot = "{world.env["HOME"]}/.local/share/containers/storage"\n'
             f'runroot = "{world.env["XDG_RUNTIME_DIR"]}/containers"\n'
@@ -217,8 +236,12 @@ def _operators_store() -> tuple[str, str]:
 
 
 def _remove_store(world: World) -> None:
-    """A rootless store holds files of other users of the range, and a process that holds the namespace open."""
+    """A rootless store holds files of other users of the range."""
     world.podman("unshare", "rm", "-rf", os.path.join(world.env["HOME"], ".local", "share", "containers"))
+
+
+def _end_namespace(world: World) -> None:
+    """Rootless Podman's process that holds its namespace open."""
     pause = os.path.join(world.env["XDG_RUNTIME_DIR"], "libpod", "tmp", "pause.pid")
     with contextlib.suppress(OSError, ValueError), open(pause, encoding="ascii") as file:
         os.kill(int(file.read()), signal.SIGTERM)
@@ -237,6 +260,7 @@ def close_world(world: World) -> None:
             os.kill(pid, signal.SIGTERM)
     if ROOTLESS:
         _remove_store(world)
+    _end_namespace(world)
     # A rootful engine mounts the directory onto itself.
     mounted = os.path.join(world.root, "store", "overlay")
     subprocess.run(["umount", "--lazy", mounted], stderr=subprocess.DEVNULL, check=False)

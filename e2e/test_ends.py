@@ -12,19 +12,10 @@ import time
 from e2e.harness import ROOTLESS, World, running, wait_for
 
 
-def start(world: World, name: str, command: str) -> tuple[object, str]:
-    workspace = world.workspace()
-    child = world.start(
-        "run", "--workspace", workspace, "--agent", "custom", "--name", name, "--", "sh", "-c", f"touch up; {command}"
-    )
-    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
-    return child, workspace
-
-
 def test_kill_9_is_reported_by_the_next_command_and_stop_all_removes_it(own_world: World) -> None:
-    child, _ = start(own_world, "e2e-killed", "sleep 41077")
-    os.kill(child.pid, signal.SIGKILL)  # type: ignore[attr-defined]
-    child.communicate()  # type: ignore[attr-defined]
+    child, _ = own_world.start_agent("sleep 41077", "--name", "e2e-killed")
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
     listed = own_world.podbot("ps", "--json")
     assert "e2e-killed" in listed.stderr
     assert "left behind" in listed.stderr
@@ -37,12 +28,10 @@ def test_kill_9_is_reported_by_the_next_command_and_stop_all_removes_it(own_worl
 
 
 def test_the_name_of_a_killed_session_is_free_again_after_stop(own_world: World) -> None:
-    child, _ = start(own_world, "e2e-again", "sleep 600")
-    os.kill(child.pid, signal.SIGKILL)  # type: ignore[attr-defined]
-    child.communicate()  # type: ignore[attr-defined]
-    again = own_world.podbot(
-        "run", "--workspace", own_world.workspace(), "--agent", "custom", "--name", "e2e-again", "--", "true"
-    )
+    child, _ = own_world.start_agent("sleep 600", "--name", "e2e-again")
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    again = own_world.agent("true", flags=("--name", "e2e-again"))
     assert again.returncode == 1
     assert "podbot stop e2e-again" in again.stderr
     own_world.podbot("stop", "e2e-again", check=True)
@@ -50,11 +39,11 @@ def test_the_name_of_a_killed_session_is_free_again_after_stop(own_world: World)
 
 
 def test_the_engine_goes_away_in_mid_session(own_world: World) -> None:
-    child, _ = start(own_world, "e2e-gone", "sleep 42077")
+    child, _ = own_world.start_agent("sleep 42077", "--name", "e2e-gone")
     for pid in own_world.service_pids():
         os.kill(pid, signal.SIGKILL)
-    out, err = child.communicate(timeout=60)  # type: ignore[attr-defined]
-    assert child.returncode == 1, err  # type: ignore[attr-defined]
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 1, err
     assert out == b""
     assert err.count(b"went away") == 1, err
     assert b"Traceback" not in err
@@ -69,11 +58,11 @@ def test_a_session_keeps_the_private_service_alive_and_it_ends_when_idle(own_wor
     subprocess.run([sys.executable, "-c", short], env=own_world.env, check=True)
     service = own_world.service_pids()  # a rootless one is two: Podman starts itself again in its namespace
     assert len(service) == 1 + ROOTLESS
-    child, _ = start(own_world, "e2e-idle", "sleep 7; exit 5")
+    child, _ = own_world.start_agent("sleep 7; exit 5", "--name", "e2e-idle")
     time.sleep(5)
     assert own_world.service_pids() == service
-    child.communicate(timeout=60)  # type: ignore[attr-defined]
-    assert child.returncode == 5  # type: ignore[attr-defined]
+    child.communicate(timeout=60)
+    assert child.returncode == 5
     wait_for(lambda: not own_world.service_pids(), what="the idle service to end", seconds=20)
 
 

@@ -202,24 +202,7 @@ def test_ps_in_both_forms(shared_world: World, session: str) -> None:
 
 def test_stop_several_and_what_becomes_of_their_podbots(world: World) -> None:
     names = ["e2e-one", "e2e-two"]
-    children = []
-    for name in names:
-        workspace = world.workspace()
-        child = world.start(
-            "run",
-            "--workspace",
-            workspace,
-            "--agent",
-            "custom",
-            "--name",
-            name,
-            "--",
-            "sh",
-            "-c",
-            "touch up; sleep 600",
-        )
-        wait_for(lambda w=workspace: os.path.exists(os.path.join(w, "up")), what=name, child=child)  # type: ignore[misc]
-        children.append(child)
+    children = [world.start_agent("sleep 600", "--name", name)[0] for name in names]
     done = world.podbot("stop", "--time", "1", *names)
     assert (done.returncode, done.stdout) == (0, "e2e-one\ne2e-two\n")
     for child in children:

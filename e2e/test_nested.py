@@ -253,7 +253,7 @@ def test_doctor_names_the_devices_that_may_not_be_opened(world: World) -> None:
     assert ("rootless-network" in found) is ROOTLESS
     if ROOTLESS and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         assert found["rootless-network"]["status"] == "warn"
-        assert "--network none works" in found["rootless-network"]["meaning"]
+        assert 'sandbox.network = "none" works' in found["rootless-network"]["meaning"]
     assert not ROOTLESS or found["user-ids"]["status"] == "ok"
 
 

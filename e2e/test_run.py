@@ -13,25 +13,11 @@ import pytest
 from e2e.harness import World, running, wait_for
 
 
-def custom(world: World, workspace: str, *words: str, flags: tuple[str, ...] = (), **options: object):  # type: ignore[no-untyped-def]
-    return world.podbot(
-        "run",
-        "--workspace",
-        workspace,
-        "--agent",
-        "custom",
-        *flags,
-        "--",
-        *words,
-        **options,  # type: ignore[arg-type]
-    )
-
-
 def test_the_agent_works_on_the_directory_and_its_status_is_ours(world: World) -> None:
     workspace = world.workspace()
     with open(os.path.join(workspace, "in.txt"), "w", encoding="utf-8") as file:
         file.write("from the host")
-    done = custom(world, workspace, "sh", "-c", "cat in.txt; echo made > out.txt; echo to-stderr >&2; exit 41")
+    done = world.agent("sh", "-c", "cat in.txt; echo made > out.txt; echo to-stderr >&2; exit 41", workspace=workspace)
     assert done.returncode == 41, done.stderr
     assert done.stdout == "from the host"
     assert "to-stderr" in done.stderr
@@ -41,7 +27,7 @@ def test_the_agent_works_on_the_directory_and_its_status_is_ours(world: World) -
 
 
 def test_stdin_reaches_the_agent_and_ends(world: World) -> None:
-    done = custom(world, world.workspace(), "cat", input="line one\nline two\n")
+    done = world.agent("cat", input="line one\nline two\n")
     assert (done.returncode, done.stdout) == (0, "line one\nline two\n")
 
 
@@ -54,12 +40,12 @@ def test_the_agents_end_is_the_sessions_end_while_stdin_is_open(world: World) ->
 
 
 def test_a_background_child_of_the_agent_does_not_hold_the_session(world: World) -> None:
-    done = custom(world, world.workspace(), "sh", "-c", "sleep 300 & echo on; exit 3", timeout=60)
+    done = world.agent("sh", "-c", "sleep 300 & echo on; exit 3", timeout=60)
     assert (done.returncode, done.stdout) == (3, "on\n")
 
 
 def test_a_missing_program_is_status_127(world: World) -> None:
-    done = custom(world, world.workspace(), "no-such-agent")
+    done = world.agent("no-such-agent")
     assert done.returncode == 127
     assert "no-such-agent" in done.stderr
 
@@ -77,8 +63,8 @@ def test_git_identity_and_a_workspace_of_another_owner(world: World) -> None:
     world.give_away(workspace)
     with open(os.path.join(world.env["HOME"], ".gitconfig"), "w", encoding="utf-8") as file:
         file.write('[user]\n\tname = "Ada \\"L\\" Lovelace"\n\temail = ada@example.org\n')
-    done = custom(
-        world, workspace, "sh", "-c", "git config user.name; git config user.email; git status --short && echo fine"
+    done = world.agent(
+        "sh", "-c", "git config user.name; git config user.email; git status --short && echo fine", workspace=workspace
     )
     assert done.stdout == 'Ada "L" Lovelace\nada@example.org\nfine\n', done.stderr
 
@@ -128,9 +114,7 @@ def test_dry_run_shows_the_plan_and_makes_nothing(world: World) -> None:
 
 
 def test_keep_keeps_and_stop_rm_removes(world: World) -> None:
-    done = custom(
-        world, world.workspace(), "sh", "-c", "echo precious > /root/made", flags=("--keep", "--name", "e2e-kept")
-    )
+    done = world.agent("sh", "-c", "echo precious > /root/made", flags=("--keep", "--name", "e2e-kept"))
     assert done.returncode == 0
     assert "podbot stop --rm e2e-kept" in done.stderr
     assert world.container("e2e-kept")["State"] == "exited"
@@ -144,11 +128,7 @@ def test_keep_keeps_and_stop_rm_removes(world: World) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_podbot_and_all_it_started(world: World, number: signal.Signals) -> None:
     marker = f"31{number:02d}77"
-    workspace = world.workspace()
-    child = world.start(
-        "run", "--workspace", workspace, "--agent", "custom", "--", "sh", "-c", f"touch up; sleep {marker}"
-    )
-    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+    child, _ = world.start_agent(f"sleep {marker}")
     child.send_signal(number)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 128 + number, err
@@ -169,12 +149,8 @@ def test_a_signal_while_the_session_starts_leaves_nothing(world: World, delay: f
 
 
 def test_an_agent_that_ignores_term_is_killed(world: World) -> None:
-    workspace = world.workspace()
-    child = world.start(
-        "run", "--workspace", workspace, "--agent", "custom", "--",
-        "sh", "-c", "trap '' TERM INT HUP; touch up; while :; do sleep 1; done",
-    )  # fmt: skip
-    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+    child, workspace = world.start_agent("trap '' TERM INT HUP; touch deaf; while :; do sleep 1; done")
+    wait_for(lambda: os.path.exists(os.path.join(workspace, "deaf")), what="the trap", child=child)
     child.send_signal(signal.SIGTERM)
     child.communicate(timeout=20)
     assert child.returncode == 143
@@ -182,7 +158,7 @@ def test_an_agent_that_ignores_term_is_killed(world: World) -> None:
 
 def test_two_sessions_on_one_name(world: World) -> None:
     with world.session() as name:
-        second = custom(world, world.workspace(), "true", flags=("--name", name))
+        second = world.agent("true", flags=("--name", name))
         assert second.returncode == 1
         assert name in second.stderr
         assert "already running" in second.stderr
@@ -192,7 +168,7 @@ def test_two_sessions_on_one_name(world: World) -> None:
 def test_a_name_taken_by_a_foreign_container_is_left_alone(world: World) -> None:
     world.podman("create", "--name", "e2e-foreign", world.image, "true")
     try:
-        done = custom(world, world.workspace(), "true", flags=("--name", "e2e-foreign"))
+        done = world.agent("true", flags=("--name", "e2e-foreign"))
         assert done.returncode == 1
         assert "taken" in done.stderr
         assert world.container("e2e-foreign")
@@ -205,21 +181,7 @@ def test_a_name_taken_by_a_foreign_container_is_left_alone(world: World) -> None
 
 
 def test_a_sandbox_stopped_from_outside_is_one_clear_error(world: World) -> None:
-    workspace = world.workspace()
-    child = world.start(
-        "run",
-        "--workspace",
-        workspace,
-        "--agent",
-        "custom",
-        "--name",
-        "e2e-outside",
-        "--",
-        "sh",
-        "-c",
-        "touch up; sleep 600",
-    )
-    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+    child, _ = world.start_agent("sleep 600", "--name", "e2e-outside")
     world.podman("kill", "e2e-outside")
     _, err = child.communicate(timeout=30)
     assert child.returncode == 1

@@ -13,9 +13,7 @@ from e2e.harness import World
 
 
 def inside(world: World, script: str, *flags: str, **env: str) -> str:
-    done = world.podbot(
-        "run", "--workspace", world.workspace(), "--agent", "custom", *flags, "--", "sh", "-c", script, env=env
-    )
+    done = world.agent("sh", "-c", script, flags=flags, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -44,10 +42,7 @@ def test_minimal_adds_exactly_sys_admin(world: World) -> None:
 
 
 def test_privileged_and_its_notice(world: World) -> None:
-    done = world.podbot(
-        "run", "--workspace", world.workspace(), "--agent", "custom", "--", "cat", "/proc/self/status",
-        env={"PODBOT_SANDBOX_PRIVILEGED": "true"},
-    )  # fmt: skip
+    done = world.agent("cat", "/proc/self/status", env={"PODBOT_SANDBOX_PRIVILEGED": "true"})
     assert capabilities(done.stdout) & SYS_ADMIN
     assert "privileged" in done.stderr
 
@@ -82,11 +77,9 @@ def test_the_hosts_environment_and_home_stay_outside(world: World) -> None:
 
 
 def test_memory_limit_binds(world: World) -> None:
-    done = world.podbot(
-        "run", "--workspace", world.workspace(), "--agent", "custom", "--",
-        "python3", "-c", "x = bytearray(400 << 20); print('allocated')",
-        env={"PODBOT_SANDBOX_MEMORY": "96m"},
-    )  # fmt: skip
+    done = world.agent(
+        "python3", "-c", "x = bytearray(400 << 20); print('allocated')", env={"PODBOT_SANDBOX_MEMORY": "96m"}
+    )
     assert unenforced(done.stderr, "sandbox.memory") or (done.returncode == 137 and "allocated" not in done.stdout)
 
 
@@ -102,20 +95,14 @@ def test_pids_limit_binds(world: World) -> None:
                 count += 1
         except OSError:
             print(count)"""
-    done = world.podbot(
-        "run", "--workspace", world.workspace(), "--agent", "custom", "--", "python3", "-c", script,
-        env={"PODBOT_SANDBOX_PIDS": "40"},
-    )  # fmt: skip
+    done = world.agent("python3", "-c", script, env={"PODBOT_SANDBOX_PIDS": "40"})
     assert unenforced(done.stderr, "sandbox.pids") or int(done.stdout) < 40
 
 
 def test_cpu_limit_binds(world: World) -> None:
     """Half a core: two busy seconds of wall time give about one second of CPU time, never two."""
     script = "import time\nend=time.monotonic()+2\nwhile time.monotonic()<end: pass\nprint(time.process_time())"
-    done = world.podbot(
-        "run", "--workspace", world.workspace(), "--agent", "custom", "--", "python3", "-c", script,
-        env={"PODBOT_SANDBOX_CPUS": "0.5"},
-    )  # fmt: skip
+    done = world.agent("python3", "-c", script, env={"PODBOT_SANDBOX_CPUS": "0.5"})
     assert unenforced(done.stderr, "sandbox.cpus") or float(done.stdout) < 1.5
 
 
@@ -125,10 +112,7 @@ def unenforced(stderr: str, key: str) -> bool:
 
 
 def test_an_oci_runtime_that_is_not_applied_is_an_error(world: World) -> None:
-    done = world.podbot(
-        "run", "--workspace", world.workspace(), "--agent", "custom", "--", "true",
-        env={"PODBOT_SANDBOX_RUNTIME": "no-such-runtime"},
-    )  # fmt: skip
+    done = world.agent("true", env={"PODBOT_SANDBOX_RUNTIME": "no-such-runtime"})
     assert done.returncode == 1
     assert "no-such-runtime" in done.stderr
 
@@ -221,23 +205,11 @@ def test_a_configuration_in_the_working_directory_is_never_read(world: World) ->
 
 def test_container_path_host_is_the_same_path_inside(world: World) -> None:
     workspace = world.workspace()
-    done = world.podbot(
-        "run",
-        "--workspace",
-        workspace,
-        "--agent",
-        "custom",
-        "--",
-        "pwd",
-        env={"PODBOT_WORKSPACE_CONTAINER_PATH": "host"},
-    )
+    done = world.agent("pwd", workspace=workspace, env={"PODBOT_WORKSPACE_CONTAINER_PATH": "host"})
     assert done.stdout == f"{workspace}\n"
 
 
 def test_read_only_workspace(world: World) -> None:
-    done = world.podbot(
-        "run", "--workspace", world.workspace(), "--agent", "custom", "--", "touch", "x",
-        env={"PODBOT_WORKSPACE_READ_ONLY": "1"},
-    )  # fmt: skip
+    done = world.agent("touch", "x", env={"PODBOT_WORKSPACE_READ_ONLY": "1"})
     assert done.returncode == 1
     assert "Read-only" in done.stderr

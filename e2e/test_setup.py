@@ -38,6 +38,25 @@ def test_setup_leaves_an_image_that_was_chosen_alone(own_world: World) -> None:
         assert file.read() == 'image = "example.org/mine:1"\n'
 
 
+def test_two_setups_at_once_are_one_build(own_world: World) -> None:
+    """The second says that it waits, and then finds the image current."""
+    # An image of another recipe by that name, in this world's own store: what is there is to be built anew.
+    old = own_world.podman("create", own_world.image, "true").stdout.strip()
+    words = ("commit", "-q", "--change", "LABEL io.podbot.recipe=old", old, own_world.image)
+    assert own_world.podman(*words).returncode == 0
+    own_world.podman("rm", old)
+    both = [own_world.start("setup", "--yes") for _ in range(2)]
+    ends = [(*child.communicate(timeout=120), child.returncode) for child in both]
+    assert [code for _, _, code in ends] == [0, 0], ends
+    (built, first), (waited, second) = sorted((out, err) for out, err, _ in ends)[::-1]
+    assert b"was built in" in built
+    assert b"is there already; nothing was built" in waited
+    assert b"building" in first
+    assert b"another podbot builds on this engine; waiting for its end" in second
+    assert b"building" not in second
+    assert own_world.podbot("doctor").returncode == 0
+
+
 def test_setup_does_not_ask_nobody(own_world: World) -> None:
     os.unlink(own_world.config)
     done = own_world.podbot("setup")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from podbot.config.load import load_config
 from podbot.config.models import AppConfig
-from podbot.errors import IllegalCombination
+from podbot.errors import IllegalCombination, ImageNotFound
 from podbot.events import Emit, Event, ignore
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.streams.wake import Wake
@@ -84,7 +84,10 @@ def run(
     decided = plan(config, request, environ=environ)
     with open_engine(config, environ=environ, emit=emit) as engine, _woken(wake) as waker:
         report_orphans(engine, environ, emit)
-        return run_session(engine, decided, io or ExecIO(), waker, emit)
+        try:
+            return run_session(engine, decided, io or ExecIO(), waker, emit)
+        except ImageNotFound as exc:
+            raise _explained(exc, config, environ) from exc
 
 
 def exec_(
@@ -151,6 +154,16 @@ def stop(
             emit(Event("info", "session.stopped", result.session, {"session": result.session}))
             results.append(result)
         return results
+
+
+def _explained(exc: ImageNotFound, config: AppConfig, environ: Mapping[str, str]) -> ImageNotFound:
+    """The error with its cause, where an image cannot be on this user's own engine."""
+    from podbot.engine.connect import locate
+    from podbot.engine.private.machine import detect
+    from podbot.flows.machine_checks import user_ids_hint
+
+    hint = user_ids_hint(detect(environ)) if locate(config, environ) is None else ""
+    return ImageNotFound(image=exc.image, origin=exc.origin, hint=hint)
 
 
 def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -10,6 +10,9 @@ import pytest
 
 import podbot
 from podbot.engine import connect
+from podbot.engine.endpoint import Endpoint
+from podbot.engine.private import machine
+from podbot.engine.private.machine import MachineFacts
 from podbot.errors import ContainerNotFound, IllegalCombination, ImageNotFound, NotOurs, SocketNotFound
 from podbot.events import Event
 from podbot.flows.sessions import session_directory
@@ -100,6 +103,21 @@ def test_run_without_its_image(engine: Closable, place: Place) -> None:
         podbot.run(configured(place, image="localhost/none:1"), REQUEST, io=SILENT, environ=environ(place))
     assert caught.value.image == "localhost/none:1"
     assert engine.closed == 1
+
+
+@pytest.mark.parametrize("origin", ["private", "named"])
+def test_run_of_a_user_who_can_have_no_image(
+    engine: Closable, place: Place, monkeypatch: pytest.MonkeyPatch, origin: str
+) -> None:
+    """The cause is this user's only on an engine that podbot runs for the user."""
+    facts = MachineFacts(uid=1000, programs={"newuidmap": "/n", "newgidmap": "/n"}, subids=False)
+    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
+    named = Endpoint("unix", "flag", path="/run/e.sock") if origin == "named" else None
+    monkeypatch.setattr(connect, "locate", lambda _config, _environ: named)
+    with pytest.raises(ImageNotFound) as caught:
+        podbot.run(configured(place, image="localhost/none:1"), REQUEST, io=SILENT, environ=environ(place))
+    assert ("no range for you" in caught.value.remedy) is (origin == "private")
+    assert "podbot setup" in caught.value.remedy
 
 
 def test_exec(engine: Closable, place: Place) -> None:

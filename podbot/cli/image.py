@@ -56,6 +56,7 @@ def build(
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import load_config
     from podbot.engine.connect import connect
+    from podbot.flows.build_turn import build_turn
     from podbot.flows.image_build import BuildRequest, build_image, plan_build
 
     end_on_signals()
@@ -72,7 +73,9 @@ def build(
     engine = connect(load_config(load_options(g)), os.environ, reporter)
     try:
         shop = workshop(engine, os.environ, reporter)
-        result = build_image(plan_build(shop, request), shop)
+        plan_build(shop, request)  # what cannot be built is refused before any waiting
+        with build_turn(os.environ, engine.endpoint, reporter):
+            result = build_image(plan_build(shop, request), shop)
     finally:
         reporter.clear()
         engine.close()

@@ -31,10 +31,13 @@ def setup(
 
     Example: podbot setup --yes --agents claude,codex
     """
+    from functools import partial
+
     from podbot.cli.image import end_on_signals, names, workshop
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect
+    from podbot.flows.build_turn import build_turn
     from podbot.flows.setup import plan_setup
     from podbot.flows.setup import setup as carry_out
 
@@ -47,11 +50,17 @@ def setup(
     try:
         shop = workshop(engine, os.environ, reporter)
         chosen = None if agents is None else names(agents)
-        plan = plan_setup(shop, config=config, config_path=path, agents=chosen, force=force)
+        decide = partial(plan_setup, shop, config=config, config_path=path, agents=chosen, force=force)
+        plan = decide()
         reporter.clear()
         if plan.steps and not yes:
             _confirm(plan)
-        result = carry_out(plan, shop)
+        if plan.build is None:
+            result = carry_out(plan, shop)
+        else:
+            with build_turn(os.environ, engine.endpoint, reporter):
+                plan = decide()  # the one before us may have built it
+                result = carry_out(plan, shop)
     finally:
         reporter.clear()
         engine.close()

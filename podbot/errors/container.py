@@ -186,8 +186,9 @@ class ImageNotFound(ContainerError):
 
     image: str
     origin: str
+    hint: str = ""
     template: ClassVar[str] = "the image {image} ({origin}) is not on this engine"
-    advice: ClassVar[str] = "Build podbot's own with `podbot setup`, or fetch it with `podman pull {image}`."
+    advice: ClassVar[str] = "{hint} Build podbot's own with `podbot setup`, or fetch it with `podman pull {image}`."
 
 
 class AgentNotInImage(ContainerError):

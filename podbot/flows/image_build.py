@@ -16,6 +16,7 @@ from podbot.engine.private.machine import MachineFacts
 from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue
 from podbot.events import Emit, Event, ignore
 from podbot.flows import base_image
+from podbot.flows.machine_checks import user_ids_hint
 from podbot.flows.recipe import (
     CONTAINERFILE,
     DEFAULT_AGENTS,
@@ -214,6 +215,10 @@ def _make_base(shop: Workshop) -> None:
     archive = base_image.root_filesystem(words, shop.environ, recipe.base)
     try:
         shop.works.import_rootfs(shop.endpoint, archive=archive, tag=recipe.base, changes=changes)
+    except ImageBuildFailed as exc:
+        # Without a range of user ids mmdebstrap says no more than "unable to pick chroot mode automatically".
+        hint = user_ids_hint(shop.facts) or exc.hint
+        raise ImageBuildFailed(image=exc.image, step=exc.step, reason=exc.reason, hint=hint) from exc
     finally:
         archive.close()
 

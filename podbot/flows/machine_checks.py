@@ -123,7 +123,7 @@ def check_network(facts: MachineFacts) -> Check:
     """Rootful sandboxes get their bridge from netavark."""
     if "netavark" in facts.programs:
         return Check("netavark", "ok", facts.programs["netavark"])
-    meaning = "Sandboxes on the engine's default network may not start; --network none and host are unaffected."
+    meaning = "Sandboxes on the engine's default network may not start; sandbox.network none and host are unaffected."
     return Check("netavark", "warn", "not installed", meaning, install_command(facts, "netavark"))
 
 
@@ -150,10 +150,17 @@ def check_user_ids(facts: MachineFacts) -> Check:
     return Check("user-ids", "ok", "newuidmap, and a range in /etc/subuid and /etc/subgid")
 
 
+def user_ids_hint(facts: MachineFacts) -> str:
+    """Why this user's own Podman can unpack no image, and what mends it; empty when that is not so."""
+    if not facts.rootless or facts.platform != "linux" or (check := check_user_ids(facts)).status == "ok":
+        return ""
+    return f"Rootless Podman can build or load no image: {check.found}. `{check.fix}` mends that."
+
+
 def check_rootless_network(facts: MachineFacts) -> Check:
     """Rootless: slirp4netns or pasta, and the device they need."""
     helpers = [name for name in ("pasta", "slirp4netns") if name in facts.programs]
-    meaning = "A rootless sandbox has no network; --network none works."
+    meaning = 'A rootless sandbox has no network; sandbox.network = "none" works.'
     if not helpers:
         return Check(
             "rootless-network", "fail", "no slirp4netns or pasta", meaning, install_command(facts, "slirp4netns")

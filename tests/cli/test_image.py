@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,11 +17,11 @@ from podbot.cli.globals import Globals
 from podbot.cli.main import main
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import DiskFull
-from podbot.flows import base_image
+from podbot.flows import base_image, build_turn
 from podbot.flows.image_build import Workshop
 from podbot.testing import IMAGE, FakeEngine
 from tests.flows.plans import Place
-from tests.flows.test_setup import BASE, RECIPE, Works
+from tests.flows.test_setup import BASE, RECIPE, Works, sandbox
 
 Capture = pytest.CaptureFixture[str]
 
@@ -91,6 +95,47 @@ def test_json_lines_of_progress(works: Works, capsys: Capture) -> None:
     assert main(["image", "build", "--log-format", "json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["kind"] for line in lines] == ["image.build"]
+
+
+@pytest.mark.parametrize(
+    ("words", "calls"),
+    [
+        (["setup", "--yes"], []),
+        (["image", "build", "--no-cache"], [("build", RECIPE.image), ("remove", "id-sandbox")]),
+    ],
+)
+def test_what_another_podbot_built_meanwhile_is_seen(
+    works: Works, monkeypatch: pytest.MonkeyPatch, words: list[str], calls: list[tuple[str, str]]
+) -> None:
+    """Planned anew after the wait: the image is not built twice, and the one that is replaced is the other's."""
+
+    @contextlib.contextmanager
+    def waited(_environ: Any, endpoint: str, _emit: Any) -> Iterator[None]:
+        assert endpoint == FakeEngine().endpoint
+        works.images[RECIPE.image] = sandbox("claude")
+        yield
+
+    monkeypatch.setattr(build_turn, "build_turn", waited)
+    assert main(words) == 0
+    assert works.calls == calls
+
+
+def test_a_build_waits_for_another(works: Works, capsys: Capture) -> None:
+    told = threading.Event()
+
+    def other() -> None:
+        with build_turn.build_turn(os.environ, FakeEngine().endpoint):
+            told.set()
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert told.wait(5)
+    assert main(["image", "build"]) == 0
+    thread.join()
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "podbot: another podbot builds on this engine; waiting for its end"
+    )
 
 
 def test_ls(engine: FakeEngine, place: Place, capsys: Capture) -> None:

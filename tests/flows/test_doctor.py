@@ -18,7 +18,7 @@ from podbot.engine.private.machine import PROGRAMS, MachineFacts
 from podbot.errors import ConnectionFailed, MalformedFile, PodbotError, SocketNotFound, UnsafeDirectory
 from podbot.flows.doctor import Patient, diagnose
 from podbot.flows.image_checks import Probed, judge
-from podbot.flows.machine_checks import Check, check_machine, install_command
+from podbot.flows.machine_checks import Check, check_machine, install_command, user_ids_hint
 
 ALL = {name: f"/usr/bin/{name}" for name in PROGRAMS}
 ROOT = MachineFacts(programs=ALL, distribution=("debian",), codename="bookworm")
@@ -73,6 +73,22 @@ def test_each_trap(facts: MachineFacts, name: str, status: str, fix: str) -> Non
     assert fix in found[name].fix
     assert found[name].meaning
     assert {other for other, check in found.items() if check.status != "ok"} == {name}
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (USER, ""),
+        (replace(ROOT, subids=False, programs=without("newuidmap")), ""),
+        (replace(USER, platform="darwin", programs={}), ""),
+        (replace(USER, subids=False), "no range for you in /etc/subuid and /etc/subgid. `sudo usermod --add-subuids"),
+        (replace(USER, programs=without("newuidmap")), "no newuidmap. `sudo apt-get install -y uidmap` mends that."),
+    ],
+)
+def test_why_a_user_can_have_no_image(facts: MachineFacts, said: str) -> None:
+    hint = user_ids_hint(facts)
+    assert said in hint
+    assert bool(said) is bool(hint)
 
 
 @pytest.mark.parametrize(

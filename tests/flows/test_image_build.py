@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from podbot.engine.port import ImageInfo
 from podbot.engine.private.machine import MachineFacts
-from podbot.errors import DiskFull, ImageNotFound, InvalidValue
+from podbot.errors import DiskFull, ImageBuildFailed, ImageNotFound, InvalidValue
 from podbot.events import Event
 from podbot.flows.image_build import PULLED_BASE, BuildPlan, BuildRequest, build_image, plan_build
 from podbot.flows.recipe import LABEL_AGENTS
@@ -172,3 +173,20 @@ def test_what_the_new_image_replaces_is_removed() -> None:
     works = Works({"my/own:1": sandbox("claude", recipe="old"), RECIPE.base: BASE})
     build_image(decide(works, tag="my/own:1"), shop(works))
     assert works.calls == [("build", "my/own:1"), ("remove", "id-sandbox")]
+
+
+@pytest.mark.parametrize(("subids", "said"), [(False, "--add-subuids"), (True, "apt-get update")])
+def test_a_base_that_fails_for_want_of_user_ids_says_so(
+    subids: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def import_rootfs(*_: Any, **__: Any) -> None:
+        raise ImageBuildFailed(
+            image=RECIPE.base, step="base", reason="E: chroot mode", hint="Does `apt-get update` work?"
+        )
+
+    programs = {name: f"/usr/bin/{name}" for name in ("mmdebstrap", "newuidmap", "newgidmap")}
+    facts = replace(DEBIAN, uid=1000, programs=programs, subids=subids)
+    works = Works()
+    monkeypatch.setattr(works, "import_rootfs", import_rootfs)
+    with pytest.raises(ImageBuildFailed, match=said):
+        build_image(decide(works, facts), shop(works, facts))

@@ -17,6 +17,8 @@ from podbot.events import Emit, Event, ignore
 from podbot.places import private_dir, private_runtime_root, runtime_root
 
 IDLE_SECONDS = 300
+# Rootless Podman takes its range of user ids once, at its start: a service without one must not outlive `usermod`.
+IDLE_WITHOUT_IDS = 15
 START_SECONDS = 10.0
 SOCKET_PATH_LIMIT = 107  # sun_path holds 108 bytes with the final zero
 
@@ -93,7 +95,8 @@ def _start(environ: Mapping[str, str], directory: str, path: str, emit: Emit) ->
         environment = service_environment(environ, conf)
         if driver := storage_driver(facts, chosen=_storage_is_chosen(environ)):
             environment["STORAGE_DRIVER"] = driver
-        _launch(podman, path, environment, log)
+        idle = IDLE_SECONDS if facts.subids or not facts.rootless else IDLE_WITHOUT_IDS
+        _launch(podman, path, environment, log, idle)
     finally:
         os.close(lock)
     emit(
@@ -187,7 +190,7 @@ def service_environment(environ: Mapping[str, str], conf: str) -> dict[str, str]
     return kept
 
 
-def _launch(podman: str, path: str, environment: Mapping[str, str], log: str) -> None:
+def _launch(podman: str, path: str, environment: Mapping[str, str], log: str, idle: int) -> None:
     import signal
     import subprocess
     import threading
@@ -200,7 +203,7 @@ def _launch(podman: str, path: str, environment: Mapping[str, str], log: str) ->
     try:
         # Its own session: Ctrl-C in the terminal, or its closing, must not end a service that others share.
         child = subprocess.Popen(
-            [podman, "system", "service", "--time", str(IDLE_SECONDS), f"unix://{path}"],
+            [podman, "system", "service", "--time", str(idle), f"unix://{path}"],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", env=dict(environment),
             start_new_session=True, close_fds=True,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import socket
@@ -25,6 +26,8 @@ with open(os.environ["XDG_DATA_HOME"] + "/starts", "a") as log:
     log.write(f"{{os.getpid()}}\\n")
 with open(os.environ["XDG_DATA_HOME"] + "/environ", "w") as log:
     log.write("\\n".join(f"{{k}}={{v}}" for k, v in os.environ.items()))
+with open(os.environ["XDG_DATA_HOME"] + "/argv", "w") as log:
+    log.write(" ".join(sys.argv[1:]))
 server = socket.socket(socket.AF_UNIX)
 server.bind(sys.argv[-1].removeprefix("unix://"))
 server.listen()
@@ -79,6 +82,18 @@ def test_one_is_started_then_shared(environ: dict[str, str]) -> None:
     directory = os.path.dirname(path)
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
     assert stat.S_IMODE(os.stat(os.path.join(directory, "service.log")).st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("uid", "subids", "seconds"), [(1000, True, 300), (1000, False, 15), (0, False, 300)])
+def test_a_service_without_user_ids_ends_soon(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, uid: int, subids: bool, seconds: int
+) -> None:
+    """Given a range, the operator would otherwise meet the old service for five minutes."""
+    install(environ, PROGRAM)
+    facts = dataclasses.replace(machine.detect(environ), uid=uid, subids=subids)
+    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
+    path = ensure_service(environ)
+    assert Path(environ["HOME"], "argv").read_text() == f"system service --time {seconds} unix://{path}"
 
 
 def test_many_at_once_start_one(environ: dict[str, str]) -> None:
