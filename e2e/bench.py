@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from e2e.bench_tokens import bench_tokens
 from e2e.harness import INNER, MAKE_INNER, Peak, World, close_world, drained, new_world
 
 CONSOLE = os.path.join(os.path.dirname(sys.executable), "podbot")
@@ -238,6 +239,9 @@ def main() -> None:
             rows.append(bench_stalled(world, session))
     finally:
         close_world(world)
+    for row in bench_tokens(options.image):
+        say(row)
+        rows.append(row)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
     result = {"machine": machine, "limits": resource.getrlimit(resource.RLIMIT_NOFILE), "rows": rows}
     with open(options.out, "w", encoding="utf-8") as file:

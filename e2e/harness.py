@@ -156,7 +156,11 @@ class World:
         """Names of podbot's containers on a workspace of this world (the engine's store is everyone's)."""
         listed = self.podman("ps", "-a", "--filter", "label=io.podbot.managed=true", "--format", "json")
         found = json.loads(listed.stdout or "[]") or []
-        return [item["Names"][0] for item in found if item["Labels"]["io.podbot.path"].startswith(self.root)]
+        labels = [(item["Names"][0], item["Labels"]) for item in found]
+        # Where podbot ran is nowhere on a clone's container.
+        return [
+            name for name, has in labels if has["io.podbot.path"].startswith(self.root) or has.get("io.podbot.repo")
+        ]
 
     def inspect(self, name: str) -> dict[str, Any]:
         """``podman inspect`` of a container."""

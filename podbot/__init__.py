@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from podbot._version import __version__
 
 if TYPE_CHECKING:
-    from podbot.api import exec_, load_config, open_engine, plan, ps, run, stop
+    from podbot.api import exec_, load_config, open_engine, plan, ps, run, stop, token_daemon
     from podbot.config.models import AppConfig, LoadOptions
     from podbot.errors import (
         ConfigError,
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from podbot.execution.runner import ExecIO, ExecStatus
     from podbot.flows.manage import SessionInfo, StopResult
     from podbot.flows.run import SessionResult
+    from podbot.flows.token_info import TokenHolder, TokenInfo
+    from podbot.flows.token_once import TokenRenewal
     from podbot.launch.describe import describe
     from podbot.launch.types import ExecSpec, LaunchPlan, LaunchRequest
     from podbot.streams.wake import Signal, Wake
@@ -46,6 +48,9 @@ __all__ = [
     "Signal",
     "StopResult",
     "StreamError",
+    "TokenHolder",
+    "TokenInfo",
+    "TokenRenewal",
     "Wake",
     "__version__",
     "describe",
@@ -56,16 +61,19 @@ __all__ = [
     "ps",
     "run",
     "stop",
+    "token_daemon",
 ]
 
 _HOME = {
-    "podbot.api": ("exec_", "load_config", "open_engine", "plan", "ps", "run", "stop"),
+    "podbot.api": ("exec_", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"),
     "podbot.config.models": ("AppConfig", "LoadOptions"),
     "podbot.errors": ("ConfigError", "ContainerError", "FilesystemError", "PodbotError", "StreamError"),
     "podbot.events": ("Emit", "Event"),
     "podbot.execution.runner": ("ExecIO", "ExecStatus"),
     "podbot.flows.manage": ("SessionInfo", "StopResult"),
     "podbot.flows.run": ("SessionResult",),
+    "podbot.flows.token_info": ("TokenHolder", "TokenInfo"),
+    "podbot.flows.token_once": ("TokenRenewal",),
     "podbot.launch.describe": ("describe",),
     "podbot.launch.types": ("ExecSpec", "LaunchPlan", "LaunchRequest"),
     "podbot.streams.wake": ("Signal", "Wake"),

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.flows.manage import SessionInfo, StopResult
     from podbot.flows.run import SessionResult
+    from podbot.flows.token_once import TokenRenewal
+    from podbot.flows.token_serve import Told
     from podbot.launch.command import ExecSpec
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest
 
-__all__ = ["exec_", "load_config", "open_engine", "plan", "ps", "run", "stop"]
+__all__ = ["exec_", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"]
 
 
 @contextlib.contextmanager
@@ -140,6 +142,8 @@ def stop(
 ) -> list[StopResult]:
     """Stop sessions by name, or all of podbot's; a session that is not to be kept is removed.
 
+    A clone's is kept while it holds unsaved work, unless that was decided otherwise at its start.
+
     ``seconds``: what the processes get between TERM and KILL. Raises ContainerNotFound and NotOurs
     before anything is stopped.
     """
@@ -149,11 +153,40 @@ def stop(
     with open_engine(config, environ=environ, emit=emit) as engine:
         results = []
         for result in stop_sessions(
-            engine, environ, names, seconds=seconds, remove_kept=remove_kept, all_sessions=all_sessions
+            engine, environ, names, seconds=seconds, remove_kept=remove_kept, all_sessions=all_sessions, emit=emit
         ):
             emit(Event("info", "session.stopped", result.session, {"session": result.session}))
             results.append(result)
         return results
+
+
+def token_daemon(
+    names: Sequence[str] = (),
+    *,
+    once: bool = False,
+    told: Told | None = None,
+    wake: Wake | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> list[TokenRenewal]:
+    """Keep the GitHub tokens of the runtime directory's sessions, or of ``names``, fresh; ``once``: what is due now.
+
+    Blocks until ``wake.post(Signal(SIGTERM))`` from another thread; the list is then empty (SIGHUP does not end it).
+    With ``once`` it is one entry a session, failures included. ``told`` hears READY, WATCHDOG and STATUS.
+    Reads no configuration: each session's record has what its renewal needs. Raises TokenSessionMissing and
+    UnsafeDirectory, and with ``once`` Interrupted.
+    """
+    environ = _environ(environ)
+    with _woken(wake) as waker:
+        if once:
+            from podbot.flows.token_once import renew_once
+
+            return renew_once(environ, names, wake=waker, emit=emit)
+        from podbot.flows.notify import Notifier
+        from podbot.flows.token_serve import serve
+
+        serve(environ, names, wake=waker, told=told or Notifier({}), emit=emit)
+        return []
 
 
 def _explained(exc: ImageNotFound, config: AppConfig, environ: Mapping[str, str]) -> ImageNotFound:

@@ -1,7 +1,8 @@
 """What the library tells its caller while it works; the library itself never prints.
 
 A caller passes ``emit``, a function of one :class:`Event`. The CLI renders events on stderr
-(text, or JSON lines with ``--log-format json``); an embedder may log or ignore them.
+(text, or JSON lines with ``--log-format json``); an embedder may log or ignore them. It may be called from
+another thread than the caller's, and from two at a time: a session's token is renewed beside its agent.
 """
 
 from __future__ import annotations

@@ -88,15 +88,35 @@ def private_dir(path: str) -> str:
     Raises UnsafeDirectory when it is a link, somebody else's, or cannot be made private; PathError
     when it cannot be made at all.
     """
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    except FileExistsError:
-        pass  # a file, a link to nowhere, or a directory that has just been removed: seen below
-    except OSError as exc:
-        raise PathError(path=path, operation="create", reason=exc.strerror or str(exc)) from exc
+    make_dirs(path)
     if stat.S_IMODE(_own_directory(path).st_mode) != 0o700:
         os.chmod(path, 0o700)
     return path
+
+
+def is_own_directory(path: str) -> bool:
+    """A real directory of this user's: what others have put there is not to be read, let alone believed."""
+    try:
+        _own_directory(path)
+    except (PathError, UnsafeDirectory):
+        return False
+    return True
+
+
+def make_dirs(path: str) -> None:
+    """Make ``path`` and its parents, as far as they are missing, for this user alone. Raises PathError.
+
+    Not ``os.makedirs``, whose mode is for the last one: with umask 0 others could put their own below the parents.
+    """
+    parent = os.path.dirname(path)
+    if parent not in ("", path) and not os.path.lexists(parent):
+        make_dirs(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass  # a directory, most often; whatever else it is, its user will see
+    except OSError as exc:
+        raise PathError(path=path, operation="create", reason=exc.strerror or str(exc)) from exc
 
 
 def _own_directory(path: str) -> os.stat_result:

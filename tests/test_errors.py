@@ -21,7 +21,7 @@ from podbot.errors import (
     UnknownKey,
 )
 
-BASES = {"PodbotError", "ConfigError", "ContainerError", "FilesystemError", "StreamError"}
+BASES = {"PodbotError", "ConfigError", "ContainerError", "FilesystemError", "StreamError", "GitHubError"}
 
 
 def descendants(cls: type[PodbotError]) -> list[type[PodbotError]]:

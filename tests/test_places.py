@@ -54,6 +54,15 @@ def test_private_dir_makes_a_directory_for_us_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
+def test_the_parents_that_private_dir_makes_are_ours_alone_too(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        places.private_dir(str(tmp_path / "a" / "b" / "c"))
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("a", "a/b", "a/b/c")] == [0o700] * 3
+
+
 def test_private_dir_refuses_a_link_and_leaves_its_target_alone(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir(mode=0o755)

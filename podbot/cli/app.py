@@ -77,6 +77,18 @@ def run(
     workspace: Annotated[
         str | None, typer.Option("--workspace", "-w", metavar="PATH", help="Host directory that the agent works on.")
     ] = None,
+    repo: Annotated[
+        str | None, typer.Option("--repo", metavar="OWNER/NAME", help="GitHub repository to clone in the sandbox.")
+    ] = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="With --repo: which branch, if not the default one.")
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option("--depth", metavar="N", help="With --repo: a shallow clone of N commits.")
+    ] = None,
+    submodules: Annotated[
+        bool | None, typer.Option("--submodules/--no-submodules", help="With --repo: clone the submodules, too.")
+    ] = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar=_AGENTS, help="Which agent to run.")] = None,
     agent_mode: Annotated[str | None, typer.Option("--agent-mode", metavar="podbot", help="How it runs.")] = None,
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the session.")] = None,
@@ -86,12 +98,15 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: the plan as JSON.")] = False,
 ) -> None:
-    """Run an agent in a sandbox on a directory of yours.
+    """Run an agent in a sandbox, on a directory of yours or on a clone.
 
     The agent has full permissions inside and sees nothing of the host's files but the workspace. The
-    sandbox is removed when the agent ends; podbot exits with the agent's status.
+    sandbox is removed when the agent ends, unless it holds a clone with unsaved work; podbot exits with
+    the agent's status.
 
     Example: podbot run --workspace . --agent claude -- --model opus
+
+    Example: podbot run --repo octo/hello --branch main
     """
     from podbot.cli.run import RunArgs, execute
 
@@ -99,18 +114,24 @@ def run(
     flags: dict[str, str] = {}
     for key, flag, value in (
         ("workspace.host_path", "--workspace", workspace),
+        ("workspace.depth", "--depth", depth),
+        ("workspace.submodules", "--submodules" if submodules else "--no-submodules", submodules),
         ("agent.kind", "--agent", agent),
         ("agent.mode", "--agent-mode", agent_mode),
         ("session.keep", "--keep" if keep else "--rm", keep),
     ):
         if value is not None:
             overrides[key], flags[key] = value, flag
-    if workspace is not None:
+    if repo is not None:
+        overrides["workspace.source"], flags["workspace.source"] = "github_clone", "--repo"
+    elif workspace is not None:
         overrides["workspace.source"], flags["workspace.source"] = "host_mount", "--workspace"
     args = RunArgs(
         words=tuple(words or ()),
         name=name,
         trusted_workspace=workspace is not None,
+        repo=repo,
+        branch=branch,
         dry_run=dry_run,
         as_json=as_json,
         overrides=overrides,
@@ -169,15 +190,50 @@ def stop(
     time: Annotated[
         int, typer.Option("--time", "-t", min=0, max=3600, metavar="S", help="Seconds before processes are killed.")
     ] = 10,
-    remove: Annotated[bool, typer.Option("--rm", help="Remove sessions that were to be kept, too.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--rm", help="Remove sessions that were to be kept, and unsaved work, too.")
+    ] = False,
 ) -> None:
     """Stop sessions and remove their containers; kept ones (--keep) are stopped only.
 
-    Touches nothing that podbot did not start.
+    A clone that holds unsaved work is stopped only, too. Touches nothing that podbot did not start.
     """
     from podbot.cli.stop import StopArgs, execute
 
     raise typer.Exit(execute(g, StopArgs(tuple(sessions or ()), all_, time, remove)))
+
+
+@app.command("token-daemon")
+@global_options
+def token_daemon(
+    g: Globals,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SESSION…|install|uninstall|status]",
+            autocompletion=complete_session,
+            help="Sessions to keep; none means all.",
+        ),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Renew what is due, say so, and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --once or status: as JSON.")] = False,
+) -> None:
+    """Renew the GitHub tokens of sessions until told to end.
+
+    A `podbot run` renews its own token, and makes way for a token-daemon while one runs. What the daemon is
+    for: sessions whose podbot was killed, and one process that does it for all.
+
+    install writes, enables and starts a systemd user unit for it; uninstall takes that back; status shows the
+    unit and every session's token.
+
+    Example: podbot token-daemon install
+    """
+    from podbot.cli.token_daemon import TokenArgs, execute
+
+    args = TokenArgs(tuple(words or ()), once, as_json)
+    if args.mistake:
+        raise typer.BadParameter(args.mistake)
+    raise typer.Exit(execute(g, args))
 
 
 app.add_typer(config_commands.app, name="config")

@@ -1,6 +1,8 @@
 """The fast lane: ``exec`` and ``ps`` without importing Typer (40 ms, a third of a whole exec).
 
-It knows only the plain forms of those two commands. Anything else, and everything wrong, returns
+``token-daemon`` is on it for its memory: Typer, and pydantic that it imports, are 10 MB that would be kept for good.
+
+It knows only the plain forms of these commands. Anything else, and everything wrong, returns
 None and is Typer's to parse and to explain; ``tests/cli/test_fast.py`` holds that both lanes read
 the same command lines the same way.
 """
@@ -21,6 +23,7 @@ _GLOBALS = {
 }
 _EXEC = {"-w": "workdir", "--workdir": "workdir", "-e": "env", "--env": "env"}
 _EXEC_SWITCHES = {"-d": "detach", "--detach": "detach"}
+_TOKEN_SWITCHES = {"--once": "once", "--json": "as_json"}
 _PS_SWITCHES = {"-a": "include_stopped", "--all": "include_stopped", "--json": "as_json"}
 
 
@@ -43,6 +46,8 @@ def parse(argv: list[str]) -> Callable[[], int] | None:
         return _exec(before, tail)
     if command == "ps":
         return _ps(before, tail)
+    if command == "token-daemon":
+        return _token_daemon(before, tail)
     return None
 
 
@@ -72,6 +77,17 @@ def _ps(before: _Seen, tail: list[str]) -> Callable[[], int] | None:
 
     args = PsArgs(include_stopped="include_stopped" in after.switches, as_json="as_json" in after.switches)
     return lambda: execute(g, args)
+
+
+def _token_daemon(before: _Seen, tail: list[str]) -> Callable[[], int] | None:
+    after = _scan(tail, {}, _TOKEN_SWITCHES, stop_at_word=False)
+    g = _globals(before, after)
+    if after is None or g is None or after.rest is not None:
+        return None
+    from podbot.cli.token_daemon import TokenArgs, execute
+
+    args = TokenArgs(tuple(after.words), once="once" in after.switches, as_json="as_json" in after.switches)
+    return None if args.mistake else lambda: execute(g, args)
 
 
 def _scan(argv: list[str], options: dict[str, str], switches: dict[str, str], *, stop_at_word: bool) -> _Seen | None:

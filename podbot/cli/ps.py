@@ -44,7 +44,12 @@ def _as_json(found: list[SessionInfo]) -> str:
 
 def _table(found: list[SessionInfo], now: float) -> str:
     rows = [HEADINGS, *(_row(info, now) for info in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    if any(info.token is not None for info in found):
+        from podbot.cli.token_words import token_words
+
+        cells = ["TOKEN", *(printable(token_words(info.token, now)) for info in found)]
+        rows = [(*row, cell) for row, cell in zip(rows, cells, strict=True)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(line.rstrip() + "\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""``podbot run``: an agent in a sandbox on the operator's directory."""
+"""``podbot run``: an agent in a sandbox, on the operator's directory or on a clone."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class RunArgs:
     words: tuple[str, ...] = ()
     name: str | None = None
     trusted_workspace: bool = False
+    repo: str | None = None
+    branch: str | None = None
     dry_run: bool = False
     as_json: bool = False
     overrides: dict[str, Any] = field(default_factory=dict)
@@ -36,7 +38,13 @@ def execute(g: Globals, args: RunArgs) -> int:
     config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
     tty = both_terminals()
     request = LaunchRequest(
-        subcommand="run", name=args.name, words=args.words, tty=tty, trusted_workspace=args.trusted_workspace
+        subcommand="run",
+        name=args.name,
+        words=args.words,
+        tty=tty,
+        trusted_workspace=args.trusted_workspace,
+        repo=args.repo,
+        branch=args.branch,
     )
     if args.dry_run:
         _show(api.plan(config, request), as_json=args.as_json)

@@ -94,6 +94,11 @@ def _anchored(path: str) -> bool:
     return path == "~" or path.startswith(("/", "~/"))
 
 
+def _host_file(value: str) -> None:
+    if not _anchored(value) or value == "~":
+        raise Refusal(f"{shown(value)} is not an absolute path", "Write a path that begins with / or ~/.")
+
+
 def _roots(value: tuple[str, ...]) -> None:
     for root in value:
         if not _anchored(root):
@@ -126,6 +131,8 @@ def _server(value: str) -> None:
         raise Refusal("it is not an address of a server", "Write it as https://host.")
     if url.username is not None or url.password is not None:
         raise Refusal("it holds a user name or password", "Leave them out: podbot uses the App's token.")
+    if url.query or url.fragment or any(char in value for char in "?# \\\"'") or not value.isprintable():
+        raise Refusal("it holds more than a server's address", "Write it as https://host.")
     if url.scheme == "http" and host not in _LOOPBACK:
         raise Refusal("plain http would send a token in the clear", "Write it as https://host.")
 
@@ -133,10 +140,12 @@ def _server(value: str) -> None:
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "github.app_id": _positive,
     "github.installation_id": _positive,
+    "github.private_key_path": _host_file,
     "github.server_url": _server,
     "github.api_url": _server,
     "github.permissions": _permissions,
     "workspace.base_dir": _absolute,
+    "workspace.depth": _positive,
     "workspace.container_path": _container_path,
     "workspace.allowed_roots": _roots,
     "sandbox.memory": parse_memory,

@@ -71,6 +71,8 @@ class WorkspaceConfig:
 
     source: WorkspaceSource = key("github_clone", "Clone a repository, or mount a host directory.")
     base_dir: str = key("/work", "Directory inside the sandbox that clones go to (github_clone).")
+    depth: int | None = key(None, "Commits of history that a clone gets; unset, all of it (github_clone).", 50)
+    submodules: bool = key(False, "Clone the submodules, too (github_clone).")
     host_path: str | None = key(None, "Host directory to mount (host_mount).", "/home/you/src/project")
     container_path: str = key(
         "/workspace", "Absolute target of the mount; 'host' means the same path as on the host (host_mount)."
@@ -128,7 +130,10 @@ class AgentConfig:
 class SessionConfig:
     """``[session]``: what becomes of a session."""
 
-    keep: bool = key(False, "Keep the container, stopped, when the agent ends.")
+    keep: bool = key(
+        False,
+        "Keep the container, stopped, when the agent ends. Set nowhere, a clone's is kept when it holds unsaved work.",
+    )
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from podbot.config.layers import parse_file, read_file
 from podbot.config.models import DEFAULT_ORIGIN, AppConfig, Origin
 from podbot.config.schema import KEYS, SECTIONS, Key, nearest_key, value_of
 from podbot.errors import DiskFull, InvalidValue, PathError, UnknownKey
+from podbot.places import make_dirs
 
 _HEAD = """\
 # podbot's configuration. Every key stands here commented out, at its default, or at an example when it
@@ -91,7 +92,7 @@ def write_file(path: str, data: bytes) -> None:
     """
     target = os.path.realpath(path)
     try:
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        make_dirs(os.path.dirname(target))
         _replace(target, data)
     except OSError as exc:
         if exc.errno in {errno.ENOSPC, errno.EDQUOT}:

@@ -52,6 +52,8 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
     }
     if spec.workdir is not None:
         body["work_dir"] = spec.workdir
+    if spec.make_workdir:
+        body["create_working_dir"] = True  # otherwise a container whose workdir is missing does not start
     if spec.runtime is not None:
         body["oci_runtime"] = spec.runtime  # 4.3.1 takes any value and ignores it: see `unmet`
     return body

@@ -16,7 +16,15 @@
      |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
-     |    |   UnsafeDirectory, SessionExists, DiskFull
+     |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull
+     +-- GitHubError       the App, its key, or an installation token     exit 1
+     |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
+     |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
+     |    |   InstallationUnsuitable
+     +-- CloneError        a clone inside the sandbox                     exit 1
+     |    +-- CloneFailed, BranchNotFound, EmptyRepository,
+     |    |   RepositoryNotFound, ServerUnreachable, GitNotInImage,
+     |    |   TokenUnreadable
      +-- StreamError       podbot's own stdin, stdout or terminal         exit 1
           +-- OutputClosed, TerminalTooSmall
 
@@ -28,6 +36,16 @@ The classes are built by a small base instead of ``@dataclass``: forty generated
 """
 
 from podbot.errors.base import PodbotError
+from podbot.errors.clone import (
+    BranchNotFound,
+    CloneError,
+    CloneFailed,
+    EmptyRepository,
+    GitNotInImage,
+    RepositoryNotFound,
+    ServerUnreachable,
+    TokenUnreadable,
+)
 from podbot.errors.config import (
     ConfigError,
     ConfigFileNotFound,
@@ -63,6 +81,16 @@ from podbot.errors.container import (
     UnsupportedEndpoint,
     UploadFailed,
 )
+from podbot.errors.github import (
+    GitHubAnswerInvalid,
+    GitHubBusy,
+    GitHubError,
+    GitHubRefused,
+    GitHubUnreachable,
+    InstallationUnsuitable,
+    PrivateKeyLoadFailed,
+    PrivateKeyMissing,
+)
 from podbot.errors.host import (
     CredentialsTooLarge,
     CredentialUnreadable,
@@ -73,11 +101,15 @@ from podbot.errors.host import (
     SessionExists,
     StreamError,
     TerminalTooSmall,
+    TokenSessionMissing,
     UnsafeDirectory,
 )
 
 __all__ = [
     "AgentNotInImage",
+    "BranchNotFound",
+    "CloneError",
+    "CloneFailed",
     "ConfigError",
     "ConfigFileNotFound",
     "ConnectionFailed",
@@ -87,13 +119,21 @@ __all__ = [
     "CredentialUnreadable",
     "CredentialsTooLarge",
     "DiskFull",
+    "EmptyRepository",
     "EngineGone",
     "ExecFailed",
     "FilesystemError",
+    "GitHubAnswerInvalid",
+    "GitHubBusy",
+    "GitHubError",
+    "GitHubRefused",
+    "GitHubUnreachable",
+    "GitNotInImage",
     "HealthCheckFailed",
     "IllegalCombination",
     "ImageBuildFailed",
     "ImageNotFound",
+    "InstallationUnsuitable",
     "InvalidValue",
     "MalformedFile",
     "MissingRequired",
@@ -104,9 +144,13 @@ __all__ = [
     "PathError",
     "PermissionDenied",
     "PodbotError",
+    "PrivateKeyLoadFailed",
+    "PrivateKeyMissing",
     "RemoveFailed",
+    "RepositoryNotFound",
     "RequestFailed",
     "SandboxDied",
+    "ServerUnreachable",
     "ServiceStartFailed",
     "SessionExists",
     "SocketNotFound",
@@ -114,6 +158,8 @@ __all__ = [
     "StopFailed",
     "StreamError",
     "TerminalTooSmall",
+    "TokenSessionMissing",
+    "TokenUnreadable",
     "UnknownKey",
     "UnsafeConfigFile",
     "UnsafeDirectory",

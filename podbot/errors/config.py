@@ -14,12 +14,17 @@ class ConfigError(PodbotError):
 
 
 class MissingRequired(ConfigError):
-    """A value is needed and none was given (or it was blank)."""
+    """A value is needed and none was given (or it was blank). ``field`` may name several, the last after "and"."""
 
     field: str
     hint: str = ""
     template: ClassVar[str] = "{field} is required and not set"
     advice: ClassVar[str] = "{hint}"
+
+    @property
+    def message(self) -> str:
+        """One sentence that names what is missing."""
+        return super().message.replace(" is required", " are required") if " and " in self.field else super().message
 
 
 class InvalidValue(ConfigError):

@@ -59,6 +59,15 @@ class SessionExists(FilesystemError):
     advice: ClassVar[str] = "Choose another --name, or end that one with `podbot stop {session}`."
 
 
+class TokenSessionMissing(FilesystemError):
+    """A session that was named to a token-daemon has no token to renew."""
+
+    session: str
+    reason: str
+    template: ClassVar[str] = "there is no token of a session {session} to renew: {reason}"
+    advice: ClassVar[str] = "`podbot ps` shows which sessions have one."
+
+
 class DiskFull(FilesystemError):
     """No space left where podbot, or the engine, writes."""
 

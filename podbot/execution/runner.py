@@ -59,11 +59,13 @@ class ExecStatus:
     signal: int | None = None
 
 
-def run_exec(engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: Wake) -> ExecStatus:
+def run_exec(
+    engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: Wake, *, interrupt_ends: bool = False
+) -> ExecStatus:
     """Run ``spec`` in ``container`` with the caller's streams until it ends.
 
     A signal posted to ``wake`` reaches the command: INT is passed on, TERM and HUP end it (TERM, 2 s,
-    KILL). Whatever makes this function raise after the start ends the command too.
+    KILL), as does INT with ``interrupt_ends``. Whatever makes this function raise after the start ends the command too.
 
     Raises: ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed, DiskFull.
     """
@@ -71,7 +73,7 @@ def run_exec(engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: W
         exec_id = engine.exec_create(container, spec)
         size = io.size() if spec.tty else None
         stream = engine.exec_start(exec_id, tty=spec.tty, size=size)
-        session = _Session(engine, container, exec_id, spec=spec, io=io, wake=wake)
+        session = _Session(engine, container, exec_id, spec=spec, io=io, wake=wake, interrupt_ends=interrupt_ends)
         try:
             with contextlib.closing(stream), io.terminal() if spec.tty else contextlib.nullcontext():
                 relay = Relay(
@@ -105,13 +107,24 @@ def _output_error(closed: SinkClosed) -> PodbotError:
 class _Session:
     """One running exec: what is sent to it, and how it is brought to an end."""
 
-    def __init__(self, engine: Engine, container: str, exec_id: str, *, spec: ExecSpec, io: ExecIO, wake: Wake) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        container: str,
+        exec_id: str,
+        *,
+        spec: ExecSpec,
+        io: ExecIO,
+        wake: Wake,
+        interrupt_ends: bool,
+    ) -> None:
         self._engine = engine
         self._container = container
         self._exec_id = exec_id
         self._spec = spec
         self._io = io
         self._wake = wake
+        self._passed_on = () if interrupt_ends else (signal.SIGINT,)
         self._ending: int | None = None  # the signal that ends the session
         self._killed = False
 
@@ -138,7 +151,7 @@ class _Session:
                 self._resize()
             elif self._ending is None:
                 self._signal(message.number)
-                if message.number != signal.SIGINT:
+                if message.number not in self._passed_on:
                     self._ending = message.number
                     begun = True
         return begun

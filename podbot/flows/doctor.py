@@ -1,4 +1,4 @@
-"""``podbot doctor``: look at the configuration, the machine, the engine and the image; change nothing lasting."""
+"""``podbot doctor``: look at the configuration, the machine, the engine, the image and the App; change nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import PodbotError
+from podbot.flows.github_checks import check_github
 from podbot.flows.image_checks import check_image
 from podbot.flows.machine_checks import Check, check_machine
 from podbot.flows.recipe import LABEL_AGENTS
@@ -28,6 +29,7 @@ class Patient:
     locate: Callable[[AppConfig], Endpoint | None]
     connect: Callable[[AppConfig], Engine]
     runtime_dir: Callable[[], str]
+    github: Callable[[AppConfig], Iterator[Check]] = check_github
 
 
 def this_machine(options: LoadOptions, environ: Mapping[str, str]) -> Patient:
@@ -64,6 +66,7 @@ def diagnose(patient: Patient, *, probe_image: bool = False) -> Iterator[Check]:
         yield from check_machine(patient.facts, patient.podman_version)
     if check_endpoint is None:
         yield from _engine(patient, config, endpoint, probe_image=probe_image)
+    yield from patient.github(config)
 
 
 def _config(patient: Patient) -> tuple[AppConfig, Check]:

@@ -59,6 +59,7 @@ def collect_facts(
         git_name=name,
         git_email=email,
         credentials=_credentials(home_dir(environ)),
+        private_key=_private_key(config, home),
     )
     return _with_protected(facts)
 
@@ -94,6 +95,14 @@ def _extra_mounts(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
             raise _not_absolute(config, "sandbox.extra_mounts", given)
         sources.append(_path_facts(given, path))
     return tuple(sources)
+
+
+def _private_key(config: AppConfig, home: str) -> tuple[str, ...]:
+    """Where the App's key lies, so that no mount hands it out. A path that cannot be one is refused elsewhere."""
+    path = _expanded((config.github.private_key_path or "").strip(), home)
+    if not os.path.isabs(path) or "\0" in path:
+        return ()
+    return tuple(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
 
 
 def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:

@@ -28,23 +28,24 @@ class SessionResult:
 def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> SessionResult:
     """Carry out ``plan``; everything it made is unwound in reverse, whatever happens.
 
-    Raises ContainerError, FilesystemError and StreamError subclasses; the agent's own failure is a status.
+    Raises ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own
+    failure is a status.
     """
     _check_terminal(plan, io)
     try:
-        status = _carried_out(engine, plan, io, wake, emit)
+        status, kept = _carried_out(engine, plan, io, wake, emit)
     except Interrupted as exc:  # told to end before the agent ran
         return SessionResult(plan.session, ExecStatus(code=128 + exc.number, signal=exc.number), kept=False)
     copied = tuple(found.target for found in plan.credentials)
-    return SessionResult(plan.session, status, kept=plan.keep, credentials=copied)
+    return SessionResult(plan.session, status, kept=kept, credentials=copied)
 
 
-def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> ExecStatus:
-    with prepared_session(engine, plan, wake, emit):
+def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> tuple[ExecStatus, bool]:
+    with prepared_session(engine, plan, wake, emit) as directory:
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
         status = run_exec(engine, plan.session, plan.agent, io, wake)
         emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
-    return status
+    return status, directory.kept
 
 
 def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine
-from podbot.errors import AgentNotInImage, MountRefused
+from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, MountRefused, NameTaken
 from podbot.events import Emit, Event
 from podbot.flows.container import started_container
 from podbot.flows.recipe import LABEL_AGENTS, agents_in
-from podbot.flows.sessions import session_directory
+from podbot.flows.sessions import SessionDirectory, remove_directory, session_directory
 from podbot.launch.agents import AGENTS
-from podbot.launch.types import LaunchPlan
+from podbot.launch.clone import SECRETS_DIRECTORY
+from podbot.launch.types import LaunchPlan, TokenPlan
 from podbot.streams.wake import Wake
+
+if TYPE_CHECKING:
+    from podbot.github.grant import Grant
 
 
 @contextlib.contextmanager
-def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> Iterator[None]:
+def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
     """The session of ``plan``, ready for its agent to be started in container ``plan.session``.
 
-    Raises MountRefused before anything is made, SessionExists, AgentNotInImage, ContainerError and
-    FilesystemError subclasses, and Interrupted when a signal came before the agent ran.
+    After the block the directory's ``kept`` says what became of the container. Raises MountRefused before
+    anything is made, SessionExists, AgentNotInImage, ContainerError, FilesystemError, GitHubError and CloneError
+    subclasses, and Interrupted when a signal came before the agent ran.
     """
     _check_local(engine, plan)
     for note in plan.notes:
@@ -31,15 +38,86 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
     with wake.listening(), contextlib.ExitStack() as stack:
         directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
         _check_agent(engine, plan)
+        if plan.token is not None:
+            _check_name(engine, plan, directory)
+            grant = _grant(engine, plan, plan.token)
+            stack.callback(_hand_down, directory, grant, emit)
+            _check_key(plan.token, emit)
+            with wake.interruptible():
+                stack.enter_context(_token(directory, grant, emit))
         stack.enter_context(started_container(engine, plan, directory, wake, emit))
-        yield
+        yield directory
+
+
+def _grant(engine: Engine, plan: LaunchPlan, token: TokenPlan) -> Grant:
+    from podbot.github.api_url import api_url_for
+    from podbot.github.grant import Grant
+
+    return Grant(
+        repo=token.repo,
+        server_url=token.server_url,
+        api_url=api_url_for(token.server_url, token.api_url),
+        app_id=token.app_id,
+        installation_id=token.installation_id,
+        private_key_path=token.private_key_path,
+        permissions=token.permissions,
+        container=plan.session,
+        endpoint=engine.endpoint,
+    )
+
+
+def _check_name(engine: Engine, plan: LaunchPlan, directory: SessionDirectory) -> None:
+    """Raise NameTaken before there is a token: a container of that name mounts the directory that it would go to.
+
+    A killed podbot's, or one that was kept and woken: its agent would have the token of another repository.
+    """
+    try:
+        found = engine.inspect(plan.session)
+    except ContainerNotFound:
+        return
+    if found.name != plan.session:  # an id that begins so
+        return
+    directory.name_taken()
+    raise NameTaken(container=plan.session)
+
+
+def _token(directory: SessionDirectory, grant: Grant, emit: Emit) -> contextlib.AbstractContextManager[object]:
+    """The token, from before the container is made until after it is gone."""
+    from podbot.github.keeper import token_kept
+    from podbot.github.mint import minter
+
+    # A new directory: another engine, which was not asked, may have a container that mounts the one that is there.
+    remove_directory(os.path.join(directory.path, SECRETS_DIRECTORY))
+    emit(Event("info", "token.mint", f"asking GitHub for a token for {grant.repo}"))
+    return token_kept(directory.path, grant, minter(grant), emit)
+
+
+def _hand_down(directory: SessionDirectory, grant: Grant, emit: Emit) -> None:
+    """A container that outlives us has its grant back, so that a token-daemon serves it when it is started again.
+
+    That it cannot be written must hide neither the agent's status nor the error that ends the session.
+    """
+    if not directory.has_container or directory.is_others:
+        return
+    try:
+        grant.store(directory.path)
+    except FilesystemError as exc:
+        text = f"no token-daemon will renew the token of {grant.container} when it is started again: {exc.message}"
+        emit(Event("warning", "token.not_handed_down", text, {"session": grant.container}))
+
+
+def _check_key(token: TokenPlan, emit: Emit) -> None:
+    from podbot.github.key import load_private_key
+
+    for warning in load_private_key(token.private_key_path).warnings:
+        emit(Event("warning", "github.key_permissions", warning, {"path": token.private_key_path}))
 
 
 def _check_local(engine: Engine, plan: LaunchPlan) -> None:
     """The mount policy judged this host's directories; an engine elsewhere would mount its own."""
-    if plan.workspace is not None and not engine.local:
+    if not engine.local and (plan.workspace is not None or plan.token is not None):
         raise MountRefused(
-            path=plan.workspace.source,
+            path=plan.workspace.source if plan.workspace is not None else plan.runtime_dir,
             origin=f"engine {engine.endpoint}",
             reason="that engine is on another host and would mount its own directory of that name",
             hint="Run podbot on that host; `exec`, `ps` and `stop` work from here.",

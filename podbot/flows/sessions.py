@@ -15,11 +15,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from podbot.atomic import replace_file
 from podbot.errors import PathError, SessionExists
-from podbot.places import private_dir, runtime_root, trusted_dir
+from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
 
 LOCK = "lock"
 RECORD = "session.json"
+STOPPING = "stopping"
 GONE = ".gone-"
 _ATTEMPTS = 8
 
@@ -40,19 +42,26 @@ class SessionDirectory:
     def __init__(self, path: str, endpoint: str) -> None:
         self.path = path
         self.has_container = False
+        self.kept = False
+        self.is_others = False  # the container: a killed session's, or one on another engine
         self._endpoint = endpoint
         self._before = _read_record(path)
         self.record(kept=False)
 
     def record(self, *, kept: bool) -> None:
         """Write ``session.json``."""
+        self.kept = kept
         _write_record(self.path, {"session": os.path.basename(self.path), "endpoint": self._endpoint, "kept": kept})
+
+    def being_stopped(self) -> bool:
+        """A `podbot stop` decides what becomes of the container."""
+        return is_live(self.path, STOPPING)
 
     def name_taken(self) -> None:
         """The name is another container's: a killed session's keeps its record, anything else none."""
         if self._before:
             _write_record(self.path, self._before)
-            self.has_container = True
+            self.has_container = self.is_others = True
 
 
 @contextlib.contextmanager
@@ -75,8 +84,10 @@ def session_directory(path: str, endpoint: str) -> Iterator[SessionDirectory]:
 
 
 def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
-    """Every session that has a directory, by name. Reads the runtime directory only."""
+    """Every session that has a directory, by name. Reads the runtime directory only; none of one that is not ours."""
     root = runtime_root(environ)
+    if not is_own_directory(root):
+        return []
     try:
         names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
     except OSError:
@@ -93,10 +104,10 @@ def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
     return found
 
 
-def is_live(path: str) -> bool:
-    """A podbot process holds the session's lock."""
+def is_live(path: str, name: str = LOCK) -> bool:
+    """A podbot process holds the session's lock (or another file of that directory)."""
     try:
-        lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        lock = os.open(os.path.join(path, name), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
@@ -106,6 +117,22 @@ def is_live(path: str) -> bool:
         return True
     else:
         return False
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def stopping(path: str) -> Iterator[None]:
+    """While the block runs, the podbot of a live session leaves its container to us. Nothing without a directory."""
+    try:
+        lock = os.open(os.path.join(path, STOPPING), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # another `podbot stop` of the same session: it says so as well
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
         os.close(lock)
 
@@ -188,13 +215,7 @@ def _same_file(descriptor: int, path: str) -> bool:
 
 
 def _write_record(path: str, record: Mapping[str, object]) -> None:
-    temporary = os.path.join(path, f".{RECORD}")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(record, file)
-        os.replace(temporary, os.path.join(path, RECORD))
-    except OSError as exc:
-        raise PathError(path=path, operation="write", reason=exc.strerror or str(exc)) from exc
+    replace_file(os.path.join(path, RECORD), json.dumps(record).encode(), operation="write the session's record")
 
 
 def _read_record(path: str) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from podbot.launch.types import ContainerSpec, ExecSpec, LaunchPlan
+from podbot.launch.types import ClonePlan, ContainerSpec, ExecSpec, LaunchPlan, TokenPlan
 
 
 def describe(plan: LaunchPlan) -> dict[str, Any]:
@@ -19,6 +19,8 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         "runtime_dir": plan.runtime_dir,
         "git_identity": dict(plan.git_identity),
         "credentials": _credentials(plan),
+        "clone": _clone(plan.clone),
+        "token": _token(plan.token),
         "container": _container(plan.container),
         "agent": _agent(plan.agent),
         "notes": list(plan.notes),
@@ -34,6 +36,33 @@ def _credentials(plan: LaunchPlan) -> list[dict[str, Any]]:
     if plan.first_run is not None:
         rows.append({"family": "claude", "source": plan.first_run, "target": "/root/.claude.json", "reduced": True})
     return rows
+
+
+def _clone(clone: ClonePlan | None) -> dict[str, Any] | None:
+    if clone is None:
+        return None
+    return {
+        "repo": clone.repo,
+        "branch": clone.branch,
+        "url": clone.url,
+        "directory": clone.directory,
+        "depth": clone.depth,
+        "submodules": clone.submodules,
+    }
+
+
+def _token(token: TokenPlan | None) -> dict[str, Any] | None:
+    """What it will be made from; a plan has none."""
+    if token is None:
+        return None
+    return {
+        "repo": token.repo,
+        "permissions": dict(token.permissions),
+        "app_id": token.app_id,
+        "installation_id": token.installation_id,
+        "private_key_path": token.private_key_path,
+        "api_url": token.api_url,
+    }
 
 
 def _container(spec: ContainerSpec) -> dict[str, Any]:

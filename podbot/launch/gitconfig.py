@@ -9,10 +9,9 @@ sandbox's user, and git refuses such a repository.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Mapping
 
+from podbot.launch.own_file import own_file_mount
 from podbot.launch.types import Mount
 
 TARGET = "/run/podbot/gitconfig"
@@ -30,9 +29,8 @@ def gitconfig(identity: Mapping[str, str], workspace: str) -> str:
 
 
 def gitconfig_mount(text: str, state_dir: str) -> Mount:
-    """Where the text lies: named by its content, so that sessions share it and a kept one finds it again."""
-    name = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return Mount(os.path.join(state_dir, "gitconfig", name), TARGET, read_only=True)
+    """Where the text lies and where it goes."""
+    return own_file_mount(text, state_dir, "gitconfig", TARGET)
 
 
 def _quoted(value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from podbot.config.models import AgentMode, AppConfig, WorkspaceSource
-from podbot.errors import IllegalCombination, MissingRequired
+from podbot.errors import IllegalCombination
 from podbot.launch.agents import AGENTS
 from podbot.launch.types import Subcommand
 
@@ -14,14 +14,14 @@ SUBCOMMAND_MODES: Mapping[Subcommand, tuple[AgentMode, ...]] = {
     "host": ("codex_app_server", "acp"),
 }
 SUBCOMMAND_SOURCES: Mapping[Subcommand, tuple[WorkspaceSource, ...]] = {
-    "run": ("host_mount",),
-    "host": ("host_mount",),
+    "run": ("host_mount", "github_clone"),
+    "host": ("host_mount", "github_clone"),
 }
 # kind x mode stands in launch.agents.AGENTS: a kind has the modes that it has a command for.
 
 
 def check(config: AppConfig, subcommand: Subcommand) -> None:
-    """Raise IllegalCombination (or MissingRequired, when nothing names the code) unless all four go together."""
+    """Raise IllegalCombination unless all four go together. What a source needs beside it: where it is planned."""
     _check_subcommand_mode(config, subcommand)
     _check_kind_mode(config)
     _check_source(config, subcommand)
@@ -61,24 +61,12 @@ def _check_kind_mode(config: AppConfig) -> None:
 
 
 def _check_source(config: AppConfig, subcommand: Subcommand) -> None:
-    source, origin = config.workspace.source, config.origin("workspace.source")
-    if source in SUBCOMMAND_SOURCES[subcommand]:
-        return
-    if config.workspace.host_path:
+    source, sources = config.workspace.source, SUBCOMMAND_SOURCES[subcommand]
+    if source not in sources:
         raise IllegalCombination(
             field="workspace.source",
             value=source,
-            origin=str(origin),
-            reason=f"workspace.host_path ({config.origin('workspace.host_path')}) is only used with host_mount",
-            hint='Set workspace.source = "host_mount".',
+            origin=str(config.origin("workspace.source")),
+            reason=f"`podbot {subcommand}` has only: {', '.join(sources)}",
+            hint="Choose one of these.",
         )
-    hint = f"Name the code to work on: `podbot {subcommand} --workspace PATH`."
-    if origin.kind == "default":
-        raise MissingRequired(field="workspace.host_path", hint=hint)
-    raise IllegalCombination(
-        field="workspace.source",
-        value=source,
-        origin=str(origin),
-        reason="this version mounts a host directory and does not clone",
-        hint=hint,
-    )

@@ -24,7 +24,25 @@ def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> 
     one that the policy refuses.
     """
     workspace = _workspace(config, request, facts)
-    mounts = [workspace, *_extra_mounts(config, facts)]
+    return workspace, _ordered(config, [workspace, *_extra_mounts(config, facts)])
+
+
+def plan_clone_mounts(config: AppConfig, facts: HostFacts, directory: str) -> tuple[Mount, ...]:
+    """All mounts of a sandbox that holds a clone in ``directory``. Raises InvalidValue, MountRefused."""
+    mounts = _extra_mounts(config, facts)
+    for mount in mounts:
+        if within(mount.target, directory):
+            raise MountRefused(
+                path=mount.target,
+                origin=str(config.origin(_EXTRA)),
+                reason=f"the repository is cloned into {directory}",
+                hint="Choose another target, or another workspace.base_dir.",
+            )
+    return _ordered(config, mounts)
+
+
+def _ordered(config: AppConfig, mounts: list[Mount]) -> tuple[Mount, ...]:
+    """Parents before what lies below them; no two on one target."""
     seen: set[str] = set()
     for mount in mounts:
         if mount.target in seen:
@@ -35,7 +53,7 @@ def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> 
                 hint="Give each its own.",
             )
         seen.add(mount.target)
-    return workspace, tuple(sorted(mounts, key=lambda mount: mount.target.split("/")))
+    return tuple(sorted(mounts, key=lambda mount: mount.target.split("/")))
 
 
 def extra_mount(config: AppConfig, text: str) -> tuple[str, str, bool]:

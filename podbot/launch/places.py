@@ -90,6 +90,7 @@ def own_places(facts: HostFacts) -> list[Place]:
         Place(facts.runtime_dir, "podbot's runtime directory"),
         Place(facts.state_dir, "podbot's state directory"),
         Place(os.path.dirname(config_file({**facts.env, "HOME": facts.home})), "podbot's configuration"),
+        *(Place(path, "the GitHub App's private key") for path in facts.private_key),
     ]
     if facts.engine_socket_dir is not None:
         # Only what holds the socket hands it out; a directory beside it (a socket in /tmp) does not.

@@ -9,22 +9,27 @@ from podbot._version import __version__
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired
+from podbot.launch import askpass
 from podbot.launch.agents import AGENTS, command_for
+from podbot.launch.clone import plan_clone, plan_token
 from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
 from podbot.launch.gitconfig import gitconfig, gitconfig_mount
-from podbot.launch.labels import LABEL
+from podbot.launch.labels import LABEL, keep_label
 from podbot.launch.legality import check
-from podbot.launch.mounts import plan_mounts
+from podbot.launch.mounts import plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
 from podbot.launch.security import nested_env, plan_limits, plan_security
 from podbot.launch.types import (
+    ClonePlan,
     ContainerSpec,
     CredentialSource,
     ExecSpec,
     HostFacts,
+    Keep,
     LaunchPlan,
     LaunchRequest,
     Mount,
+    TokenPlan,
 )
 
 TERMINAL_VARIABLES = ("TERM", "COLORTERM", "LANG")
@@ -38,26 +43,43 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     if not image:
         raise MissingRequired(field="image", hint="Run `podbot setup`, which builds one and writes the key.")
     command = command_for(config.agent, request.words)
-    workspace, mounts = plan_mounts(config, request, facts)
-    session = session_name(request.name, workspace.source, facts.nonce)
+    clone = plan_clone(config, request)
+    workspace: Mount | None = None
+    if clone is None:
+        workspace, mounts = plan_mounts(config, request, facts)
+        directory, code = workspace.target, workspace.source
+    else:
+        mounts = plan_clone_mounts(config, facts, clone.directory)
+        directory = code = clone.directory
+    session = session_name(request.name, code, facts.nonce)
+    runtime_dir = os.path.join(facts.runtime_dir, session)
+    token = plan_token(config, clone, facts, runtime_dir) if clone is not None else None
     security, security_notes = plan_security(config, facts)
     env, secrets, env_notes = _agent_env(config, request, facts)
     network = _network(config)
     identity = _git_identity(facts)
-    text = gitconfig(identity, workspace.target)
+    text = gitconfig(identity, directory)
+    helper = askpass.askpass(clone.server) if clone is not None else ""
+    keep = _keep(config, clone)
     credentials = tuple(found for found in facts.credentials if _selected(config, found.family))
     container = ContainerSpec(
         name=session,
         image=image,
         image_origin=str(config.origin("image")),
-        labels=_labels(config, session, workspace, facts),
+        labels=_labels(config, facts, session, clone.repo if clone is not None else "", code=code, keep=keep),
         mounts=mounts,
         security=security,
-        files=(gitconfig_mount(text, facts.state_dir),),
+        files=(gitconfig_mount(text, facts.state_dir), *_clone_files(helper, token, facts)),
         limits=plan_limits(config),
         network=network,
-        workdir=workspace.target,
-        env={**GITCONFIG_ENV, **nested_env(security), **_sandbox_env(config)},
+        workdir=directory,
+        make_workdir=clone is not None,
+        env={
+            **GITCONFIG_ENV,
+            **(askpass.environment(clone.server) if clone is not None else {}),
+            **nested_env(security),
+            **_sandbox_env(config),
+        },
         runtime=config.sandbox.runtime,
     )
     trust = ("network host: the agent reaches everything that listens on this host",) if network == "host" else ()
@@ -70,26 +92,57 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         container=container,
         agent=ExecSpec(
             command=command,
-            workdir=workspace.target,
+            workdir=directory,
             env=env,
             secrets=secrets,
             tty=request.tty and request.subcommand == "run",
         ),
-        keep=config.session.keep,
-        runtime_dir=os.path.join(facts.runtime_dir, session),
+        keep=keep,
+        runtime_dir=runtime_dir,
         workspace=workspace,
         git_identity=identity,
         gitconfig=text,
+        askpass=helper,
+        clone=clone,
+        token=token,
         credentials=credentials,
         first_run=_first_run(config, facts, credentials, secrets),
         notes=(
-            *_link_note(facts),
+            *(_link_note(facts) if clone is None else ()),
+            *_clone_notes(clone, token),
             *map(_mount_note, mounts),
             *map(_credential_note, credentials),
             *security_notes,
             *trust,
             *env_notes,
         ),
+    )
+
+
+def _keep(config: AppConfig, clone: ClonePlan | None) -> Keep:
+    """Whoever set session.keep, anywhere, decided; otherwise nothing of a clone is to be lost."""
+    if config.session.keep:
+        return "always"
+    chosen = config.origin("session.keep").kind != "default"
+    return "never" if chosen or clone is None else "when_unsaved"
+
+
+def _clone_files(helper: str, token: TokenPlan | None, facts: HostFacts) -> tuple[Mount, ...]:
+    """The token's directory, and not its file: a file mount would show the first token for ever (measured)."""
+    if token is None:
+        return ()
+    secrets = Mount(token.secrets_dir, askpass.SECRETS, read_only=True)
+    return (askpass.askpass_mount(helper, facts.state_dir), secrets)
+
+
+def _clone_notes(clone: ClonePlan | None, token: TokenPlan | None) -> tuple[str, ...]:
+    if clone is None or token is None:
+        return ()
+    branch = "its default branch" if clone.branch is None else f"branch {clone.branch}"
+    levels = ", ".join(f"{name}: {level}" for name, level in sorted(token.permissions.items()))
+    return (
+        f"cloning {clone.url}, {branch}, into {clone.directory}",
+        f"the agent gets a GitHub token for {clone.repo} ({levels or 'all of the installation'})",
     )
 
 
@@ -107,7 +160,8 @@ def _first_run(
     return None
 
 
-def _labels(config: AppConfig, session: str, workspace: Mount, facts: HostFacts) -> dict[str, str]:
+def _labels(config: AppConfig, facts: HostFacts, session: str, repo: str, *, code: str, keep: Keep) -> dict[str, str]:
+    """``code``: where it is, on the host when mounted, inside the sandbox when cloned."""
     values = {
         "managed": "true",
         "session": session,
@@ -115,10 +169,10 @@ def _labels(config: AppConfig, session: str, workspace: Mount, facts: HostFacts)
         "mode": config.agent.mode,
         "workspace": config.workspace.source,
         # Empty, not absent: a container inherits its image's labels, and an image must not name a repository.
-        "repo": "",
-        "path": workspace.source,
+        "repo": repo,
+        "path": code,
         "created": facts.created,
-        "keep": "true" if config.session.keep else "false",
+        "keep": keep_label(keep),
         "version": __version__,
     }
     return {f"{LABEL}.{name}": value for name, value in values.items()}

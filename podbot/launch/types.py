@@ -9,11 +9,12 @@ from typing import Literal
 from podbot.launch.command import ExecSpec
 
 __all__ = [
-    "ContainerSpec", "CredentialSource", "ExecSpec", "HostFacts", "LaunchPlan", "LaunchRequest", "Limits", "Mount",
-    "PathFacts", "Security", "Subcommand",
+    "ClonePlan", "ContainerSpec", "CredentialSource", "ExecSpec", "HostFacts", "Keep", "LaunchPlan", "LaunchRequest",
+    "Limits", "Mount", "PathFacts", "Security", "Subcommand", "TokenPlan",
 ]  # fmt: skip
 
 Subcommand = Literal["run", "host"]
+Keep = Literal["always", "never", "when_unsaved"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class LaunchRequest:
     ``words``: what stood after ``--`` (an agent's extra arguments; for kind ``custom`` the whole
     command). ``tty``: whether the caller has a terminal on both stdin and stdout.
     ``trusted_workspace``: the workspace path was typed by the operator, so it is its own allowed root.
+    ``repo``: ``owner/name`` to clone, for workspace.source = github_clone; ``branch``: None is the default one.
     """
 
     subcommand: Subcommand = "run"
@@ -30,6 +32,8 @@ class LaunchRequest:
     words: tuple[str, ...] = ()
     tty: bool = False
     trusted_workspace: bool = False
+    repo: str | None = None
+    branch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class HostFacts:
     git_name: str | None = None
     git_email: str | None = None
     credentials: tuple[CredentialSource, ...] = ()  # families that are there, in the order of their table
+    private_key: tuple[str, ...] = ()  # github.private_key_path, as given and after resolving every link
 
 
 @dataclass(frozen=True)
@@ -113,12 +118,40 @@ class ContainerSpec:
     labels: Mapping[str, str]
     mounts: tuple[Mount, ...]
     security: Security
-    files: tuple[Mount, ...] = ()  # podbot's own files, each mounted read-only
+    files: tuple[Mount, ...] = ()  # podbot's own, each mounted read-only
     limits: Limits = field(default_factory=Limits)
     network: str = "default"
     workdir: str | None = None  # where `podbot exec` starts
+    make_workdir: bool = False  # the image need not have it
     env: Mapping[str, str] = field(default_factory=dict)  # public values only: `inspect` shows them
     runtime: str | None = None
+
+
+@dataclass(frozen=True)
+class ClonePlan:
+    """A clone inside the sandbox. ``branch`` None: the repository's default one; ``depth`` None: all of history."""
+
+    repo: str  # owner/name
+    branch: str | None
+    url: str
+    server: str  # scheme, host and port: the only place that the token is for
+    directory: str  # inside the sandbox
+    depth: int | None = None
+    submodules: bool = False
+
+
+@dataclass(frozen=True)
+class TokenPlan:
+    """What the session's token is made from, and limited to. No secret is in it."""
+
+    app_id: int
+    installation_id: int
+    private_key_path: str  # absolute
+    server_url: str
+    api_url: str | None  # None: it follows server_url
+    repo: str
+    permissions: Mapping[str, str]
+    secrets_dir: str  # on the host; mounted read-only
 
 
 @dataclass(frozen=True)
@@ -132,11 +165,14 @@ class LaunchPlan:
     source: str
     container: ContainerSpec
     agent: ExecSpec
-    keep: bool
+    keep: Keep
     runtime_dir: str  # the session's own
     workspace: Mount | None = None
     git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known
-    gitconfig: str = ""  # text of the file that ``container.files`` mounts
+    gitconfig: str = ""  # text of a file that ``container.files`` mounts
+    askpass: str = ""  # the same, of a program; for a clone
+    clone: ClonePlan | None = None
+    token: TokenPlan | None = None
     credentials: tuple[CredentialSource, ...] = ()  # selected and there
     first_run: str | None = None  # the host's ~/.claude.json, of which a reduced one goes along; it may be missing
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr

@@ -8,6 +8,17 @@
 from __future__ import annotations
 
 from podbot.testing.engine import IMAGE, FakeContainer, FakeEngine
+from podbot.testing.github import FakeGitHub
 from podbot.testing.peer import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
 
-__all__ = ["IMAGE", "STDERR", "STDOUT", "Command", "ExecPeer", "FakeContainer", "FakeEngine", "ScriptedExec"]
+__all__ = [
+    "IMAGE",
+    "STDERR",
+    "STDOUT",
+    "Command",
+    "ExecPeer",
+    "FakeContainer",
+    "FakeEngine",
+    "FakeGitHub",
+    "ScriptedExec",
+]

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 import podbot.cli.exec
 import podbot.cli.ps
+import podbot.cli.token_daemon
 from podbot.cli import fast, main
 from podbot.cli.exec import ExecArgs
 from podbot.cli.globals import Globals
 from podbot.cli.ps import PsArgs
+from podbot.cli.token_daemon import TokenArgs
 from podbot.errors import PodbotError
 
 Call = tuple[str, Globals, Any]
@@ -31,7 +33,7 @@ def _globals_as_before() -> Iterator[None]:
 
 @contextlib.contextmanager
 def recorded() -> Iterator[list[Call]]:
-    """The calls of both commands' ``execute``, instead of their work."""
+    """The calls of the commands' ``execute``, instead of their work."""
     calls: list[Call] = []
 
     def execute(name: str) -> Any:
@@ -44,6 +46,7 @@ def recorded() -> Iterator[list[Call]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(podbot.cli.exec, "execute", execute("exec"))
         patch.setattr(podbot.cli.ps, "execute", execute("ps"))
+        patch.setattr(podbot.cli.token_daemon, "execute", execute("token-daemon"))
         yield calls
 
 
@@ -71,11 +74,27 @@ def by_typer(argv: list[str]) -> Call | str:
         return calls[0]
 
 
-WORDS = st.sampled_from(["s", "podbot-a-1", "x y", "", "-", "exec", "ps", "ünï", "-x", "--nope", "-dv", "--", "1"])
+WORDS = st.sampled_from(
+    ["s", "podbot-a-1", "x y", "", "-", "exec", "ps", "status", "ünï", "-x", "--nope", "-dv", "--", "1"]
+)
 VALUES = st.one_of(WORDS, st.sampled_from(["text", "json", "junk", "K=V", "K", "/w", "-c", "--json", "a=b=c"]))
 VALUED = ["-c", "--config", "--engine-socket", "--image", "--log-format", "-w", "--workdir", "-e", "--env", "--name"]
 GLOBALS = VALUED[:5]
-SWITCHES = ["-v", "-vv", "-vvv", "--verbose", "-d", "--detach", "-a", "--all", "--json", "-h", "--version", "-av"]
+SWITCHES = [
+    "-v",
+    "-vv",
+    "-vvv",
+    "--verbose",
+    "-d",
+    "--detach",
+    "-a",
+    "--all",
+    "--json",
+    "--once",
+    "-h",
+    "--version",
+    "-av",
+]
 
 
 def spelled(names: list[str]) -> st.SearchStrategy[list[str]]:
@@ -99,6 +118,8 @@ EXEC = st.one_of(
 )
 PS = st.one_of(PLAIN, st.sampled_from([["-a"], ["--all"], ["--json"]]))
 
+TOKEN = st.one_of(PLAIN, st.sampled_from([["--once"], ["--json"], ["status"], ["install"], ["shop"], [""]]))
+
 
 def joined(*parts: list[list[str]]) -> list[str]:
     return [word for part in parts for piece in part for word in piece]
@@ -121,11 +142,16 @@ LIKELY = st.one_of(
     st.builds(
         lambda before, after: joined(before, [["ps"]], after), st.lists(PLAIN, max_size=2), st.lists(PS, max_size=3)
     ),
+    st.builds(
+        lambda before, after: joined(before, [["token-daemon"]], after),
+        st.lists(PLAIN, max_size=2),
+        st.lists(TOKEN, max_size=4),
+    ),
 )
 ANY = st.builds(
     lambda before, command, after: joined(before, [[command]], after),
     st.lists(PIECES, max_size=2),
-    st.sampled_from(["exec", "ps", "stop", "run"]),
+    st.sampled_from(["exec", "ps", "stop", "run", "token-daemon"]),
     st.lists(PIECES, max_size=5),
 )
 
@@ -153,6 +179,9 @@ def test_what_the_fast_lane_takes_typer_takes_the_same_way(argv: list[str]) -> N
     ("argv", "expected"),
     [
         (["ps"], PsArgs()),
+        (["token-daemon"], TokenArgs()),
+        (["token-daemon", "--once", "a", "--json", "b"], TokenArgs(("a", "b"), once=True, as_json=True)),
+        (["token-daemon", "status", "--json"], TokenArgs(("status",), as_json=True)),
         (["ps", "-a", "--json"], PsArgs(include_stopped=True, as_json=True)),
         (["exec", "s", "--", "true"], ExecArgs("s", ("true",))),
         (["exec", "-d", "s", "--", "a", "-d", "--"], ExecArgs("s", ("a", "-d", "--"), detach=True)),
@@ -196,6 +225,9 @@ def test_after_the_command_wins_and_v_adds_up() -> None:
         ["--help"],
         ["--version"],
         ["ps", "--help"],
+        ["token-daemon", "--json"],
+        ["token-daemon", "install", "--once"],
+        ["token-daemon", "--", "a"],
         ["ps", "extra"],
         ["ps", "--"],
         ["exec"],

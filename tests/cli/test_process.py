@@ -48,6 +48,14 @@ def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
     assert found & HEAVY == set()
 
 
+@pytest.mark.parametrize(
+    "module", [FAST_LANE, "podbot.cli.run, podbot.flows.run, podbot.flows.facts, podbot.launch.plan"]
+)
+def test_without_a_clone_nothing_of_github_is_loaded(module: str) -> None:
+    """`exec` and `ps`; `run` on a mounted directory."""
+    assert [name for name in loaded(f"import {module}") if name.startswith(("podbot.github", "github", "jwt"))] == []
+
+
 def test_importing_podbot_loads_next_to_nothing() -> None:
     found = loaded("import podbot")
     assert found & {*HEAVY, "socket", "json", "dataclasses", "podbot.api", "podbot.errors"} == set()

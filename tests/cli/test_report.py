@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
+import pty
 import sys
+import threading
+from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -12,6 +18,7 @@ from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter, printable, report_error, say
 from podbot.errors import ContainerNotFound
 from podbot.events import Event, Level
+from podbot.streams.terminal import raw_mode
 
 Capture = pytest.CaptureFixture[str]
 LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning")
@@ -83,3 +90,68 @@ def test_a_closed_stderr_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stderr", stream)
         say("x")
         Reporter(Globals())(Event("notice", "k", "m"))
+
+
+# --- beside an agent ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def terminal() -> Iterator[tuple[int, int]]:
+    """stderr is a terminal: (its master, its slave). No fixture: pytest changes stderr before the test begins."""
+    master, slave = pty.openpty()
+    os.set_blocking(master, False)
+    before = os.dup(2)
+    os.dup2(slave, 2)
+    try:
+        with open(os.dup(slave), "w", encoding="utf-8") as stderr, contextlib.redirect_stderr(stderr):
+            yield master, slave
+    finally:
+        os.dup2(before, 2)
+    for descriptor in (before, master, slave):
+        os.close(descriptor)
+
+
+def seen(master: int) -> bytes:
+    try:
+        return os.read(master, 65536)
+    except BlockingIOError:
+        return b""
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_nothing_is_said_while_the_agent_has_the_terminal(log_format: Literal["text", "json"]) -> None:
+    with terminal() as (master, slave):
+        _beside_an_agent(Reporter(Globals(log_format=log_format)), master, slave)
+
+
+def _beside_an_agent(report: Reporter, master: int, slave: int) -> None:
+    report(Event("warning", "a.kind", "before"))
+    assert b"before" in seen(master)
+    with raw_mode(slave):
+        report(Event("warning", "a.kind", "one"))
+        report(Event("warning", "a.kind", "two"))
+        assert seen(master) == b""
+    report(Event("debug", "agent.end", "not shown"))
+    lines = seen(master).splitlines()
+    assert [b"one" in lines[0], b"two" in lines[1], len(lines)] == [True, True, 2]
+    with raw_mode(slave):
+        report(Event("warning", "a.kind", "three"))
+    report.clear()
+    assert b"three" in seen(master)
+
+
+def test_lines_of_two_threads_stay_whole(capsys: Capture) -> None:
+    report = Reporter(Globals())
+
+    def talk(letter: str) -> None:
+        for _ in range(200):
+            report(Event("notice", "a.kind", letter * 300))
+
+    threads = [threading.Thread(target=talk, args=(letter,)) for letter in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(set(lines)) == ["podbot: " + "a" * 300, "podbot: " + "b" * 300]
+    assert len(lines) == 400

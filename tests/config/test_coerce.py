@@ -169,6 +169,12 @@ def test_wrong_types(dotted: str, value: object, reason: str) -> None:
         ("github.server_url", "https://user@git.example"),
         ("github.server_url", "https://git.example:port"),
         ("github.server_url", "https://[::1"),
+        ("github.server_url", "https://git.example?a=b"),
+        ("github.server_url", "https://git.example/#x"),
+        ("github.server_url", "https://git.example/'"),
+        ("github.server_url", "https://git.example/a b"),
+        ("workspace.depth", 0),
+        ("workspace.depth", -3),
     ],
 )
 def test_values_out_of_range(dotted: str, value: object) -> None:

@@ -108,6 +108,16 @@ def test_set_key_makes_file_and_directory_private(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_the_directories_above_a_new_file_are_ours_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_file(str(tmp_path / "a" / "b" / "config.toml"), b"")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("a", "a/b", "a/b/config.toml")]
+    assert modes == [0o700, 0o700, 0o600]
+
+
 def test_set_key_in_the_example_keeps_everything_else(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(render_example())

@@ -70,7 +70,7 @@ class Home:
             source="host_mount",
             container=container(),
             agent=ExecSpec(command=("claude",), workdir="/workspace", env=secrets, secrets=frozenset(secrets)),
-            keep=False,
+            keep="never",
             runtime_dir="/run/nothing",
             credentials=self.sources(*names),
             first_run=os.path.join(self.path, ".claude.json") if first_run else None,

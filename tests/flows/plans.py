@@ -76,7 +76,7 @@ class Place:
             "source": "host_mount",
             "container": container(session, mount),
             "agent": ExecSpec(command=("claude",), workdir="/workspace"),
-            "keep": False,
+            "keep": "never",
             "runtime_dir": self.directory(session),
             "workspace": mount,
             "git_identity": {"user.name": "Ann", "user.email": "ann@example.org"},

@@ -75,11 +75,11 @@ def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: 
     assert place.kinds() == ["container.create", "container.start", "container.removed"]
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("keep", ["never", "always"])
 @pytest.mark.parametrize("operation", FAILURES)
 @pytest.mark.parametrize("after", [False, True])
 def test_nothing_is_left_when_a_step_fails(
-    engine: FakeEngine, place: Place, operation: str, after: bool, keep: bool
+    engine: FakeEngine, place: Place, operation: str, after: bool, keep: str
 ) -> None:
     error = FAILURES[operation]
     engine.fail(operation, error, after=after)
@@ -111,7 +111,7 @@ def somebody_s(engine: FakeEngine, **marks: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("keep", ["never", "always"])
 @pytest.mark.parametrize("marks", [{}, labels(created="2026-07-31T12:00:00Z")])
 def test_a_container_of_that_name_is_left_alone(
     engine: FakeEngine, place: Place, marks: dict[str, str], keep: bool
@@ -124,7 +124,7 @@ def test_a_container_of_that_name_is_left_alone(
     assert sessions(place.environ) == []
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("keep", ["never", "always"])
 @pytest.mark.parametrize("reason", ["image", "mount", "gone", "garbled"])
 def test_a_container_of_that_name_is_left_alone_whatever_fails_first(
     engine: FakeEngine, place: Place, reason: str, keep: bool
@@ -149,7 +149,7 @@ def test_a_container_of_that_name_is_left_alone_whatever_fails_first(
 
 
 def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan(keep=True)):
+    with started(engine, place, place.plan(keep="always")):
         pass
     before = sessions(place.environ)
     later = container(SESSION, marks=labels(created="2026-08-02T12:00:00Z"))
@@ -166,7 +166,7 @@ def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeE
 
 
 def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan(keep=True)):
+    with started(engine, place, place.plan(keep="always")):
         pass
     assert engine.inspect(SESSION).state == "exited"
     assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
@@ -176,14 +176,14 @@ def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> Non
 
 
 def test_a_kept_one_is_kept_when_the_agent_s_part_fails(engine: FakeEngine, place: Place) -> None:
-    with pytest.raises(ValueError, match="x"), started(engine, place, place.plan(keep=True)):
+    with pytest.raises(ValueError, match="x"), started(engine, place, place.plan(keep="always")):
         raise ValueError("x")
     assert engine.inspect(SESSION).state == "exited"
     assert [found.kept for found in sessions(place.environ)] == [True]
 
 
 def test_a_kept_one_that_somebody_removed(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan(keep=True)):
+    with started(engine, place, place.plan(keep="always")):
         engine.remove(SESSION)
     assert sessions(place.environ) == []
     assert "container.kept" not in place.kinds()
@@ -206,7 +206,7 @@ def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, p
 
 def test_a_clean_up_that_fails_on_the_good_way_out_is_an_error(engine: FakeEngine, place: Place) -> None:
     error = StopFailed(container=SESSION, reason="no")
-    with pytest.raises(StopFailed), started(engine, place, place.plan(keep=True)):
+    with pytest.raises(StopFailed), started(engine, place, place.plan(keep="always")):
         engine.fail("stop", error)
     assert [found.session for found in sessions(place.environ)] == [SESSION]
 

@@ -19,6 +19,7 @@ from podbot.errors import ConnectionFailed, MalformedFile, PodbotError, SocketNo
 from podbot.flows.doctor import Patient, diagnose
 from podbot.flows.image_checks import Probed, judge
 from podbot.flows.machine_checks import Check, check_machine, install_command, user_ids_hint
+from tests.flows.test_github_checks import GITHUB_CHECKS
 
 ALL = {name: f"/usr/bin/{name}" for name in PROGRAMS}
 ROOT = MachineFacts(programs=ALL, distribution=("debian",), codename="bookworm")
@@ -217,7 +218,9 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     own, others = (re.findall(r"^\| `([a-z0-9-]+)` \|", part, re.MULTILINE) for part in page.split("## An image"))
     lacking = judge(Probed(), "claude", ("claude-agent-acp",))
     assert others == ["start", *(check.name for check in lacking)]
-    assert own == list(dict.fromkeys(check.name for check in diagnose(patient(facts=USER))))
+    github = [Check(name, "ok", "") for name in GITHUB_CHECKS]  # tests/flows/test_github_checks.py holds them
+    found = diagnose(patient(facts=USER, github=lambda _config: iter(github)))
+    assert own == list(dict.fromkeys(check.name for check in found))
 
 
 def test_a_named_image_is_probed_and_a_configured_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

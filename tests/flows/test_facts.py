@@ -265,3 +265,19 @@ def test_credential_families_have_one_order_and_what_cannot_be_read_is_not_missi
     (host.home / ".codex").symlink_to(".codex")
     (host.home / ".claude").write_text("")
     assert [found.family for found in host.facts().credentials] == ["claude", "codex"]
+
+
+@pytest.mark.parametrize("given", ["~/keys/app.pem", "{home}/keys/app.pem", " ~/keys/app.pem "])
+def test_the_private_key_is_known_by_both_of_its_names(host: Host, given: str) -> None:
+    real = host.root / "data"
+    real.mkdir()
+    (host.home / "keys").symlink_to(real)
+    path = given.format(home=host.home)
+    facts = host.facts(host.config(github={"private_key_path": path}))
+    assert facts.private_key == (str(host.home / "keys" / "app.pem"), str(real / "app.pem"))
+
+
+@pytest.mark.parametrize("given", [None, "", "relative.pem", "~", "/a\0b"])
+def test_a_key_s_path_that_cannot_be_one_is_nobody_s_place(host: Host, given: str | None) -> None:
+    facts = host.facts(host.config(github={"private_key_path": given}))
+    assert facts.private_key == ((str(host.home),) if given == "~" else ())

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from podbot.engine.port import ContainerInfo
 from podbot.errors import ContainerNotFound, EngineGone, NotOurs
 from podbot.flows.orphans import is_ours, our_container, report_orphans
 from podbot.flows.sessions import session_directory, sessions
@@ -52,6 +53,25 @@ def test_orphans_are_reported_and_others_are_not(engine: FakeEngine, place: Plac
     (event,) = place.events
     assert (event.level, event.kind, event.fields["session"]) == ("notice", "session.orphan", "orphan")
     assert "podbot stop orphan" in event.message
+
+
+@pytest.mark.parametrize(
+    ("keep", "end"),
+    [("when_unsaved", "removes it unless it holds unsaved work"), ("true", "stops it, with `--rm` it is removed")],
+)
+def test_what_stop_will_do_with_an_orphan_is_said(engine: FakeEngine, place: Place, keep: str, end: str) -> None:
+    engine.start(engine.create(container("clone", marks=labels("clone", keep=keep))))
+    with session_directory(place.directory("clone"), engine.endpoint) as directory:
+        directory.has_container = True
+    report_orphans(engine, place.environ, place.events.append)
+    (event,) = place.events
+    assert event.message.endswith(f"`podbot stop clone` {end}")
+
+
+@pytest.mark.parametrize("name", ["../../victim", "..", "a/b", ""])
+def test_a_name_of_an_engine_s_that_is_a_path_is_not_ours(name: str) -> None:
+    info = ContainerInfo(id="0" * 64, name=name, image="i", state="exited", created=0.0, labels=labels(name))
+    assert not is_ours(info)
 
 
 def test_a_directory_without_its_container_is_forgotten(engine: FakeEngine, place: Place) -> None:

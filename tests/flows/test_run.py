@@ -69,7 +69,7 @@ def test_what_must_be_seen_is_said_first(engine: FakeEngine, place: Place, wake:
 
 def test_a_kept_session(engine: FakeEngine, place: Place, wake: Wake) -> None:
     engine.on("claude", ScriptedExec())
-    result = run_session(engine, place.plan(keep=True), SILENT, wake, place.events.append)
+    result = run_session(engine, place.plan(keep="always"), SILENT, wake, place.events.append)
     assert result.kept
     assert engine.inspect(SESSION).state == "exited"
 
@@ -88,7 +88,7 @@ def test_a_termination_before_the_agent_runs(engine: FakeEngine, place: Place, w
         wake.deliver(signal.SIGHUP)
 
     engine.start = interrupted  # type: ignore[method-assign]
-    result = run_session(engine, place.plan(keep=True), SILENT, wake, place.events.append)
+    result = run_session(engine, place.plan(keep="always"), SILENT, wake, place.events.append)
     assert result == SessionResult(SESSION, ExecStatus(129, signal.SIGHUP), kept=False)
     assert engine.by_name == {}
     assert sessions(place.environ) == []

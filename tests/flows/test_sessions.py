@@ -178,6 +178,17 @@ def test_the_list_is_by_name_and_skips_what_is_no_session(place: Place) -> None:
         ]
 
 
+def test_somebody_else_s_runtime_directory_is_not_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = place.directory()
+    os.makedirs(path)
+    with open(os.path.join(path, LOCK), "w", encoding="utf-8"):
+        pass
+    os.mkfifo(os.path.join(path, RECORD))  # whoever opened it would wait for ever
+    owner = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    assert sessions(place.environ) == []
+
+
 def test_removing_what_is_gone_is_no_error(place: Place) -> None:
     remove_directory(place.directory())
 

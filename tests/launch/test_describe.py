@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from podbot.launch.agents import AGENTS
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
-from podbot.launch.types import CredentialSource
+from podbot.launch.types import CredentialSource, LaunchRequest
 from tests.launch.build import config, facts, typed
 
 CODEX = CredentialSource("codex", "/home/ann/.codex", "/data/codex", "/root/.codex")
@@ -48,12 +48,14 @@ def test_a_description_says_everything_that_was_decided() -> None:
         "kind": "claude",
         "mode": "podbot",
         "source": "host_mount",
-        "keep": False,
+        "keep": "never",
         "runtime_dir": "/run/user/1000/podbot/podbot-proj-0a1b2c",
         "git_identity": {"user.name": "Ann"},
         "credentials": [
             {"family": "codex", "source": "/data/codex", "target": "/root/.codex", "reduced": False},
         ],
+        "clone": None,
+        "token": None,
         "container": {
             "image": "localhost/podbot:latest",
             "image_origin": "default",
@@ -98,3 +100,32 @@ def test_a_reduced_file_is_described_as_such() -> None:
     assert describe(made)["credentials"] == [
         {"family": "claude", "source": "/home/ann/.claude.json", "target": "/root/.claude.json", "reduced": True}
     ]
+
+
+def test_a_clone_is_described_and_its_key_is_a_path_only() -> None:
+    values = {
+        "github.app_id": 1,
+        "github.installation_id": 2,
+        "github.private_key_path": "/home/ann/app.pem",
+        "workspace.source": "github_clone",
+        "workspace.host_path": None,
+    }
+    described = describe(normalize(config(values), LaunchRequest(repo="octo/shop", branch="main"), facts()))
+    assert described["clone"] == {
+        "repo": "octo/shop",
+        "branch": "main",
+        "url": "https://github.com/octo/shop.git",
+        "directory": "/work/shop",
+        "depth": None,
+        "submodules": False,
+    }
+    assert described["token"] == {
+        "repo": "octo/shop",
+        "permissions": {"contents": "write", "pull_requests": "write", "metadata": "read"},
+        "app_id": 1,
+        "installation_id": 2,
+        "private_key_path": "/home/ann/app.pem",
+        "api_url": None,
+    }
+    assert described["keep"] == "when_unsaved"
+    assert json.loads(json.dumps(described)) == described

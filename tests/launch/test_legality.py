@@ -6,7 +6,8 @@ from typing import Any, get_args
 import pytest
 
 from podbot.config.models import AGENT_KINDS, DEFAULT_ORIGIN, AgentMode, Origin, WorkspaceSource
-from podbot.errors import IllegalCombination, MissingRequired
+from podbot.errors import IllegalCombination
+from podbot.launch import legality
 from podbot.launch.legality import check
 from podbot.launch.types import Subcommand
 from tests.launch.build import config
@@ -16,18 +17,22 @@ MODES = get_args(AgentMode)
 SOURCES = get_args(WorkspaceSource)
 # Spelled out on purpose, and not computed from the tables that it checks.
 LEGAL = {
-    ("run", "claude", "podbot", "host_mount"),
-    ("run", "codex", "podbot", "host_mount"),
-    ("run", "opencode", "podbot", "host_mount"),
-    ("run", "gemini", "podbot", "host_mount"),
-    ("run", "custom", "podbot", "host_mount"),
-    ("host", "claude", "acp", "host_mount"),
-    ("host", "codex", "acp", "host_mount"),
-    ("host", "codex", "codex_app_server", "host_mount"),
-    ("host", "opencode", "acp", "host_mount"),
-    ("host", "gemini", "acp", "host_mount"),
-    ("host", "custom", "acp", "host_mount"),
-    ("host", "custom", "codex_app_server", "host_mount"),
+    (*combination, source)
+    for source in ("host_mount", "github_clone")
+    for combination in (
+        ("run", "claude", "podbot"),
+        ("run", "codex", "podbot"),
+        ("run", "opencode", "podbot"),
+        ("run", "gemini", "podbot"),
+        ("run", "custom", "podbot"),
+        ("host", "claude", "acp"),
+        ("host", "codex", "acp"),
+        ("host", "codex", "codex_app_server"),
+        ("host", "opencode", "acp"),
+        ("host", "gemini", "acp"),
+        ("host", "custom", "acp"),
+        ("host", "custom", "codex_app_server"),
+    )
 }
 
 
@@ -75,23 +80,7 @@ def test_a_mode_that_a_kind_lacks_lists_what_it_has_and_who_has_it() -> None:
     assert "--agent codex or custom" in error.hint
 
 
-def test_no_workspace_at_all_asks_for_one() -> None:
-    made = config(
-        {"workspace.source": "github_clone", "workspace.host_path": None}, {"workspace.source": DEFAULT_ORIGIN}
-    )
-    with pytest.raises(MissingRequired) as caught:
-        check(made, "run")
-    assert "`podbot run --workspace PATH`" in str(caught.value)
-    assert "--repo" not in str(caught.value)
-
-
-def test_a_host_path_that_the_source_ignores_is_said() -> None:
+def test_a_source_that_a_subcommand_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(legality.SUBCOMMAND_SOURCES, "run", ("host_mount",))
     error = refused({"workspace.source": "github_clone"}, "run", {"workspace.source": DEFAULT_ORIGIN})
-    assert error.field == "workspace.source"
-    assert 'workspace.source = "host_mount"' in error.hint
-
-
-def test_a_chosen_clone_is_refused_and_names_what_works() -> None:
-    error = refused({"workspace.source": "github_clone", "workspace.host_path": None}, "run")
-    assert "does not clone" in error.reason
-    assert "--workspace PATH" in error.hint
+    assert (error.field, error.reason) == ("workspace.source", "`podbot run` has only: host_mount")

@@ -75,7 +75,7 @@ def test_a_whole_plan() -> None:
         "io.podbot.version": __version__,
     }
     assert made.workspace == container.mounts[0]
-    assert made.keep is False
+    assert made.keep == "never"
     assert made.runtime_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c"
     assert made.git_identity == {"user.name": "Ann", "user.email": "ann@example.org"}
     assert made.notes == ("mounting /home/ann/src/proj at /workspace (read-write)",)

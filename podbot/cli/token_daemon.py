@@ -1,0 +1,196 @@
+"""``podbot token-daemon``: keep tokens fresh, and the systemd unit that does so."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from podbot.cli.globals import Globals
+from podbot.cli.report import Reporter, printable, say
+
+if TYPE_CHECKING:
+    from podbot.flows.systemd_unit import UnitState
+    from podbot.flows.token_info import TokenInfo
+    from podbot.flows.token_once import TokenRenewal
+
+UNIT_WORDS = ("install", "uninstall", "status")
+
+
+@dataclass(frozen=True)
+class TokenArgs:
+    """The command line of ``podbot token-daemon``, parsed."""
+
+    words: tuple[str, ...] = ()
+    once: bool = False
+    as_json: bool = False
+
+    @property
+    def unit_word(self) -> str:
+        """install, uninstall or status; empty when the words are sessions."""
+        return self.words[0] if self.words and self.words[0] in UNIT_WORDS else ""
+
+    @property
+    def mistake(self) -> str:
+        """What is wrong with the combination; empty when it is fine."""
+        if self.unit_word and (len(self.words) > 1 or self.once):
+            return f"{self.unit_word} stands alone."
+        return (
+            "--json goes with --once or status."
+            if self.as_json and not (self.once or self.unit_word == "status")
+            else ""
+        )
+
+
+def execute(g: Globals, args: TokenArgs) -> int:
+    """Do what the words say; returns podbot's exit code."""
+    unit_word = args.unit_word
+    if unit_word == "install":
+        return _install(g)
+    if unit_word == "uninstall":
+        return _uninstall()
+    if unit_word == "status":
+        return _status(as_json=args.as_json)
+    return _once(g, args) if args.once else _serve(g, args)
+
+
+# --- the daemon -----------------------------------------------------------------------------------
+
+
+def _serve(g: Globals, args: TokenArgs) -> int:
+    from podbot import api
+    from podbot.cli.signals import handled
+    from podbot.flows.notify import taken
+
+    told = taken(os.environ)
+    _raise_file_limit()
+    # Log lines, not a spinner: this is a service, and its progress is its log.
+    with handled(tty=False) as wake:
+        api.token_daemon(args.words, told=told, wake=wake, emit=Reporter(g, progress=True, spinner=False))
+    return 0
+
+
+def _raise_file_limit() -> None:
+    """Two locks a session: the usual soft limit of 1024 would end at 500 sessions."""
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(65_536, hard) if hard > 0 else 65_536, hard))
+
+
+def _once(g: Globals, args: TokenArgs) -> int:
+    from podbot import api
+    from podbot.cli.signals import handled
+
+    with handled(tty=False) as wake:
+        results = api.token_daemon(args.words, once=True, wake=wake, emit=Reporter(g))
+    if args.as_json:
+        _print_json([asdict(result) for result in results])
+    else:
+        _table([("SESSION", "TOKEN", ""), *(_renewal_row(result, time.time()) for result in results)])
+    return 1 if any(result.outcome == "failed" for result in results) else 0
+
+
+def _renewal_row(result: TokenRenewal, now: float) -> tuple[str, str, str]:
+    from podbot.cli.token_words import span
+
+    left = f"lasts {span(result.expires_at - now)}" if result.expires_at is not None else ""
+    return result.session, result.outcome, ", ".join(part for part in (left, result.detail) if part)
+
+
+# --- the unit -------------------------------------------------------------------------------------
+
+
+def _command(g: Globals) -> list[str]:
+    """This very podbot, which reads no configuration. -P: a ``podbot`` in the home must not be taken for it."""
+    command = [sys.executable, "-P", "-m", "podbot"]
+    command += ["-v"] * min(g.verbose, 2)
+    if g.log_format:
+        command += ["--log-format", g.log_format]
+    return [*command, "token-daemon"]
+
+
+def _install(g: Globals) -> int:
+    from podbot.flows.systemd_unit import UNIT, install
+
+    done = install(_command(g), os.environ)
+    say(f"podbot: {'wrote' if done.changed else 'unchanged:'} {done.path}")
+    if done.running:
+        say(f"podbot: {UNIT} runs, and starts when you log in.")
+        say("podbot: to have it run without a login, too: loginctl enable-linger")
+        return 0
+    say(f"podbot: it does not run: {printable(done.reason)}")
+    enable = f"systemctl --user daemon-reload && systemctl --user enable --now {UNIT}"
+    say(f"podbot: where systemd runs, in a session of yours: {enable}")
+    say("podbot: to have it run without a login, before that: loginctl enable-linger")
+    say("podbot: without systemd: podbot token-daemon")
+    return 1
+
+
+def _uninstall() -> int:
+    from podbot.flows.systemd_unit import UNIT, uninstall
+
+    done = uninstall(os.environ)
+    say(f"podbot: removed {done.path}" if done.removed else f"podbot: there is no {done.path}")
+    if done.reason:
+        say(f"podbot: systemd was not told: {printable(done.reason)}")
+        say(f"podbot: a daemon that it runs is ended by: systemctl --user stop {UNIT}")
+        return 1
+    return 0
+
+
+def _status(*, as_json: bool) -> int:
+    from podbot.flows.systemd_unit import unit_state
+    from podbot.flows.token_info import token_sessions
+
+    unit = unit_state(os.environ)
+    tokens = token_sessions(os.environ)
+    if as_json:
+        sessions = [{"session": name, "token": token and asdict(token)} for name, token in tokens.items()]
+        _print_json({"unit": asdict(unit), "sessions": sessions})
+        return 0
+    sys.stdout.write(f"unit: {_unit_words(unit)}\n")
+    if tokens:
+        _table([("SESSION", "TOKEN", "RENEWED BY"), *(_token_row(name, tokens[name]) for name in tokens)])
+    else:
+        sys.stdout.write("no session has a token\n")
+    return 0
+
+
+def _unit_words(unit: UnitState) -> str:
+    if not unit.installed:
+        return "not installed (podbot token-daemon install)"
+    if not unit.active:
+        return f"{unit.path}; the user's systemd does not answer"
+    return ", ".join(word for word in (unit.active, unit.enabled, printable(unit.status)) if word)
+
+
+def _token_row(name: str, token: TokenInfo | None) -> tuple[str, str, str]:
+    from podbot.cli.token_words import token_words
+
+    holder = token.holder if token is not None else None
+    return (
+        name,
+        token_words(token, time.time()) or "none",
+        f"{holder.kind} (process {holder.pid})" if holder else "nobody",
+    )
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> None:
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    for row in cells:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write(line.rstrip() + "\n")
+
+
+def _print_json(value: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> None:
+    import json
+
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")

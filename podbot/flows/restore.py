@@ -1,0 +1,43 @@
+"""What a stopped clone's container needs on the host to be started again, and a reboot takes away.
+
+The runtime directory is empty after a reboot, and the engine starts no container whose mount has no source.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+
+from podbot.engine.port import ContainerInfo, Engine
+from podbot.errors import PodbotError
+from podbot.flows.sessions import session_directory
+from podbot.launch.labels import LABEL, keep_of
+from podbot.places import private_dir, runtime_root
+
+_SECRETS = "secrets"  # launch.clone.SECRETS_DIRECTORY, whose module `podbot ps` does not need
+_ENDED = ("exited", "stopped")
+
+
+def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable[ContainerInfo]) -> None:
+    """Restore what stopped clones among ``containers`` lack. What cannot be restored is let be.
+
+    An engine elsewhere mounts its own host's directories.
+    """
+    if not engine.local:
+        return
+    root = runtime_root(environ)
+    for container in containers:
+        is_clone = container.labels.get(f"{LABEL}.repo") and keep_of(container.labels) != "never"
+        secrets = os.path.join(root, container.name, _SECRETS)
+        if is_clone and container.state in _ENDED and not os.path.isdir(secrets):
+            with contextlib.suppress(PodbotError):  # a live session's, or the runtime directory is not ours
+                restore_mounts(engine, environ, container.name)
+
+
+def restore_mounts(engine: Engine, environ: Mapping[str, str], session: str) -> None:
+    """The empty directory that a kept clone mounts, and its record. Raises FilesystemError subclasses."""
+    with session_directory(os.path.join(runtime_root(environ), session), engine.endpoint) as directory:
+        directory.has_container = True
+        directory.record(kept=True)
+        private_dir(os.path.join(directory.path, _SECRETS))

@@ -1,0 +1,254 @@
+"""The systemd user unit that keeps ``podbot token-daemon`` running: its text, and putting it in place.
+
+The text is decided from facts (:func:`unit_text`); :func:`install` and :func:`uninstall` write and ask
+systemd, and report what they did as values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from podbot.atomic import replace_file
+from podbot.errors import PathError
+from podbot.places import config_file, make_dirs, runtime_root
+
+UNIT = "podbot-token-daemon.service"
+WATCHDOG_SECONDS = 60
+PATIENCE = 60.0  # seconds for one systemctl; `enable --now` waits for READY
+
+# What a user manager can do without privileges. PrivateUsers comes first: without it the managers of
+# Debian 12 and older accept the Protect… lines and ignore them. PrivateTmp is left out: the file system is
+# read-only anyway, and it would hide engine sockets, keys and a runtime directory that lie in /tmp. Left out as
+# well: ProtectKernelTunables, with which the unit does not start where /proc is partly hidden (in a container:
+# 226/NAMESPACE), and MemoryDenyWriteExecute, because libffi maps memory that is both.
+_CONFINEMENT = """\
+NoNewPrivileges=yes
+PrivateUsers=yes
+ProtectSystem=strict
+ProtectHome=read-only
+{writable}
+PrivateDevices=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+UMask=0077
+LimitCORE=0
+"""
+
+_UNIT = """\
+# Written by `podbot token-daemon install`; `podbot token-daemon uninstall` removes it.
+# Changes of your own belong into `systemctl --user edit {unit}`.
+[Unit]
+Description=podbot: keeps the GitHub tokens of running sandboxes fresh
+Documentation=man:systemd.service(5)
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+RestartSec=5
+WatchdogSec={watchdog}
+TimeoutStopSec=10
+{environment}{confinement}
+[Install]
+WantedBy=default.target
+"""
+
+
+class Ran(NamedTuple):
+    """A command's end: its status and what it said. 127: there is no such program."""
+
+    code: int
+    output: str
+
+
+Run = Callable[[Sequence[str]], Ran]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What :func:`install` did. ``running``: systemd runs it now; ``reason``: why it does not."""
+
+    path: str
+    changed: bool
+    running: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Uninstalled:
+    """What :func:`uninstall` did. ``removed``: there was a unit; ``reason``: why systemd was not told."""
+
+    path: str
+    removed: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """The unit as systemd sees it: ``active`` and ``enabled`` in its own words, empty when it does not answer."""
+
+    path: str
+    installed: bool
+    active: str
+    enabled: str
+    status: str
+
+
+def unit_path(environ: Mapping[str, str]) -> str:
+    """``~/.config/systemd/user/podbot-token-daemon.service``."""
+    config_home = os.path.dirname(os.path.dirname(config_file(environ)))
+    return os.path.join(config_home, "systemd", "user", UNIT)
+
+
+def unit_text(command: Sequence[str], *, runtime: str, uid: int) -> str:
+    """The unit. ``command``: absolute program and arguments; ``runtime``: podbot's runtime directory."""
+    usual = f"/run/user/{uid}/podbot"
+    if runtime == usual:
+        # Made by the manager at each start, after a reboot too, and left there with the sessions at the end.
+        writable = "RuntimeDirectory=podbot\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes"
+        environment = ""
+    else:
+        base = os.path.dirname(runtime)
+        # /tmp/runtime-UID is gone after a reboot, and a path that is missing would keep the unit from starting.
+        writable = f"ReadWritePaths={quoted('/tmp' if os.path.dirname(base) == '/tmp' else base)}"  # noqa: S108
+        environment = f"Environment={quoted(f'XDG_RUNTIME_DIR={base}')}\n"
+    return _UNIT.format(
+        unit=UNIT,
+        command=_command_line(command),
+        watchdog=WATCHDOG_SECONDS,
+        environment=environment,
+        confinement=_CONFINEMENT.format(writable=writable),
+    )
+
+
+def _command_line(command: Sequence[str]) -> str:
+    """The words of an ExecStart line. systemd refuses a program with such characters; `env` takes any."""
+    odd = any(char in "\"'\\$" or not char.isprintable() for char in command[0])
+    return " ".join(quoted(word, expands=True) for word in (["/usr/bin/env", *command] if odd else command))
+
+
+def quoted(word: str, *, expands: bool = False) -> str:
+    """``word`` for a unit file: quotes, C escapes, and no specifier. ``expands``: a line in which $ is special."""
+    out = []
+    for char in word:
+        if char in '"\\':
+            out.append(f"\\{char}")
+        elif char == "%":
+            out.append("%%")
+        elif char == "$" and expands:
+            out.append("$$")
+        elif ord(char) < 32 or ord(char) == 127:
+            out.append(f"\\x{ord(char):02x}")
+        else:
+            out.append(char)
+    text = "".join(out)
+    plain = text == word and word and not any(char.isspace() or char in "';" for char in word)
+    return text if plain else f'"{text}"'
+
+
+def install(command: Sequence[str], environ: Mapping[str, str], *, run: Run | None = None) -> Installed:
+    """Write the unit, and enable and start it where the user's systemd answers.
+
+    Writes nothing when it is there already as it should be. Raises PathError.
+    """
+    run = run or _run(environ)
+    path = unit_path(environ)
+    text = unit_text(command, runtime=runtime_root(environ), uid=os.getuid())
+    changed = _read(path) != text
+    if changed:
+        _write(path, text)
+    steps = [["daemon-reload"], ["enable", UNIT], ["restart" if changed else "start", UNIT]]
+    return Installed(path, changed, *_told(run, steps))
+
+
+def uninstall(environ: Mapping[str, str], *, run: Run | None = None) -> Uninstalled:
+    """Stop and disable the unit and remove it. Raises PathError."""
+    run = run or _run(environ)
+    path = unit_path(environ)
+    if not os.path.lexists(path):
+        return Uninstalled(path, removed=False)
+    _, reason = _told(run, [["disable", "--now", UNIT]])
+    try:
+        os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):  # what `disable` removes, where no systemd answered
+            os.unlink(os.path.join(os.path.dirname(path), "default.target.wants", UNIT))
+    except OSError as exc:
+        raise PathError(path=path, operation="remove", reason=exc.strerror or str(exc)) from exc
+    if not reason:
+        _, reason = _told(run, [["daemon-reload"]])
+    return Uninstalled(path, removed=True, reason=reason)
+
+
+def unit_state(environ: Mapping[str, str], *, run: Run | None = None) -> UnitState:
+    """What the user's systemd says of the unit."""
+    run = run or _run(environ)
+    path = unit_path(environ)
+    ran = run(["systemctl", "--user", "show", "--property=ActiveState,UnitFileState,StatusText", UNIT])
+    said = dict(line.partition("=")[::2] for line in ran.output.splitlines()) if ran.code == 0 else {}
+    return UnitState(
+        path=path,
+        installed=os.path.lexists(path),
+        active=said.get("ActiveState", ""),
+        enabled=said.get("UnitFileState", ""),
+        status=said.get("StatusText", ""),
+    )
+
+
+def _told(run: Run, steps: Sequence[Sequence[str]]) -> tuple[bool, str]:
+    """Each step done by systemctl; (True, "") or (False, why the first that failed did)."""
+    for step in steps:
+        ran = run(["systemctl", "--user", *step])
+        if ran.code == 127:
+            return False, "there is no systemctl on this machine"
+        if ran.code != 0:
+            said = " / ".join(line.strip() for line in ran.output.splitlines() if line.strip())
+            return False, f"`systemctl --user {' '.join(step)}` failed: {said or f'status {ran.code}'}"
+    return True, ""
+
+
+def _run(environ: Mapping[str, str]) -> Run:
+    import subprocess
+
+    def run(command: Sequence[str]) -> Ran:
+        try:
+            done = subprocess.run(
+                command, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors="replace", timeout=PATIENCE, check=False,
+            )  # fmt: skip
+        except FileNotFoundError:
+            return Ran(127, "")
+        except subprocess.TimeoutExpired:
+            return Ran(1, f"no answer within {PATIENCE:.0f} s")
+        except OSError as exc:
+            return Ran(1, exc.strerror or str(exc))
+        return Ran(done.returncode, done.stdout)
+
+    return run
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _write(path: str, text: str) -> None:
+    make_dirs(os.path.dirname(path))
+    # Paths in it are bytes, whatever they are and whatever this user's locale is.
+    replace_file(path, text.encode("utf-8", "surrogateescape"), operation="write", mode=0o644)

@@ -1,0 +1,52 @@
+"""``podbot stop`` of a clone's session: what would be lost decides whether its container goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+
+from podbot.engine.port import ContainerInfo, Engine
+from podbot.errors import ContainerError, ContainerNotFound, PodbotError
+from podbot.events import Emit
+from podbot.flows.container import STOP_SECONDS, kept_event
+from podbot.flows.restore import restore_mounts
+from podbot.flows.sessions import await_release
+from podbot.flows.unsaved import Unsaved, examine, since_of
+from podbot.github.token_file import SECRETS, TokenFile
+from podbot.launch.labels import LABEL
+from podbot.places import runtime_root
+
+
+def is_kept(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, *, wait: float, emit: Emit) -> bool:
+    """Whether a container that was just stopped holds unsaved work; then that is said, and it stays, stopped.
+
+    ``wait``: seconds for the session's own podbot to let go.
+    """
+    path = os.path.join(runtime_root(environ), container.name)
+    if await_release(path, wait):
+        with contextlib.suppress(PodbotError):  # of a podbot that was killed; it lasts for an hour at most
+            TokenFile(os.path.join(path, SECRETS)).remove()
+    try:
+        engine.inspect(container.id)
+    except ContainerNotFound:  # its own podbot was quicker: its clone was not made yet
+        return False
+    unsaved = _looked(engine, environ, container)
+    if unsaved:
+        emit(kept_event(container.name, str(unsaved)))
+    return bool(unsaved)
+
+
+def _looked(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> Unsaved:
+    """Started for the look, and stopped again: before the stop its agent would still be at work under our eyes."""
+    try:
+        restore_mounts(engine, environ, container.name)
+        engine.start(container.id)
+    except PodbotError as exc:
+        return Unsaved(doubt=f"its container could not be started to look ({exc.message[:200]})")
+    directory = container.labels.get(f"{LABEL}.path", "")
+    try:
+        return examine(engine, container.id, directory, since_of(container.labels, container.created))
+    finally:
+        with contextlib.suppress(ContainerError):
+            engine.stop(container.id, seconds=STOP_SECONDS)

@@ -1,0 +1,108 @@
+"""``token.json``: what a session's token is for, and what whoever renews it needs. No secret is in it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from podbot.atomic import replace_file
+from podbot.errors import PathError
+
+NAME = "token.json"
+_VERSION = 1
+_LARGEST = 65_536
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One session's token. ``private_key_path`` is absolute; ``endpoint``: the engine that has ``container``."""
+
+    repo: str
+    server_url: str
+    api_url: str
+    app_id: int
+    installation_id: int
+    private_key_path: str
+    permissions: Mapping[str, str] = field(default_factory=dict)
+    container: str = ""
+    endpoint: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Short word that differs for tokens that may do different things."""
+        from hashlib import sha256
+
+        words = (self.repo, self.server_url, self.api_url, self.app_id, self.installation_id)
+        return sha256(repr((*words, sorted(self.permissions.items()))).encode()).hexdigest()[:16]
+
+    def store(self, session_dir: str) -> None:
+        """Write it into the session's directory. Raises DiskFull, PathError."""
+        record = {"version": _VERSION, **dataclasses.asdict(self), "permissions": dict(self.permissions)}
+        replace_file(grant_path(session_dir), json.dumps(record).encode(), operation="write the session's grant")
+
+    @classmethod
+    def load(cls, session_dir: str) -> Grant | None:
+        """The session's grant; None when it has none. Raises PathError when it is not one that podbot wrote."""
+        path = grant_path(session_dir)
+        try:
+            record = read_record(path)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise PathError(path=path, operation="read", reason=exc.strerror or str(exc)) from exc
+        grant = _from(record)
+        if grant is None:
+            raise PathError(path=path, operation="read", reason="it is not a grant of this version of podbot")
+        return grant
+
+
+def grant_path(session_dir: str) -> str:
+    """Where a session's grant lies."""
+    return os.path.join(session_dir, NAME)
+
+
+def withdraw(session_dir: str) -> None:
+    """Remove the grant: from here on nobody renews, and nobody writes the token again. Raises PathError."""
+    path = grant_path(session_dir)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    except OSError as exc:
+        raise PathError(path=path, operation="remove", reason=exc.strerror or str(exc)) from exc
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """A JSON object from a file of ours; empty when it is anything else. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_size > _LARGEST:
+            return {}
+        data = file.read(_LARGEST)
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _from(record: Mapping[str, Any]) -> Grant | None:
+    """Every field there, of its type, and a path that means the same wherever it is read."""
+    if record.get("version") != _VERSION:
+        return None
+    values = {name: record.get(name) for name in Grant.__dataclass_fields__}
+    numbers = [values.pop(name) for name in ("app_id", "installation_id")]
+    permissions = values.pop("permissions")
+    if not all(type(number) is int and number > 0 for number in numbers):
+        return None
+    if not isinstance(permissions, dict) or not all(isinstance(text, str) for text in permissions.values()):
+        return None
+    if not all(isinstance(text, str) for text in values.values()) or not os.path.isabs(str(values["private_key_path"])):
+        return None
+    return Grant(**{name: record[name] for name in Grant.__dataclass_fields__})

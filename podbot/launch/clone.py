@@ -1,0 +1,210 @@
+"""What is cloned, from where, and what its token is made from. Pure; raises ConfigError only."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from podbot.config.models import AppConfig
+from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
+from podbot.launch.places import refusal, reserved_targets
+from podbot.launch.types import ClonePlan, HostFacts, LaunchRequest, TokenPlan
+
+SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host
+# Managed users of an enterprise have an underscore in their names.
+_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}\Z", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z", re.ASCII)
+_LONGEST_BRANCH = 244  # bytes; a lock file of that name must still fit a directory entry
+# What git refuses in the name of a branch (git-check-ref-format), and what is no UTF-8.
+_NO_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\A[/.-]|[/.]\Z")
+_FORM = "Write it as owner/name, such as octo/hello."
+_KEYS = ("app_id", "installation_id", "private_key_path")
+_CLONE_FLAGS = ("workspace.depth", "workspace.submodules")
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+class Server(NamedTuple):
+    """``origin``: scheme, host and port as git prints them; ``base``: what a repository's path follows."""
+
+    origin: str
+    base: str
+
+
+def plan_clone(config: AppConfig, request: LaunchRequest) -> ClonePlan | None:
+    """The clone that is wanted; None for a mounted workspace.
+
+    Raises IllegalCombination when both are asked for, MissingRequired when the repository is not named,
+    InvalidValue for a name that cannot be one.
+    """
+    if request.repo is None:
+        _check_no_clone_flags(config, request)
+        return None
+    _check_alone(config, request, request.repo)
+    name = checked_repo(request.repo).rpartition("/")[2]
+    if request.branch is not None:
+        checked_branch(request.branch)
+    server = server_of(config.github.server_url)
+    return ClonePlan(
+        repo=request.repo,
+        branch=request.branch,
+        url=f"{server.base}/{request.repo}.git",
+        server=server.origin,
+        directory=_directory(config, name),
+        depth=config.workspace.depth,
+        submodules=config.workspace.submodules,
+    )
+
+
+def plan_token(config: AppConfig, clone: ClonePlan, facts: HostFacts, session_dir: str) -> TokenPlan:
+    """What the token is made from. Raises MissingRequired, which names every key that is not set, and InvalidValue."""
+    github = config.github
+    app, installation, key = github.app_id, github.installation_id, (github.private_key_path or "").strip()
+    if app is None or installation is None or not key:
+        missing = [f"github.{name}" for name, there in zip(_KEYS, (app, installation, key), strict=True) if not there]
+        hint = "A clone's token comes from a GitHub App: set them in the configuration, or as PODBOT_GITHUB_… variables"
+        raise MissingRequired(field=_listed(missing), hint=f"{hint}; `podbot doctor` checks the App.")
+    path = facts.home + key[1:] if key.startswith("~/") else key
+    if not path.startswith("/"):
+        raise InvalidValue(
+            field="github.private_key_path",
+            origin=str(config.origin("github.private_key_path")),
+            reason=f"{key[:80]!r} is not an absolute path",
+            hint="Write a path that begins with / or ~/.",
+        )
+    return TokenPlan(
+        app_id=app,
+        installation_id=installation,
+        private_key_path=path,
+        server_url=github.server_url,
+        api_url=github.api_url,
+        repo=clone.repo,
+        permissions=dict(github.permissions),
+        secrets_dir=os.path.join(session_dir, SECRETS_DIRECTORY),
+    )
+
+
+def checked_repo(text: str, origin: str = "flag --repo") -> str:
+    """``text`` when GitHub could have a repository of that name. Raises InvalidValue."""
+    owner, slash, name = text.partition("/")
+    reason = None
+    if "://" in text or text.startswith("git@"):
+        reason = "an address is not a repository's name"
+    elif not slash or "/" in name:
+        reason = f"{text[:80]!r} is not owner/name"
+    elif not _OWNER.match(owner):
+        reason = f"{owner[:80]!r} is not the name of a user or an organization"
+    elif not _NAME.match(name) or name in (".", ".."):
+        reason = f"{name[:120]!r} is not the name of a repository"
+    elif name.lower().endswith(".git"):
+        reason = "no repository's name ends in .git"
+    if reason is not None:
+        raise InvalidValue(field="repository", origin=origin, reason=reason, hint=_repo_hint(text))
+    return text
+
+
+def checked_branch(text: str, origin: str = "flag --branch") -> str:
+    """``text`` when git could have a branch of that name, by the rules of git-check-ref-format. Raises InvalidValue."""
+    if text in ("", "HEAD") or _NO_BRANCH.search(text) or len(text.encode()) > _LONGEST_BRANCH:
+        raise InvalidValue(
+            field="branch",
+            origin=origin,
+            reason=f"{text[:80]!r} cannot be the name of a branch",
+            hint="Write it as `git branch` shows it, without origin/ or refs/heads/.",
+        )
+    return text
+
+
+def server_of(url: str) -> Server:
+    """``github.server_url`` in one spelling: git compares host and port as they are written."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""  # in lower case
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f":{parts.port}"
+    origin = f"{parts.scheme}://{host}{port}"
+    return Server(origin, origin + parts.path.rstrip("/"))
+
+
+def _check_alone(config: AppConfig, request: LaunchRequest, repo: str) -> None:
+    """A repository and a directory are two workspaces. One that only the file names gives way."""
+    if request.trusted_workspace:
+        raise IllegalCombination(
+            field="--repo",
+            value=repo[:80],
+            origin="command line",
+            reason=f"--workspace {config.workspace.host_path} names another workspace",
+            hint="Leave one of the two out: --repo clones inside the sandbox, --workspace mounts a directory.",
+        )
+    if config.workspace.source != "github_clone":
+        raise IllegalCombination(
+            field="workspace.source",
+            value=config.workspace.source,
+            origin=str(config.origin("workspace.source")),
+            reason=f"the repository {repo[:80]} was named, which is only cloned with github_clone",
+            hint='Set workspace.source = "github_clone", or name no repository.',
+        )
+
+
+def _check_no_clone_flags(config: AppConfig, request: LaunchRequest) -> None:
+    """Without a repository: a flag that is for one, or a source that needs one."""
+    hint = "Name the repository: `--repo owner/name`."
+    if request.branch is not None:
+        raise MissingRequired(field="--repo (for --branch)", hint=hint)
+    for key in _CLONE_FLAGS:
+        if (origin := config.origin(key)).kind == "flag":
+            raise MissingRequired(field=f"--repo (for {origin.detail})", hint=hint)
+    if config.workspace.source != "github_clone":
+        return
+    if config.workspace.host_path:
+        raise IllegalCombination(
+            field="workspace.source",
+            value="github_clone",
+            origin=str(config.origin("workspace.source")),
+            reason=f"workspace.host_path ({config.origin('workspace.host_path')}) is only used with host_mount",
+            hint='Set workspace.source = "host_mount".',
+        )
+    command = f"podbot {request.subcommand}"
+    raise MissingRequired(
+        field="a workspace",
+        hint=f"Name the code to work on: `{command} --workspace PATH` or `{command} --repo owner/name`.",
+    )
+
+
+def _directory(config: AppConfig, name: str) -> str:
+    """``base_dir/name``. Raises InvalidValue where the sandbox keeps things of its own."""
+    given = config.workspace.base_dir
+    parts = [part for part in given.split("/") if part]
+    base = "/" + "/".join(parts)
+    reason = None
+    if not given.startswith("/") or "." in parts or ".." in parts:
+        reason = f"{given[:80]!r} is not an absolute path without '.' and '..'"
+    elif not given.isprintable():
+        reason = "it has a character that cannot be shown"
+    else:
+        reason = refusal(base, reserved_targets())  # which refuses what holds a reserved place, too
+    if reason is not None:
+        raise InvalidValue(
+            field="workspace.base_dir",
+            origin=str(config.origin("workspace.base_dir")),
+            reason=reason,
+            hint="Choose a directory of the sandbox such as /work.",
+        )
+    return f"{base}/{name}"
+
+
+def _repo_hint(text: str) -> str:
+    """What was probably meant by a pasted address; its parts are judged before they are repeated."""
+    path = re.sub(r"\A(?:[a-z+]+://[^/]*/|git@[^:/]*:)|[?#].*", "", text, flags=re.DOTALL)
+    parts = [part for part in path.split("/") if part][:2]
+    if len(parts) == 2:
+        name = re.sub(r"\.git\Z", "", parts[1], flags=re.IGNORECASE)
+        if _OWNER.match(parts[0]) and _NAME.match(name) and name not in (".", ".."):
+            return f"Write --repo {parts[0]}/{name}."
+    return _FORM
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

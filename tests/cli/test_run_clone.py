@@ -1,0 +1,110 @@
+"""``podbot run --repo`` from the command line to a plan."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from podbot.cli.globals import Globals
+from podbot.cli.main import main
+from podbot.cli.report import Reporter
+from podbot.events import Event
+from podbot.testing import IMAGE, FakeEngine
+from tests.flows.plans import Place
+
+Capture = pytest.CaptureFixture[Any]
+RUN = ["run", "--image", IMAGE, "--agent", "custom", "--dry-run", "--json"]
+
+
+@pytest.fixture
+def app(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An operator with an App."""
+    monkeypatch.setenv("PODBOT_GITHUB_APP_ID", "1")
+    monkeypatch.setenv("PODBOT_GITHUB_INSTALLATION_ID", "2")
+    monkeypatch.setenv("PODBOT_GITHUB_PRIVATE_KEY_PATH", os.path.join(place.base, "app.pem"))
+    return place
+
+
+def test_every_flag_reaches_the_plan(app: Place, capfd: Capture) -> None:
+    flags = ["--repo", "octo/shop", "--branch", "b", "--depth", "3", "--submodules"]
+    assert main([*RUN, *flags, "--", "x"]) == 0
+    shown = json.loads(capfd.readouterr().out)
+    assert shown["clone"] == {
+        "repo": "octo/shop",
+        "branch": "b",
+        "url": "https://github.com/octo/shop.git",
+        "directory": "/work/shop",
+        "depth": 3,
+        "submodules": True,
+    }
+    assert (shown["keep"], shown["source"], shown["token"]["app_id"]) == ("when_unsaved", "github_clone", 1)
+
+
+@pytest.mark.parametrize(("flag", "keep"), [("--keep", "always"), ("--rm", "never")])
+def test_keep_and_rm(app: Place, capfd: Capture, flag: str, keep: str) -> None:
+    assert main([*RUN, "--repo", "octo/shop", flag, "--", "x"]) == 0
+    assert json.loads(capfd.readouterr().out)["keep"] == keep
+
+
+def test_a_file_that_mounts_gives_way_to_repo(app: Place, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODBOT_WORKSPACE_SOURCE", "host_mount")
+    monkeypatch.setenv("PODBOT_WORKSPACE_HOST_PATH", app.workspace)
+    assert main([*RUN, "--repo", "octo/shop", "--", "x"]) == 0
+    assert json.loads(capfd.readouterr().out)["clone"]["repo"] == "octo/shop"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--repo", "octo/shop", "--workspace", "."], "--workspace . names another workspace"),
+        (["--repo", "shop"], "'shop' is not owner/name"),
+        (["--repo", "https://github.com/octo/shop.git"], "Write --repo octo/shop."),
+        (["--repo", "octo/shop", "--branch", "a..b"], "branch (flag --branch): 'a..b' cannot be the name of a branch"),
+        (["--repo", "octo/shop", "--depth", "0"], "workspace.depth (flag --depth): it is out of range"),
+        (["--branch", "b", "--workspace", "."], "--repo (for --branch) is required"),
+        (["--depth", "1", "--workspace", "."], "--repo (for --depth) is required"),
+        (["--no-submodules", "--workspace", "."], "--repo (for --no-submodules) is required"),
+    ],
+)
+def test_what_is_wrong_is_said(app: Place, capfd: Capture, flags: list[str], said: str) -> None:
+    assert main([*RUN, *flags, "--", "x"]) == 2
+    captured = capfd.readouterr()
+    assert said in captured.err
+    assert captured.out == ""
+
+
+def test_without_an_app_every_key_is_named(place: Place, capfd: Capture) -> None:
+    assert main([*RUN, "--repo", "octo/shop", "--", "x"]) == 2
+    assert "github.app_id, github.installation_id and github.private_key_path are required" in capfd.readouterr().err
+
+
+def test_a_key_s_directory_is_not_mounted(app: Place, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = os.path.join(app.workspace, "keys", "app.pem")
+    monkeypatch.setenv("PODBOT_GITHUB_PRIVATE_KEY_PATH", key)
+    assert main([*RUN, "--workspace", app.workspace, "--", "x"]) == 2
+    assert f"it holds {key}, the GitHub App's private key" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("verbose", "shown"), [(0, False), (1, True)])
+def test_progress_is_for_who_watches(capfd: Capture, verbose: int, shown: bool) -> None:
+    Reporter(Globals(verbose=verbose), progress=True)(Event("info", "clone.progress", "cloning: 5%"))
+    assert ("cloning: 5%" in capfd.readouterr().err) is shown
+
+
+def test_stop_says_what_it_kept(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    from tests.flows.clones import left_behind
+    from tests.flows.plans import SESSION
+    from tests.flows.real import real, shell
+
+    engine.on("git", real)
+    engine.on("sh", shell(engine))
+    directory = left_behind(engine, place)
+    with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
+        pass
+    assert main(["stop", SESSION]) == 0
+    captured = capfd.readouterr()
+    assert captured.out == f"{SESSION}  (kept, stopped)\n"
+    assert "1 untracked file (new)" in captured.err

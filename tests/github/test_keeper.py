@@ -1,0 +1,341 @@
+"""A token for as long as a block runs, with real threads and a real clock."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from podbot.errors import GitHubRefused, PathError, UnsafeDirectory
+from podbot.events import Event
+from podbot.github import keeper, renewer
+from podbot.github.clock import SYSTEM, SystemClock
+from podbot.github.grant import Grant, grant_path
+from podbot.github.keeper import token_kept
+from podbot.github.lease import FileLock, is_held
+from podbot.github.renewer import Renewer
+from podbot.github.schedule import BUFFER
+from podbot.github.status import Holder, TokenStatus
+from tests.github.simulated import GRANT, SimToken
+
+REFUSED = GitHubRefused(step="get a token", status=401, reason="who are you")
+
+
+@dataclass
+class Place:
+    """A session's directory, and a GitHub whose tokens are due ``used`` seconds after they came."""
+
+    path: str
+    used: float = 3000.0
+    error: Exception | None = None
+    tokens: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    asking: threading.Event = field(default_factory=threading.Event)
+    answer: threading.Event = field(default_factory=threading.Event)
+
+    def mint(self) -> SimToken:
+        self.asking.set()
+        self.answer.wait(10)
+        if self.error is not None:
+            raise self.error
+        self.tokens.append(f"ghs_{len(self.tokens)}")
+        return SimToken(self.tokens[-1], time.time() + BUFFER + self.used)
+
+    @property
+    def token(self) -> str | None:
+        try:
+            return Path(self.path, "secrets", "ghapp_token").read_text()
+        except FileNotFoundError:
+            return None
+
+    def locked(self, name: str) -> bool:
+        return is_held(os.path.join(self.path, name))
+
+    def daemon(self) -> Renewer:
+        return Renewer(self.path, GRANT, self.mint, kind="daemon", emit=self.events.append)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(str(tmp_path / "shop-1"))
+    os.mkdir(made.path, 0o700)
+    made.answer.set()
+    yield made
+    made.answer.set()
+    assert not [t for t in threading.enumerate() if t.name == "podbot-token" and not _ends(t)]
+
+
+def _ends(thread: threading.Thread) -> bool:
+    thread.join(5)
+    return not thread.is_alive()
+
+
+@pytest.fixture
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes two seconds by day takes 10 ms here."""
+    monkeypatch.setattr(renewer, "STRETCH", 0.01)
+    monkeypatch.setattr(renewer, "DAEMON_STRETCH", 0.01)
+    monkeypatch.setattr(keeper, "STRETCH", 0.01)
+
+
+def soon(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_there_from_the_first_line_and_gone_after_the_last(place: Place) -> None:
+    with token_kept(place.path, GRANT, place.mint, place.events.append) as status:
+        assert place.token == "ghs_0"
+        assert Grant.load(place.path) == GRANT
+        assert TokenStatus.load(place.path) == status
+        assert place.locked("token.lock")
+    assert os.listdir(os.path.join(place.path, "secrets")) == []
+    assert sorted(os.listdir(place.path)) == ["secrets", "token.lock", "token.write"]
+    assert not place.locked("token.lock")
+
+
+def test_the_end_takes_no_time(place: Place) -> None:
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        soon(lambda: any(t.name == "podbot-token" for t in threading.enumerate()))
+        time.sleep(0.03)  # the thread waits for its next tick
+        began = time.monotonic()
+    assert time.monotonic() - began < 0.05
+
+
+@pytest.mark.usefixtures("brisk")
+def test_it_is_renewed_beside_the_block(place: Place) -> None:
+    place.used = 0.05
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        soon(lambda: len(place.tokens) > 3)
+        place.used = 3000
+        soon(lambda: place.token == place.tokens[-1])
+    assert place.token is None
+    assert {e.kind for e in place.events} == {"token.renewed"}
+
+
+def test_without_a_first_token_there_is_no_block(place: Place) -> None:
+    place.error = REFUSED
+    with pytest.raises(GitHubRefused), token_kept(place.path, GRANT, place.mint, place.events.append):
+        pytest.fail("the block ran")
+    assert place.token is None
+    assert not os.path.exists(grant_path(place.path))
+    assert not place.locked("token.lock")
+    assert place.events == []
+
+
+@pytest.mark.parametrize("what", [KeyboardInterrupt, RuntimeError])
+def test_whatever_ends_the_block(place: Place, what: type[BaseException]) -> None:
+    with pytest.raises(what), token_kept(place.path, GRANT, place.mint, place.events.append):
+        raise what
+    assert place.token is None
+    assert not place.locked("token.lock")
+
+
+def test_an_interrupt_while_github_is_asked_for_the_first(place: Place) -> None:
+    def interrupted() -> SimToken:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), token_kept(place.path, GRANT, interrupted, place.events.append):
+        pytest.fail("the block ran")
+    assert not os.path.exists(grant_path(place.path))
+    assert not place.locked("token.lock")
+
+
+@pytest.mark.usefixtures("brisk")
+def test_a_request_under_way_does_not_hold_up_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "JOIN", 0.05)
+    place.used = 0.02
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        place.answer.clear()
+        place.asking.clear()
+        assert place.asking.wait(5)
+        began = time.monotonic()
+    assert time.monotonic() - began < 0.5
+    assert not place.locked("token.lock")
+    place.answer.set()
+    soon(lambda: len(place.tokens) > 1 and not [t for t in threading.enumerate() if t.name == "podbot-token"])
+    assert os.listdir(os.path.join(place.path, "secrets")) == [], "the late token was not written"
+    assert {e.kind for e in place.events} <= {"token.renewed"}
+
+
+@pytest.mark.usefixtures("brisk")
+def test_a_reporter_that_fails_does_not_cost_the_token(place: Place) -> None:
+    place.used = 0.02
+
+    def emit(event: Event) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise OSError("nobody reads this")
+
+    with token_kept(place.path, GRANT, place.mint, emit):
+        soon(lambda: len(place.tokens) > 3)
+
+
+def test_the_thread_takes_no_signals(place: Place) -> None:
+    """The kernel may give a signal to any thread that does not block it; only the main one waits for it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        found = next(t for t in threading.enumerate() if t.name == "podbot-token")
+        status = Path(f"/proc/self/task/{found.native_id}/status").read_text()
+        blocked = int(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1], 16)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH, signal.SIGCHLD):
+            assert blocked & 1 << (number - 1)
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+
+
+# --- beside a daemon ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("brisk")
+def test_a_daemon_comes_and_goes(place: Place) -> None:
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        daemon = place.daemon()
+        soon(lambda: daemon.tick() and daemon.writing)
+        assert place.tokens == ["ghs_0"]
+        daemon.close()
+        soon(lambda: place.locked("token.lock"))
+        assert place.tokens == ["ghs_0"], "no token was needed for either"
+        daemon = place.daemon()
+        soon(lambda: daemon.tick() and daemon.writing)
+    daemon.tick()
+    assert daemon.ended, "the end of the session is the end of its token, whoever renews it"
+    assert place.token is None
+    assert place.tokens == ["ghs_0"]
+
+
+def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
+    """Its podbot was killed; a new one takes the name: the daemon lets go, and its good token is used."""
+    GRANT.store(place.path)
+    os.mkdir(os.path.join(place.path, "secrets"), 0o700)
+    daemon, stop = place.daemon(), threading.Event()
+    soon(lambda: daemon.tick() and daemon.writing)
+
+    def tick() -> None:
+        while not stop.wait(0.01):
+            daemon.tick()
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        with token_kept(place.path, GRANT, place.mint, place.events.append):
+            assert place.tokens == ["ghs_0"]
+            assert daemon.ended
+        other = dataclasses.replace(GRANT, repo="octo/other")
+        with token_kept(place.path, other, place.mint, place.events.append):
+            assert place.token == "ghs_1", "never another repository's"
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_lease_that_is_not_let_go(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "LEASE_WAIT", 0.02)
+    with FileLock(os.path.join(place.path, "token.lock")) as lock:
+        assert lock.try_acquire()
+        with pytest.raises(PathError, match="another process holds it"):
+            token_kept(place.path, GRANT, place.mint, place.events.append).__enter__()
+        daemon = place.daemon()
+        daemon.status.store(place.path)
+        dataclasses.replace(daemon.status, holder=Holder(77, "daemon")).store(place.path)
+        with pytest.raises(PathError, match=r"process 77 \(daemon\) holds it"):
+            token_kept(place.path, GRANT, place.mint, place.events.append).__enter__()
+    assert place.tokens == []
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def test_secrets_that_are_a_link(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "ghapp_token").write_text("mine")
+    os.symlink(tmp_path / "elsewhere", os.path.join(place.path, "secrets"))
+    with pytest.raises(UnsafeDirectory):
+        token_kept(place.path, GRANT, place.mint, place.events.append).__enter__()
+    assert (tmp_path / "elsewhere" / "ghapp_token").read_text() == "mine"
+    assert place.tokens == []
+    assert place.events == []
+
+
+def test_a_token_that_cannot_be_removed_is_told(place: Place) -> None:
+    secrets = os.path.join(place.path, "secrets")
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        os.rename(secrets, f"{secrets}.aside")
+        os.symlink(f"{secrets}.aside", secrets)
+    assert [(e.level, e.kind) for e in place.events[-1:]] == [("warning", "token.left")]
+    assert place.events[-1].fields["path"] == os.path.join(secrets, "ghapp_token")
+
+
+def test_a_session_s_directory_that_is_gone(place: Place, tmp_path: Path) -> None:
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        os.rename(place.path, tmp_path / "aside")
+        began = time.monotonic()
+    assert time.monotonic() - began < 1
+    assert {e.kind for e in place.events} == {"token.renewed"}
+
+
+KILLED = """
+import os, sys, time
+from tests.github.simulated import GRANT, SimToken
+from podbot.github.keeper import token_kept
+with token_kept(sys.argv[1], GRANT, lambda: SimToken("ghs_0", time.time() + 3000), print):
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_after_a_kill_the_token_is_good_for_the_next(place: Place) -> None:
+    child = subprocess.Popen([sys.executable, "-c", KILLED, place.path], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    while b"ready" not in child.stdout.readline():
+        assert child.poll() is None
+    child.kill()
+    child.communicate()
+    assert place.token == "ghs_0"
+    with token_kept(place.path, GRANT, place.mint, place.events.append):
+        assert place.token == "ghs_0"
+    assert place.tokens == []
+
+
+HUNG = """
+import itertools, sys, threading, time
+from tests.github.simulated import GRANT, SimToken
+from podbot.github import keeper
+keeper.JOIN = 0.02
+asked, count = threading.Event(), itertools.count()
+def mint():
+    if next(count):
+        asked.set()
+        time.sleep(60)
+    return SimToken("ghs_0", time.time() + 300.01)
+with keeper.token_kept(sys.argv[1], GRANT, mint, lambda event: None):
+    asked.wait()
+"""
+
+
+def test_a_process_ends_while_github_does_not_answer(place: Place) -> None:
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", HUNG, place.path], capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert time.monotonic() - began < 5
+    assert place.token is None
+
+
+def test_the_system_s_clock() -> None:
+    clock = SystemClock()
+    assert abs(clock.time() - time.time()) < 1
+    assert clock.monotonic() <= clock.monotonic()
+    assert clock.monotonic() >= time.monotonic() - 1, "suspended time is counted, too"
+    event = threading.Event()
+    assert not SYSTEM.wait(event, 0)
+    event.set()
+    assert SYSTEM.wait(event, 60)

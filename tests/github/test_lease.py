@@ -1,0 +1,150 @@
+"""Locks that die with their holder, and looks that are not taken for holding."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from podbot.errors import PathError
+from podbot.github.lease import FileLock, is_held
+
+HOLD = """
+import sys, time
+from podbot.github.lease import FileLock
+lock = FileLock(sys.argv[1])
+print(lock.try_acquire(), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "session" / "token.lock")
+
+
+@pytest.fixture(autouse=True)
+def _directory(path: str) -> None:
+    os.mkdir(os.path.dirname(path), 0o700)
+
+
+def test_one_at_a_time(path: str) -> None:
+    one, other = FileLock(path), FileLock(path)
+    assert one.try_acquire()
+    assert one.try_acquire(), "again is no harm"
+    assert not other.try_acquire()
+    assert (one.held, other.held, is_held(path)) == (True, False, True)
+    one.release()
+    one.release()
+    assert not is_held(path)
+    assert other.try_acquire()
+    assert os.stat(path).st_mode & 0o777 == 0o600
+
+
+def test_a_block_holds_it(path: str) -> None:
+    lock = FileLock(path)
+    assert lock.acquire(0)
+    with pytest.raises(KeyboardInterrupt), lock:
+        raise KeyboardInterrupt
+    assert not is_held(path)
+
+
+def test_a_holder_that_is_killed_holds_nothing(path: str) -> None:
+    child = subprocess.Popen([sys.executable, "-c", HOLD, path], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"True\n"
+    lock = FileLock(path)
+    assert is_held(path)
+    assert not lock.acquire(0.02)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert lock.acquire(5)
+
+
+def test_children_do_not_keep_it(path: str) -> None:
+    """Podman's service outlives the command that starts it."""
+    lock = FileLock(path)
+    assert lock.try_acquire()
+    child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    try:
+        lock.release()
+        assert not is_held(path)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_looking_is_not_holding(path: str) -> None:
+    """Many who look all the time keep nobody from getting it, and see each other not at all."""
+    Path(path).touch()
+    stop, holding = threading.Event(), threading.Event()
+    wrong: list[int] = []
+
+    def look() -> None:
+        while not stop.is_set():
+            if is_held(path) and not holding.is_set():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    lock, got = FileLock(path), 0
+    stop.wait(0.04)
+    assert not wrong
+    holding.set()
+    for _ in range(50):
+        with lock:
+            got += lock.acquire(1)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert got == 50
+
+
+def test_a_look_under_way_does_not_refuse_the_lock(path: str) -> None:
+    Path(path).touch()
+    looker = os.open(path, os.O_RDWR)
+    fcntl.flock(looker, fcntl.LOCK_SH)
+    timer = threading.Timer(0.003, os.close, (looker,))
+    timer.start()
+    lock = FileLock(path)
+    assert lock.try_acquire()
+    timer.join()
+    lock.release()
+
+
+def test_looking_makes_nothing(path: str) -> None:
+    assert not is_held(path)
+    assert os.listdir(os.path.dirname(path)) == []
+
+
+def test_a_directory_that_is_made_again_has_a_lock_of_its_own(path: str, tmp_path: Path) -> None:
+    old = FileLock(path)
+    assert old.try_acquire()
+    os.rename(os.path.dirname(path), tmp_path / "aside")
+    assert not old.held
+    assert not old.try_acquire(), "no directory"
+    assert not old.acquire(5), "and no wait for one"
+    os.mkdir(os.path.dirname(path))
+    new = FileLock(path)
+    assert new.try_acquire()
+    assert not old.try_acquire()
+    assert new.held
+
+
+def test_a_link_is_no_lock(path: str, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    os.symlink(tmp_path / "elsewhere", path)
+    with pytest.raises(PathError):
+        FileLock(path).try_acquire()
+    assert not is_held(path)
+    os.unlink(path)
+    os.mkdir(path)
+    with pytest.raises(PathError):
+        FileLock(path).try_acquire()

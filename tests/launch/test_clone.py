@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import string
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from podbot.config.models import DEFAULT_ORIGIN, Origin
+from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
+from podbot.launch.clone import checked_branch, checked_repo, server_of
+from podbot.launch.plan import normalize
+from podbot.launch.types import ClonePlan, LaunchPlan, LaunchRequest, Mount, TokenPlan
+from tests.launch.build import config, directory, facts, typed
+
+APP: dict[str, Any] = {
+    "github.app_id": 12345,
+    "github.installation_id": 67890,
+    "github.private_key_path": "/home/ann/.config/podbot/app.pem",
+    "workspace.source": "github_clone",
+    "workspace.host_path": None,
+}
+SHOP = LaunchRequest(repo="octo/shop")
+
+
+def plan(
+    values: dict[str, Any] | None = None,
+    request: LaunchRequest = SHOP,
+    origins: dict[str, Origin] | None = None,
+    **changes: Any,
+) -> LaunchPlan:
+    return normalize(config(APP | (values or {}), origins), request, facts(workspace=None, **changes))
+
+
+def test_a_whole_clone() -> None:
+    made = plan({"workspace.depth": 3, "workspace.submodules": True}, LaunchRequest(repo="octo/Shop.js", branch="b/1"))
+    assert made.session == "podbot-shop-js-0a1b2c"
+    assert made.clone == ClonePlan(
+        repo="octo/Shop.js",
+        branch="b/1",
+        url="https://github.com/octo/Shop.js.git",
+        server="https://github.com",
+        directory="/work/Shop.js",
+        depth=3,
+        submodules=True,
+    )
+    assert made.token == TokenPlan(
+        app_id=12345,
+        installation_id=67890,
+        private_key_path="/home/ann/.config/podbot/app.pem",
+        server_url="https://github.com",
+        api_url=None,
+        repo="octo/Shop.js",
+        permissions={"contents": "write", "pull_requests": "write", "metadata": "read"},
+        secrets_dir="/run/user/1000/podbot/podbot-shop-js-0a1b2c/secrets",
+    )
+    assert made.workspace is None
+    assert made.keep == "when_unsaved"
+    assert made.agent.workdir == "/work/Shop.js"
+    container = made.container
+    assert (container.workdir, container.make_workdir, container.mounts) == ("/work/Shop.js", True, ())
+    assert [(file.target, file.read_only) for file in container.files] == [
+        ("/run/podbot/gitconfig", True),
+        ("/run/podbot/askpass", True),
+        ("/run/secrets", True),
+    ]
+    assert container.files[2].source == made.token.secrets_dir
+    assert container.env == {
+        "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
+        "GIT_ASKPASS": "/run/podbot/askpass",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "credential.https://github.com.helper",
+        "GIT_CONFIG_VALUE_0": "",
+    }
+    labels = {key.removeprefix("io.podbot."): value for key, value in container.labels.items()}
+    assert (labels["workspace"], labels["repo"], labels["path"]) == ("github_clone", "octo/Shop.js", "/work/Shop.js")
+    assert labels["keep"] == "when_unsaved"
+    assert "https://github.com" in made.askpass
+    assert made.notes[:2] == (
+        "cloning https://github.com/octo/Shop.js.git, branch b/1, into /work/Shop.js",
+        "the agent gets a GitHub token for octo/Shop.js (contents: write, metadata: read, pull_requests: write)",
+    )
+
+
+def test_without_a_branch_the_note_says_so() -> None:
+    assert "its default branch" in plan().notes[0]
+    assert "(all of the installation)" in plan({"github.permissions": {}}).notes[1]
+
+
+def test_host_clones_too() -> None:
+    made = plan({"agent.mode": "acp"}, LaunchRequest(subcommand="host", repo="octo/shop"))
+    assert made.clone is not None
+    assert made.agent.workdir == "/work/shop"
+
+
+@pytest.mark.parametrize(
+    ("value", "origin", "keep"),
+    [
+        (False, DEFAULT_ORIGIN, "when_unsaved"),
+        (False, Origin("flag", "--rm"), "never"),
+        (False, Origin("file", "/c"), "never"),
+        (True, Origin("flag", "--keep"), "always"),
+        (True, DEFAULT_ORIGIN, "always"),
+    ],
+)
+def test_whoever_set_keep_decided(value: bool, origin: Origin, keep: str) -> None:
+    made = plan({"session.keep": value}, origins={"session.keep": origin})
+    assert made.keep == keep
+    assert made.container.labels["io.podbot.keep"] == {"always": "true", "never": "false"}.get(keep, keep)
+
+
+# --- what goes together ---------------------------------------------------------------------------------
+
+
+def test_a_directory_that_only_the_file_names_gives_way() -> None:
+    assert plan({"workspace.host_path": "/home/ann/src/proj"}).clone is not None
+
+
+def test_a_repository_and_a_typed_directory() -> None:
+    with pytest.raises(IllegalCombination) as caught:
+        plan({"workspace.host_path": "/home/ann/src/proj"}, typed(repo="octo/shop"))
+    assert "--repo" in str(caught.value)
+    assert "--workspace /home/ann/src/proj" in str(caught.value)
+
+
+def test_a_repository_where_a_directory_is_mounted() -> None:
+    with pytest.raises(IllegalCombination, match=r"workspace\.source = host_mount .* octo/shop"):
+        plan({"workspace.source": "host_mount", "workspace.host_path": "/home/ann/src/proj"})
+
+
+@pytest.mark.parametrize("origin", [DEFAULT_ORIGIN, Origin("file", "/c")])
+def test_nothing_to_work_on(origin: Origin) -> None:
+    with pytest.raises(MissingRequired) as caught:
+        plan(request=LaunchRequest(), origins={"workspace.source": origin})
+    assert "`podbot run --workspace PATH` or `podbot run --repo owner/name`" in str(caught.value)
+
+
+def test_a_host_path_that_the_source_ignores_is_said() -> None:
+    with pytest.raises(IllegalCombination) as caught:
+        plan({"workspace.host_path": "/home/ann/src/proj"}, LaunchRequest())
+    assert 'workspace.source = "host_mount"' in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("request_", "origins", "flag"),
+    [
+        (typed(branch="main"), {}, "--branch"),
+        (typed(), {"workspace.depth": Origin("flag", "--depth")}, "--depth"),
+        (typed(), {"workspace.submodules": Origin("flag", "--submodules")}, "--submodules"),
+    ],
+)
+def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins: dict[str, Origin], flag: str) -> None:
+    with pytest.raises(MissingRequired, match=rf"--repo \(for {flag}\)"):
+        normalize(config(origins=origins), request_, facts())
+
+
+def test_the_file_s_keys_for_clones_do_not_disturb_a_mount() -> None:
+    assert normalize(config({"workspace.depth": 3}), typed(), facts()).clone is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [
+        (("app_id",), "github.app_id is required"),
+        (("app_id", "private_key_path"), "github.app_id and github.private_key_path are required"),
+        (
+            ("app_id", "installation_id", "private_key_path"),
+            "github.app_id, github.installation_id and github.private_key_path are required",
+        ),
+    ],
+)
+def test_every_missing_key_is_named_at_once(missing: tuple[str, ...], named: str) -> None:
+    with pytest.raises(MissingRequired) as caught:
+        plan({f"github.{name}": None for name in missing})
+    assert str(caught.value).startswith(named)
+
+
+def test_a_blank_key_path_is_missing() -> None:
+    with pytest.raises(MissingRequired, match=r"github\.private_key_path is"):
+        plan({"github.private_key_path": " "})
+
+
+def test_the_key_s_path() -> None:
+    made = plan({"github.private_key_path": "~/app.pem"})
+    assert made.token is not None
+    assert made.token.private_key_path == "/home/ann/app.pem"
+    with pytest.raises(InvalidValue, match="not an absolute path"):
+        plan({"github.private_key_path": "app.pem"})
+
+
+# --- mounts beside a clone ------------------------------------------------------------------------------
+
+
+def mounted(target: str, **changes: Any) -> LaunchPlan:
+    values = {"sandbox.extra_mounts": (f"/data/ref:{target}:ro",)}
+    return plan(values, allowed_roots=(directory("/data"),), extra_mounts=(directory("/data/ref"),), **changes)
+
+
+def test_more_mounts() -> None:
+    assert mounted("/reference").container.mounts == (Mount("/data/ref", "/reference", True),)
+    assert mounted("/work").container.mounts[0].target == "/work"
+
+
+@pytest.mark.parametrize("target", ["/work/shop", "/work/shop/sub"])
+def test_no_mount_where_the_clone_goes(target: str) -> None:
+    with pytest.raises(MountRefused, match="the repository is cloned into /work/shop"):
+        mounted(target)
+
+
+@pytest.mark.parametrize("key", ["/data/ref/app.pem", "/data/ref/keys/app.pem"])
+def test_no_mount_hands_out_the_private_key(key: str) -> None:
+    with pytest.raises(MountRefused, match="the GitHub App's private key"):
+        mounted("/reference", private_key=(key,))
+    mounted("/reference", private_key=("/data/app.pem",))
+
+
+# --- where it goes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "where"), [("/src", "/src/shop"), ("//a//b/", "/a/b/shop"), ("/root/x", "/root/x/shop")]
+)
+def test_base_dir(base: str, where: str) -> None:
+    made = plan({"workspace.base_dir": base})
+    assert made.clone is not None
+    assert made.clone.directory == where
+
+
+@pytest.mark.parametrize(
+    "base", ["/", "/root", "/etc", "/run/x", "/usr", "work", "/a/../etc", "/./a", "/a\nb", "/root/.ssh", "", "/proc"]
+)
+def test_a_base_dir_that_is_the_sandbox_s_own(base: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan({"workspace.base_dir": base})
+    assert caught.value.field == "workspace.base_dir"
+
+
+# --- names ----------------------------------------------------------------------------------------------
+
+OWNERS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}", fullmatch=True)
+NAMES = st.from_regex(r"[A-Za-z0-9._-]{1,100}", fullmatch=True).filter(
+    lambda name: name not in (".", "..") and not name.lower().endswith(".git")
+)
+
+
+def refused(check: Callable[[str], str], text: str) -> InvalidValue | None:
+    try:
+        assert check(text) == text
+    except InvalidValue as error:
+        return error
+    return None
+
+
+@given(OWNERS, NAMES)
+def test_a_repository_s_name(owner: str, name: str) -> None:
+    assert checked_repo(f"{owner}/{name}") == f"{owner}/{name}"
+    made = plan(request=LaunchRequest(repo=f"{owner}/{name}"))
+    assert made.clone is not None
+    assert made.clone.directory == f"/work/{name}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "shop", "/shop", "octo/", "octo/shop/x", "octo//shop", "-o/shop", "o o/shop", "octo/.", "octo/..",
+        "octo/sh op", "octo/shop\n", "octo\n/shop", "octo/shöp", "öcto/shop", f"{'o' * 40}/shop", f"octo/{'s' * 101}",
+        "octo/shop.git", "octo/.git", "octo/shop.GIT", "../shop", "octo/shop;x", "octo/$(x)", "octo/\x1b[m",
+    ],
+)  # fmt: skip
+def test_what_is_no_repository_s_name(text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        checked_repo(text)
+    assert caught.value.origin == "flag --repo"
+    assert "--repo " in caught.value.hint or "owner/name" in caught.value.hint
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_name_or_an_error(text: str) -> None:
+    refusal = refused(checked_repo, text)
+    if refusal is None:
+        assert set(text) <= {*string.ascii_letters, *string.digits, *"._-/"}
+    else:
+        assert refusal.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://github.com/octo/shop", "https://github.com/octo/shop.git", "http://ghe.example/octo/shop/",
+        "https://github.com/octo/shop/tree/main?x#y", "git@github.com:octo/shop.git", "ssh://git@github.com/octo/shop",
+        "octo/shop.git", "https://user:pw@github.com/octo/shop", "octo/shop/tree/main",
+    ],
+)  # fmt: skip
+def test_a_pasted_address_gets_a_hint(text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        checked_repo(text)
+    assert caught.value.hint == "Write --repo octo/shop."
+    assert "pw" not in str(caught.value)
+
+
+def git_takes(name: str) -> bool:
+    words = ["git", "check-ref-format", "--branch", name]
+    done = subprocess.run(words, capture_output=True, check=False, cwd="/", env={"GIT_DIR": "/"})
+    return done.returncode == 0 and done.stdout == f"{name}\n".encode()
+
+
+PIECES = st.sampled_from(
+    ["a", "b1", "/", ".", "..", "-", "@", "{", "@{", "~", "^", ":", "?", "*", "[", "\\", " ", ".lock", "\x7f", "\x01",
+     "HEAD", "ü", "_", "]", "}", "refs/heads/", "lock", "\t", "'", '"', ";", "$"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PIECES, min_size=1, max_size=5).map("".join))
+@example("@{-1}")
+@example("a.lock/b")
+@example("a/.b")
+@example("a.")
+def test_a_branch_is_what_git_says_it_is(name: str) -> None:
+    refusal = refused(checked_branch, name)
+    assert (refusal is None) == git_takes(name)
+    assert refusal is None or refusal.message.isprintable()
+
+
+@pytest.mark.parametrize("name", ["", "a\x00b", "a\ud800", "a" * 245, "HEAD"])
+def test_what_is_no_branch(name: str) -> None:
+    with pytest.raises(InvalidValue, match="cannot be the name of a branch"):
+        plan(request=LaunchRequest(repo="octo/shop", branch=name))
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "base"),
+    [
+        ("https://github.com", "https://github.com", "https://github.com"),
+        ("https://GitHub.com:443/", "https://github.com", "https://github.com"),
+        ("HTTPS://ghe.example:8443//", "https://ghe.example:8443", "https://ghe.example:8443"),
+        ("http://127.0.0.1:80/git/", "http://127.0.0.1", "http://127.0.0.1/git"),
+        ("http://[::1]:8080", "http://[::1]:8080", "http://[::1]:8080"),
+    ],
+)
+def test_one_spelling_of_a_server(url: str, origin: str, base: str) -> None:
+    assert server_of(url) == (origin, base)
