@@ -8,7 +8,7 @@ AGENT ?= claude
 ARGS ?=
 comma := ,
 
-.PHONY: help run test test-e2e test-e2e-rootless bench lint type arch check image clean
+.PHONY: help run test test-e2e test-e2e-rootless fuzz bench lint type arch check image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ test-e2e: $(READY) ## Real engine, real image; prepares both, and fails when it 
 test-e2e-rootless: $(READY) ## The same as an ordinary user on rootless Podman; root makes one for the run
 	@scripts/e2e-rootless
 
+fuzz: $(READY) ## Fuzz the ACP filter for FUZZ_SECONDS=60, guided by coverage
+	@scripts/fuzz
+
 bench: $(READY) ## podbot beside podman: figures, never pass or fail
 	@scripts/e2e $(BIN)/python -m e2e.bench
 
@@ -51,7 +54,7 @@ arch: $(READY) ## import-linter: one direction of imports
 check: lint type arch ## What CI runs first
 	$(BIN)/coverage run -m pytest -q tests
 	$(BIN)/coverage report --fail-under=80
-	$(BIN)/coverage report --include='podbot/launch/*,podbot/config/merge.py' --fail-under=100
+	$(BIN)/coverage report --include='podbot/launch/*,podbot/config/merge.py,podbot/protocol/*' --fail-under=100
 
 clean: ## Remove what the targets above made here
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .e2e dist build

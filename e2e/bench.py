@@ -215,13 +215,14 @@ def say(row: dict[str, Any]) -> None:
         spread = f"{row['ratio']:.2f} ({row['low']:.2f}-{row['high']:.2f})"
         times = f"{row['podbot_ms']:.0f} / {row['other_ms']:.0f} ms"
     else:
-        spread, times = "", ""
+        spread, times = "", row.get("figures", "")
     memory = f"  peak {row['podbot_peak_mib']} MiB" if "podbot_peak_mib" in row else ""
     print(f"| {row['name']} | {row.get('other', '')} | {times}{memory} | {spread} | {row['asked']} |", flush=True)
 
 
 def main() -> None:
     """Run everything and write the JSON."""
+    from e2e.bench_host import bench_host
     from podbot.flows.recipe import load_recipe
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -237,6 +238,7 @@ def main() -> None:
             rows.append(bench_nested(world, session, options.rounds))
             rows.append(bench_throughput(world, session, max(5, options.rounds // 3)))
             rows.append(bench_stalled(world, session))
+        rows += bench_host(world, options.rounds)
     finally:
         close_world(world)
     for row in bench_tokens(options.image):

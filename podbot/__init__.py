@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from podbot._version import __version__
 
 if TYPE_CHECKING:
-    from podbot.api import exec_, load_config, open_engine, plan, ps, run, stop, token_daemon
+    from podbot.api import exec_, host, load_config, open_engine, plan, ps, run, stop, token_daemon
     from podbot.config.models import AppConfig, LoadOptions
     from podbot.errors import (
         ConfigError,
@@ -21,24 +21,30 @@ if TYPE_CHECKING:
     )
     from podbot.events import Emit, Event
     from podbot.execution.runner import ExecIO, ExecStatus
+    from podbot.flows.host import HostResult
+    from podbot.flows.hosted import HostedSession
     from podbot.flows.manage import SessionInfo, StopResult
     from podbot.flows.run import SessionResult
     from podbot.flows.token_info import TokenHolder, TokenInfo
     from podbot.flows.token_once import TokenRenewal
     from podbot.launch.describe import describe
     from podbot.launch.types import ExecSpec, LaunchPlan, LaunchRequest
+    from podbot.streams.channel import Counts
     from podbot.streams.wake import Signal, Wake
 
 __all__ = [
     "AppConfig",
     "ConfigError",
     "ContainerError",
+    "Counts",
     "Emit",
     "Event",
     "ExecIO",
     "ExecSpec",
     "ExecStatus",
     "FilesystemError",
+    "HostResult",
+    "HostedSession",
     "LaunchPlan",
     "LaunchRequest",
     "LoadOptions",
@@ -55,6 +61,7 @@ __all__ = [
     "__version__",
     "describe",
     "exec_",
+    "host",
     "load_config",
     "open_engine",
     "plan",
@@ -65,17 +72,20 @@ __all__ = [
 ]
 
 _HOME = {
-    "podbot.api": ("exec_", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"),
+    "podbot.api": ("exec_", "host", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"),
     "podbot.config.models": ("AppConfig", "LoadOptions"),
     "podbot.errors": ("ConfigError", "ContainerError", "FilesystemError", "PodbotError", "StreamError"),
     "podbot.events": ("Emit", "Event"),
     "podbot.execution.runner": ("ExecIO", "ExecStatus"),
+    "podbot.flows.host": ("HostResult",),
+    "podbot.flows.hosted": ("HostedSession",),
     "podbot.flows.manage": ("SessionInfo", "StopResult"),
     "podbot.flows.run": ("SessionResult",),
     "podbot.flows.token_info": ("TokenHolder", "TokenInfo"),
     "podbot.flows.token_once": ("TokenRenewal",),
     "podbot.launch.describe": ("describe",),
     "podbot.launch.types": ("ExecSpec", "LaunchPlan", "LaunchRequest"),
+    "podbot.streams.channel": ("Counts",),
     "podbot.streams.wake": ("Signal", "Wake"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

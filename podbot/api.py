@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from podbot.config.load import load_config
@@ -24,14 +24,17 @@ from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
+    from podbot.flows.host import HostResult
+    from podbot.flows.hosted import HasFileno, HostedSession
     from podbot.flows.manage import SessionInfo, StopResult
     from podbot.flows.run import SessionResult
     from podbot.flows.token_once import TokenRenewal
     from podbot.flows.token_serve import Told
     from podbot.launch.command import ExecSpec
-    from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest
+    from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, Subcommand
+    from podbot.streams.channel import Channel
 
-__all__ = ["exec_", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"]
+__all__ = ["exec_", "host", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"]
 
 
 @contextlib.contextmanager
@@ -49,18 +52,9 @@ def open_engine(
 
 
 def plan(config: AppConfig, request: LaunchRequest, *, environ: Mapping[str, str] | None = None) -> LaunchPlan:
-    """What :func:`run` would do, decided without touching an engine. Raises ConfigError subclasses."""
+    """What :func:`run` or :func:`host` would do, decided without touching an engine. Raises ConfigError subclasses."""
     from podbot.launch.plan import normalize
 
-    if request.subcommand != "run":
-        # Planned rows of the legality table must not run without the protocol filter that is to stand before them.
-        raise IllegalCombination(
-            field="subcommand",
-            value=request.subcommand,
-            origin="the caller",
-            reason="this version hosts no protocol",
-            hint="Use subcommand='run'.",
-        )
     return normalize(config, request, _facts(config, request, _environ(environ)))
 
 
@@ -83,6 +77,7 @@ def run(
     from podbot.flows.run import run_session
 
     environ = _environ(environ)
+    _check_subcommand(request, "run")
     decided = plan(config, request, environ=environ)
     with open_engine(config, environ=environ, emit=emit) as engine, _woken(wake) as waker:
         report_orphans(engine, environ, emit)
@@ -90,6 +85,74 @@ def run(
             return run_session(engine, decided, io or ExecIO(), waker, emit)
         except ImageNotFound as exc:
             raise _explained(exc, config, environ) from exc
+
+
+def host(
+    config: AppConfig,
+    request: LaunchRequest,
+    *,
+    stdin: int | HasFileno,
+    stdout: int | HasFileno,
+    stderr: int | HasFileno | None = None,
+    transcript: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> HostedSession:
+    """Start one agent that speaks a protocol with the caller, in a thread; see :class:`HostedSession`.
+
+    ``stdin``: what the client sends is read from here; ``stdout`` gets the agent's frames and nothing else;
+    ``stderr`` None: the agent's diagnostics are events. Descriptors, or objects with ``fileno()``; one socket
+    may be both. ``transcript``: a file to which what passes is added, redacted. ``emit`` is called in that
+    thread. Raises ConfigError before anything is created; all else is raised by ``wait``.
+    """
+    from podbot.flows.hosted import HostedSession
+
+    channel, work = _hosting(config, request, transcript, environ, emit)
+    return HostedSession(work, channel, stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+def host_until_end(
+    config: AppConfig,
+    request: LaunchRequest,
+    *,
+    io: ExecIO,
+    wake: Wake,
+    transcript: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> HostResult:
+    """:func:`host` in the calling thread; what ``podbot host`` itself is made of."""
+    return _hosting(config, request, transcript, environ, emit)[1](io, wake)
+
+
+def _hosting(
+    config: AppConfig, request: LaunchRequest, transcript: str | None, environ: Mapping[str, str] | None, emit: Emit
+) -> tuple[Channel, Callable[[ExecIO, Wake], HostResult]]:
+    """The channel of a hosted session, and what carries it out. Raises ConfigError subclasses."""
+    from podbot.flows.host import channel_for, run_hosted
+
+    environ = _environ(environ)
+    _check_subcommand(request, "host")
+    decided = plan(config, request, environ=environ)
+    channel = channel_for(decided)
+
+    def work(io: ExecIO, wake: Wake) -> HostResult:
+        with open_engine(config, environ=environ, emit=emit) as engine:
+            _report(engine, environ, emit)
+            return run_hosted(engine, decided, io, wake, emit, channel=channel, transcript=transcript)
+
+    return channel, work
+
+
+def _check_subcommand(request: LaunchRequest, wanted: Subcommand) -> None:
+    if request.subcommand != wanted:
+        raise IllegalCombination(
+            field="subcommand",
+            value=request.subcommand,
+            origin="the caller",
+            reason=f"this is the call for {wanted}",
+            hint=f"Use LaunchRequest(subcommand={wanted!r}).",
+        )
 
 
 def exec_(
@@ -229,8 +292,5 @@ def _woken(wake: Wake | None) -> Iterator[Wake]:
     if wake is not None:
         yield wake
         return
-    own = Wake()
-    try:
+    with contextlib.closing(Wake()) as own:
         yield own
-    finally:
-        own.close()

@@ -201,6 +201,10 @@ def test_open_engine_gives_the_port(engine: Closable, place: Place) -> None:
     assert engine.closed == 2
 
 
-def test_a_hosted_protocol_is_refused_until_its_filter_is_there() -> None:
-    with pytest.raises(IllegalCombination, match="hosts no protocol"):
-        podbot.plan(podbot.AppConfig(), podbot.LaunchRequest(subcommand="host"), environ={})
+def test_a_request_for_the_other_call(engine: Closable, place: Place) -> None:
+    hosting = podbot.LaunchRequest(subcommand="host", trusted_workspace=True)
+    with pytest.raises(IllegalCombination, match="this is the call for run"):
+        podbot.run(configured(place), hosting, io=SILENT, environ=environ(place))
+    with pytest.raises(IllegalCombination, match="this is the call for host"):
+        podbot.host(configured(place), REQUEST, stdin=0, stdout=1, environ=environ(place))
+    assert engine.calls == []

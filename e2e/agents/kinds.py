@@ -17,6 +17,8 @@ class Kind:
 
     ``path``: of the model's requests. ``tool``: the agent's own tool that makes the file, with its arguments.
     ``logs``: what the agent writes about itself, below its home. ``interactive``: words for its own screen.
+    ``acp``, ``acp_env``: words and variables for the Agent Client Protocol. ``fs``: whether it then asks the client for
+    its files, when that offers them.
     """
 
     name: str
@@ -29,6 +31,9 @@ class Kind:
     logs: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     interactive: tuple[str, ...] = ()
+    acp: tuple[str, ...] = ()
+    acp_env: Mapping[str, str] = field(default_factory=dict)
+    fs: bool = False
 
 
 _CODEX = (
@@ -41,6 +46,17 @@ _CODEX = (
     "-c", "model_providers.mock.stream_max_retries=0",
     "-c", f"model={MODEL}",
 )  # fmt: skip
+# The adapter takes no words; this is what the words above say.
+_CODEX_CONFIG = {
+    "model_provider": "mock",
+    "model": MODEL,
+    "model_providers": {
+        "mock": {
+            "name": "mock", "base_url": f"{URL}/v1", "env_key": "MOCK_API_KEY", "wire_api": "responses",
+            "request_max_retries": 0, "stream_max_retries": 0,
+        }
+    },
+}  # fmt: skip
 _OPENCODE = {
     "model": f"mock/{MODEL}",
     "small_model": f"mock/{MODEL}",
@@ -66,6 +82,7 @@ KINDS = {
             arguments={"cmd": "printf %s {content} > {path}"},
             logs=(".codex/log", ".codex/sessions"),
             interactive=_CODEX,
+            acp_env={"CODEX_CONFIG": json.dumps(_CODEX_CONFIG)},
         ),
         Kind(
             "claude",
@@ -102,6 +119,8 @@ KINDS = {
             # With a base URL it takes the login "gateway", which it then refuses without a terminal: so it is told.
             env={"GOOGLE_GEMINI_BASE_URL": URL, "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/e2e/gemini.json"},
             interactive=("-m", "gemini-2.5-flash"),
+            acp=("-m", "gemini-2.5-flash"),
+            fs=True,
         ),
     )
 }

@@ -32,7 +32,10 @@ ARTEFACTS = os.path.join(os.path.dirname(os.path.dirname(HERE)), ".e2e", "artefa
 
 @dataclass(frozen=True)
 class Scenario:
-    """``out``: directory of artefacts, inside /e2e-out; ``workspace``: what is mounted; ``name``: the session's."""
+    """``out``: directory of artefacts, inside /e2e-out; ``workspace``: what is mounted; ``name``: the session's.
+
+    ``mode``: of the agent; all but "podbot" are hosted.
+    """
 
     world: World
     kind: Kind
@@ -40,11 +43,31 @@ class Scenario:
     out: str
     workspace: str
     name: str
+    mode: str = "podbot"
+
+    @property
+    def target(self) -> str:
+        """Where the workspace is inside: at the host's own path when an editor is to name it."""
+        return TARGET if self.mode == "podbot" else self.workspace
 
     def command(self, *words: str) -> list[str]:
         """``podbot run`` of this agent with ``words`` after ``--``."""
         run = ["run", "--workspace", self.workspace, "--agent", self.kind.name, "--name", self.name]
         return ["--config", self.path("config.toml"), *run, "--", *words]
+
+    def host_command(self, *flags: str) -> list[str]:
+        """``podbot host`` of this agent."""
+        words = self.kind.acp if self.mode == "acp" else self.kind.interactive
+        host = ["host", "--workspace", self.workspace, "--agent", self.kind.name, "--agent-mode", self.mode]
+        return [
+            "--config",
+            self.path("config.toml"),
+            *host,
+            "--name",
+            self.name,
+            *flags,
+            *(["--", *words] if words else []),
+        ]
 
     def run(self, prompt: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """The agent without a terminal, to its end."""
@@ -85,11 +108,11 @@ class Scenario:
 
 
 @contextlib.contextmanager
-def scenario(world: World, kind: str, provider: Provider, test: str) -> Iterator[Scenario]:
+def scenario(world: World, kind: str, provider: Provider, test: str, mode: str = "podbot") -> Iterator[Scenario]:
     """A scenario for the time of a test. What it left is kept, and its place printed, when the test fails."""
     out = os.path.join(ARTEFACTS, _RUN, test)
     os.makedirs(out)
-    made = Scenario(world, KINDS[kind], provider, out, world.workspace(), f"e2e-{uuid.uuid4().hex[:8]}")
+    made = Scenario(world, KINDS[kind], provider, out, world.workspace(), f"e2e-{uuid.uuid4().hex[:8]}", mode)
     _prepare(made)
     try:
         yield made
@@ -113,6 +136,8 @@ def _prepare(made: Scenario) -> None:
         "E2E_PROVIDER": made.provider.command,
         "E2E_LOGS": " ".join(made.kind.logs),
         **made.kind.env,
+        **({} if made.mode == "podbot" else {"E2E_TEE": "yes"}),
+        **(made.kind.acp_env if made.mode == "acp" else {}),
     }
     config = {
         "image": made.world.image,
@@ -123,12 +148,12 @@ def _prepare(made: Scenario) -> None:
     with open(made.path("config.toml"), "wb") as file:
         tomli_w.dump(config, file)
     with open(made.path("fixtures.json"), "w", encoding="utf-8") as text:
-        json.dump({"fixtures": fixtures(made.kind)}, text, indent=1)
+        json.dump({"fixtures": fixtures(made.kind, made.target)}, text, indent=1)
 
 
-def fixtures(kind: Kind) -> list[dict[str, Any]]:
+def fixtures(kind: Kind, target: str = TARGET) -> list[dict[str, Any]]:
     """aimock's: a plain answer; and a call of the agent's own tool, then an answer once its result has come."""
-    words = {"path": f"{TARGET}/{FILE}", "content": CONTENT}
+    words = {"path": f"{target}/{FILE}", "content": CONTENT}
     call = {"name": kind.tool, "arguments": {key: text.format(**words) for key, text in kind.arguments.items()}}
     return [
         {"match": {"userMessage": WRITE, "hasToolResult": False}, "response": {"toolCalls": [call]}},

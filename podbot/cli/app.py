@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from podbot.cli.common import (
 )
 from podbot.cli.doctor import doctor
 from podbot.cli.globals import Globals
+from podbot.cli.selection import CloneFlags, host_keys, selected
 from podbot.cli.setup import setup
 from podbot.config.models import AGENT_KINDS
 
@@ -64,39 +65,50 @@ def _main(
 
 
 _AGENTS = "|".join(AGENT_KINDS)
+WordsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-- ARGS…]", help="Arguments for the agent; for a custom agent its whole command."),
+]
+WorkspaceOption = Annotated[
+    str | None, typer.Option("--workspace", "-w", metavar="PATH", help="Host directory that the agent works on.")
+]
+RepoOption = Annotated[
+    str | None, typer.Option("--repo", metavar="OWNER/NAME", help="GitHub repository to clone in the sandbox.")
+]
+BranchOption = Annotated[
+    str | None, typer.Option("--branch", metavar="NAME", help="With --repo: which branch, if not the default one.")
+]
+DepthOption = Annotated[
+    int | None, typer.Option("--depth", metavar="N", help="With --repo: a shallow clone of N commits.")
+]
+SubmodulesOption = Annotated[
+    bool | None, typer.Option("--submodules/--no-submodules", help="With --repo: clone the submodules, too.")
+]
+AgentOption = Annotated[str | None, typer.Option("--agent", metavar=_AGENTS, help="Which agent to run.")]
+NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the session.")]
+KeepOption = Annotated[
+    bool | None, typer.Option("--keep/--rm", help="Keep the container, stopped, or remove it afterwards.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and do nothing.")]
+PlanJsonOption = Annotated[bool, typer.Option("--json", help="With --dry-run: the plan as JSON.")]
 
 
 @app.command(context_settings={"ignore_unknown_options": False})
 @global_options
 def run(
     g: Globals,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[-- ARGS…]", help="Arguments for the agent; for a custom agent its whole command."),
-    ] = None,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="PATH", help="Host directory that the agent works on.")
-    ] = None,
-    repo: Annotated[
-        str | None, typer.Option("--repo", metavar="OWNER/NAME", help="GitHub repository to clone in the sandbox.")
-    ] = None,
-    branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="With --repo: which branch, if not the default one.")
-    ] = None,
-    depth: Annotated[
-        int | None, typer.Option("--depth", metavar="N", help="With --repo: a shallow clone of N commits.")
-    ] = None,
-    submodules: Annotated[
-        bool | None, typer.Option("--submodules/--no-submodules", help="With --repo: clone the submodules, too.")
-    ] = None,
-    agent: Annotated[str | None, typer.Option("--agent", metavar=_AGENTS, help="Which agent to run.")] = None,
+    words: WordsArgument = None,
+    workspace: WorkspaceOption = None,
+    repo: RepoOption = None,
+    branch: BranchOption = None,
+    depth: DepthOption = None,
+    submodules: SubmodulesOption = None,
+    agent: AgentOption = None,
     agent_mode: Annotated[str | None, typer.Option("--agent-mode", metavar="podbot", help="How it runs.")] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the session.")] = None,
-    keep: Annotated[
-        bool | None, typer.Option("--keep/--rm", help="Keep the container, stopped, or remove it afterwards.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and do nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: the plan as JSON.")] = False,
+    name: NameOption = None,
+    keep: KeepOption = None,
+    dry_run: DryRunOption = False,
+    as_json: PlanJsonOption = False,
 ) -> None:
     """Run an agent in a sandbox, on a directory of yours or on a clone.
 
@@ -108,36 +120,72 @@ def run(
 
     Example: podbot run --repo octo/hello --branch main
     """
-    from podbot.cli.run import RunArgs, execute
+    from podbot.cli.run import execute
 
-    overrides: dict[str, Any] = {}
-    flags: dict[str, str] = {}
-    for key, flag, value in (
-        ("workspace.host_path", "--workspace", workspace),
-        ("workspace.depth", "--depth", depth),
-        ("workspace.submodules", "--submodules" if submodules else "--no-submodules", submodules),
-        ("agent.kind", "--agent", agent),
-        ("agent.mode", "--agent-mode", agent_mode),
-        ("session.keep", "--keep" if keep else "--rm", keep),
-    ):
-        if value is not None:
-            overrides[key], flags[key] = value, flag
-    if repo is not None:
-        overrides["workspace.source"], flags["workspace.source"] = "github_clone", "--repo"
-    elif workspace is not None:
-        overrides["workspace.source"], flags["workspace.source"] = "host_mount", "--workspace"
-    args = RunArgs(
-        words=tuple(words or ()),
+    args = selected(
+        words=words,
         name=name,
-        trusted_workspace=workspace is not None,
-        repo=repo,
-        branch=branch,
+        workspace=workspace,
+        clone=CloneFlags(repo, branch, depth, submodules),
+        keep=keep,
         dry_run=dry_run,
         as_json=as_json,
-        overrides=overrides,
-        flags=flags,
+        others={"--agent": ("agent.kind", agent), "--agent-mode": ("agent.mode", agent_mode)},
     )
     raise typer.Exit(execute(g, args))
+
+
+@app.command()
+@global_options
+def host(
+    g: Globals,
+    words: WordsArgument = None,
+    workspace: WorkspaceOption = None,
+    repo: RepoOption = None,
+    branch: BranchOption = None,
+    depth: DepthOption = None,
+    submodules: SubmodulesOption = None,
+    agent: AgentOption = None,
+    agent_mode: Annotated[
+        str | None, typer.Option("--agent-mode", metavar="acp|codex_app_server", help="Protocol that it speaks.")
+    ] = None,
+    name: NameOption = None,
+    keep: KeepOption = None,
+    acp_delegation: Annotated[
+        str | None,
+        typer.Option(
+            "--acp-delegation", metavar="none|fs|terminal|all", help="What the agent may use of the editor's machine."
+        ),
+    ] = None,
+    frame_limit: Annotated[
+        str | None, typer.Option("--frame-limit", metavar="SIZE", help="ACP: longest frame that is handed on.")
+    ] = None,
+    transcript: Annotated[
+        str | None, typer.Option("--transcript", metavar="FILE", help="Add what passes to this file, redacted.")
+    ] = None,
+    dry_run: DryRunOption = False,
+    as_json: PlanJsonOption = False,
+) -> None:
+    """Serve an agent to an editor over stdin and stdout.
+
+    For an editor's settings, not for a terminal: the editor starts this command and speaks ACP (or the
+    Codex App Server's protocol) with the agent in the sandbox. Nothing else ever reaches stdout.
+
+    Example: podbot host --workspace . --agent claude
+    """
+    from podbot.cli.host import execute
+
+    args = selected(
+        words=words,
+        name=name,
+        workspace=workspace,
+        clone=CloneFlags(repo, branch, depth, submodules),
+        keep=keep,
+        dry_run=dry_run,
+        as_json=as_json,
+        others=host_keys(agent, agent_mode, acp_delegation, frame_limit),
+    )
+    raise typer.Exit(execute(g, args, transcript))
 
 
 @app.command("exec")

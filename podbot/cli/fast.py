@@ -1,8 +1,8 @@
-"""The fast lane: ``exec`` and ``ps`` without importing Typer (40 ms, a third of a whole exec).
+"""The fast lane: ``exec``, ``ps`` and ``host`` without importing Typer (40 ms, a third of a whole exec).
 
 ``token-daemon`` is on it for its memory: Typer, and pydantic that it imports, are 10 MB that would be kept for good.
 
-It knows only the plain forms of these commands. Anything else, and everything wrong, returns
+It knows only the plain forms of those commands. Anything else, and everything wrong, returns
 None and is Typer's to parse and to explain; ``tests/cli/test_fast.py`` holds that both lanes read
 the same command lines the same way.
 """
@@ -23,6 +23,18 @@ _GLOBALS = {
 }
 _EXEC = {"-w": "workdir", "--workdir": "workdir", "-e": "env", "--env": "env"}
 _EXEC_SWITCHES = {"-d": "detach", "--detach": "detach"}
+_HOST = {
+    "-w": "workspace",
+    "--workspace": "workspace",
+    "--repo": "repo",
+    "--branch": "branch",
+    "--agent": "agent",
+    "--agent-mode": "agent_mode",
+    "--name": "name",
+    "--acp-delegation": "delegation",
+    "--frame-limit": "frame_limit",
+    "--transcript": "transcript",
+}
 _TOKEN_SWITCHES = {"--once": "once", "--json": "as_json"}
 _PS_SWITCHES = {"-a": "include_stopped", "--all": "include_stopped", "--json": "as_json"}
 
@@ -46,6 +58,8 @@ def parse(argv: list[str]) -> Callable[[], int] | None:
         return _exec(before, tail)
     if command == "ps":
         return _ps(before, tail)
+    if command == "host":
+        return _host(before, tail)
     if command == "token-daemon":
         return _token_daemon(before, tail)
     return None
@@ -77,6 +91,29 @@ def _ps(before: _Seen, tail: list[str]) -> Callable[[], int] | None:
 
     args = PsArgs(include_stopped="include_stopped" in after.switches, as_json="as_json" in after.switches)
     return lambda: execute(g, args)
+
+
+def _host(before: _Seen, tail: list[str]) -> Callable[[], int] | None:
+    after = _scan(tail, _HOST, {}, stop_at_word=False)
+    g = _globals(before, after)
+    if after is None or g is None or after.words:
+        return None
+    from podbot.cli.host import execute
+    from podbot.cli.selection import CloneFlags, host_keys, selected
+
+    others = host_keys(*(_last(after, name) for name in ("agent", "agent_mode", "delegation", "frame_limit")))
+    args = selected(
+        words=after.rest,
+        name=_last(after, "name"),
+        workspace=_last(after, "workspace"),
+        clone=CloneFlags(_last(after, "repo"), _last(after, "branch")),
+        keep=None,
+        dry_run=False,
+        as_json=False,
+        others=others,
+    )
+    transcript = _last(after, "transcript")
+    return lambda: execute(g, args, transcript)
 
 
 def _token_daemon(before: _Seen, tail: list[str]) -> Callable[[], int] | None:

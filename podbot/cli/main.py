@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from podbot.cli import guard
 from podbot.errors import OutputClosed, PathError, PodbotError
 from podbot.execution.codes import BY_SIGNAL
 from podbot.streams.wake import Interrupted
@@ -16,8 +17,13 @@ SIGINT = 2
 def main(argv: list[str]) -> int:
     """Run podbot with ``argv`` (without the program's name); returns the exit code."""
     closed = _fill_closed_descriptors()
+    engaged = guard.Guard.current is None and guard.is_hosting(argv)
     try:
-        return _failed(OutputClosed(stream="stdout")) if 1 in closed else _flushed(_command(argv))
+        if 1 in closed:
+            return _failed(OutputClosed(stream="stdout"))
+        if engaged:
+            guard.engage()
+        return _flushed(_command(argv))
     except Interrupted as exc:
         return BY_SIGNAL + exc.number
     except KeyboardInterrupt:
@@ -25,6 +31,9 @@ def main(argv: list[str]) -> int:
     except Exception as exc:  # noqa: BLE001 - the last resort: a bug must not be a traceback to the operator
         error = _as_podbot_error(exc)
         return _bug(exc) if error is None else _failed(error)
+    finally:
+        if engaged:
+            guard.release()
 
 
 def _as_podbot_error(exc: Exception) -> PodbotError | None:

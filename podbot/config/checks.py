@@ -137,6 +137,11 @@ def _server(value: str) -> None:
         raise Refusal("plain http would send a token in the clear", "Write it as https://host.")
 
 
+def _frame_limit(value: str) -> None:
+    if not 64 << 10 <= parse_memory(value) <= 1 << 30:
+        raise Refusal(f"{shown(value)} is out of range", "Write an amount from 64k to 1g.")
+
+
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "github.app_id": _positive,
     "github.installation_id": _positive,
@@ -154,4 +159,5 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "sandbox.extra_mounts": _mounts,
     "sandbox.env": _variables,
     "agent.env_allowlist": _allowlist,
+    "agent.frame_limit": _frame_limit,
 }

@@ -117,13 +117,16 @@ class AgentConfig:
     """``[agent]``: which agent runs, and how."""
 
     kind: AgentKind = key("claude", "claude, codex, opencode, gemini or custom.")
-    mode: AgentMode = key("podbot", "podbot (interactive); codex_app_server and acp are for the planned `podbot host`.")
+    mode: AgentMode = key("podbot", "podbot (interactive) for run; acp (its default) or codex_app_server for host.")
     command: str | None = key(None, "Program of a custom agent.", "my-agent")
     args: tuple[str, ...] = key((), "Arguments of a custom agent.", ("--verbose",))
     env_allowlist: tuple[str, ...] = key(
         (), "Names of host variables whose values the agent gets.", ("ANTHROPIC_API_KEY",)
     )
-    delegation: Delegation = key("none", "ACP capabilities that the editor keeps (planned): none, fs, terminal or all.")
+    delegation: Delegation = key(
+        "none", "ACP: what the agent may use of the editor's machine: none, fs, terminal or all."
+    )
+    frame_limit: str = key("64m", "ACP: longest frame that is handed on: a whole number and b, k, m or g.")
 
 
 @dataclass(frozen=True)

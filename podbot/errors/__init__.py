@@ -26,7 +26,8 @@
      |    |   RepositoryNotFound, ServerUnreachable, GitNotInImage,
      |    |   TokenUnreadable
      +-- StreamError       podbot's own stdin, stdout or terminal         exit 1
-          +-- OutputClosed, TerminalTooSmall
+          +-- OutputClosed, ClientBroken, TerminalTooSmall,
+              NotATerminalCommand
 
 An error carries fields, never a sentence alone: ``exc.path``, ``exc.origin``. ``str(exc)`` is the
 message followed by the remedy. Fields never hold a secret.
@@ -92,10 +93,12 @@ from podbot.errors.github import (
     PrivateKeyMissing,
 )
 from podbot.errors.host import (
+    ClientBroken,
     CredentialsTooLarge,
     CredentialUnreadable,
     DiskFull,
     FilesystemError,
+    NotATerminalCommand,
     OutputClosed,
     PathError,
     SessionExists,
@@ -108,6 +111,7 @@ from podbot.errors.host import (
 __all__ = [
     "AgentNotInImage",
     "BranchNotFound",
+    "ClientBroken",
     "CloneError",
     "CloneFailed",
     "ConfigError",
@@ -139,6 +143,7 @@ __all__ = [
     "MissingRequired",
     "MountRefused",
     "NameTaken",
+    "NotATerminalCommand",
     "NotOurs",
     "OutputClosed",
     "PathError",

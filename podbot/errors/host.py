@@ -89,6 +89,26 @@ class OutputClosed(StreamError):
     template: ClassVar[str] = "the reader of podbot's {stream} went away{effect}"
 
 
+class ClientBroken(StreamError):
+    """The client of a hosted agent left in the middle of a frame, or behind one that is none; ``reason`` says how."""
+
+    reason: str
+    template: ClassVar[str] = "the client left behind something that is no whole frame of the protocol ({reason})"
+    advice: ClassVar[str] = "Check what starts `podbot host`: it must speak newline-delimited JSON."
+
+
+class NotATerminalCommand(StreamError):
+    """``podbot host`` was started on a terminal: ``stream`` (stdin or stdout) is one."""
+
+    stream: str
+    template: ClassVar[str] = (
+        "`podbot host` speaks a protocol with the program that starts it, such as an editor; here its {stream} is a"
+        " terminal"
+    )
+    advice: ClassVar[str] = "At a terminal use `podbot run`; to see what host would do, `podbot host --dry-run`."
+    exit_code: ClassVar[int] = 2
+
+
 class TerminalTooSmall(StreamError):
     """The terminal has fewer columns or rows than an agent can draw in."""
 

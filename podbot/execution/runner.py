@@ -26,6 +26,7 @@ from podbot.errors import (
 from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.group import signal_group
 from podbot.launch.command import ExecSpec
+from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
 from podbot.streams.wake import Resize, Wake
@@ -69,33 +70,7 @@ def run_exec(
 
     Raises: ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed, DiskFull.
     """
-    with wake.listening():
-        exec_id = engine.exec_create(container, spec)
-        size = io.size() if spec.tty else None
-        stream = engine.exec_start(exec_id, tty=spec.tty, size=size)
-        session = _Session(engine, container, exec_id, spec=spec, io=io, wake=wake, interrupt_ends=interrupt_ends)
-        try:
-            with contextlib.closing(stream), io.terminal() if spec.tty else contextlib.nullcontext():
-                relay = Relay(
-                    stream,
-                    tty=spec.tty,
-                    stdin=io.stdin if spec.stdin else None,
-                    stdout=io.stdout,
-                    stderr=io.stderr,
-                    wake=wake.fileno(),
-                )
-                with contextlib.closing(relay):
-                    session.relay_until_end(relay)
-        except BadFrame as exc:
-            session.end_now()
-            raise HealthCheckFailed(endpoint=engine.endpoint, reason=str(exc)) from exc
-        except SinkClosed as exc:
-            session.end_now()
-            raise _output_error(exc) from exc
-        except BaseException:
-            session.end_now()
-            raise
-        return session.status(relay)
+    return ExecSession(engine, container, spec=spec, io=io, wake=wake, interrupt_ends=interrupt_ends).run()
 
 
 def _output_error(closed: SinkClosed) -> PodbotError:
@@ -104,31 +79,64 @@ def _output_error(closed: SinkClosed) -> PodbotError:
     return OutputClosed(stream=closed.stream, effect=", so the command inside was ended")
 
 
-class _Session:
-    """One running exec: what is sent to it, and how it is brought to an end."""
+class ExecSession:
+    """One exec: what is sent to it, and how it is brought to an end. ``through``: see Relay."""
 
     def __init__(
         self,
         engine: Engine,
         container: str,
-        exec_id: str,
         *,
         spec: ExecSpec,
         io: ExecIO,
         wake: Wake,
-        interrupt_ends: bool,
+        through: Filter | None = None,
+        interrupt_ends: bool = False,
     ) -> None:
         self._engine = engine
         self._container = container
-        self._exec_id = exec_id
+        self._exec_id = ""
         self._spec = spec
         self._io = io
         self._wake = wake
+        self._through = through
         self._passed_on = () if interrupt_ends else (signal.SIGINT,)
         self._ending: int | None = None  # the signal that ends the session
         self._killed = False
 
+    def run(self) -> ExecStatus:
+        """See :func:`run_exec`."""
+        spec, io = self._spec, self._io
+        with self._wake.listening():
+            self._exec_id = self._engine.exec_create(self._container, spec)
+            size = io.size() if spec.tty else None
+            stream = self._engine.exec_start(self._exec_id, tty=spec.tty, size=size)
+            try:
+                with contextlib.closing(stream), io.terminal() if spec.tty else contextlib.nullcontext():
+                    relay = Relay(
+                        stream,
+                        tty=spec.tty,
+                        stdin=io.stdin if spec.stdin else None,
+                        stdout=io.stdout,
+                        stderr=io.stderr,
+                        wake=self._wake.fileno(),
+                        through=self._through,
+                    )
+                    with contextlib.closing(relay):
+                        self.relay_until_end(relay)
+            except BadFrame as exc:
+                self.end_now()
+                raise HealthCheckFailed(endpoint=self._engine.endpoint, reason=str(exc)) from exc
+            except SinkClosed as exc:
+                self.end_now()
+                raise _output_error(exc) from exc
+            except BaseException:
+                self.end_now()
+                raise
+            return self.status(relay)
+
     def relay_until_end(self, relay: Relay) -> None:
+        """Relay, and act on what is posted meanwhile, until there is nothing more to relay."""
         deadline: float | None = None
         while True:
             outcome = relay.run(deadline)
@@ -140,7 +148,7 @@ class _Session:
             elif self._killed:
                 return  # killed, and whoever reads our output does not: leave the rest
             else:
-                self._kill()
+                self.kill()
                 deadline = time.monotonic() + KILL_GRACE
 
     def _handle_messages(self) -> bool:
@@ -150,7 +158,7 @@ class _Session:
             if isinstance(message, Resize):
                 self._resize()
             elif self._ending is None:
-                self._signal(message.number)
+                self.signal(message.number)
                 if message.number not in self._passed_on:
                     self._ending = message.number
                     begun = True
@@ -162,16 +170,18 @@ class _Session:
             with contextlib.suppress(ContainerError):  # the next size, or none, will do
                 self._engine.exec_resize(self._exec_id, size)
 
-    def _signal(self, number: int) -> bool:
+    def signal(self, number: int) -> bool:
+        """To the command's whole group; false when nobody could be signalled."""
         return signal_group(self._engine, self._container, self._exec_id, number)
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """The last word."""
         self._killed = True
-        self._signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
 
     def end_now(self) -> None:
         """TERM, a moment, KILL; for the ways out that leave the relay behind."""
-        if not self._signal(signal.SIGTERM):
+        if not self.signal(signal.SIGTERM):
             return
         end = time.monotonic() + TERM_GRACE
         with contextlib.suppress(ContainerError):
@@ -179,7 +189,7 @@ class _Session:
                 if not self._engine.exec_inspect(self._exec_id).running:
                     return
                 time.sleep(0.05)
-        self._kill()
+        self.kill()
 
     def status(self, relay: Relay) -> ExecStatus:
         """The engine's word on how the command ended, asked until it has one."""

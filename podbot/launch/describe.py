@@ -23,6 +23,7 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         "token": _token(plan.token),
         "container": _container(plan.container),
         "agent": _agent(plan.agent),
+        **({"delegation": plan.delegation, "frame_limit": plan.frame_limit} if plan.subcommand == "host" else {}),
         "notes": list(plan.notes),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from podbot.config.models import AgentMode, AppConfig, WorkspaceSource
@@ -20,6 +21,13 @@ SUBCOMMAND_SOURCES: Mapping[Subcommand, tuple[WorkspaceSource, ...]] = {
 # kind x mode stands in launch.agents.AGENTS: a kind has the modes that it has a command for.
 
 
+def for_subcommand(config: AppConfig, subcommand: Subcommand) -> AppConfig:
+    """``config`` with what nobody set as the subcommand has it: an editor's agent speaks ACP."""
+    if subcommand == "host" and config.agent.mode == "podbot" and config.origin("agent.mode").kind == "default":
+        return dataclasses.replace(config, agent=dataclasses.replace(config.agent, mode="acp"))
+    return config
+
+
 def check(config: AppConfig, subcommand: Subcommand) -> None:
     """Raise IllegalCombination unless all four go together. What a source needs beside it: where it is planned."""
     _check_subcommand_mode(config, subcommand)
@@ -32,10 +40,8 @@ def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
     if mode in SUBCOMMAND_MODES[subcommand]:
         return
     if subcommand == "run":
-        reason = (
-            "`podbot run` is for interactive sessions; this mode speaks a protocol, which this version does not host"
-        )
-        hint = "Use `podbot run --agent-mode podbot`."
+        reason = "`podbot run` is for interactive sessions, and this mode speaks a protocol over stdio"
+        hint = "Use `podbot run --agent-mode podbot`, or let an editor start `podbot host`."
     else:
         fitting = [m for m in AGENTS[config.agent.kind].commands if m in SUBCOMMAND_MODES["host"]]
         reason = "`podbot host` speaks a protocol over stdio, and this mode is interactive"

@@ -15,10 +15,10 @@ from podbot.launch.clone import plan_clone, plan_token
 from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
 from podbot.launch.gitconfig import gitconfig, gitconfig_mount
 from podbot.launch.labels import LABEL, keep_label
-from podbot.launch.legality import check
+from podbot.launch.legality import check, for_subcommand
 from podbot.launch.mounts import plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
-from podbot.launch.security import nested_env, plan_limits, plan_security
+from podbot.launch.security import frame_limit, nested_env, plan_limits, plan_security
 from podbot.launch.types import (
     ClonePlan,
     ContainerSpec,
@@ -38,6 +38,7 @@ CLAUDE_LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH
 
 def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> LaunchPlan:
     """Decide everything about a session, or raise the ConfigError that says what cannot be."""
+    config = for_subcommand(config, request.subcommand)
     check(config, request.subcommand)
     image = (config.image or "").strip()
     if not image:
@@ -116,6 +117,8 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
             *trust,
             *env_notes,
         ),
+        delegation=config.agent.delegation,
+        frame_limit=frame_limit(config),
     )
 
 

@@ -83,6 +83,15 @@ def plan_limits(config: AppConfig) -> Limits:
     return Limits(memory=memory, cpus=cpus, pids=pids)
 
 
+def frame_limit(config: AppConfig) -> int:
+    """``agent.frame_limit`` in bytes. Raises InvalidValue."""
+    try:
+        return parse_memory(config.agent.frame_limit)
+    except ValueError as exc:
+        origin = str(config.origin("agent.frame_limit"))
+        raise InvalidValue(field="agent.frame_limit", origin=origin, reason=str(exc)) from None
+
+
 def _invalid(config: AppConfig, key: str, reason: str) -> InvalidValue:
     dotted = f"sandbox.{key}"
     return InvalidValue(field=dotted, origin=str(config.origin(dotted)), reason=reason)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from podbot.config.models import Delegation
 from podbot.launch.command import ExecSpec
 
 __all__ = [
@@ -176,3 +177,5 @@ class LaunchPlan:
     credentials: tuple[CredentialSource, ...] = ()  # selected and there
     first_run: str | None = None  # the host's ~/.claude.json, of which a reduced one goes along; it may be missing
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr
+    delegation: Delegation = "none"  # what the client of ``host`` keeps of its own capabilities
+    frame_limit: int = 64 << 20  # bytes; a longer frame is refused

@@ -10,27 +10,19 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections import deque
-from typing import Literal, Protocol
+from typing import Literal
 
+from podbot.streams.channel import Filter
 from podbot.streams.demux import FrameDemux
-from podbot.streams.sink import Sink
+from podbot.streams.outbox import Duplex, Outbox
+from podbot.streams.sink import LIMIT, LOG_PATIENCE, LogSink, Sink
 
-LIMIT = 1 << 20  # bytes waiting in one direction before its source is left unread
+__all__ = ["CHUNK", "LIMIT", "Duplex", "Pause", "Relay", "SinkClosed"]
+
 CHUNK = 1 << 16
 
-Pause = Literal["ended", "woken", "deadline"]
-
-
-class Duplex(Protocol):
-    """What the relay needs of an exec stream; see ``engine.port.ExecStream``."""
-
-    leftover: bytes
-
-    def fileno(self) -> int: ...
-    def recv(self, limit: int) -> bytes: ...
-    def send(self, data: bytes | memoryview) -> int: ...
-    def shut_write(self) -> None: ...
+Pause = Literal["ended", "woken", "deadline", "input_ended", "input_closed", "undelivered"]
+_IN = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class SinkClosed(Exception):
@@ -48,26 +40,59 @@ class Relay:
     ``tty``: the stream is raw and all of it is stdout. ``stdin`` None: end of file at once.
     ``truncated`` is true when the stream ended in the middle of a frame; ``broken`` also when it ended
     with an error, which a command that leaves its stdin unread can cause as well.
+
+    ``through``: everything passes through this filter (not with ``tty``), and ``run`` also returns once
+    when stdin has ended ("input_ended"), when the command's has as well ("input_closed"), and when the
+    stream ended and output still waits ("undelivered"). A side whose frames podbot answers itself is left
+    unread while it does not read those answers.
     """
 
     def __init__(
-        self, stream: Duplex, *, tty: bool, stdin: int | None, stdout: int | None, stderr: int | None, wake: int
+        self,
+        stream: Duplex,
+        *,
+        tty: bool,
+        stdin: int | None,
+        stdout: int | None,
+        stderr: int | None,
+        wake: int,
+        through: Filter | None = None,
     ) -> None:
         self._stream = stream
         self._demux = None if tty else FrameDemux()
         self._stdin = stdin
-        self._sinks = {1: Sink(stdout), 2: Sink(stderr)}
+        self._sinks = {1: Sink(stdout), 2: Sink(stderr) if through is None else LogSink(stderr)}
         self._wake = wake
-        self._outgoing: deque[memoryview] = deque()
-        self._outgoing_size = 0
-        self._write_open = True
+        self._outbox = Outbox(stream)
+        self._through = through
+        self._news: list[Pause] = []
         self._ended = False
         self._readable = False
         self.broken = False
         self.truncated = False
         self._leftover = stream.leftover
         if stdin is None:
-            self._finish_writing()
+            self._finish_input()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the command has not taken yet."""
+        return self._outbox.pending
+
+    @property
+    def undelivered(self) -> int:
+        """Bytes of output that nobody has taken yet."""
+        return sum(sink.pending for sink in self._sinks.values())
+
+    @property
+    def sent(self) -> int:
+        """Bytes that the command has taken."""
+        return self._outbox.done
+
+    @property
+    def delivered(self) -> int:
+        """Bytes of output that were taken."""
+        return sum(sink.done for sink in self._sinks.values())
 
     def run(self, deadline: float | None = None) -> Pause:
         """Relay until the end ("ended"), a byte on the wake descriptor, or ``deadline`` (monotonic)."""
@@ -75,8 +100,10 @@ class Relay:
         self._deliver(leftover)
         while True:
             self._flush_sinks({})
-            if self._ended and not any(sink.pending for sink in self._sinks.values()):
+            if self._ended and not self.undelivered:
                 return "ended"
+            if self._news and not (self._news[0] == "input_closed" and self._outbox.open):
+                return self._news.pop(0)
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return "deadline"
@@ -84,6 +111,16 @@ class Relay:
             if ready.get(self._wake):
                 return "woken"
             self._step(ready)
+
+    def end_input(self) -> None:
+        """As if stdin had ended: what is queued is still sent."""
+        if self._stdin is not None:
+            self._stdin = None
+            self._finish_input()
+
+    def discard(self, stream: str) -> None:
+        """Go on without this one's reader: "stdout" or "stderr"."""
+        self._sinks[1 if stream == "stdout" else 2].discard()
 
     def close(self) -> None:
         """Give back what the sinks opened; the caller's descriptors stay open."""
@@ -94,19 +131,21 @@ class Relay:
         poller = select.poll()
         poller.register(self._wake, select.POLLIN)
         wanted: dict[int, int] = {}
-        room = all(sink.pending < LIMIT for sink in self._sinks.values())
+        room = not any(sink.full() for sink in self._sinks.values()) and self._outbox.answers < LIMIT
         hot = room and self._readable and not self._ended
         if not self._ended:
-            events = (select.POLLIN if room else 0) | (select.POLLOUT if self._outgoing else 0)
+            events = (select.POLLIN if room else 0) | (select.POLLOUT if self._outbox.pending else 0)
             if events:
                 wanted[self._stream.fileno()] = events
-        if self._stdin is not None and self._outgoing_size < LIMIT and not self._ended:
+        if self._stdin is not None and not self._ended and self._outbox.pending < LIMIT > self._sinks[1].answers:
             wanted[self._stdin] = wanted.get(self._stdin, 0) | select.POLLIN
         for sink in self._sinks.values():
             if sink.pending:
                 wanted[sink.fileno()] = wanted.get(sink.fileno(), 0) | select.POLLOUT
         for fd, events in wanted.items():
             poller.register(fd, events)
+        if not room and self._through is not None:
+            left = LOG_PATIENCE if left is None else min(left, LOG_PATIENCE)
         timeout = 0 if hot else None if left is None else max(1, int(left * 1000))
         ready = dict(poller.poll(timeout))
         if hot:
@@ -117,10 +156,10 @@ class Relay:
         on_stream = 0 if self._ended else ready.get(self._stream.fileno(), 0)
         if on_stream & (select.POLLIN | select.POLLHUP | select.POLLERR):
             self._receive()
-        if on_stream & select.POLLOUT or self._outgoing:
-            self._send()
-        if self._stdin is not None and ready.get(self._stdin):
+        if self._stdin is not None and ready.get(self._stdin, 0) & _IN:
             self._read_stdin(self._stdin)
+        if self._outbox.pending:
+            self._send()
         self._flush_sinks(ready)
 
     def _receive(self) -> None:
@@ -140,13 +179,39 @@ class Relay:
         self._ended = True
         if self._demux is not None and not self._demux.between_frames:
             self.broken = self.truncated = True
+        if self._through is not None:
+            self._through.agent_eof()
+            self._take(from_agent=True)
+            self._news = ["undelivered"]
 
     def _deliver(self, data: bytes) -> None:
         if self._demux is None:
             self._sinks[1].push(memoryview(data))
+        elif self._through is None:
+            for stream, piece in self._demux.feed(data):
+                self._sinks[stream].push(piece)
+        else:
+            output = []
+            for stream, piece in self._demux.feed(data):
+                if stream == 1:
+                    output.append(piece)
+                else:
+                    self._through.agent_stderr(piece)
+            # Engine frames are 8 KiB (measured): joined, a filter is called once for eight of them.
+            if output:
+                self._through.agent_data(b"".join(output))
+            self._take(from_agent=True)
+
+    def _take(self, *, from_agent: bool) -> None:
+        """Queue what the filter made of one side's bytes; what goes back to that side is podbot's answer."""
+        if self._through is None:
             return
-        for stream, piece in self._demux.feed(data):
-            self._sinks[stream].push(piece)
+        for frame in self._through.for_agent():
+            self._outbox.push(memoryview(frame), answer=from_agent)
+        for frame in self._through.for_client():
+            self._sinks[1].push(memoryview(frame), answer=not from_agent)
+        for line in self._through.for_stderr():
+            self._sinks[2].push(memoryview(line))
 
     def _flush_sinks(self, ready: dict[int, int]) -> None:
         for number, sink in self._sinks.items():
@@ -164,34 +229,24 @@ class Relay:
             return
         except OSError:
             data = b""  # EIO: the terminal is gone; EBADF: closed by the parent
-        if data:
-            self._outgoing.append(memoryview(data))
-            self._outgoing_size += len(data)
-            return
-        self._stdin = None
-        self._finish_writing()
+        if not data:
+            if self._through is not None:
+                self._news.append("input_ended")
+            self.end_input()
+        elif self._through is None:
+            self._outbox.push(memoryview(data))
+        else:
+            self._through.client_data(data)
+            self._take(from_agent=False)
 
     def _send(self) -> None:
-        while self._outgoing:
-            first = self._outgoing[0]
-            try:
-                done = self._stream.send(first)
-            except BlockingIOError:
-                return
-            except OSError:
-                # The command closed its stdin or ended; what it printed is still to be read.
-                self._outgoing.clear()
-                self._outgoing_size = 0
-                self._stdin = None
-                return
-            self._outgoing_size -= done
-            if done == len(first):
-                self._outgoing.popleft()
-            else:
-                self._outgoing[0] = first[done:]
-        self._finish_writing()
+        self._outbox.flush()
+        if self._outbox.deaf and self._through is None:
+            self._stdin = None  # with a filter it is read on, for its end
 
-    def _finish_writing(self) -> None:
-        if self._stdin is None and not self._outgoing and self._write_open:
-            self._write_open = False
-            self._stream.shut_write()
+    def _finish_input(self) -> None:
+        if self._through is not None:
+            self._through.client_eof()
+            self._take(from_agent=False)
+            self._news.append("input_closed")
+        self._outbox.finish()

@@ -7,22 +7,24 @@ which a pipe that polls writable takes whole.
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
 import stat
-from collections import deque
+import time
+from collections.abc import Callable
 
+from podbot.streams.backlog import Backlog
+
+LIMIT = 1 << 20  # bytes waiting in one direction before its source is left unread
+LOG_PATIENCE = 1.0  # seconds for which a log that nobody reads holds everything else up
 ATOMIC = 4096  # PIPE_BUF
-MOST = 512  # pieces in one writev; IOV_MAX is 1024
 
 
-class Sink:
+class Sink(Backlog):
     """A bounded-by-its-user queue in front of one output descriptor. ``fd`` None discards."""
 
     def __init__(self, fd: int | None) -> None:
-        self._queue: deque[memoryview] = deque()
-        self.pending = 0
+        super().__init__()
         self._fd = fd
         self._own: int | None = None
         self._socket: socket.socket | None = None
@@ -33,7 +35,7 @@ class Sink:
     def _adopt(self, fd: int) -> None:
         mode = os.fstat(fd).st_mode
         if stat.S_ISSOCK(mode):
-            self._socket = socket.socket(fileno=os.dup(fd))
+            self._socket = _socket(fd)
             self.must_poll = False
         elif stat.S_ISREG(mode):
             self.must_poll = False
@@ -44,48 +46,45 @@ class Sink:
             except OSError:
                 self._own = None
 
+    def full(self) -> bool:
+        """Whether what fills this is to wait."""
+        return self.pending >= LIMIT
+
     def fileno(self) -> int:
         """The descriptor to poll for writing; -1 when there is none."""
         if self._fd is None:
             return -1
         return self._fd if self._own is None else self._own
 
-    def push(self, data: memoryview) -> None:
+    def push(self, data: memoryview, *, answer: bool = False) -> None:
         """Queue ``data``; :meth:`flush` writes it."""
-        if self._fd is not None and data:
-            self._queue.append(data)
-            self.pending += len(data)
+        if self._fd is not None:
+            super().push(data, answer=answer)
 
     def flush(self) -> None:
         """Write what fits now. Raises OSError (EPIPE when the reader is gone)."""
-        while self._queue:
+        while self.pending:
             try:
                 done = self._write()
             except BlockingIOError:
                 return
-            self._taken(done)
+            self.taken(done)
             if self.must_poll:
                 return
 
     def _write(self) -> int:
         # Engine frames are 8 KiB (measured): one writev for many of them, not one write each.
         if self._socket is not None:
-            return self._socket.sendmsg(
-                itertools.islice(self._queue, MOST), (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-            )
+            return self._socket.sendmsg(self.pieces(), (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         if self.must_poll:
-            return os.write(self.fileno(), self._queue[0][:ATOMIC])
-        return os.writev(self.fileno(), list(itertools.islice(self._queue, MOST)))
+            return os.write(self.fileno(), self.first()[:ATOMIC])
+        return os.writev(self.fileno(), list(self.pieces()))
 
-    def _taken(self, done: int) -> None:
-        self.pending -= done
-        while done:
-            first = self._queue[0]
-            if done < len(first):
-                self._queue[0] = first[done:]
-                return
-            done -= len(first)
-            self._queue.popleft()
+    def discard(self) -> None:
+        """Nobody reads this any more: drop what waits and whatever comes."""
+        self.close()
+        self.clear()
+        self._fd = None
 
     def close(self) -> None:
         if self._own is not None:
@@ -94,3 +93,51 @@ class Sink:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _socket(fd: int) -> socket.socket:
+    """A socket object of our own. One made under ``socket.setdefaulttimeout`` makes the caller's non-blocking, too."""
+    blocking = os.get_blocking(fd)
+    made = socket.socket(fileno=os.dup(fd))
+    if made.gettimeout() is not None:
+        made.settimeout(None)  # with a timeout, sendmsg waits for it and then fails
+        os.set_blocking(fd, blocking)
+    return made
+
+
+def _note(lost: int) -> bytes:
+    return b"\npodbot: %d bytes on stderr were not read and are lost\n" % lost
+
+
+class LogSink(Sink):
+    """For diagnostics beside a protocol: a reader that stops reading slows nothing for longer than a second.
+
+    From then on what does not fit is dropped, and ``note`` says how much as soon as something fits again.
+    """
+
+    def __init__(self, fd: int | None, note: Callable[[int], bytes] = _note) -> None:
+        super().__init__(fd)
+        self._note = note
+        self._since: float | None = None  # it has been full, and nothing was read, since then
+        self._lost = 0
+
+    def full(self) -> bool:
+        if self.pending < LIMIT:
+            return False
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        return now - self._since < LOG_PATIENCE
+
+    def push(self, data: memoryview, *, answer: bool = False) -> None:
+        if self.pending + len(data) > 2 * LIMIT:
+            self._lost += len(data)
+            return
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            super().push(memoryview(self._note(lost)))
+        super().push(data, answer=answer)
+
+    def taken(self, done: int) -> None:
+        self._since = None
+        super().taken(done)

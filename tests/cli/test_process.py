@@ -48,6 +48,13 @@ def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
     assert found & HEAVY == set()
 
 
+def test_hosting_loads_nothing_heavy() -> None:
+    modules = "podbot.__main__, podbot.cli.host, podbot.api, podbot.flows.host, podbot.launch.plan, podbot.protocol.acp"
+    found = loaded(f"import {modules}\nfrom podbot.cli import fast\nassert fast.parse(['host', '-w', '.'])")
+    assert "podbot.cli.app" not in found
+    assert found & (HEAVY | {"threading", "tempfile"}) == set()
+
+
 @pytest.mark.parametrize(
     "module", [FAST_LANE, "podbot.cli.run, podbot.flows.run, podbot.flows.facts, podbot.launch.plan"]
 )

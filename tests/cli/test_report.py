@@ -7,6 +7,7 @@ import os
 import pty
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Literal
 
@@ -14,11 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.cli import report
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter, printable, report_error, say
 from podbot.errors import ContainerNotFound
 from podbot.events import Event, Level
+from podbot.streams import sink
 from podbot.streams.terminal import raw_mode
+from tests.streams.plumbing import in_thread, pipes
 
 Capture = pytest.CaptureFixture[str]
 LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning")
@@ -90,6 +94,72 @@ def test_a_closed_stderr_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stderr", stream)
         say("x")
         Reporter(Globals())(Event("notice", "k", "m"))
+
+
+# --- beside a protocol --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def stderr_into(fd: int) -> Iterator[None]:
+    before = os.dup(2)
+    os.dup2(fd, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_nobody_reads_is_lost_and_counted(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.setattr(sink, "LOG_PATIENCE", 0.02)
+    monkeypatch.setattr(report, "LAST_WORDS", 0.02)
+    lines = 400
+    with pipes(1) as (pipe,), stderr_into(pipe.write):
+        reporter = Reporter(Globals(log_format=form), beside_protocol=True)
+        began = time.monotonic()
+        for number in range(lines):
+            reporter(Event("notice", "a.b", f"{number} " + "x" * 10_000))
+        assert time.monotonic() - began < 10
+        said = bytearray()
+        os.set_blocking(pipe.read, False)
+        while b"lost" not in said[: said.rfind(b"\n")]:  # a new message finds room, and says first what is missing
+            with contextlib.suppress(BlockingIOError):
+                said += os.read(pipe.read, 1 << 16)
+            reporter(Event("notice", "a.b", "after"))
+        reporter.close()
+    whole = said[: said.rfind(b"\n")].split(b"\n")
+    assert 100 < len(whole) < lines
+    if form == "json":
+        found = [json.loads(line) for line in whole]
+        (lost,) = [line for line in found if line["kind"] == "log.lost"]
+        assert lost["bytes"] > 10_000
+    else:
+        assert any(b"bytes on stderr were not read and are lost" in line for line in whole)
+
+
+def test_a_slow_reader_loses_nothing_and_a_closed_one_is_done_without() -> None:
+    got = bytearray()
+
+    def reader() -> None:
+        while not got.endswith(b"the last\n"):
+            got.extend(os.read(pipe.read, 1 << 15))
+            time.sleep(0.0005)
+
+    with pipes(1) as (pipe,), stderr_into(pipe.write):
+        reporter = Reporter(Globals(), beside_protocol=True)
+        with in_thread(reader):
+            for number in range(400):
+                reporter(Event("notice", "a.b", f"{number} " + "x" * 10_000))
+            reporter(Event("notice", "a.b", "the last"))
+            reporter.close()
+        assert got.count(b"\n") == 401
+    with pipes(1) as (pipe,), stderr_into(pipe.write):
+        reporter = Reporter(Globals(), beside_protocol=True)
+        pipe.close(pipe.read)
+        for _ in range(3):
+            reporter(Event("notice", "a.b", "to nobody"))
+        reporter.close()
 
 
 # --- beside an agent ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from podbot.config.models import AGENT_KINDS, DEFAULT_ORIGIN, AgentMode, Origin, WorkspaceSource
 from podbot.errors import IllegalCombination
 from podbot.launch import legality
-from podbot.launch.legality import check
+from podbot.launch.legality import check, for_subcommand
 from podbot.launch.types import Subcommand
 from tests.launch.build import config
 
@@ -84,3 +84,13 @@ def test_a_source_that_a_subcommand_lacks(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(legality.SUBCOMMAND_SOURCES, "run", ("host_mount",))
     error = refused({"workspace.source": "github_clone"}, "run", {"workspace.source": DEFAULT_ORIGIN})
     assert (error.field, error.reason) == ("workspace.source", "`podbot run` has only: host_mount")
+
+
+def test_a_mode_that_nobody_set_is_the_subcommand_s_own() -> None:
+    made = config({"agent.kind": "codex"})
+    assert for_subcommand(made, "host").agent.mode == "acp"
+    assert for_subcommand(made, "run").agent.mode == "podbot"
+    assert for_subcommand(made, "host").origin("agent.kind") == made.origin("agent.kind")
+    set_on_purpose = config({"agent.mode": "podbot"})
+    assert for_subcommand(set_on_purpose, "host") is set_on_purpose
+    assert "interactive" in refused({"agent.mode": "podbot"}, "host").reason

@@ -141,6 +141,21 @@ def test_host_never_has_a_terminal() -> None:
     assert made.agent.workdir == "/home/ann/src/proj"
 
 
+def test_host_speaks_acp_and_moves_no_trust_boundary_unless_told() -> None:
+    made = plan({"agent.kind": "codex"}, request=typed(subcommand="host"))
+    assert (made.mode, made.agent.command) == ("acp", ("codex-acp",))
+    assert made.container.labels["io.podbot.mode"] == "acp"
+    assert (made.delegation, made.frame_limit) == ("none", 64 << 20)
+    made = plan({"agent.delegation": "all", "agent.frame_limit": "1m"}, request=typed(subcommand="host"))
+    assert (made.delegation, made.frame_limit) == ("all", 1 << 20)
+
+
+def test_a_frame_limit_that_is_no_size() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan({"agent.frame_limit": "much"}, request=typed(subcommand="host"))
+    assert caught.value.field == "agent.frame_limit"
+
+
 def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
     made = plan(
         {"agent.kind": "codex", "agent.env_allowlist": ("API_KEY", "GONE", "EMPTY", "LOST")},

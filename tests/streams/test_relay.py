@@ -152,10 +152,10 @@ def test_an_engine_that_stops_reading_costs_no_memory_and_loses_nothing(wake: Wa
         in_thread(feed),
     ):
         before = -1
-        while made._outgoing_size != before:
-            before = made._outgoing_size
+        while made.unsent != before:
+            before = made.unsent
             assert made.run(time.monotonic() + 0.05) == "deadline"
-        assert LIMIT <= made._outgoing_size <= LIMIT + CHUNK
+        assert LIMIT <= made.unsent <= LIMIT + CHUNK
         with in_thread(finish):
             assert run(made) == "ended"
 

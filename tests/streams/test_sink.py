@@ -137,3 +137,22 @@ def test_a_terminal_keeps_its_mode() -> None:
     finally:
         os.close(controller)
         os.close(terminal)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_socket_under_a_default_timeout(blocking: bool) -> None:
+    """The embedder's setdefaulttimeout made its own socket non-blocking, and a slow reader "gone" after that time."""
+    ours, theirs = socket.socketpair()
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.05)
+    try:
+        with ours, theirs:
+            theirs.setblocking(blocking)
+            with sink(theirs.fileno()) as made:
+                made.push(memoryview(BLOCK))
+                made.flush()
+                made.flush()
+                assert made.pending
+            assert os.get_blocking(theirs.fileno()) is blocking
+    finally:
+        socket.setdefaulttimeout(before)

@@ -1,0 +1,254 @@
+"""Rows of ``make bench`` for ``podbot host``, beside ``podman exec -i`` into the same container, or one like it.
+
+Both are warm sessions of one agent (``host/inside/agent.py bench``) where start-up is not what is measured, and both
+are driven by the same few lines of Python over pipes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import select
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from e2e.bench import CONSOLE, paired, say
+from e2e.harness import Peak, World
+from e2e.host.pipe import AGENT, INSIDE, config_file
+
+MEGABYTES = 100
+BLOCK, BLOCKS = 100, 24  # round trips in a row, and how often: 2,400 each
+PING = b'{"jsonrpc":"2.0","id":7,"method":"session/update","params":{"sessionId":"s","text":"%s"}}\n' % (b"x" * 100)
+INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}\n'
+_HEAD = b'{"jsonrpc":"2.0","method":"session/update","params":{"number":0,"text":"'
+FRAME = _HEAD + b"x" * (4096 - len(_HEAD) - 4) + b'"}}\n'
+
+
+class Session:
+    """An agent at the other end of two pipes."""
+
+    def __init__(self, command: Sequence[str], env: dict[str, str]) -> None:
+        self.child = subprocess.Popen(
+            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        )
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        self._in, self._out = self.child.stdin.fileno(), self.child.stdout.fileno()
+        fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)  # a reader that is not what is measured
+
+    def ping(self, frame: bytes = PING) -> float:
+        """Seconds of a round trip."""
+        begin = time.perf_counter()
+        os.write(self._in, frame)
+        got = b""
+        while not got.endswith(b"\n"):
+            got += self._read()
+        return time.perf_counter() - begin
+
+    def pour(self, megabytes: int, *, after: float = 0) -> float:
+        """Seconds until as much has come from the agent in frames of 4 KiB; unread for a while first."""
+        begin = time.perf_counter()
+        order = self._order("pour", megabytes)
+        time.sleep(after)
+        self._receive((megabytes << 20) + len(order), order)
+        return time.perf_counter() - begin
+
+    def drain(self, megabytes: int) -> float:
+        """Seconds until the agent has as much in frames of 4 KiB."""
+        begin = time.perf_counter()
+        order = self._order("drain", megabytes)
+        self._send(megabytes)
+        self._receive(len(order), order)
+        return time.perf_counter() - begin
+
+    def through(self, megabytes: int) -> float:
+        """Seconds until as much has been there and back."""
+        begin = time.perf_counter()
+        order = self._order("through", megabytes)
+        writer = threading.Thread(target=self._send, args=(megabytes,))
+        writer.start()
+        self._receive((megabytes << 20) + len(order), order)
+        writer.join()
+        return time.perf_counter() - begin
+
+    def _order(self, word: str, megabytes: int) -> bytes:
+        order = b'{"jsonrpc":"2.0","method":"%s/%d"}\n' % (word.encode(), megabytes)
+        os.write(self._in, order)
+        return order
+
+    def _send(self, megabytes: int) -> None:
+        block = FRAME * 256
+        for _ in range(megabytes):
+            view = memoryview(block)
+            while view:
+                view = view[os.write(self._in, view) :]
+
+    def _receive(self, size: int, end: bytes) -> None:
+        last = b""
+        while size > 0:
+            last = self._read()
+            size -= len(last)
+        assert size == 0, "more came than was asked for"
+        assert last.endswith(end[-20:])
+
+    def _read(self) -> bytes:
+        assert select.select([self._out], [], [], 60)[0], "nothing came for a minute"
+        data = os.read(self._out, 1 << 20)
+        assert data, f"it ended: {self.child.wait()}"
+        return data
+
+    def close(self) -> None:
+        """Hang up and wait."""
+        assert self.child.stdin is not None
+        self.child.stdin.close()
+        self.child.wait(60)
+
+
+@contextlib.contextmanager
+def hosted(world: World, mode: str) -> Iterator[tuple[Session, str]]:
+    """A warm session of ``podbot host`` and its container's name."""
+    name = f"bench-{random.randrange(16**6):06x}"
+    with config_file(world) as config:
+        words = ["host", "--workspace", world.workspace(), "--agent", "custom", "--agent-mode", mode, "--name", name]
+        made = Session([CONSOLE, "--config", config, *words, "--", "python3", AGENT, "bench"], world.env)
+        try:
+            made.ping()
+            yield made, name
+        finally:
+            made.close()
+
+
+@contextlib.contextmanager
+def beside(world: World, name: str) -> Iterator[Session]:
+    """A warm ``podman exec -i`` of the same agent in the same container."""
+    made = Session(["podman", "exec", "-i", name, "python3", AGENT, "bench"], world.podman_env())
+    try:
+        made.ping()
+        yield made
+    finally:
+        made.close()
+
+
+def bench_host(world: World, rounds: int) -> list[dict[str, Any]]:
+    """All rows."""
+    rows = []
+    with hosted(world, "acp") as (ours, name), beside(world, name) as other:
+        rows.append(latency(ours, other))
+        rows += throughput("ACP filter", ours, other, ">= 0.6", rounds)
+    with hosted(world, "codex_app_server") as (ours, name), beside(world, name) as other:
+        rows += throughput("pass-through", ours, other, ">= 0.9", rounds)
+    rows += [stalled(world), first_reply(world, rounds)]
+    return rows
+
+
+def latency(ours: Session, other: Session) -> dict[str, Any]:
+    """Round trips of small frames, in blocks that take turns."""
+    times: dict[Session, list[float]] = {ours: [], other: []}
+    for session in (ours, other):
+        for _ in range(BLOCK):
+            session.ping()
+    for number in range(BLOCKS):
+        for session in (ours, other) if number % 2 else (other, ours):
+            times[session] += [session.ping() for _ in range(BLOCK)]
+    cuts = {session: statistics.quantiles(values, n=100) for session, values in times.items()}
+    p50 = [1000 * cuts[session][49] for session in (ours, other)]
+    p99 = [1000 * cuts[session][98] for session in (ours, other)]
+    row = {
+        "name": "podbot host, round trip of a small frame",
+        "other": "podman exec -i X",
+        "asked": "added p50 <= 0.5 ms, p99 <= 3 ms",
+        "podbot_p50_ms": round(p50[0], 3),
+        "other_p50_ms": round(p50[1], 3),
+        "podbot_p99_ms": round(p99[0], 3),
+        "other_p99_ms": round(p99[1], 3),
+        "added_p50_ms": round(p50[0] - p50[1], 3),
+        "added_p99_ms": round(p99[0] - p99[1], 3),
+        "rounds": BLOCK * BLOCKS,
+        "figures": f"p50 {p50[0]:.2f} / {p50[1]:.2f} ms, p99 {p99[0]:.2f} / {p99[1]:.2f} ms",
+    }
+    say(row)
+    return row
+
+
+def throughput(what: str, ours: Session, other: Session, asked: str, rounds: int) -> list[dict[str, Any]]:
+    """Frames of 4 KiB, as many as make 100 MB: there and back at once, and each way."""
+    ways: list[tuple[str, Callable[[Session, int], float]]] = [
+        ("through", Session.through),
+        ("from", Session.pour),
+        ("to", Session.drain),
+    ]
+    rows = []
+    for way, measure in ways:
+        row = paired(lambda m=measure: m(ours, MEGABYTES), lambda m=measure: m(other, MEGABYTES), max(5, rounds // 3))  # type: ignore[misc]
+        row |= {
+            "name": f"podbot host ({what}), {MEGABYTES} MB {way} the agent in 4 KiB frames (throughput)",
+            "other": "podman exec -i X",
+            "asked": asked,
+            "ratio": round(1 / row["ratio"], 2),
+            "low": round(1 / row["high"], 2),
+            "high": round(1 / row["low"], 2),
+        }
+        say(row)
+        rows.append(row)
+    return rows
+
+
+def stalled(world: World) -> dict[str, Any]:
+    """podbot's peak memory while 1 GB is offered and nobody reads for 10 s."""
+    with hosted(world, "acp") as (ours, _):
+        peak = Peak(ours.child.pid)
+        ours.pour(1024, after=10)
+    row = {
+        "name": "podbot host's memory behind a client that stops for 10 s before 1 GB",
+        "asked": "< 64 MiB",
+        "podbot_peak_mib": round(peak.kib / 1024, 1),
+    }
+    say(row)
+    return row
+
+
+def first_reply(world: World, rounds: int) -> dict[str, Any]:
+    """From nothing to the agent's answer to ``initialize``; the clean-up is not counted."""
+    work = world.workspace()
+    agent = ["python3", AGENT, "bench"]
+
+    def ours(config: str) -> float:
+        begin = time.perf_counter()
+        words = ["host", "--workspace", work, "--agent", "custom", "--agent-mode", "acp"]
+        session = Session([CONSOLE, "--config", config, *words, "--", *agent], world.env)
+        session.ping(INITIALIZE)
+        seconds = time.perf_counter() - begin
+        session.close()
+        return seconds
+
+    def other() -> float:
+        env, name = world.podman_env(), f"bench-{random.randrange(16**6):06x}"
+        mounts = ["-v", f"{work}:{work}", "-v", f"{INSIDE}:/e2e/host:ro"]
+        begin = time.perf_counter()
+        for step in (
+            ["create", "--name", name, "--network", "none", "--init", *mounts, world.image, "sleep", "infinity"],
+            ["start", name],
+        ):
+            subprocess.run(["podman", *step], env=env, capture_output=True, check=True)
+        session = Session(["podman", "exec", "-i", "-w", work, name, *agent], env)
+        session.ping(INITIALIZE)
+        seconds = time.perf_counter() - begin
+        session.close()
+        subprocess.run(["podman", "rm", "-f", "-t", "0", name], env=env, capture_output=True, check=True)
+        return seconds
+
+    with config_file(world) as config:
+        row = paired(lambda: ours(config), other, max(5, rounds // 2))
+    row |= {
+        "name": "podbot host, from its start to the answer to initialize",
+        "other": "podman create, start, exec -i",
+        "asked": "<= 1.3",
+    }
+    say(row)
+    return row

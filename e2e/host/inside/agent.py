@@ -1,0 +1,184 @@
+"""Runs INSIDE the sandbox: an agent that behaves badly, by order. Stdlib only.
+
+usage: agent.py CASE [ARGUMENT...]; every line that comes in is kept, as it is, in ./seen.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+# What the puppet reads and obeys, and no agent of the real world knows.
+SAY, LEAVE = "_e2e/say", "_e2e/leave"
+
+
+def say(data: bytes) -> None:
+    """All of it on stdout, whatever it is."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view) :]
+
+
+def answer(frame: dict[str, object], result: object) -> None:
+    """A frame in reply."""
+    say(json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": result}).encode() + b"\n")
+
+
+def lines() -> Iterator[bytes]:
+    """Whole lines of stdin, each written to ./seen before it is given; the last may have no newline."""
+    with open("seen", "ab", buffering=0) as seen:
+        for line in sys.stdin.buffer:
+            seen.write(line)
+            yield line
+
+
+def puppet() -> None:
+    """Says what it is told to (``params.data`` in base64), and leaves when it is told to or at the end of its input."""
+    for line in lines():
+        try:
+            frame = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(frame, dict) or "id" not in frame:
+            continue
+        if frame.get("method") == SAY:
+            say(base64.b64decode(frame["params"]["data"]))
+            answer(frame, "said")
+        elif frame.get("method") == LEAVE:
+            say(base64.b64decode(frame["params"]["data"]))
+            raise SystemExit(frame["params"]["status"])
+        elif frame.get("method") == "initialize":
+            answer(frame, {"protocolVersion": 1, "agentCapabilities": {}})
+        elif "method" in frame:
+            answer(frame, {"method": frame["method"]})
+    with open("left", "w", encoding="ascii") as file:
+        file.write("at the end of input")
+
+
+def bench() -> None:
+    """For measurements: an echo of each line, but a line "pour/N" gets N MiB of frames, and "drain/N" is followed by
+    as many, which get a line once they are all there; "through/N" by as many, which go back as they come."""
+    held = b""
+    while True:
+        while b"\n" not in held:
+            data = os.read(0, 1 << 16)
+            if not data:
+                return
+            held += data
+        line, _, held = held.partition(b"\n")
+        word, _, size = json.loads(line)["method"].partition("/")
+        if word == "pour":
+            _pour(int(size))
+        elif word in ("drain", "through"):
+            _take((int(size) << 20) - len(held), held, back=word == "through")
+            held = b""
+        say(line + b"\n")
+
+
+def _pour(megabytes: int) -> None:
+    blocks = [b"".join(_frame(number + step) for step in range(16)) for number in range(0, 256, 16)]
+    for _ in range(megabytes):
+        for block in blocks:
+            say(block)
+
+
+def _take(left: int, held: bytes, *, back: bool) -> None:
+    say(held if back else b"")
+    while left:
+        data = os.read(0, min(left, 1 << 16))
+        left -= len(data)
+        if back:
+            say(data)
+
+
+def cat() -> None:
+    """The same for anything at all: no lines."""
+    while data := os.read(0, 1 << 16):
+        say(data)
+
+
+def leave(status: str, words: str = "") -> None:
+    """At once, without a look at its input."""
+    sys.stderr.write(words)
+    raise SystemExit(int(status))
+
+
+def stay() -> None:
+    """Ignores the end of its input, and TERM; so does a child of its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    subprocess.Popen(["sleep", "46077"], stdin=subprocess.DEVNULL)
+    say(b'{"jsonrpc":"2.0","method":"up"}\n')
+    for _ in lines():
+        pass
+    with open("left", "w", encoding="ascii") as file:
+        file.write("not at all")
+    while True:
+        time.sleep(1)
+
+
+def flood(megabytes: str) -> None:
+    """Frames of 4 KiB without end in sight, whatever anybody reads; the last one has the digest of the others."""
+    digest = hashlib.sha256()
+    count = int(megabytes) << 8
+    for number in range(0, count, 16):
+        block = b"".join(_frame(number + step) for step in range(16))
+        digest.update(block)
+        say(block)
+    say(json.dumps({"jsonrpc": "2.0", "method": "flood/end", "params": digest.hexdigest()}).encode() + b"\n")
+
+
+def _frame(number: int) -> bytes:
+    head = b'{"jsonrpc":"2.0","method":"session/update","params":{"number":%d,"text":"' % number
+    return head + b"x" * (4096 - len(head) - 4) + b'"}}\n'
+
+
+def long(too_long: str, fine: str) -> None:
+    """A line over the limit, one that is long, and one more."""
+    say(b'{"jsonrpc":"2.0","method":"x","params":"')
+    for _ in range(int(too_long) >> 20):
+        say(b"z" * (1 << 20))
+    say(b'"}\n')
+    params = {"x": "y" * int(fine)}
+    say(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}).encode() + b"\n")
+    say(b'{"jsonrpc":"2.0","method":"end"}\n')
+    for _ in lines():
+        pass
+
+
+def sleep(seconds: str) -> None:
+    """Reads nothing for a while, then all of it: says how much and its digest."""
+    say(b'{"jsonrpc":"2.0","method":"up"}\n')
+    time.sleep(float(seconds))
+    digest, size = hashlib.sha256(), 0
+    while data := os.read(0, 1 << 20):
+        digest.update(data)
+        size += len(data)
+    params = {"digest": digest.hexdigest(), "size": size}
+    say(json.dumps({"jsonrpc": "2.0", "method": "slept", "params": params}).encode() + b"\n")
+
+
+def stream() -> None:
+    """A frame every few milliseconds, for ever."""
+    number = 0
+    while True:
+        say(_frame(number))
+        number += 1
+        time.sleep(0.005)
+
+
+def environment() -> None:
+    """Answers initialize with where it is and with the names and values it got."""
+    for line in lines():
+        answer(json.loads(line), {"cwd": os.getcwd(), "env": dict(os.environ), "uid": os.getuid()})
+
+
+if __name__ == "__main__":
+    CASES = (puppet, bench, cat, leave, stay, flood, long, sleep, stream, environment)
+    {case.__name__: case for case in CASES}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,340 @@
+"""``podbot host`` on the real engine, with agents that say what they should not. Ends: ``test_host_ends.py``; real
+agents: ``test_host_agents.py``.
+
+What stands on stdout is the agent's frames and nothing else, whatever happens; stderr tells the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from e2e.harness import World
+from e2e.host.frames import SECRET, line, offers, request
+from e2e.host.pipe import pipe
+
+POLICY = -32001
+
+
+# --- what the client says ---------------------------------------------------------------------------
+
+
+def test_every_initialize_is_masked_and_all_other_bytes_are_the_clients(world: World) -> None:
+    odd = b'{ "jsonrpc" : "2.0","id":1e2,"method":"x","params":{"t":"\\u00e9\xc3\xa9\\/","n":1e5,"x":1,"x":2}}\n'
+    head, tail = (
+        b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,',
+        b',"unknown":{"fs":1}}}\n',
+    )
+    kept = b'"elicitation":{"form":{}},"_meta":{%s"kept":[1.50]}'
+    first = head + b'"clientCapabilities":{"fs":{},"terminal":true,' + kept % b'"terminal-auth":true,' + b"}" + tail
+    masked = head + b'"clientCapabilities":{' + kept % b"" + b"}" + tail
+    with pipe(world, "puppet") as host:
+        host.write(b"\n# a shell that says hello\n{\n\xff\xfe\n")  # noise first does not let it through
+        host.write(first)
+        host.wait(lambda frame: frame.get("id") == 0)
+        host.write(odd)
+        host.wait(lambda frame: frame.get("id") == 100)
+        host.send({"method": "initialize", "id": 3, "params": {"protocolVersion": 2, "capabilities": offers(plan={})}})
+        host.send([request("initialize", 4, clientCapabilities=offers()), request("session/cancel", 5)])
+        host.ask("session/list")
+        assert host.finish() == 0
+        seen = host.seen()
+        assert seen[0] == masked
+        assert seen[1] == odd
+        again = json.loads(seen[2])
+        assert again["params"]["capabilities"] in ({"auth": {}, "plan": {}}, {"plan": {}})
+        batch = json.loads(seen[3])
+        assert [message["method"] for message in batch] == ["initialize", "session/cancel"]
+        assert not {"fs", "terminal"} & set(batch[0]["params"]["clientCapabilities"])
+        assert len(seen) == 5
+        assert SECRET not in host.err.decode()
+        for words in (b"a shell that says hello", b"\xff\xfe"):
+            assert words not in host.out
+        host.frames()
+
+
+def test_a_batch_and_a_frame_of_each_size_reach_the_agent_as_they_were(world: World) -> None:
+    frames = [
+        line(request("session/prompt", number, text="x" * size))
+        for number, size in enumerate([0, 1, 4095, 65535, 65536, 65537, 200 << 10, 5 << 20])
+    ]
+    with pipe(world, "puppet") as host:
+        for frame in frames:
+            host.write(frame)
+        host.wait(lambda frame: frame.get("id") == len(frames) - 1)
+        assert host.finish() == 0
+        assert host.seen() == frames
+
+
+# --- what the agent says ----------------------------------------------------------------------------
+
+
+def test_banners_go_to_stderr_and_frames_keep_their_bytes(world: World) -> None:
+    odd = b'{  "id" : "no jsonrpc", "result":{"a":1.0e3,"b":"\\u0041\xc3\xa9"} ,"x":[ ]}\n'
+    with pipe(world, "puppet") as host:
+        noise = (b"Welcome to Agent 3!\n", b"\x1b[32mupdate available\x1b[0m\n", b"\n", b"null\n", b"42\n", b'"text"\n')
+        host.make_say(*noise, odd, b"not { json\n", odd)
+        assert host.finish() == 0
+        frames = host.out.splitlines(keepends=True)
+        assert bytes(frames[0]) == bytes(frames[1]) == odd
+        assert len(frames) == 3
+        for words in (b"Welcome to Agent 3!", b"update available", b"not { json"):
+            assert words in host.err
+
+
+DENIED = ("fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/kill", "mcp/connect", "fs/any_other")
+
+
+def test_denied_methods_never_arrive_and_the_agent_is_told(world: World) -> None:
+    with pipe(world, "puppet") as host:
+        ids = (7, "seven", None, 1.5, "", -1)
+        said = [line(request(method, number)) for method, number in zip(DENIED, ids, strict=True)]
+        bare = b'{"id":"bare","method":"terminal/output","params":{}}\n'
+        notice = b'{"jsonrpc":"2.0","method":"fs/write_text_file","params":{}}\n'
+        host.make_say(*said, bare, notice)
+        host.ask("session/list")
+        assert host.finish() == 0
+        assert all(frame["id"] in ("e2e-1", "e2e-2") for frame in host.frames())
+        answers = [frame for frame in map(json.loads, host.seen()) if "error" in frame]
+        got = [(frame["id"], type(frame["id"])) for frame in answers]
+        assert got == [(number, type(number)) for number in (*ids, "bare")]
+        for answer, method in zip(answers, (*DENIED, "terminal/output"), strict=True):
+            assert answer["jsonrpc"] == "2.0"
+            assert answer["error"]["code"] == POLICY
+            assert answer["error"]["data"] == {"method": method, "reason": "podbot_capability_policy"}
+        for method in DENIED:
+            assert host.said(method), host.log
+        assert len(host.said("fs/write_text_file")) == 2  # the notification, too: one line each
+        assert SECRET not in host.err.decode()
+
+
+def test_batches_are_judged_one_by_one(world: World) -> None:
+    fine = {"jsonrpc": "2.0", "method": "session/update", "params": {"n": 1.0}}
+    with pipe(world, "puppet") as host:
+        host.make_say(
+            line([fine, request("fs/read_text_file", 11), fine]),
+            line([request("terminal/create", 12), request("terminal/kill", 13)]),
+            line([fine, fine]),
+        )
+        host.ask("session/list")
+        assert host.finish() == 0
+        batches = [frame for frame in host.frames() if isinstance(frame, list)]
+        assert batches == [[fine, fine], [fine, fine]]
+        answered = [json.loads(seen) for seen in host.seen()]
+        flat = [message for frame in answered for message in (frame if isinstance(frame, list) else [frame])]
+        assert [message["id"] for message in flat if "error" in message] == [11, 12, 13]
+
+
+SLY = {
+    "a second method": b'{"jsonrpc":"2.0","id":1,"method":"session/update","method":"fs/read_text_file","params":{}}',
+    "a method in escapes": b'{"jsonrpc":"2.0","id":1,"method":"\\u0066s/read_text_file","params":{}}',
+    "a key in escapes": b'{"jsonrpc":"2.0","id":1,"\\u006dethod":"fs/read_text_file","params":{}}',
+    "a method that is no text": b'{"jsonrpc":"2.0","id":1,"method":["fs/read_text_file"],"params":{}}',
+    "no UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"session/update","params":{"x":"\xff"}}',
+    "a lone surrogate's bytes": b'{"jsonrpc":"2.0","id":1,"method":"session/update","params":{"x":"\xed\xa0\x80"}}',
+    "two frames on a line": b'{"jsonrpc":"2.0","id":1,"result":{}}{"id":2,"method":"fs/read_text_file"}',
+    "a line in a line": b'{"jsonrpc":"2.0","id":1,"result":{}}\r{"id":2,"method":"fs/read_text_file"}',
+    "deep": b'{"jsonrpc":"2.0","method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "half": b'{"jsonrpc":"2.0","id":1,"method":"session/update"',
+    "not a number": b'{"jsonrpc":"2.0","id":1,"method":"session/update","params":NaN}',
+    "a byte order mark": b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file"}',
+    "a null byte": b'{"jsonrpc":"2.0","id":1,"method":"fs\\u0000/read_text_file","params":{}}',
+    "capitals": b'{"jsonrpc":"2.0","id":1,"method":"FS/Read_Text_File","params":{}}',
+}
+
+
+def test_what_two_parsers_may_read_in_two_ways_arrives_at_neither(world: World) -> None:
+    with pipe(world, "puppet") as host:
+        for words in SLY.values():
+            host.make_say(words + b"\n")
+        host.ask("session/list")
+        assert host.finish() == 0
+        frames = host.frames()
+        assert [frame.get("id") for frame in frames] == [f"e2e-{number + 1}" for number in range(len(SLY) + 1)]
+        assert all("method" not in frame for frame in frames)
+
+
+def test_login_commands_for_the_editors_machine_are_not_offered(world: World) -> None:
+    """An editor runs them on a click: a hostile agent needs no capability for that."""
+    evil = {"command": "/bin/sh", "args": ["-c", "id"], "label": "Log in"}
+    methods = [
+        {"id": "key", "name": "API key"},
+        {"id": "term", "name": "Terminal", "type": "terminal", "args": ["-c", "id"]},
+        {"id": "meta", "name": "Meta", "_meta": {"terminal-auth": evil, "kept": 1}},
+    ]
+    with pipe(world, "puppet") as host:
+        host.make_say(line({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": 1, "authMethods": methods}}))
+        assert host.finish() == 0
+        (hello, _) = host.frames()
+        offered = hello["result"]["authMethods"]
+        assert offered == [methods[0], {"id": "meta", "name": "Meta", "_meta": {"kept": 1}}]
+
+
+def test_lines_of_200_kib_pass_and_of_80_mib_do_not(world: World) -> None:
+    fine = line({"jsonrpc": "2.0", "method": "session/update", "params": {"x": "y" * (200 << 10)}})
+    with pipe(world, "long", str(80 << 20), str(200 << 10)) as host:
+        host.wait(lambda frame: frame.get("method") == "end", seconds=90)
+        assert host.finish() == 0
+        assert [bytes(frame) for frame in host.out.splitlines(keepends=True)] == [
+            fine, b'{"jsonrpc":"2.0","method":"end"}\n',
+        ]  # fmt: skip
+        size = (80 << 20) + len(b'{"jsonrpc":"2.0","method":"x","params":""}\n')
+        assert host.said(f"{size} bytes", "limit")
+        assert host.peak.kib < 200 << 10  # the limit of 64 MiB, and what a growing buffer needs beside it
+
+
+def test_a_frame_over_the_limit_from_the_client(world: World) -> None:
+    with pipe(world, "puppet", flags=("--frame-limit", "64k")) as host:
+        fine, long = (line(request("session/prompt", number, text="x" * number)) for number in (60_000, 70_000))
+        host.write(fine + long + fine)
+        host.ask("session/list")
+        assert host.finish() == 0
+        assert host.seen()[:2] == [fine, fine]
+        assert len(host.seen()) == 3
+        assert host.said(f"{len(long)} bytes", "limit", "client")
+        assert SECRET not in host.err.decode()
+
+
+def test_a_last_frame_without_a_newline(world: World) -> None:
+    last = b'{"jsonrpc":"2.0","method":"session/update","params":{"last":true}}'
+    with pipe(world, "puppet") as host:
+        host.make_leave(0, last)
+        assert host.end() == 0
+        assert host.out.rstrip(b"\n") == last
+    with pipe(world, "puppet") as host:
+        host.make_leave(0, last[:-1])  # half of one
+        host.end()
+        assert host.out == b""
+
+
+# --- places, environment, records -------------------------------------------------------------------
+
+
+def test_the_agent_is_where_the_editor_thinks_it_is(world: World) -> None:
+    sections: dict[str, Any] = {
+        "agent": {"env_allowlist": ["E2E_KEY", "E2E_MISSING"]},
+        "sandbox": {"env": {"TZ": "UTC"}},
+    }
+    with pipe(world, "environment", sections=sections, env={"E2E_KEY": "k-1234", "E2E_OTHER": "no"}) as host:
+        there = host.ask("initialize")["result"]
+        assert there["cwd"] == host.workspace
+        assert there["env"]["E2E_KEY"] == "k-1234"
+        assert there["env"]["TZ"] == "UTC"
+        assert not {"E2E_OTHER", "E2E_MISSING", "XDG_RUNTIME_DIR", "PODBOT_IMAGE"} & set(there["env"])
+        mounts = {mount["Destination"]: mount["Source"] for mount in world.inspect(host.name)["Mounts"]}
+        assert mounts[host.workspace] == host.workspace
+        assert host.finish() == 0
+        assert os.stat(os.path.join(host.workspace, "seen")).st_uid == os.getuid()
+        assert "k-1234" not in host.err.decode()
+        assert host.said("E2E_MISSING")
+
+
+def test_a_session_outside_the_workspace_is_answered_with_both_paths(world: World) -> None:
+    sections = {"workspace": {"container_path": "/workspace"}}
+    with pipe(world, "puppet", sections=sections) as host:
+        for method in ("session/new", "session/load"):
+            error = host.ask(method, {"cwd": host.workspace, "mcpServers": []})["error"]
+            for path in (host.workspace, "/workspace"):
+                assert path in error["message"]
+        assert host.ask("session/new", {"cwd": "/workspace/src"})["result"] == {"method": "session/new"}
+        assert host.finish() == 0
+        assert [json.loads(seen)["params"]["cwd"] for seen in host.seen()] == ["/workspace/src"]
+        assert host.said("session/new")
+    with pipe(world, "puppet") as host:  # the editor's own paths, by default
+        assert "error" in host.ask("session/new", {"cwd": os.path.dirname(host.workspace)})
+        assert "result" in host.ask("session/new", {"cwd": host.workspace})
+        assert host.finish() == 0
+
+
+def test_delegation_is_said_aloud_and_narrow(world: World) -> None:
+    with pipe(world, "puppet", flags=("--acp-delegation", "fs")) as host:
+        host.ask("initialize", {"protocolVersion": 1, "clientCapabilities": offers()})
+        host.make_say(line(request("fs/read_text_file", 21)), line(request("terminal/create", 22)))
+        assert host.wait(lambda frame: frame.get("id") == 21)["method"] == "fs/read_text_file"
+        assert host.finish() == 0
+        (hello, *_) = map(json.loads, host.seen())
+        assert set(hello["params"]["clientCapabilities"]) - {"auth"} == {"fs"}
+        assert not [frame for frame in host.frames() if frame.get("method") == "terminal/create"]
+        assert host.said("trust boundary", "files", "agent.delegation = fs")
+
+
+def test_transcript_and_json_log(world: World) -> None:
+    path = os.path.join(world.root, "transcript.jsonl")
+    sections = {"agent": {"env_allowlist": ["E2E_KEY"]}}
+    flags = ("--transcript", path, "--log-format", "json")
+    with pipe(world, "puppet", flags=flags, sections=sections, env={"E2E_KEY": "sk-dummy-5678"}) as host:
+        host.ask("initialize", {"protocolVersion": 1, "clientCapabilities": offers(), "key": "sk-dummy-5678"})
+        host.make_say(b"a banner\n", line(request("terminal/create", 31)))
+        assert host.finish() == 0
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        entries = [json.loads(entry) for entry in text.splitlines()]
+        assert len(entries) >= 4
+        assert "sk-dummy-5678" not in text
+        assert "terminal/create" in text
+        log = [json.loads(entry) for entry in host.log]
+        assert all(isinstance(entry, dict) for entry in log)
+        assert "terminal/create" in json.dumps(log)
+        assert "sk-dummy-5678" not in host.err.decode()
+    again = world.podbot("host", "--workspace", world.workspace(), "--agent", "custom", "--agent-mode", "acp",
+                         "--transcript", "/no/such/dir/t.jsonl", "--", "true")  # fmt: skip
+    assert (again.returncode != 0, again.stdout) == (True, "")
+    assert "/no/such/dir/t.jsonl" in again.stderr
+    os.unlink(path)
+
+
+# --- pass-through -----------------------------------------------------------------------------------
+
+
+def test_codex_app_server_is_not_touched(world: World) -> None:
+    block = os.urandom(1 << 20)
+    with pipe(world, "cat", mode="codex_app_server") as host:
+        hostile = b'{"id":1,"method":"fs/read_text_file"}\nno json\n\xff\0\r\n{"method":"initialize","params":'
+        hostile += b'{"clientCapabilities":{"fs":{}}}}\n'
+        host.write(hostile)
+        for _ in range(16):
+            host.write(block)
+        host.write(b"no newline at the end")
+        assert host.finish() == 0
+        assert bytes(host.out) == hostile + block * 16 + b"no newline at the end"
+
+
+def test_what_the_shell_of_the_image_says_is_no_frame(world: World) -> None:
+    """A profile that greets, say: it is bash that reads this one."""
+    sections = {"sandbox": {"env": {"BASH_ENV": "/e2e/host/greeting.sh"}}}
+    with pipe(world, "/bin/bash", "-c", "exec python3 /e2e/host/agent.py puppet", sections=sections) as host:
+        host.ask("session/list")
+        assert host.finish() == 0
+        host.frames()
+        assert host.said("Welcome to this image")
+
+
+# What a library, a plug-in or a child of podbot's own may do at any time.
+CHATTER = """
+import os, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("podbot.api", "podbot.flows.host", "podbot.flows.session", "podbot.protocol.acp"):
+            print("stray print for", name, flush=True)
+            os.write(1, b"stray write\\n")
+            os.system("echo stray child; cat")  # which would also eat what the client sends
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_nothing_of_podbots_own_process_reaches_stdout_nor_reads_stdin(world: World) -> None:
+    place = world.workspace("chatter")
+    with open(os.path.join(place, "sitecustomize.py"), "w", encoding="utf-8") as file:
+        file.write(CHATTER)
+    with pipe(world, "puppet", env={"PYTHONPATH": place}) as host:
+        host.write(line(request("session/prompt", 1)))
+        host.ask("session/list")
+        assert host.finish() == 0
+        assert [frame["id"] for frame in host.frames()] == [1, "e2e-1"]
+        assert len(host.seen()) == 2
+        for words in ("stray print for podbot.protocol.acp", "stray write", "stray child"):
+            assert host.said(words), host.log

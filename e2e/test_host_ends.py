@@ -1,0 +1,251 @@
+"""``podbot host`` on the real engine: beginnings that fail, ends that nobody plans, peers that do not read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pexpect
+import pytest
+
+from e2e.harness import PODBOT, World, running, wait_for
+from e2e.host.frames import line, request
+from e2e.host.pipe import Pipe, pipe
+
+# --- ends -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_an_agent_that_exits_at_once_while_our_stdin_is_open(world: World, status: int) -> None:
+    with pipe(world, "leave", str(status), "there is no key\n") as host:
+        assert host.end(30) == status
+        assert host.out == b""
+        assert host.said("there is no key")
+
+
+def test_an_agent_that_ignores_the_end_of_its_input_is_ended_after_ten_seconds(world: World) -> None:
+    with pipe(world, "stay") as host:
+        host.wait(lambda frame: frame.get("method") == "up")
+        assert running("sleep 46077")
+        began = time.monotonic()
+        host.finish()
+        assert 9.5 < time.monotonic() - began < 16  # 10 s, TERM, 2 s, KILL
+        assert host.child.returncode == 128 + signal.SIGKILL
+        assert os.path.exists(os.path.join(host.workspace, "left"))  # it was told first
+        assert not running("sleep 46077")
+        assert host.said("10 s")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_is_the_end_of_the_agents_input(world: World, number: signal.Signals) -> None:
+    with pipe(world, "puppet") as host:
+        host.ask("session/list")
+        began = time.monotonic()
+        host.child.send_signal(number)
+        code = host.end(30)
+        assert time.monotonic() - began < 8
+        assert code == 128 + number
+        assert os.path.exists(os.path.join(host.workspace, "left"))  # by itself, not by the signal
+        host.frames()
+
+
+def test_signals_that_are_in_a_hurry(world: World) -> None:
+    with pipe(world, "stay") as host:
+        host.wait(lambda frame: frame.get("method") == "up")
+        began = time.monotonic()
+        for _ in range(3):
+            host.child.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+        host.end(30)
+        assert time.monotonic() - began < 9
+        assert not running("sleep 46077")
+
+
+def test_podbot_that_is_killed_leaves_what_stop_removes(own_world: World) -> None:
+    with pipe(own_world, "puppet") as host:
+        host.ask("session/list")
+        host.child.kill()
+        host.end()
+        host.frames()
+        own_world.podbot("stop", host.name, check=True)
+        assert not own_world.container(host.name)
+
+
+# --- backpressure -----------------------------------------------------------------------------------
+
+
+def test_a_client_that_does_not_read_costs_no_memory_and_loses_nothing(world: World) -> None:
+    with pipe(world, "flood", "192", reading=False) as host:
+        time.sleep(4)
+        stalled = host.peak.kib
+        host.read()
+        last = host.wait(lambda frame: frame.get("method") == "flood/end", seconds=120)
+        assert host.finish() == 0
+        end = host.out.rfind(b"\n", 0, -1) + 1
+        assert end == 192 << 20
+        assert hashlib.sha256(bytes(host.out[:end])).hexdigest() == last["params"]
+        assert stalled < 64 << 10
+        assert host.peak.kib < 64 << 10
+
+
+def test_an_agent_that_does_not_read_stops_the_client(world: World) -> None:
+    frame = line(request("session/prompt", 1, text="x" * 4000))
+    block = frame * 256
+    with pipe(world, "sleep", "3") as host:
+        host.wait(lambda frame: frame.get("method") == "up")
+        began = time.monotonic()
+        blocks = (64 << 20) // len(block)
+        for _ in range(blocks):
+            host.write(block)
+        assert time.monotonic() - began > 2  # it had to wait for the agent
+        assert host.peak.kib < 64 << 10
+        assert host.finish() == 0
+        slept = host.wait(lambda frame: frame.get("method") == "slept")["params"]
+        assert slept["size"] == blocks * len(block)
+        digest = hashlib.sha256()
+        for _ in range(blocks):
+            digest.update(block)
+        assert slept["digest"] == digest.hexdigest()
+
+
+# --- clients that leave -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b'{"jsonrpc":"2.0","id":1,"method":"initial', b"\0" * 70_000]
+)
+def test_a_client_that_sends_garbage_and_leaves(world: World, words: bytes) -> None:
+    with pipe(world, "puppet") as host:
+        host.write(words)
+        assert host.finish() == 1
+        assert host.out == b""
+        assert host.seen() == []
+        assert host.said("the client left behind"), host.log
+        assert host.said("unparseable") or host.said("not valid JSON") or host.said("not JSON"), host.log
+
+
+def test_a_client_that_leaves_while_the_agent_talks(world: World) -> None:
+    with pipe(world, "stream", reading=False) as host:
+        host.wait_for_words(b"starting custom")
+        host.child.stdout.read(5000)  # type: ignore[union-attr]
+        host.child.stdout.close()  # type: ignore[union-attr]
+        began = time.monotonic()
+        assert host.end(40) == 1
+        assert time.monotonic() - began < 15
+        assert host.said("stdout")
+
+
+# --- the sandbox and the engine go away -------------------------------------------------------------
+
+
+def test_a_sandbox_that_is_stopped_from_outside_in_mid_stream(world: World) -> None:
+    with pipe(world, "stream") as host:
+        host.wait(lambda frame: frame["params"]["number"] == 5)
+        world.podman("kill", host.name)
+        assert host.end(40) == 1
+        host.frames()  # whole ones
+        assert len(host.said(host.name, "was stopped") or host.said(host.name)) >= 1
+        assert "Traceback" not in host.err.decode()
+
+
+def test_an_engine_that_goes_away_in_mid_stream(own_world: World) -> None:
+    with pipe(own_world, "stream") as host:
+        host.wait(lambda frame: frame["params"]["number"] == 5)
+        for pid in own_world.service_pids():
+            os.kill(pid, signal.SIGKILL)
+        assert host.end(60) == 1
+        host.frames()
+        assert len(host.said("went away")) == 1
+        assert "Traceback" not in host.err.decode()
+
+
+# --- it does not start ------------------------------------------------------------------------------
+
+
+def fails(world: World, *words: str, code: int, says: tuple[str, ...]) -> None:
+    """Nothing on stdout, one thing to do on stderr."""
+    done = world.podbot(*words, timeout=60)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    for word in says:
+        assert word in done.stderr, done.stderr
+    complaints = [text for text in done.stderr.splitlines() if "error" in text.lower() or any(w in text for w in says)]
+    assert complaints
+
+
+def test_start_up_failures_leave_stdout_empty(world: World) -> None:
+    workspace = world.workspace()
+    here = ["host", "--workspace", workspace, "--agent"]
+    fails(world, *here, "claude", "--agent-mode", "codex_app_server", code=2, says=("agent.mode", "codex"))
+    fails(world, *here, "claude", "--agent-mode", "podbot", code=2, says=("agent.mode", "podbot run"))
+    fails(world, *here, "claude", "--agent-mode", "lsp", code=2, says=("lsp",))
+    fails(world, *here, "cluade", "--agent-mode", "acp", code=2, says=("cluade", "claude"))
+    fails(world, *here, "custom", "--agent-mode", "acp", code=2, says=("agent.command",))
+    fails(world, *here, "custom", "--agent-mode", "acp", "--acp-delegation", "disk", "--", "x", code=2, says=("disk",))
+    fails(
+        world, "host", "--workspace", "/no/such", "--agent", "claude", "--agent-mode", "acp", code=2, says=("/no/such",)
+    )
+    there = ["--image", "localhost/no-such:1", *here, "claude", "--agent-mode", "acp"]
+    fails(world, *there, code=1, says=("localhost/no-such:1", "podbot setup"))
+    fails(world, *here, "custom", "--agent-mode", "acp", "--", "no-such-agent", code=127, says=("no-such-agent",))
+
+
+def test_an_engine_that_is_not_there(world: World) -> None:
+    socket_path = os.path.join(world.root, "none.sock")
+    words = ("--engine-socket", f"unix://{socket_path}", "host", "--workspace", world.workspace(), "--agent", "claude")
+    fails(world, *words, "--agent-mode", "acp", code=1, says=(socket_path,))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(socket_path)  # and nobody listens
+        fails(world, *words, "--agent-mode", "acp", code=1, says=(socket_path,))
+
+
+def test_an_agent_that_is_not_in_the_image(world: World) -> None:
+    image = f"localhost/e2e-host-{os.getpid()}"
+    made = world.podman("create", "--name", f"e2e-host-{os.getpid()}", world.image)
+    assert made.returncode == 0, made.stderr
+    try:
+        change = ["--change", "LABEL io.podbot.agents=claude=1"]
+        assert world.podman("commit", "-q", *change, made.stdout.strip(), image).returncode == 0
+        words = ["--image", image, "host", "--workspace", world.workspace(), "--agent", "gemini", "--agent-mode", "acp"]
+        fails(world, *words, code=1, says=(image, "without gemini", "podbot image build"))
+    finally:
+        world.podman("rm", made.stdout.strip())
+        world.podman("rmi", image)
+
+
+def test_a_terminal_is_told_what_host_is_for(world: World) -> None:
+    words = ["host", "--workspace", world.workspace(), "--agent", "claude", "--agent-mode", "acp"]
+    child = pexpect.spawn(PODBOT[0], [*PODBOT[1:], *words], env=world.env, cwd=world.root, timeout=20, encoding="utf-8")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 2
+    assert "podbot run" in child.before
+    assert "editor" in child.before
+
+
+def test_a_closed_stdout(world: World) -> None:
+    words = ["host", "--workspace", world.workspace(), "--agent", "claude", "--agent-mode", "acp"]
+    command = f"exec {' '.join([*PODBOT, *words])} >&-"
+    done = subprocess.run(
+        ["sh", "-c", command], env=world.env, cwd=world.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.returncode != 0
+    assert b"stdout" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def left(world: World, host: Pipe) -> bool:
+    """Whether a session is still there."""
+    return bool(world.container(host.name)) or host.name in world.sessions()
+
+
+def test_nothing_is_left_of_a_session(world: World) -> None:
+    with pipe(world, "puppet") as host:
+        host.ask("session/list")
+        assert left(world, host)
+        assert host.finish() == 0
+        wait_for(lambda: not left(world, host), what="the session to be gone", seconds=10)

@@ -1,0 +1,38 @@
+"""``podbot host``: an agent in a sandbox behind a protocol, for an editor. On the fast lane: no Typer here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from podbot.cli import guard
+from podbot.cli.globals import Globals
+from podbot.cli.report import Reporter
+from podbot.cli.selection import Selection, show
+from podbot.cli.signals import handled
+from podbot.errors import NotATerminalCommand
+from podbot.execution.codes import exit_code
+from podbot.execution.runner import ExecIO
+from podbot.streams.terminal import is_terminal
+
+
+def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:
+    """Serve the client on stdin and stdout; returns podbot's exit code, which is the agent's when it ran."""
+    from podbot import api
+
+    if args.dry_run:
+        config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
+        show(api.plan(config, args.request("host", tty=False)), as_json=args.as_json)
+        return 0
+    streams = guard.engage()
+    for name, fd in (("stdin", streams.stdin), ("stdout", streams.stdout)):
+        if is_terminal(fd):
+            raise NotATerminalCommand(stream=name)
+    config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
+    # As JSON, the agent's own words on stderr are wrapped as well: whoever parses it is told nothing by the agent.
+    io = ExecIO(streams.stdin, streams.stdout, None if g.log_format == "json" else 2)
+    emit = Reporter(g, progress=True, beside_protocol=True)
+    with contextlib.closing(emit), handled(tty=False) as wake:
+        request = args.request("host", tty=False)
+        result = api.host_until_end(config, request, io=io, wake=wake, transcript=transcript, emit=emit)
+    return exit_code(result.status.code)

@@ -1,0 +1,127 @@
+"""What ``run`` and ``host`` share: which workspace, which agent, which session, and showing the plan."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from podbot.cli.report import printable
+from podbot.launch.types import LaunchPlan, LaunchRequest, Subcommand
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A command line, parsed. ``overrides`` and ``flags``: see LoadOptions."""
+
+    words: tuple[str, ...] = ()
+    name: str | None = None
+    trusted_workspace: bool = False
+    repo: str | None = None
+    branch: str | None = None
+    dry_run: bool = False
+    as_json: bool = False
+    overrides: dict[str, Any] = field(default_factory=dict)
+    flags: dict[str, str] = field(default_factory=dict)
+
+    def request(self, subcommand: Subcommand, *, tty: bool) -> LaunchRequest:
+        return LaunchRequest(
+            subcommand=subcommand,
+            name=self.name,
+            words=self.words,
+            tty=tty,
+            trusted_workspace=self.trusted_workspace,
+            repo=self.repo,
+            branch=self.branch,
+        )
+
+
+class CloneFlags(NamedTuple):
+    """``--repo`` and what goes with it, as they were given."""
+
+    repo: str | None = None
+    branch: str | None = None
+    depth: int | None = None
+    submodules: bool | None = None
+
+
+def selected(
+    *,
+    words: list[str] | None,
+    name: str | None,
+    workspace: str | None,
+    clone: CloneFlags,
+    keep: bool | None,
+    dry_run: bool,
+    as_json: bool,
+    others: dict[str, tuple[str, str | None]],
+) -> Selection:
+    """``others``: flag -> (configuration key, value or None)."""
+    given: dict[str, tuple[str, Any]] = {
+        "--workspace": ("workspace.host_path", workspace),
+        "--depth": ("workspace.depth", clone.depth),
+        "--submodules" if clone.submodules else "--no-submodules": ("workspace.submodules", clone.submodules),
+        "--keep" if keep else "--rm": ("session.keep", keep),
+        **others,
+    }
+    overrides = {key: value for key, value in given.values() if value is not None}
+    flags = {key: flag for flag, (key, value) in given.items() if value is not None}
+    if clone.repo is not None:
+        overrides["workspace.source"], flags["workspace.source"] = "github_clone", "--repo"
+    elif workspace is not None:
+        overrides["workspace.source"], flags["workspace.source"] = "host_mount", "--workspace"
+    return Selection(
+        words=tuple(words or ()),
+        name=name,
+        trusted_workspace=workspace is not None,
+        repo=clone.repo,
+        branch=clone.branch,
+        dry_run=dry_run,
+        as_json=as_json,
+        overrides=overrides,
+        flags=flags,
+    )
+
+
+def host_keys(
+    agent: str | None, agent_mode: str | None, delegation: str | None, frame_limit: str | None
+) -> dict[str, tuple[str, str | None]]:
+    """``others`` of ``host``."""
+    return {
+        "--agent": ("agent.kind", agent),
+        "--agent-mode": ("agent.mode", agent_mode),
+        "--acp-delegation": ("agent.delegation", delegation),
+        "--frame-limit": ("agent.frame_limit", frame_limit),
+    }
+
+
+def show(plan: LaunchPlan, *, as_json: bool) -> None:
+    """The plan on stdout, for ``--dry-run``."""
+    import json
+
+    from podbot.launch.describe import describe
+
+    described = describe(plan)
+    if as_json:
+        sys.stdout.write(json.dumps(described, indent=2) + "\n")
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.tree import Tree
+
+    tree = Tree(f"[bold]{escape(plan.session)}[/bold]  (nothing was created)")
+    _grow(tree, described)
+    # Folded paths cannot be searched for: lines are broken on a terminal only.
+    Console(width=None if sys.stdout.isatty() else 10_000).print(tree)
+
+
+def _grow(tree: Any, value: Any) -> None:
+    from rich.markup import escape
+
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        label = f"[cyan]{escape(str(key))}[/cyan]"
+        if isinstance(item, (dict, list, tuple)) and item:
+            _grow(tree.add(label), item)
+        else:
+            tree.add(f"{label}: {escape(printable(str(item)))}")

@@ -1,0 +1,168 @@
+"""Between the relay and a protocol's channel: what was refused becomes events, noise becomes lines for stderr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from podbot.events import Emit, Event
+from podbot.flows.transcript import Author, Transcript
+from podbot.protocol.refusal import REWRITTEN
+from podbot.streams.channel import Channel, Refused, Side
+
+LINE = 4096  # bytes of one diagnostic line
+BURST = 20  # refusals a second that get a line each
+
+
+class Bridge:
+    """See :class:`podbot.streams.channel.Filter`. ``events``: the agent's stderr and its noise go to ``emit`` too."""
+
+    def __init__(self, channel: Channel, emit: Emit, *, events: bool, transcript: Transcript | None = None) -> None:
+        self._channel = channel
+        self._emit = emit
+        self._events = events
+        self._transcript = transcript
+        self._refusals = RefusalLog(emit)
+        self._heard: Side = "client"  # who spoke last: what goes back to that side is podbot's own
+        self._stderr: list[bytes | memoryview] = []
+        self._half = _HalfLine()
+
+    def client_data(self, data: bytes) -> None:
+        self._heard = "client"
+        self._channel.client_data(data)
+
+    def client_eof(self) -> None:
+        self._heard = "client"
+        self._channel.client_eof()
+
+    def agent_data(self, data: bytes) -> None:
+        self._heard = "agent"
+        self._channel.agent_data(data)
+
+    def agent_stderr(self, data: memoryview) -> None:
+        if not self._events:
+            self._stderr.append(data)
+            return
+        self._tell(self._half.lines(bytes(data)))
+
+    def agent_eof(self) -> None:
+        self._heard = "agent"
+        self._channel.agent_eof()
+        self._tell(self._half.rest())
+
+    def for_agent(self) -> Sequence[bytes]:
+        return self._passed("agent", self._channel.for_agent())
+
+    def for_client(self) -> Sequence[bytes]:
+        return self._passed("client", self._channel.for_client())
+
+    def for_stderr(self) -> Sequence[bytes | memoryview]:
+        for refused in self._channel.refusals():
+            self._refusals.add(refused)
+            if self._transcript is not None:
+                self._transcript.refused(refused)
+        for line in self._channel.noise():
+            if self._events:
+                self._emit(Event("notice", "agent.noise", _text(line)))
+            else:
+                self._stderr.append(printable(line) + b"\n")
+        if not self._stderr:
+            return ()
+        taken, self._stderr = self._stderr, []
+        return taken
+
+    def close(self) -> None:
+        """The session is over: what was only counted is said, and the transcript ends."""
+        self._refusals.summary()
+        if self._transcript is not None:
+            self._transcript.ended("agent")
+            self._transcript.ended("client")
+            self._transcript.close()
+
+    def _passed(self, to: Side, frames: Sequence[bytes]) -> Sequence[bytes]:
+        if self._transcript is not None:
+            author: Author = "podbot" if to == self._heard else self._heard
+            for frame in frames:
+                self._transcript.passed(to, frame, author)
+        return frames
+
+    def _tell(self, lines: Iterator[bytes]) -> None:
+        for line in lines:
+            self._emit(Event("notice", "agent.stderr", _text(line)))
+
+
+class RefusalLog:
+    """One event for each refusal; in a flood, ``BURST`` a second and a count of the rest."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._second = 0.0
+        self._said = 0
+        self._unsaid = 0
+
+    def add(self, refused: Refused) -> None:
+        now = time.monotonic()
+        if now - self._second >= 1:
+            self.summary()
+            self._second, self._said = now, 0
+        if self._said >= BURST:
+            self._unsaid += 1
+            return
+        self._said += 1
+        fields = {
+            "direction": refused.direction,
+            "method": refused.method,
+            "id": refused.id,
+            "size": refused.size,
+            "reason": refused.reason,
+        }
+        what = f"{refused.method or 'a frame'}{'' if refused.id is None else f' (id {refused.id})'}"
+        text = f"{what} from the {refused.direction}, {refused.size} bytes: {refused.text}"
+        if refused.reason in REWRITTEN:
+            self._emit(Event("info", "host.rewritten", f"changed {text}", fields))
+        else:
+            self._emit(Event("warning", "host.refused", f"refused {text}", fields))
+
+    def summary(self) -> None:
+        """Say how many went without a line."""
+        if self._unsaid:
+            count, self._unsaid = self._unsaid, 0
+            self._emit(Event("warning", "host.refused_more", f"refused {count} more frames", {"count": count}))
+
+
+class _HalfLine:
+    """Lines out of chunks, none longer than LINE: what is longer comes in several."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    def lines(self, data: bytes) -> Iterator[bytes]:
+        *whole, rest = (self._kept + data).split(b"\n")
+        for line in whole:
+            yield from _pieces(line)
+        while len(rest) >= LINE:
+            yield rest[:LINE]
+            rest = rest[LINE:]
+        self._kept = rest
+
+    def rest(self) -> Iterator[bytes]:
+        kept, self._kept = self._kept, b""
+        if kept:
+            yield kept
+
+
+def _pieces(line: bytes) -> Iterator[bytes]:
+    yield from (line[at : at + LINE] for at in range(0, len(line), LINE))
+
+
+def printable(line: bytes) -> bytes:
+    """One line that no terminal takes for a command: control characters made visible, cut at ``LINE`` bytes."""
+    cut = line[:LINE].rstrip(b"\r\n")
+    text = cut.decode("utf-8", "backslashreplace")
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() or char == "\t" else ascii(char)[1:-1] for char in text)
+    return text.encode() + (b" ... (%d bytes)" % len(line) if len(line) > LINE else b"")
+
+
+def _text(line: bytes) -> str:
+    return printable(line).decode("utf-8", "replace")

@@ -1,0 +1,111 @@
+"""``host``: one agent behind a protocol, from a plan to its status."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from podbot.engine.port import Engine
+from podbot.errors import ClientBroken
+from podbot.events import Emit, Event
+from podbot.execution.hosted import HostedExec
+from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.flows.bridge import Bridge
+from podbot.flows.session import prepared_session
+from podbot.flows.transcript import Transcript
+from podbot.launch.types import LaunchPlan
+from podbot.streams.channel import Channel, Counts
+from podbot.streams.passthrough import PassThrough
+from podbot.streams.wake import Interrupted, Wake
+
+_NOT_STARTED = (126, 127)  # the engine's status for a program that it could not start, or did not find
+
+_DELEGATED = {
+    "fs": "files",
+    "terminal": "terminals and login commands",
+    "all": "files, terminals, login commands and MCP servers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """A hosted session that ran to its end. ``statistics``: what passed."""
+
+    session: str
+    status: ExecStatus
+    kept: bool
+    statistics: Counts
+
+
+def channel_for(plan: LaunchPlan) -> Channel:
+    """The filter of the plan's protocol. Codex App Server has nothing that acts on the client's machine."""
+    if plan.mode != "acp":
+        return PassThrough()
+    from podbot.protocol.acp import AcpChannel
+    from podbot.protocol.paths import PathScope
+
+    others = tuple(mount.target for mount in plan.container.mounts if mount != plan.workspace)
+    if plan.workspace is not None:
+        mount = PathScope(inside=plan.workspace.target, outside=plan.workspace.source, others=others)
+    else:
+        directory = plan.agent.workdir or "/"
+        mount = PathScope(inside=directory, outside=directory, others=others)
+    return AcpChannel(delegation=plan.delegation, mount=mount, limit=plan.frame_limit)
+
+
+def run_hosted(
+    engine: Engine,
+    plan: LaunchPlan,
+    io: ExecIO,
+    wake: Wake,
+    emit: Emit,
+    *,
+    channel: Channel,
+    transcript: str | None = None,
+) -> HostResult:
+    """Carry out ``plan`` between the client on ``io`` and the agent; what it made is unwound, whatever happens.
+
+    ``io.stderr`` None: the agent's stderr and its noise become events. Raises ContainerError,
+    FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own failure is a status.
+    """
+    secrets = [plan.agent.env[name] for name in plan.agent.secrets]
+    with contextlib.ExitStack() as stack:
+        record = None
+        if transcript is not None:
+            record = Transcript(transcript, session=plan.session, secrets=secrets, emit=emit)
+            stack.callback(record.close)
+        bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
+        stack.callback(bridge.close)
+        try:
+            hosted = HostedExec(engine, plan.session, spec=plan.agent, io=io, wake=wake, through=bridge, emit=emit)
+            status, kept = _carried_out(engine, plan, hosted, wake, emit)
+        except Interrupted as exc:  # told to end before the agent ran
+            status = ExecStatus(code=128 + exc.number, signal=exc.number)
+            return HostResult(plan.session, status, kept=False, statistics=channel.counts)
+    _check_started(plan, status, channel.counts, emit)
+    if channel.client_broken and status == ExecStatus(0):
+        raise ClientBroken(reason=channel.client_broken)
+    return HostResult(plan.session, status, kept=kept, statistics=channel.counts)
+
+
+def _carried_out(
+    engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit
+) -> tuple[ExecStatus, bool]:
+    if plan.mode == "acp" and plan.delegation != "none":
+        what = _DELEGATED[plan.delegation]
+        key = f"agent.delegation = {plan.delegation}"
+        text = f"the trust boundary is moved: the agent may use {what} of the client's own machine ({key})"
+        emit(Event("notice", "host.delegation", text, {"delegation": plan.delegation}))
+    with prepared_session(engine, plan, wake, emit) as directory:
+        emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
+        status = hosted.run()
+        emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
+    return status, directory.kept
+
+
+def _check_started(plan: LaunchPlan, status: ExecStatus, counts: Counts, emit: Emit) -> None:
+    """An image without podbot's label is not checked before: the engine's own words are on stderr by now."""
+    if status.code in _NOT_STARTED and status.signal is None and not counts.frames_to_client:
+        program, image = plan.agent.command[0], plan.container.image
+        text = f"{program} could not be started in {image}: the image lacks it, or the working directory"
+        emit(Event("warning", "agent.missing", text, {"program": program, "image": image, "code": status.code}))

@@ -1,0 +1,144 @@
+"""The ACP channel: both directions of one hosted session, filtered. Sans-IO.
+
+Memory is bounded when whoever drives it feeds one side only while the outputs are taken: a chunk adds at most
+its own frames, their answers (up to a few hundred bytes for each request of the chunk) and a line of at most
+``limit`` bytes that is not finished.
+"""
+
+from __future__ import annotations
+
+import re
+
+from podbot.config.models import Delegation
+from podbot.protocol.judge import Verdict, judge
+from podbot.protocol.lines import LineAssembler, Overlong
+from podbot.protocol.mask import client_rule
+from podbot.protocol.paths import PathScope
+from podbot.protocol.policy import agent_rule
+from podbot.protocol.refusal import POLICY, REWRITTEN, Refusal
+from podbot.streams.channel import Counts
+
+LIMIT = 64 << 20  # bytes of one frame
+
+# "[INFO] ready" is a banner, "[{" is not. What looks like JSON is judged, and refused when it is broken.
+_LIKE_JSON = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:\{|\[[ \t\r\n]*[\[{\]])")
+
+
+class AcpChannel:
+    """See ``streams.channel.Channel``. ``limit``: bytes of one frame, its newline included.
+
+    ``mount``: where the workspace is; None: ``cwd`` is not looked at.
+    """
+
+    def __init__(self, *, delegation: Delegation = "none", mount: PathScope | None = None, limit: int = LIMIT) -> None:
+        self._client_rule = client_rule(delegation, mount)
+        self._agent_rule = agent_rule(delegation)
+        self._client_lines = LineAssembler(limit)
+        self._agent_lines = LineAssembler(limit)
+        self._client_open = self._agent_open = True
+        self._to_agent: list[bytes] = []
+        self._to_client: list[bytes] = []
+        self._noise: list[bytes] = []
+        self._said: list[Refusal] = []
+        self._agent_traffic = [0, 0]  # frames and bytes to the agent
+        self._client_traffic = [0, 0]
+        self._refused = self._rewritten = 0
+        self._client_form = self.client_broken = ""
+
+    def client_data(self, data: bytes) -> None:
+        for line in self._client_lines.feed(data):
+            self._from_client(line)
+
+    def client_eof(self) -> None:
+        last = self._client_lines.finish()
+        if last is not None:
+            self._from_client(last)
+        self._client_open = False
+        self.client_broken = self._client_form
+
+    def agent_data(self, data: memoryview | bytes) -> None:
+        run: list[bytes] = []
+        for line in self._agent_lines.feed(bytes(data)):
+            self._from_agent(line, run)
+        self._hand_on(run)
+
+    def agent_eof(self) -> None:
+        last = self._agent_lines.finish()
+        if last is not None:
+            run: list[bytes] = []
+            self._from_agent(last, run)
+            self._hand_on(run)
+        self._agent_open = False
+
+    def for_agent(self) -> list[bytes]:
+        taken, self._to_agent = self._to_agent, []
+        return taken
+
+    def for_client(self) -> list[bytes]:
+        taken, self._to_client = self._to_client, []
+        return taken
+
+    def noise(self) -> list[bytes]:
+        taken, self._noise = self._noise, []
+        return taken
+
+    def refusals(self) -> list[Refusal]:
+        taken, self._said = self._said, []
+        return taken
+
+    @property
+    def counts(self) -> Counts:
+        to_agent, to_client = self._agent_traffic, self._client_traffic
+        return Counts(to_agent[0], to_agent[1], to_client[0], to_client[1], self._refused, self._rewritten)
+
+    def _from_client(self, line: bytes | Overlong) -> None:
+        if isinstance(line, Overlong):
+            self._client_form = "over_limit"
+            self._say(Refusal("client", None, None, line.size, "over_limit"))
+            return
+        if not line.strip(b" \t\r\n"):
+            return
+        verdict = judge(line, "client", self._client_rule)
+        self._client_form = next((said.reason for said in verdict.said if said.reason not in POLICY), "")
+        if verdict.forward is not None:
+            self._to_agent.append(_count(self._agent_traffic, verdict.forward))
+        self._tell(verdict)
+        if self._agent_open:  # after its last byte there is no frame boundary left
+            self._to_client += [_count(self._client_traffic, answer) for answer in verdict.answers]
+
+    def _from_agent(self, line: bytes | Overlong, run: list[bytes]) -> None:
+        """Judge a line; what is handed on joins ``run``, so that a chunk of good frames stays one piece."""
+        if isinstance(line, Overlong):
+            self._say(Refusal("agent", None, None, line.size, "over_limit"))
+            return
+        if line[0] != 0x7B and not _LIKE_JSON.match(line):
+            self._noise.append(line)
+            return
+        verdict = judge(line, "agent", self._agent_rule)
+        if verdict.forward is not None:
+            run.append(_count(self._client_traffic, verdict.forward))
+        if verdict.said:
+            self._tell(verdict)
+            if self._client_open:  # the agent's stdin is closed behind the client's last frame
+                self._to_agent += [_count(self._agent_traffic, answer) for answer in verdict.answers]
+
+    def _hand_on(self, run: list[bytes]) -> None:
+        if run:
+            self._to_client.append(b"".join(run))
+
+    def _tell(self, verdict: Verdict) -> None:
+        for refusal in verdict.said:
+            self._say(refusal)
+
+    def _say(self, refusal: Refusal) -> None:
+        self._said.append(refusal)
+        if refusal.reason in REWRITTEN:
+            self._rewritten += 1
+        else:
+            self._refused += 1
+
+
+def _count(traffic: list[int], frame: bytes) -> bytes:
+    traffic[0] += 1
+    traffic[1] += len(frame)
+    return frame

@@ -1,0 +1,77 @@
+"""client -> agent: ``initialize`` without the capabilities that would act on the client's machine; path truth."""
+
+from __future__ import annotations
+
+from podbot.config.models import Delegation
+from podbot.protocol.jsontext import BadFrame, Part, alike, likeness, members
+from podbot.protocol.logins import Cuts, member_cuts, meta_cuts
+from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
+from podbot.protocol.paths import PathScope
+from podbot.protocol.policy import Rule, delegated
+
+INVALID_PARAMS = -32602
+CAPABILITIES = ("clientCapabilities", "capabilities")  # version 1 and 2; both are masked whatever version is claimed
+_OPENING = frozenset(map(likeness, ("session/new", "session/load", "session/resume", "session/fork")))
+
+
+def client_rule(delegation: Delegation, mount: PathScope | None) -> Rule:
+    """The verdict on one message from the client; it raises Refuse or BadFrame."""
+    kept = delegated(delegation)
+
+    def rule(message: Message) -> tuple[Cuts, str]:
+        name = "" if message.method is None else likeness(message.method)
+        if name == "initialize":
+            return _mask(message, kept), "masked_capabilities"
+        if mount is not None and name in _OPENING:
+            _check_place(message, mount)
+        return [], ""
+
+    return rule
+
+
+def _mask(message: Message, kept: frozenset[str]) -> Cuts:
+    params = message.fields.get("params")
+    cuts: Cuts = []
+    if params is None or not _is_object(params):
+        return cuts
+    inside, _ = members(message.text, params.place)
+    for name in CAPABILITIES:
+        part = alike(inside, name)
+        if part is not None and _is_object(part):
+            cuts += _in_capabilities(message.text, part, kept)
+    return cuts
+
+
+def _is_object(part: Part) -> bool:
+    """False for null. Raises BadFrame for anything else that is no object: positional parameters, for one."""
+    if part.value is not None and not isinstance(part.value, dict):
+        raise BadFrame("bad_params")
+    return part.value is not None
+
+
+def _in_capabilities(text: str, capabilities: Part, kept: frozenset[str]) -> Cuts:
+    parts, _ = members(text, capabilities.place)
+    cuts = member_cuts(parts, *(name for name in ("fs", "terminal") if name not in kept))
+    if "terminal" in kept:
+        return cuts
+    auth = alike(parts, "auth")
+    if auth is not None and isinstance(auth.value, dict):
+        cuts += member_cuts(members(text, auth.place)[0], "terminal")
+    return cuts + meta_cuts(text, parts)
+
+
+def _check_place(message: Message, mount: PathScope) -> None:
+    params = message.fields.get("params")
+    if params is None or not isinstance(params.value, dict):
+        return
+    cwd = alike(members(message.text, params.place)[0], "cwd")
+    if cwd is None or message.text[cwd.place] != '"' or mount.holds(cwd.value):
+        return
+    path = cwd.value[: 20 * CLIPPED]
+    same = mount.inside == mount.outside
+    text = (
+        f"the working directory {path} is outside this sandbox's workspace {mount.inside}"
+        f"{'' if same else f' ({mount.outside} on the host)'}; start podbot with a workspace that holds it"
+    )
+    data = {"cwd": path, "workspace": mount.inside, "host_path": mount.outside, "reason": "podbot_outside_mount"}
+    raise Refuse("outside_mount", error_answer(message.id, INVALID_PARAMS, text, data))

@@ -1,0 +1,62 @@
+"""What the filter says about a frame that it refused or changed: never the contents."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from podbot.streams.channel import Side
+
+SHOWN = 100  # characters of a method or an id that a log line carries; both are the peer's to choose
+
+#: Every reason, and what a log line says. The first words are the stable interface.
+REASONS = {
+    "over_limit": "longer than the frame limit",
+    "not_utf8": "not UTF-8",
+    "carriage_return": "a carriage return inside the line",
+    "unparseable": "not valid JSON",
+    "too_deep": "nested too deeply",
+    "too_many_values": "too many JSON values for one frame",
+    "bad_batch": "an empty batch, or one with too many messages",
+    "not_object": "an element of a batch is not an object",
+    "duplicate_key": "a member that decides is there twice",
+    "ambiguous_key": "a member is spelled like one that decides",
+    "bad_method": "the method is not a plain string",
+    "bad_id": "the id is neither string, number nor null",
+    "bad_params": "initialize without an object for its parameters or capabilities",
+    "denied_method": "the capability policy denies this method",
+    "outside_mount": "the working directory lies outside the workspace",
+    "masked_capabilities": "capabilities of the client were masked",
+    "removed_login": "login commands for the client's machine were removed",
+}
+REWRITTEN = frozenset({"masked_capabilities", "removed_login"})
+POLICY = frozenset({"denied_method", "outside_mount"}) | REWRITTEN  # what a good frame asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One frame, or one message of a batch, that was refused or rewritten.
+
+    ``direction``: who sent it. ``method`` and ``id`` (its JSON text): when they could be read, clipped and
+    printable. ``size`` in bytes. ``reason``: a key of ``REASONS``.
+    """
+
+    direction: Side
+    method: str | None
+    id: str | None
+    size: int
+    reason: str
+
+    @property
+    def text(self) -> str:
+        return REASONS[self.reason]
+
+
+def shown(text: str | None) -> str | None:
+    """``text`` for a log line: printable ASCII, clipped."""
+    if text is None:
+        return None
+    clipped = text if len(text) <= SHOWN else text[:SHOWN] + "..."
+    if clipped.isascii() and clipped.isprintable():
+        return clipped
+    return json.dumps(clipped)[1:-1]

@@ -1,0 +1,247 @@
+"""``podbot host`` from the command line down to an engine in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.cli import fast
+from podbot.cli.globals import Globals
+from podbot.cli.main import main
+from podbot.cli.selection import Selection
+from podbot.execution import hosted, runner
+from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from tests.flows.plans import Place
+from tests.streams.plumbing import Pipe, pipes
+
+Capture = pytest.CaptureFixture[bytes]
+INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"terminal":true}}}\n'
+MASKED = INITIALIZE.replace(b'"terminal":true', b"")
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("GRACE", "DELIVERY"):
+        monkeypatch.setattr(hosted, name, 0.05)
+    monkeypatch.setattr(runner, "TERM_GRACE", 0.05)
+    before, Globals.current = Globals.current, Globals()
+    yield
+    Globals.current = before
+
+
+@pytest.fixture
+def client(capfdbinary: Capture) -> Iterator[Pipe]:
+    """The other end of podbot's stdin."""
+    with pipes(1) as (pipe,):
+        before = os.dup(0)
+        os.dup2(pipe.read, 0)
+        yield pipe
+        os.dup2(before, 0)
+        os.close(before)
+
+
+def agent(io: ExecPeer) -> int:
+    io.write(STDOUT, b"hello there\n" + io.read_all())
+    io.write(STDOUT, b'{"id":9,"method":"terminal/create","params":{"command":"oops"}}\n')
+    io.write(STDERR, b"warning\n")
+    return 7
+
+
+def arguments(place: Place, *more: str) -> list[str]:
+    return ["host", "--image", IMAGE, "--workspace", place.workspace, *more]
+
+
+@pytest.mark.parametrize("lane", [(), ("--rm",)], ids=["fast", "typer"])
+def test_a_session(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, lane: tuple[str, ...]) -> None:
+    argv = arguments(place, *lane)
+    assert (fast.parse(argv) is None) == bool(lane)
+    engine.on("claude-agent-acp", agent)
+    os.write(client.write, INITIALIZE)
+    client.close(client.write)
+    assert main(argv) == 7
+    out, err = capfdbinary.readouterr()
+    assert out == MASKED
+    lines = err.decode().splitlines()
+    assert (
+        "podbot: refused terminal/create (id 9) from the agent, 64 bytes: the capability policy denies this method"
+        in (lines)
+    )
+    assert {"hello there", "warning"} <= set(lines)
+    assert b"oops" not in err
+    (mount,) = [call for call in engine.calls if call[0] == "create"]
+    assert mount
+
+
+def test_the_workspace_is_mounted_where_the_host_has_it(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
+) -> None:
+    assert main(arguments(place, "--dry-run", "--json")) == 0
+    plan = json.loads(capfdbinary.readouterr().out)
+    assert {(m["source"], m["target"]) for m in plan["container"]["mounts"]} >= {(place.workspace, place.workspace)}
+    assert (plan["mode"], plan["delegation"], plan["frame_limit"]) == ("acp", "none", 64 << 20)
+    assert plan["agent"]["tty"] is False
+    assert plan["agent"]["workdir"] == place.workspace
+    assert engine.calls == []
+    assert main([*arguments(place), "--agent", "codex", "--agent-mode", "codex_app_server", "--dry-run"]) == 0
+    assert b"app-server" in capfdbinary.readouterr().out
+
+
+def test_messages_as_json_are_all_there_is_on_stderr(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
+) -> None:
+    engine.on("claude-agent-acp", agent)
+    client.close(client.write)
+    assert main(arguments(place, "--log-format", "json", "--acp-delegation", "fs")) == 7
+    lines = [json.loads(line) for line in capfdbinary.readouterr().err.splitlines()]
+    found = {line["kind"]: line for line in lines}
+    assert found["agent.noise"]["message"] == "hello there"
+    assert found["agent.stderr"]["message"] == "warning"
+    assert found["host.refused"]["method"] == "terminal/create"
+    assert found["host.refused"]["id"] == "9"
+    assert found["host.delegation"]["level"] == "notice"
+    assert {"plan.note", "container.create", "agent.start"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--agent-mode", "podbot"), "this mode is interactive"),
+        (("--agent", "gemini", "--agent-mode", "codex_app_server"), "has only: podbot, acp"),
+        (("--acp-delegation", "some"), "is not one of none, fs, terminal, all"),
+        (("--frame-limit", "1k"), "out of range"),
+        (("--transcript", "/"), "cannot write the transcript /"),
+        (("--image", "localhost/none:1"), "not on this engine"),
+    ],
+)
+def test_a_start_that_fails(  # noqa: PLR0917 - two of them are the parameters
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, more: tuple[str, ...], words: str
+) -> None:
+    assert main(arguments(place, *more)) in (1, 2)
+    out, err = capfdbinary.readouterr()
+    assert out == b""
+    (line,) = [line for line in err.decode().splitlines() if "mounting" not in line and "creating" not in line]
+    assert line.startswith("podbot: ")
+    assert words in line
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_terminal_is_told_what_host_is_for(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, which: int
+) -> None:
+    ours, theirs = pty.openpty()
+    before = os.dup(which)
+    os.dup2(theirs, which)
+    try:
+        assert main(arguments(place)) == 2
+    finally:
+        os.dup2(before, which)
+        for fd in (ours, theirs, before):
+            os.close(fd)
+    out, err = capfdbinary.readouterr()
+    assert out == b""
+    assert b"speaks a protocol with the program that starts it" in err
+    assert b"use `podbot run`" in err
+    assert engine.calls == []
+
+
+def test_a_client_that_leaves_a_stubborn_agent(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
+) -> None:
+    def stubborn(io: ExecPeer) -> int:
+        io.read_all()
+        io.ended.wait(20)
+        return 0
+
+    engine.on("claude-agent-acp", stubborn)
+    os.write(client.write, b'{"half')
+    client.close(client.write)
+    assert main(arguments(place)) == 143
+    out, err = capfdbinary.readouterr()
+    assert out == b""
+    assert b"podbot: refused a frame from the client, 6 bytes" in err
+    assert b"podbot: the agent is still there" in err
+    assert engine.by_name == {}
+
+
+def test_a_stderr_that_nobody_reads_holds_nothing_up(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podbot.flows.bridge.BURST", 1 << 30)
+    monkeypatch.setattr("podbot.cli.report.LAST_WORDS", 0.05)
+
+    def noisy(io: ExecPeer) -> int:
+        for number in range(1200):
+            io.write(STDOUT, b'{"id":%d,"method":"fs/write_text_file"}\n' % number)
+            io.read(64 << 10)
+        io.write(STDOUT, b'{"id":"last","result":1}\n')
+        return 0
+
+    engine.on("claude-agent-acp", noisy)
+    with pipes(1) as (unread,):
+        before = os.dup(2)
+        os.dup2(unread.write, 2)
+        try:
+            assert main(arguments(place, "--log-format", "json")) == 0
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+    assert capfdbinary.readouterr().out == b'{"id":"last","result":1}\n'
+
+
+def test_an_ended_engine(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture) -> None:
+    def vanishing(io: ExecPeer) -> int:
+        io.write(STDOUT, b'{"id":1}\n{"id"')
+        engine.vanish()
+        return 0
+
+    engine.on("claude-agent-acp", vanishing)
+    assert main(arguments(place)) == 1
+    out, err = capfdbinary.readouterr()
+    assert out == b'{"id":1}\n'
+    assert err.decode().splitlines()[-1].startswith("podbot: the engine at unix:///fake/podman.sock went away")
+
+
+# --- both lanes read the same command lines the same way ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["host"],
+        ["-v", "--image", "i", "host", "-w", ".", "--agent", "codex", "--agent-mode", "acp"],
+        ["host", "--name", "n", "--acp-delegation", "all", "--frame-limit", "1m", "--transcript", "t", "-vv"],
+        ["host", "--agent", "custom", "--", "cmd", "--help"],
+        ["host", "--"],
+    ],
+)
+def test_both_lanes_agree(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Globals, Selection, str | None]] = []
+
+    def record(g: Globals, args: Selection, transcript: str | None = None) -> int:
+        seen.append((g, args, transcript))
+        return 0
+
+    monkeypatch.setattr("podbot.cli.host.execute", record)
+    quick = fast.parse(argv)
+    assert quick is not None
+    quick()
+    monkeypatch.setattr("podbot.cli.fast.parse", lambda _argv: None)
+    assert main(argv) == 0
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("more", [["--keep"], ["--dry-run"], ["--help"], ["word"], ["--agent=codex"], ["--name"]])
+def test_the_rest_is_typer_s(more: list[str]) -> None:
+    assert fast.parse(["host", *more]) is None
+
+
+def test_a_scripted_agent_that_says_nothing(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
+) -> None:
+    engine.on("claude-agent-acp", ScriptedExec(code=3))
+    assert main(arguments(place)) == 3
+    assert capfdbinary.readouterr().out == b""

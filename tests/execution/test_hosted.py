@@ -1,0 +1,411 @@
+"""How a hosted exec ends: the agent's own end, the client's, a signal, and clients that read nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from podbot.errors import DiskFull, EngineGone, OutputClosed, RequestFailed, SandboxDied
+from podbot.events import Event
+from podbot.execution import hosted, runner
+from podbot.execution.hosted import HostedExec
+from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.launch.types import ExecSpec
+from podbot.streams.wake import Resize, Signal, Wake
+from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
+from tests.streams.channels import LineFilter
+from tests.streams.plumbing import Pipe, in_thread, pipes
+from tests.testing.contract import a_spec
+
+
+@dataclass
+class Rig:
+    engine: FakeEngine
+    name: str
+    wake: Wake
+    stdin: Pipe
+    stdout: Pipe
+    stderr: Pipe
+    events: list[Event] = field(default_factory=list)
+    through: LineFilter = field(default_factory=LineFilter)
+
+    def run(self, command: Command, io: ExecIO | None = None) -> ExecStatus:
+        self.engine.on("it", command)
+        return HostedExec(
+            self.engine,
+            self.name,
+            spec=ExecSpec(command=("it",)),
+            io=io or ExecIO(self.stdin.read, self.stdout.write, self.stderr.write),
+            wake=self.wake,
+            through=self.through,
+            emit=self.events.append,
+        ).run()
+
+    def said(self, pipe: Pipe) -> bytes:
+        os.set_blocking(pipe.read, False)
+        try:
+            return os.read(pipe.read, 1 << 16)
+        except BlockingIOError:
+            return b""
+
+    @property
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    engine, spec, wake = FakeEngine(), a_spec(IMAGE), Wake()
+    engine.start(engine.create(spec))
+    with contextlib.closing(wake), pipes(3) as (stdin, stdout, stderr):
+        yield Rig(engine, spec.name, wake, stdin, stdout, stderr)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same steps, sooner."""
+    for name in ("TERM_GRACE", "KILL_GRACE", "STATUS_PATIENCE"):
+        monkeypatch.setattr(runner, name, 0.05)
+    for name in ("GRACE", "DELIVERY", "LOOK"):
+        monkeypatch.setattr(hosted, name, 0.05)
+
+
+class Stubborn:
+    """An agent that ignores the end of its input, and, when ``deaf``, TERM as well."""
+
+    def __init__(self, *, deaf: bool = False) -> None:
+        self.deaf = deaf
+        self.signals: list[int] = []
+        self.ended_input = threading.Event()
+
+    def __call__(self, io: ExecPeer) -> int:
+        if self.deaf:
+            io.trap(signal.SIGTERM)
+        io.read_all()
+        self.ended_input.set()
+        while not io.ended.wait(0.005):
+            with contextlib.suppress(queue.Empty):
+                self.signals.append(io.signals.get_nowait())
+        return 99
+
+
+# --- the agent's own end ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 137, 255])
+def test_its_end_is_the_end_with_the_client_still_there(rig: Rig, code: int) -> None:
+    assert rig.run(ScriptedExec(stdout=b"one\ntwo\n", stderr=b"err", code=code)) == ExecStatus(code)
+    assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"one\ntwo\n", b"err")
+    assert rig.through.ends == ["agent"]
+    assert not rig.events
+
+
+def test_an_agent_that_leaves_when_its_input_ends(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, io.read_all().upper())
+        return 4
+
+    os.write(rig.stdin.write, b"hello\nhalf")
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(agent) == ExecStatus(4)
+    assert rig.said(rig.stdout) == b"HELLO\n"
+    assert not rig.events
+
+
+# --- the client's end, and signals ------------------------------------------------------------------
+
+
+def test_an_agent_that_ignores_the_end_of_its_input_gets_term(rig: Rig) -> None:
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(Stubborn()) == ExecStatus(128 + signal.SIGTERM)
+    assert rig.kinds == ["host.grace"]
+
+
+def test_and_then_kill(rig: Rig) -> None:
+    agent = Stubborn(deaf=True)
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(agent) == ExecStatus(128 + signal.SIGKILL)
+    assert agent.signals[:1] == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_its_input_before_anything_else(rig: Rig, number: int) -> None:
+    os.write(rig.stdin.write, b"queued\n")
+
+    def agent(io: ExecPeer) -> int:
+        got = io.read()
+        rig.wake.post(Resize())
+        rig.wake.post(Signal(number))
+        io.write(STDOUT, got + io.read_all() + b"bye\n")
+        return 0
+
+    assert rig.run(agent) == ExecStatus(128 + number, signal=number)
+    assert rig.said(rig.stdout) == b"queued\nbye\n"
+    assert not rig.events
+
+
+def test_a_second_signal_does_not_wait_for_the_grace(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "GRACE", 60.0)
+    monkeypatch.setattr(runner, "TERM_GRACE", 60.0)
+    agent = Stubborn(deaf=True)
+
+    def thrice() -> None:
+        for _ in range(3):
+            rig.wake.post(Signal(signal.SIGINT))
+            agent.ended_input.wait(10)
+            time.sleep(0.03)
+
+    began = time.monotonic()
+    with in_thread(thrice):
+        assert rig.run(agent) == ExecStatus(130, signal=signal.SIGINT)
+    assert time.monotonic() - began < 10
+    assert agent.signals[:1] == [signal.SIGTERM]
+
+
+def test_a_signal_after_the_client_s_end_changes_the_status_alone(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.read_all()
+        rig.wake.post(Signal(signal.SIGTERM))
+        time.sleep(0.01)
+        io.write(STDOUT, b"saved\n")
+        return 0
+
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(agent) == ExecStatus(143, signal=15)
+    assert rig.said(rig.stdout) == b"saved\n"
+
+
+def test_what_is_queued_reaches_a_slow_agent_before_its_input_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "GRACE", 0.25)  # less than it takes
+    sent = b"x" * 1023 + b"\n"
+    took = bytearray()
+
+    def agent(io: ExecPeer) -> int:
+        while piece := io.read(64 << 10):
+            took.extend(piece)
+            time.sleep(0.02)
+        return 0
+
+    def client() -> None:
+        for _ in range(1500):
+            os.write(rig.stdin.write, sent)
+        rig.stdin.close(rig.stdin.write)
+
+    with in_thread(client):
+        assert rig.run(agent) == ExecStatus(0)
+    assert len(took) == 1500 * 1024
+
+
+def test_an_agent_that_takes_nothing_is_not_waited_for(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.ended.wait(20)
+        return 0
+
+    def client() -> None:
+        for _ in range(900):
+            os.write(rig.stdin.write, b"x" * 1023 + b"\n")
+        rig.stdin.close(rig.stdin.write)
+
+    with in_thread(client):
+        assert rig.run(agent) == ExecStatus(143)
+
+
+# --- a client that does not read, or is gone ----------------------------------------------------------
+
+
+def test_output_is_delivered_to_a_slow_reader_after_the_end(rig: Rig) -> None:
+    line = b"y" * 1023 + b"\n"
+    got = bytearray()
+
+    def reader() -> None:
+        while len(got) < 300 * 1024:
+            got.extend(os.read(rig.stdout.read, 8192))
+            time.sleep(0.002)
+
+    with in_thread(reader):
+        assert rig.run(ScriptedExec(stdout=line * 300)) == ExecStatus(0)
+    assert got == line * 300
+
+
+def test_a_client_that_reads_nothing_is_given_up(rig: Rig) -> None:
+    assert rig.run(ScriptedExec(stdout=b"z" * 299_999 + b"\n", code=3)) == ExecStatus(3)
+    assert rig.kinds == ["host.undelivered"]
+    assert rig.events[0].fields["bytes"] == 300_000 - 65_536
+
+
+def test_behind_a_client_that_reads_nothing_the_engine_is_asked(rig: Rig) -> None:
+    """More than fits anywhere: the stream's end is not seen, the engine's word is."""
+
+    def agent(io: ExecPeer) -> int:
+        with contextlib.suppress(OSError):
+            while True:
+                io.write(STDOUT, b"z" * 8191 + b"\n")
+        return 5
+
+    def ends_unseen() -> None:
+        while not rig.engine.sessions:
+            time.sleep(0.001)
+        (session,) = rig.engine.sessions.values()
+        time.sleep(0.1)
+        session.code = 5
+
+    with in_thread(ends_unseen):
+        assert rig.run(agent) == ExecStatus(5)
+    assert rig.kinds == ["host.undelivered"]
+
+
+def test_a_slow_reader_is_not_taken_for_one_that_reads_nothing(rig: Rig) -> None:
+    """What is taken counts, not what waits: the queue is filled up again each time."""
+    size = 3 << 20
+    line = b"y" * 8191 + b"\n"
+    got = bytearray()
+
+    def agent(io: ExecPeer) -> int:
+        for _ in range(size // len(line)):
+            io.write(STDOUT, line)
+        return 0
+
+    def reader() -> None:
+        time.sleep(0.12)  # longer than LOOK: the engine is asked
+        while len(got) < size:
+            got.extend(os.read(rig.stdout.read, 64 << 10))
+            time.sleep(0.02)
+
+    def ends_unseen() -> None:
+        while not rig.engine.sessions:
+            time.sleep(0.001)
+        (session,) = rig.engine.sessions.values()
+        session.code = 0
+
+    with in_thread(reader), in_thread(ends_unseen):
+        assert rig.run(agent) == ExecStatus(0)
+    assert got == line * (size // len(line))
+    assert not rig.events
+
+
+def test_a_client_that_reads_nothing_and_leaves_ends_it(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        with contextlib.suppress(OSError):
+            while True:
+                io.write(STDOUT, b"z" * 8191 + b"\n")
+        return 5
+
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(agent).code == 143
+
+
+def test_a_closed_stdout_ends_the_agent(rig: Rig) -> None:
+    ended = threading.Event()
+
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, b"hello\n")
+        io.ended.wait(20)
+        ended.set()
+        return 0
+
+    rig.stdout.close(rig.stdout.read)
+    with pytest.raises(OutputClosed, match="stdout went away, so the command inside was ended"):
+        rig.run(agent)
+    assert ended.wait(5)
+
+
+def test_a_client_that_is_all_gone_leaves_the_agent_its_grace(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "GRACE", 20.0)
+    saved = threading.Event()
+
+    def agent(io: ExecPeer) -> int:
+        io.read_all()
+        for _ in range(3):
+            io.write(STDOUT, b"still at it\n")
+            time.sleep(0.01)
+        saved.set()
+        return 0
+
+    rig.stdin.close(rig.stdin.write)
+    rig.stdout.close(rig.stdout.read)
+    with pytest.raises(OutputClosed):
+        rig.run(agent)
+    assert saved.is_set(), "it was not killed in the middle"
+
+
+def test_a_closed_stderr_ends_nothing(rig: Rig) -> None:
+    rig.stderr.close(rig.stderr.read)
+    assert rig.run(ScriptedExec(stdout=b"out\n", stderr=b"err", code=6)) == ExecStatus(6)
+    assert rig.said(rig.stdout) == b"out\n"
+
+
+def test_a_full_disk_behind_stdout(rig: Rig) -> None:
+    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(DiskFull):
+        rig.run(ScriptedExec(stdout=b"out\n", waits=True), ExecIO(rig.stdin.read, full.fileno(), None))
+
+
+# --- the engine, the container, the filter ------------------------------------------------------------
+
+
+def test_the_container_is_stopped_in_mid_stream(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, b"one\nhal")
+        rig.engine.die(rig.name)
+        return 0
+
+    with pytest.raises(SandboxDied):
+        rig.run(agent)
+    assert rig.said(rig.stdout) == b"one\n"
+
+
+def test_the_engine_goes_away(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, b"one\n")
+        rig.engine.vanish()
+        return 0
+
+    with pytest.raises(EngineGone):
+        rig.run(agent)
+
+
+def test_a_filter_that_fails_ends_the_agent(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_data: object) -> None:
+        raise RuntimeError("a bug")
+
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, b"x\n")
+        io.ended.wait(20)
+        return 0
+
+    monkeypatch.setattr(rig.through, "agent_data", fails)
+    with pytest.raises(RuntimeError, match="a bug"):
+        rig.run(agent)
+    assert [session.code for session in rig.engine.sessions.values() if session.spec.command == ("it",)] == [143]
+    assert rig.said(rig.stdout) == b""
+
+
+def test_an_engine_that_cannot_be_asked_about_a_stuck_agent(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        with contextlib.suppress(OSError):
+            while True:
+                io.write(STDOUT, b"z" * 8191 + b"\n")
+        return 5
+
+    gone = RequestFailed(operation="inspect an exec session", status=500, reason="busy")
+    rig.engine.fail("exec_inspect", gone, times=None)
+    with pytest.raises(SandboxDied):
+        rig.run(agent)
+
+
+def test_noise_and_stderr_come_out_on_stderr(rig: Rig) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, b"# banner\nframe\n")
+        io.write(STDERR, b"warned")
+        return 0
+
+    assert rig.run(agent) == ExecStatus(0)
+    assert rig.said(rig.stdout) == b"frame\n"
+    assert rig.said(rig.stderr) in (b"# bannerwarned", b"warned# banner")

@@ -1,0 +1,63 @@
+"""Coverage-guided fuzzing of the ACP filter with atheris; see ``scripts/fuzz``.
+
+An input is two bytes that choose the direction, the delegation and where the stream is cut, and the stream.
+The questions are those of the property tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]  # in the extra "fuzz" only
+
+with atheris.instrument_imports(include=["podbot.protocol"]):
+    from tests.protocol.properties import DELEGATIONS, check_agent, check_client
+from tests.protocol.golden import DENIED, FROM_AGENT, FROM_CLIENT, LOGINS, MASKED, NOISE
+from tests.protocol.strategies import NAMES, WORDS
+
+
+def one_input(data: bytes) -> None:
+    """Raises when a property does not hold."""
+    if len(data) < 2:
+        return
+    choice, cut, stream = data[0], data[1], data[2:]
+    check = check_agent if choice & 1 else check_client
+    try:
+        check(stream, [] if not cut else range(cut, len(stream), cut), DELEGATIONS[choice >> 1 & 3])
+    except BaseException:
+        call = f"{check.__name__}({stream!r})  # choice {choice}, cut {cut}"
+        sys.stdout.write(f"\nthis input breaks a property:\n{call}\n\n")
+        sys.stdout.flush()
+        raise
+
+
+def write_seeds(place: Path) -> None:
+    """The golden frames as a corpus, and what they are made of as a dictionary."""
+    seeds = place / "seeds"
+    seeds.mkdir(parents=True, exist_ok=True)
+    agent = [*FROM_AGENT, *DENIED, *NOISE, LOGINS, b"[" + b",".join(frame.strip() for frame in FROM_AGENT[:2]) + b"]\n"]
+    client = [*FROM_CLIENT, *(frame for frame, _ in MASKED), b"[" + MASKED[0][0].strip() + b"]\n"]
+    for number, (choice, stream) in enumerate([*((1, frame) for frame in agent), *((0, frame) for frame in client)]):
+        (seeds / f"{number:03}").write_bytes(bytes([choice, number % 5 * 7]) + stream)
+    words = [f'"{word}"' for word in (*NAMES, *WORDS)]
+    words += [
+        '{"method":"fs/x","id":1}',
+        '"initialize","params":{"capabilities":{',
+        "[{",
+        "},{",
+        "\\u0066",
+        "\\u0000",
+        "\r\n",
+        "\n",
+    ]
+    lines = ["".join(f"\\x{byte:02x}" for byte in word.encode()) for word in words]
+    (place / "words").write_text("".join(f'"{line}"\n' for line in lines))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--write-seeds":
+        write_seeds(Path(sys.argv[2]))
+    else:
+        atheris.Setup(sys.argv, one_input)
+        atheris.Fuzz()

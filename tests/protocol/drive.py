@@ -1,0 +1,54 @@
+"""Run a whole stream through a channel, cut as told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from podbot.protocol.acp import AcpChannel
+from podbot.protocol.refusal import Refusal
+from podbot.streams.channel import Counts
+
+
+class Outcome(NamedTuple):
+    to_agent: bytes
+    to_client: bytes
+    noise: bytes
+    said: list[Refusal]
+    counts: Counts
+
+    @property
+    def reasons(self) -> list[str]:
+        return [refusal.reason for refusal in self.said]
+
+
+def pieces(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """``data`` cut at ``places``."""
+    ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
+    return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def outcome(channel: AcpChannel) -> Outcome:
+    return Outcome(
+        b"".join(channel.for_agent()),
+        b"".join(channel.for_client()),
+        b"".join(channel.noise()),
+        channel.refusals(),
+        channel.counts,
+    )
+
+
+def from_agent(data: bytes, *, places: Iterable[int] = (), channel: AcpChannel | None = None) -> Outcome:
+    channel = channel or AcpChannel()
+    for piece in pieces(data, places):
+        channel.agent_data(memoryview(piece))
+    channel.agent_eof()
+    return outcome(channel)
+
+
+def from_client(data: bytes, *, places: Iterable[int] = (), channel: AcpChannel | None = None) -> Outcome:
+    channel = channel or AcpChannel()
+    for piece in pieces(data, places):
+        channel.client_data(piece)
+    channel.client_eof()
+    return outcome(channel)

@@ -1,0 +1,130 @@
+"""A naive judge of what came out: what several kinds of JSON-RPC peers would read in it.
+
+Nothing of the filter is used here. A peer may end lines at any newline, take the first or the last of two equal
+names, ignore case, width or joins in names, or end them at NUL.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Pairs = list[tuple[str, Any]]
+
+
+def plain(text: str) -> str:
+    return text
+
+
+def folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def c_string(text: str) -> str:
+    return text.partition("\0")[0].lower()
+
+
+def java(text: str) -> str:
+    return "".join(char.upper().lower() for char in text)
+
+
+def snake(text: str) -> str:
+    return folded(text).replace("_", "").replace("-", "")
+
+
+NAMES: list[Callable[[str], str]] = [plain, folded, c_string, java, snake]
+
+
+def _object(name: Callable[[str], str], *, first: bool) -> Callable[[Pairs], dict[str, Any]]:
+    def build(pairs: Pairs) -> dict[str, Any]:
+        found = {name(key): value for key, value in (reversed(pairs) if first else pairs)}
+        inherited = found.get(name("__proto__"))  # as in a copy made by JavaScript
+        return {**inherited, **found} if isinstance(inherited, dict) else found
+
+    return build
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    text = data.decode("utf-8", "surrogateescape")
+    yield from text.split("\n")
+    yield from text.replace("\r", "\n").split("\n")
+    yield from text.splitlines()
+
+
+def readings(data: bytes) -> Iterator[tuple[Callable[[str], str], dict[str, Any]]]:
+    """Every message that some peer would read in ``data``, with the way it reads names."""
+    for line in dict.fromkeys(_lines(data)):
+        for name, first in itertools.product(NAMES, (False, True)):
+            try:
+                value = json.loads(
+                    line.strip("\ufeff \t\0"), object_pairs_hook=_object(name, first=first), strict=False
+                )
+            except (ValueError, RecursionError):
+                continue
+            yield from ((name, message) for message in _flat(value))
+
+
+def _flat(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    elif isinstance(value, list):
+        for element in value:
+            yield from _flat(element)
+
+
+def denied(data: bytes, allowed: tuple[str, ...] = ()) -> list[str]:
+    """The methods in ``data`` that act on the client's machine."""
+    found = []
+    for _, message in readings(data):
+        method = message.get("method")
+        if isinstance(method, str):
+            word = folded(method.partition("\0")[0]).strip(" \t\r\n/._$")
+            hits = [part for part in ("fs", "terminal") if word.startswith((f"{part}/", f"{part}%2f")) or word == part]
+            hits += ["mcp"] if word == "mcp/connect" else []
+            found += [method for part in hits if part not in allowed]
+    return found
+
+
+def logins(data: bytes) -> list[Any]:
+    """Login commands in ``data`` that a client would run."""
+    found: list[Any] = []
+    for name, message in readings(data):
+        holders = [message.get(name("result"))]
+        error = message.get(name("error"))
+        holders += [error.get(name("data"))] if isinstance(error, dict) else []
+        for holder in holders:
+            offers = holder.get(name("authMethods")) if isinstance(holder, dict) else None
+            found += [offer for offer in offers or [] if _runs(offer, name)] if isinstance(offers, list) else []
+    return found
+
+
+def _runs(offer: Any, name: Callable[[str], str]) -> bool:
+    if not isinstance(offer, dict):
+        return False
+    kind = offer.get(name("type"))
+    meta = offer.get(name("_meta"))
+    return (isinstance(kind, str) and folded(kind) == "terminal") or (
+        isinstance(meta, dict) and name("terminal-auth") in meta
+    )
+
+
+def capabilities(data: bytes, allowed: tuple[str, ...] = ()) -> list[str]:
+    """Host capabilities that an agent would find in an ``initialize`` in ``data``."""
+    found = []
+    for name, message in readings(data):
+        method = message.get(name("method"))
+        params = message.get(name("params"))
+        if not isinstance(method, str) or method != "initialize" or not isinstance(params, dict):
+            continue
+        for spot in ("clientCapabilities", "capabilities"):
+            caps = params.get(name(spot))
+            if isinstance(caps, dict):
+                found += [part for part in ("fs", "terminal") if part not in allowed and name(part) in caps]
+                auth, meta = caps.get(name("auth")), caps.get(name("_meta"))
+                if "terminal" not in allowed:
+                    found += ["auth.terminal"] if isinstance(auth, dict) and name("terminal") in auth else []
+                    found += ["terminal-auth"] if isinstance(meta, dict) and name("terminal-auth") in meta else []
+    return found

@@ -1,0 +1,150 @@
+"""What must hold for any bytes. The property tests and the fuzzer ask the same questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from podbot.config.models import Delegation
+from podbot.protocol.acp import AcpChannel
+from podbot.protocol.paths import PathScope
+from podbot.protocol.refusal import REASONS, REWRITTEN
+from tests.protocol import oracle
+from tests.protocol.drive import Outcome, from_agent, from_client
+
+MOUNT = PathScope("/home/me/shop", "/home/me/shop")
+DELEGATIONS: list[Delegation] = ["none", "fs", "terminal", "all"]
+ALLOWED = {"none": (), "fs": ("fs",), "terminal": ("terminal",), "all": ("fs", "terminal", "mcp")}
+LIMIT = 4096
+
+
+def channel(delegation: Delegation = "none") -> AcpChannel:
+    return AcpChannel(delegation=delegation, mount=MOUNT, limit=LIMIT)
+
+
+def check_agent(data: bytes, places: Iterable[int] = (), delegation: Delegation = "none") -> None:
+    """Nothing denied comes out; what comes out is whole, in order, and the agent's own bytes."""
+    result = from_agent(data, places=places, channel=channel(delegation))
+    assert not oracle.denied(result.to_client, ALLOWED[delegation]), result
+    if "terminal" not in ALLOWED[delegation]:
+        assert not oracle.logins(result.to_client), result
+    _check_common(data, result, result.to_client)
+    for answer in result.to_agent.splitlines():
+        _check_answer(answer, data)
+    if delegation == "none" and len(data) < LIMIT and not result.counts.rewritten:
+        _check_forwarded(data, result.to_client)
+    again = from_agent(result.to_client, channel=channel(delegation))
+    assert (again.to_client, again.said, again.noise) == (result.to_client, [], b"")
+    assert from_agent(data, channel=channel(delegation)) == result
+
+
+def check_client(data: bytes, places: Iterable[int] = (), delegation: Delegation = "none") -> None:
+    """No host capability reaches the agent, and masking twice is masking once."""
+    result = from_client(data, places=places, channel=channel(delegation))
+    assert not oracle.capabilities(result.to_agent, ALLOWED[delegation]), result
+    assert not result.noise
+    _check_common(data, result, result.to_agent)
+    for answer in result.to_client.splitlines():
+        assert json.loads(answer)["error"]["data"]["reason"] == "podbot_outside_mount"
+    again = from_client(result.to_agent, channel=channel(delegation))
+    assert (again.to_agent, again.said, again.to_client) == (result.to_agent, [], b"")
+    assert from_client(data, channel=channel(delegation)) == result
+
+
+def _check_common(data: bytes, result: Outcome, forwarded: bytes) -> None:
+    assert all(said.reason in REASONS for said in result.said)
+    assert result.counts.rewritten == sum(said.reason in REWRITTEN for said in result.said)
+    assert result.counts.refused == len(result.said) - result.counts.rewritten
+    lines, given = _at_newlines(forwarded), _at_newlines(data)
+    for line in lines:
+        json.loads(line)
+    if not result.counts.rewritten and not any(b"[" in line for line in given):
+        rest = iter(given)
+        assert all(line in rest for line in lines), (lines, given)  # in order, each with its own bytes
+
+
+def _at_newlines(data: bytes) -> list[bytes]:
+    found = [line + b"\n" for line in data.split(b"\n")]
+    found[-1] = found[-1][:-1]
+    return [line for line in found if line]
+
+
+def _check_answer(answer: bytes, data: bytes) -> None:
+    value = json.loads(answer)
+    assert value["error"]["code"] == -32001
+    assert value["error"]["data"]["reason"] == "podbot_capability_policy"
+    head = b'{"jsonrpc":"2.0","id":'
+    raw = answer[len(head) : answer.index(b',"error":{"code":-32001')]
+    assert raw in data, (raw, data)
+
+
+# --- a slow filter of its own, for single messages ---------------------------------------------
+
+OURS = ("jsonrpc", "id", "method", "params", "result", "error")
+TOUCHED = ("authmethods", "meta", "fieldmeta", "data", "proto")  # members of an answer that may be rewritten
+
+
+class Pairs(list[tuple[str, Any]]):
+    """The members of an object, all of them."""
+
+
+def _check_forwarded(data: bytes, forwarded: bytes) -> None:
+    """Neither too much nor too little, as far as the slow filter knows."""
+    lines = _at_newlines(data)
+    verdicts = [naive(line) for line in lines]
+    if None not in verdicts:
+        assert forwarded == b"".join(line for line, passes in zip(lines, verdicts, strict=True) if passes)
+
+
+def naive(line: bytes) -> bool | None:
+    """Whether ``line`` from an agent passes; None: too subtle for this filter."""
+    body = line[:-2] if line.endswith(b"\r\n") else line
+    if line.count(b"{") + line.count(b"[") > 100:
+        return None
+    try:
+        value = json.loads(line.decode(), object_pairs_hook=Pairs, parse_constant=_no_constant)
+    except ValueError:
+        return False
+    if b"\r" in body:
+        return False
+    if isinstance(value, Pairs):
+        return _passes(value)
+    return None if isinstance(value, list) else False
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _passes(pairs: Pairs) -> bool | None:
+    names = [key for key, _ in pairs]
+    if "__proto__" in names:
+        return False
+    if any(names.count(name) > 1 for name in OURS) or any(_letters(name) in OURS for name in names if name not in OURS):
+        return False
+    message = dict(pairs)
+    if isinstance(message.get("id"), bool | list):  # Pairs are lists, too
+        return False
+    if any(isinstance(message.get(name), Pairs) and _touched(message[name]) for name in ("result", "error")):
+        return None
+    return _method_passes(message["method"]) if "method" in message else True
+
+
+def _letters(name: str) -> str:
+    return "".join(char for char in oracle.folded(name.partition("\0")[0].replace("\u0131", "i")) if char.isalnum())
+
+
+def _touched(pairs: Pairs) -> bool:
+    return any(_letters(key) in TOUCHED for key, _ in pairs)
+
+
+def _method_passes(method: Any) -> bool | None:
+    if not isinstance(method, str) or not method or not method.isascii() or not method.isprintable() or " " in method:
+        return False
+    if not all(char.isalnum() or char in "/_.$-" for char in method):
+        return None
+    words = "".join(char if char.isalnum() else " " for char in method.lower()).split()
+    if words[:1] in (["fs"], ["terminal"]) or words[:2] == ["mcp", "connect"]:
+        return False
+    return None if "".join(words).startswith("mcpconnect") else True

@@ -1,0 +1,107 @@
+"""Streams of frames that are nearly right: the golden ones, put together anew, with members doubled and respelled."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from tests.protocol.golden import DENIED, FROM_AGENT, FROM_CLIENT, LOGINS, MASKED, NOISE
+
+NAMES = [
+    "jsonrpc", "id", "method", "params", "result", "error", "data", "clientCapabilities", "capabilities", "fs",
+    "terminal", "auth", "_meta", "terminal-auth", "authMethods", "type", "cwd", "x", "__proto__",
+]  # fmt: skip
+WORDS = [
+    "initialize", "session/new", "session/update", "fs/read_text_file", "terminal/create", "mcp/connect", "terminal",
+    "agent", "/home/me/shop", "/etc", "x", "2.0",
+]  # fmt: skip
+
+
+def _respelled(text: str, way: int) -> str:
+    """JSON text of a string in one of several spellings; some of them are another string."""
+    plain = json.dumps(text)
+    return [
+        plain, plain, plain, f'"\\u{ord(text[0]):04x}{text[1:]}"', plain.upper(), f'" {text}"', f'"{text}\\u0000"',
+        plain.replace("s", "\\u017f"), plain.replace("i", "\u0131"), plain.replace("/", "\\/"), f'"\\ud800{text}"',
+    ][way]  # fmt: skip
+
+
+STRINGS = st.builds(_respelled, st.sampled_from(WORDS), st.integers(0, 10))
+KEYS = st.builds(_respelled, st.sampled_from(NAMES), st.integers(0, 10))
+SCALARS = STRINGS | st.sampled_from(
+    ["1", "1e3", "1.0", "-0", "12345678901234567890", "null", "true", "NaN", "01", '"\t"']
+)
+SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "\n"])
+
+
+def _object(pairs: list[tuple[str, str]], space: str) -> str:
+    return "{" + f"{space},{space}".join(f"{key}{space}:{space}{value}" for key, value in pairs) + "}"
+
+
+def _array(values: list[str], space: str) -> str:
+    return f"[{space}" + f",{space}".join(values) + f"{space}]"
+
+
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.builds(_object, st.lists(st.tuples(KEYS, inner), max_size=4), SPACE)
+        | st.builds(_array, st.lists(inner, max_size=3), SPACE)
+    ),
+    max_leaves=14,
+)
+MESSAGES = st.builds(
+    lambda method, extra, space: _object([('"jsonrpc"', '"2.0"'), ('"method"', method), *extra], space),
+    STRINGS,
+    st.lists(st.tuples(KEYS, JSON), max_size=4),
+    SPACE,
+)
+CAPABILITIES = st.builds(
+    lambda spot, caps, extra, space: _object(
+        [('"method"', '"initialize"'), *extra, ('"params"', _object([(f'"{spot}"', _object(caps, space))], space))],
+        space,
+    ),
+    st.sampled_from(["clientCapabilities", "capabilities"]),
+    st.lists(st.tuples(KEYS, JSON), max_size=5),
+    st.lists(st.tuples(KEYS, JSON), max_size=1),
+    SPACE,
+)
+OFFERS = st.builds(
+    lambda holder, offers, space: _object(
+        [
+            ("id", "1") if space == "\n" else ('"id"', "1"),
+            (holder, _object([('"authMethods"', _array(offers, space))], space)),
+        ],
+        space,
+    ),
+    st.sampled_from(['"result"', '"error"']),
+    st.lists(st.builds(_object, st.lists(st.tuples(KEYS, JSON), max_size=3), SPACE), max_size=3),
+    SPACE,
+)
+GOLDEN = st.sampled_from([*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED)])
+FRAMES = MESSAGES | CAPABILITIES | OFFERS | st.builds(_array, st.lists(MESSAGES | JSON, max_size=4), SPACE) | JSON
+LINES = st.builds(
+    lambda text, end: text.encode("utf-8", "surrogatepass") + end,
+    FRAMES,
+    st.sampled_from([b"\n", b"\n", b"\n", b"\r\n", b""]),
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """Golden frames with a few bytes put in, taken out or doubled."""
+    data = bytearray(b"".join(draw(st.lists(GOLDEN, min_size=1, max_size=3))))
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, len(data)))
+        if draw(st.booleans()):
+            data[place:place] = draw(
+                st.sampled_from([b'"', b"{", b"}", b"[", b",", b"\n", b"\r", b"\\", b"\0", b"\xff"])
+            )
+        else:
+            del data[place : place + draw(st.integers(1, 12))]
+    return bytes(data)
+
+
+STREAMS = mutated() | st.lists(LINES | GOLDEN, max_size=5).map(b"".join) | st.binary(max_size=80)
+CUTS = st.lists(st.integers(0, 2000), max_size=6)

@@ -1,0 +1,94 @@
+"""What must hold for any bytes, and every cut of the golden streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podbot.config.models import Delegation
+from podbot.streams.channel import Channel, Counts
+from tests.protocol import oracle
+from tests.protocol.drive import from_agent, from_client
+from tests.protocol.golden import DENIED, FROM_AGENT, FROM_CLIENT, LOGINS, MASKED, NOISE, ZED
+from tests.protocol.properties import DELEGATIONS, MOUNT, channel, check_agent, check_client, naive
+from tests.protocol.strategies import CUTS, STREAMS
+
+AGENT_STREAM = b"".join([FROM_AGENT[0], *NOISE, LOGINS, DENIED[0], DENIED[2], *FROM_AGENT[4:]]) + FROM_AGENT[1][:-1]
+CLIENT_STREAM = b"".join([b"\n", *(frame for frame, _ in MASKED), *FROM_CLIENT, b"{bad\n"]) + ZED[:-1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(STREAMS, CUTS, st.sampled_from(DELEGATIONS))
+def test_agent(data: bytes, places: list[int], delegation: Delegation) -> None:
+    check_agent(data, places, delegation)
+
+
+@settings(max_examples=300, deadline=None)
+@given(STREAMS, CUTS, st.sampled_from(DELEGATIONS))
+def test_client(data: bytes, places: list[int], delegation: Delegation) -> None:
+    check_client(data, places, delegation)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300), CUTS)
+def test_arbitrary_bytes(data: bytes, places: list[int]) -> None:
+    check_agent(data, places)
+    check_client(data, places)
+
+
+def test_every_cut_of_a_golden_stream_from_the_agent() -> None:
+    whole = from_agent(AGENT_STREAM)
+    assert {said.reason for said in whole.said} == {"removed_login", "denied_method"}
+    for place in range(len(AGENT_STREAM)):
+        assert from_agent(AGENT_STREAM, places=[place]) == whole
+    assert from_agent(AGENT_STREAM, places=range(len(AGENT_STREAM))) == whole
+
+
+def test_every_cut_of_a_golden_stream_from_the_client() -> None:
+    whole = from_client(CLIENT_STREAM, channel=channel())
+    assert {said.reason for said in whole.said} == {"masked_capabilities", "unparseable"}
+    for place in range(len(CLIENT_STREAM)):
+        assert from_client(CLIENT_STREAM, places=[place], channel=channel()) == whole
+    assert from_client(CLIENT_STREAM, places=range(len(CLIENT_STREAM)), channel=channel()) == whole
+
+
+def test_the_oracle_sees_what_it_looks_for() -> None:
+    """A judge that finds nothing in what is bad would make every property hold."""
+    assert all(oracle.denied(frame) for frame in DENIED)
+    assert not any(oracle.denied(frame) for frame in FROM_AGENT)
+    assert oracle.denied(b'{"a":1,\r{"METHOD":"FS/x"}\r}')
+    assert oracle.denied(b'[{"method":"x","method":"fs/x"}]')
+    assert oracle.denied(b'[{"method":"fs/x","method":"x"}]')
+    assert oracle.denied(b'{"method\\u0000":"terminal/x"}')
+    assert oracle.denied(b'{"\\u217fethod":"fs/x"}')
+    assert oracle.logins(LOGINS)
+    assert oracle.logins(b'{"error":{"data":{"auth_methods":[{"TYPE":"terminal"}]}}}')
+    assert all(oracle.capabilities(frame) for frame, _ in MASKED)
+    assert not any(oracle.capabilities(masked) for _, masked in MASKED)
+    assert [naive(frame) for frame in DENIED] == [False] * len(DENIED)
+    assert [naive(frame) for frame in FROM_AGENT] == [True, True, True, True, None, True, None, True]
+    assert [naive(line) for line in NOISE] == [False] * len(NOISE)
+    assert MOUNT.holds("/home/me/shop")
+
+
+def test_it_is_a_channel() -> None:
+    shape: Channel = channel()
+    assert shape.counts == Counts()
+
+
+@pytest.mark.parametrize("check", [check_agent, check_client])
+def test_the_properties_fail_when_the_filter_does_nothing(
+    check: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podbot.protocol.acp.judge", _forward)
+    with pytest.raises(AssertionError):
+        check(DENIED[0] if check is check_agent else ZED)
+
+
+def _forward(frame: bytes, *_: object) -> object:
+    from podbot.protocol.judge import Verdict
+
+    return Verdict(frame)

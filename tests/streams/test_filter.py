@@ -1,0 +1,280 @@
+"""The relay with everything passing through a filter."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.streams import relay as module
+from podbot.streams import sink as sinks
+from podbot.streams.channel import Filter
+from podbot.streams.relay import LIMIT, Duplex, Relay, SinkClosed
+from podbot.streams.sink import LogSink
+from podbot.streams.wake import Resize, Wake
+from tests.streams.channels import LineFilter
+from tests.streams.plumbing import PATIENCE, frame, in_thread, pipes, read_exactly, stream_pair
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    with contextlib.closing(Wake()) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def relay(
+    stream: Duplex, wake: Wake, through: Filter, *, stdin: int, stdout: int, stderr: int | None
+) -> Iterator[Relay]:
+    made = Relay(stream, tty=False, stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno(), through=through)
+    with contextlib.closing(made):
+        yield made
+
+
+def soon() -> float:
+    return time.monotonic() + 0.05
+
+
+def test_frames_answers_noise_and_ends(wake: Wake) -> None:
+    through = LineFilter()
+    with (
+        pipes(3) as (stdin, stdout, stderr),
+        stream_pair() as (stream, engine),
+        relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=stderr.write) as made,
+    ):
+        os.write(stdin.write, b"one\nnot this\ntw")
+        assert made.run(soon()) == "deadline"
+        assert read_exactly(engine, 4) == b"one\n"
+        assert os.read(stdout.read, 100) == b"refused\n"
+        engine.sendall(frame(1, b"# hello\nthree\nno, ") + frame(2, b"word") + frame(1, b"never\nfour\n"))
+        os.write(stdin.write, b"o\n")
+        assert made.run(soon()) == "deadline"
+        assert os.read(stdout.read, 100) == b"three\nfour\n"
+        assert os.read(stderr.read, 100) == b"word# hello"
+        assert read_exactly(engine, 12) == b"refused\ntwo\n"
+        stdin.close(stdin.write)
+        assert made.run(soon()) == "input_ended"
+        assert made.run(soon()) == "input_closed"
+        assert engine.recv(1) == b"", "the agent's stdin has ended"
+        engine.sendall(frame(1, b"last\n"))
+        engine.shutdown(socket.SHUT_WR)
+        assert made.run(soon()) == "ended"
+        assert os.read(stdout.read, 100) == b"last\n"
+    assert through.ends == ["client", "agent"]
+
+
+def test_input_that_is_ended_from_here_ends_behind_what_is_queued(wake: Wake) -> None:
+    with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
+        stream._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        through = LineFilter()
+        with relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
+            sent = b"x" * 60_000 + b"\nhal"
+            os.write(stdin.write, sent)
+            made.run(soon())
+            made.end_input()
+            made.end_input()
+            assert made.unsent
+            assert made.run(soon()) == "deadline", "the agent has not taken it all"
+            got = bytearray()
+            pause = "deadline"
+            while pause == "deadline":
+                with contextlib.suppress(BlockingIOError):
+                    got += engine.recv(1 << 16, socket.MSG_DONTWAIT)
+                pause = made.run(time.monotonic() + 0.001)
+            assert pause == "input_closed"
+            while piece := engine.recv(1 << 16):
+                got += piece
+            assert bytes(got) == sent[:-3], "half a frame is not for the agent"
+            assert through.ends == ["client"]
+
+
+def test_an_agent_that_provokes_answers_and_reads_none_is_read_no_further(wake: Wake) -> None:
+    through = LineFilter(answer=b"r" * 8191 + b"\n")
+    sent = 0
+    with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
+        engine.settimeout(0.05)
+        with relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
+            with contextlib.suppress(TimeoutError):
+                for _ in range(500):
+                    sent += engine.send(frame(1, b"no\n" * 100))
+                    made.run(time.monotonic() + 0.002)
+            assert made.unsent < LIMIT + 1000 * 8192, "one chunk more than the limit at the most"
+            before = made.unsent
+            made.run(soon())
+            assert made.unsent == before
+            # Its own reading sets it free again.
+            engine.settimeout(PATIENCE)
+            with in_thread(lambda: read_until(engine, 2 * LIMIT)):
+                end = time.monotonic() + PATIENCE
+                while made.unsent and time.monotonic() < end:
+                    made.run(time.monotonic() + 0.01)
+            assert made.unsent == 0
+
+
+def read_until(sock: socket.socket, size: int) -> None:
+    """At least ``size`` bytes, and all there are."""
+    got = 0
+    sock.settimeout(0.3)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            got += len(sock.recv(1 << 16))
+    assert got >= LIMIT
+
+
+def test_a_client_that_provokes_answers_and_reads_none_is_read_no_further(wake: Wake) -> None:
+    through = LineFilter(answer=b"r" * 65535 + b"\n")
+    with pipes(2) as (stdin, stdout), stream_pair() as (stream, _engine):
+        os.set_blocking(stdin.write, False)
+        with relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
+            idle = 0
+            for _ in range(3000):
+                if idle == 30:
+                    break
+                try:
+                    os.write(stdin.write, b"no" + b"o" * 4093 + b"\n")
+                    idle = 0
+                except BlockingIOError:
+                    idle += 1
+                made.run(time.monotonic() + 0.002)
+            assert LIMIT <= made.undelivered < 3 * LIMIT, "the limit, and what one read of 64 KiB provokes"
+
+
+def test_a_client_that_waits_with_its_reading_does_not_stop_what_it_sends(wake: Wake) -> None:
+    """An agent that answers before it reads on must not lock both up: only podbot's own answers count."""
+    through = LineFilter()
+    with (
+        pipes(2) as (stdin, stdout),
+        stream_pair() as (stream, engine),
+        relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made,
+    ):
+        done = threading.Event()
+
+        def flood() -> None:
+            engine.sendall(frame(1, b"y" * 1023 + b"\n") * (3 << 10))
+
+        def slow_reader() -> None:
+            got = 0
+            while got < 3 << 20:
+                got += len(os.read(stdout.read, 1 << 16))
+            done.set()
+
+        with in_thread(flood):
+            while made.undelivered < LIMIT:
+                made.run(soon())
+            os.write(stdin.write, b"still read\n")
+            made.run(soon())
+            assert engine.recv(100) == b"still read\n"
+            with in_thread(slow_reader):
+                end = time.monotonic() + PATIENCE
+                while not done.is_set() and time.monotonic() < end:
+                    made.run(time.monotonic() + 0.02)
+
+
+def test_an_agent_that_closed_its_stdin_does_not_hide_the_client_s_end(wake: Wake) -> None:
+    with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
+        engine.shutdown(socket.SHUT_RD)
+        with relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
+            for _ in range(3):
+                os.write(stdin.write, b"into the void\n")
+                assert made.run(soon()) == "deadline"
+            assert made.unsent == 0
+            stdin.close(stdin.write)
+            assert made.run(soon()) == "input_ended"
+
+
+def test_one_socket_for_both_is_never_read_when_it_is_only_writable(wake: Wake) -> None:
+    ours, client = socket.socketpair()
+    with ours, client, stream_pair() as (stream, engine):
+        client.settimeout(PATIENCE)
+        with relay(stream, wake, LineFilter(), stdin=ours.fileno(), stdout=ours.fileno(), stderr=None) as made:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            engine.sendall(frame(1, b"z" * 100_000 + b"\n"))
+            assert made.run(soon()) == "deadline", "a blocking read would never return"
+
+            def read_on() -> None:
+                assert len(read_exactly(client, 100_001)) == 100_001
+
+            with in_thread(read_on):
+                while made.undelivered:
+                    made.run(soon())
+
+
+def test_output_that_waits_behind_an_end_is_told(wake: Wake) -> None:
+    with (
+        pipes(2) as (stdin, stdout),
+        stream_pair() as (stream, engine),
+        relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=None) as made,
+    ):
+        engine.sendall(frame(1, b"a" * 199_999 + b"\n"))
+        engine.shutdown(socket.SHUT_WR)
+        assert made.run(soon()) == "undelivered"
+        assert made.run(soon()) == "deadline"
+        made.discard("stdout")
+        assert made.run(soon()) == "ended"
+
+
+def test_diagnostics_that_nobody_reads_stop_nothing_for_long(wake: Wake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinks, "LOG_PATIENCE", 0.02)
+    monkeypatch.setattr(module, "LOG_PATIENCE", 0.02)
+    with (
+        pipes(3) as (stdin, stdout, stderr),
+        stream_pair() as (stream, engine),
+        relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=stderr.write) as made,
+    ):
+
+        def flood() -> None:
+            for _ in range(80):
+                engine.sendall(frame(2, b"e" * 65_535 + b"\n"))
+            engine.sendall(frame(1, b"through\n"))
+
+        with in_thread(flood):
+            os.set_blocking(stdout.read, False)
+            got, end = b"", time.monotonic() + PATIENCE
+            while not got and time.monotonic() < end:
+                made.run(time.monotonic() + 0.01)
+                with contextlib.suppress(BlockingIOError):
+                    got = os.read(stdout.read, 100)
+        assert got == b"through\n"
+        assert made.undelivered <= 2 * LIMIT
+        said = bytearray()
+        os.set_blocking(stderr.read, False)
+        engine.sendall(frame(2, b"the end\n"))
+        while not said.endswith(b"the end\n"):
+            made.run(time.monotonic() + 0.001)
+            with contextlib.suppress(BlockingIOError):
+                said += os.read(stderr.read, 1 << 16)
+                if b"lost" not in said and not made.undelivered:
+                    engine.sendall(frame(2, b"the end\n"))
+        assert b"bytes on stderr were not read and are lost\n" in said
+
+
+def test_a_log_that_is_read_slowly_loses_nothing() -> None:
+    with pipes(1) as (pipe,):
+        sink = LogSink(pipe.write)
+        with contextlib.closing(sink):
+            sink.push(memoryview(b"l" * LIMIT))
+            assert sink.full()
+            sink.flush()
+            os.read(pipe.read, 1 << 16)
+            sink.flush()
+            assert not sink.full() or sink.pending >= LIMIT
+
+
+def test_a_closed_stdout_is_told_and_can_be_done_without(wake: Wake) -> None:
+    with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
+        stdout.close(stdout.read)
+        with relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
+            engine.sendall(frame(1, b"hello\n"))
+            with pytest.raises(SinkClosed) as caught:
+                made.run(soon())
+            assert caught.value.stream == "stdout"
+            made.discard("stdout")
+            engine.sendall(frame(1, b"more\n"))
+            wake.post(Resize())
+            assert made.run(soon()) == "woken"
+            assert made.undelivered == 0
