@@ -23,7 +23,7 @@ run: $(READY) ## Open a session here: make run [WORKSPACE=DIR] [AGENT=claude] [A
 	@$(BIN)/podbot run --workspace "$(WORKSPACE)" --agent $(AGENT) -- $(ARGS)
 
 test: $(READY) ## Fast tests: no engine, no network
-	$(BIN)/pytest tests
+	$(BIN)/pytest -n 2 --dist loadfile tests
 
 test-e2e: $(READY) ## Real engine, real image; prepares both, and fails when it cannot
 	@scripts/e2e

@@ -20,7 +20,7 @@ OLDEST_NODE = 22
 PROBE_SECONDS = 60.0
 _OUTPUT_LIMIT = 1 << 16
 
-PROGRAMS = ("git", "node", "npm", "python3", "rg", "podman", "crun", "runc", "fuse-overlayfs", "podbot-askpass")
+PROGRAMS = ("git", "node", "npm", "python3", "rg", "podman", "crun", "runc", "fuse-overlayfs")
 BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",

@@ -192,7 +192,12 @@ def test_more_worktrees(base: str, clone: str) -> None:
         git(clone, "worktree", "add", "-q", os.path.join(base, name))
     found = found_in(clone)
     assert found.counts == {"worktrees": 4}
-    assert found.names["worktrees"] == tuple(os.path.join(base, name) for name in ("w1", "w2", "w3"))
+    shown = found.names["worktrees"]
+    assert len(shown) == 3
+    assert all(
+        os.path.join(base, name).startswith(path.rstrip("…"))
+        for name, path in zip(("w1", "w2", "w3"), shown, strict=True)
+    )
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_what_is_often_changed_comes_after_what_is_slow() -> None:
     assert CONTAINERFILE.index("install-node") < CONTAINERFILE.index("AGENT_1") < CONTAINERFILE.index("containers.conf")
 
 
-@pytest.mark.parametrize("name", ["sandbox/install-node", "sandbox/install-agent", "sandbox/podbot-askpass"])
+@pytest.mark.parametrize("name", ["sandbox/install-node", "sandbox/install-agent"])
 def test_scripts_are_posix_shell(name: str) -> None:
     assert subprocess.run(["sh", "-n", str(IMAGES / name)], check=False).returncode == 0
 
@@ -97,26 +97,3 @@ def test_inner_containers_conf_is_toml() -> None:
     conf = tomllib.loads((IMAGES / "sandbox/containers.conf").read_text())
     assert conf["containers"]["cgroups"] == "disabled"
     assert conf["containers"]["volumes"] == ["/proc:/proc"]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "status", "answer"),
-    [
-        ("Username for 'https://host': ", 0, "x-access-token\n"),
-        ("Password for 'https://x-access-token@host': ", 0, "s3cret"),
-        ("Are you sure you want to continue connecting (yes/no)? ", 1, ""),
-    ],
-)
-def test_askpass_answers_git_and_nobody_else(tmp_path: Path, prompt: str, status: int, answer: str) -> None:
-    token = tmp_path / "token"
-    token.write_text("s3cret")
-    script = (IMAGES / "sandbox/podbot-askpass").read_text().replace("/run/secrets/ghapp_token", str(token))
-    done = subprocess.run(["/bin/sh", "-c", script, "askpass", prompt], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (status, answer)
-
-
-def test_askpass_without_a_token_fails() -> None:
-    script = str(IMAGES / "sandbox/podbot-askpass")
-    done = subprocess.run(["/bin/sh", script, "Password for x"], capture_output=True, check=False)
-    assert done.returncode != 0
-    assert done.stdout == b""
