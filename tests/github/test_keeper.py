@@ -280,7 +280,8 @@ def test_a_session_s_directory_that_is_gone(place: Place, tmp_path: Path) -> Non
         os.rename(place.path, tmp_path / "aside")
         began = time.monotonic()
     assert time.monotonic() - began < 1
-    assert {e.kind for e in place.events} == {"token.renewed"}
+    # A tick in the very moment of the renaming finds its lease gone.
+    assert {e.kind for e in place.events} - {"token.handed_over"} == {"token.renewed"}
 
 
 KILLED = """
