@@ -23,6 +23,9 @@ from e2e.forge import Forge, forge, git
 from e2e.harness import World, close_world, new_world, processes
 from podbot.config.write import set_key
 
+BASE = "/work"  # workspace.base_dir
+CLONE = f"{BASE}/shop"
+
 TOKEN = "/run/secrets/ghapp_token"
 NETWORK = '[sandbox]\nnetwork = "host"\n'  # the forge listens on the host's loopback
 IDENTITY = "git config user.name A && git config user.email a@example.org"
@@ -112,7 +115,7 @@ def test_a_branch_is_cloned_and_can_be_pushed_from_nested_shells(site: Site) -> 
     push = f"{COMMIT}; bash -c 'sh -c \"git push -q origin HEAD\"'"
     done = site.script(f"pwd; git symbolic-ref HEAD; {push}; git fetch -q", flags=("--branch", "work/one"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:2] == ["/work/shop", "refs/heads/work/one"]
+    assert done.stdout.splitlines()[:2] == [CLONE, "refs/heads/work/one"]
     assert git("log", "-1", "--format=%s", "work/one", cwd=site.forge.path("octo/shop")) == "more"
     assert site.forge.failed == []
     assert site.state() == "gone", "everything was pushed"
@@ -123,7 +126,7 @@ def test_without_a_branch_the_default_one_is_cloned_and_named(site: Site) -> Non
     fresh(site, branches=("trunk", "main"))
     done = site.script("git symbolic-ref --short HEAD")
     assert (done.returncode, done.stdout) == (0, "trunk\n"), done.stderr
-    assert "cloned octo/shop, branch trunk, into /work/shop" in done.stderr
+    assert f"cloned octo/shop, branch trunk, into {CLONE}" in done.stderr
 
 
 def test_a_shallow_clone_and_a_push_of_a_new_branch_from_it(site: Site) -> None:
@@ -140,7 +143,7 @@ def test_exec_works_in_the_clone_with_the_token(site: Site) -> None:
         done = site.world.podbot(
             "exec", site.name, "--", "sh", "-c", "pwd; git fetch && git push origin HEAD:refs/heads/x"
         )
-        assert (done.returncode, done.stdout) == (0, "/work/shop\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, f"{CLONE}\n"), done.stderr
         (row,) = json.loads(site.world.podbot("ps", "--json").stdout)
         assert (row["workspace"], row["path"], row["state"]) == ("github_clone", "octo/shop", "running")
 
@@ -364,8 +367,8 @@ KEPT = {
         "1 unpushed commit of a tag (",
     ),
     "an unfinished merge": (f"{MERGE}; git merge -q --no-commit --no-ff b", "1 unfinished operation (MERGE_HEAD)"),
-    "a worktree": ("git worktree add -q ../other", "1 more worktree (/work/other)"),
-    "no clone any more": ("cd /; rm -rf /work/shop", "perhaps unsaved work: git did not tell all of it"),
+    "a worktree": ("git worktree add -q ../other", f"1 more worktree ({BASE}/other)"),
+    "no clone any more": (f"cd /; rm -rf {CLONE}", "perhaps unsaved work: git did not tell all of it"),
     "no repository any more": ("rm -rf .git", "perhaps unsaved work"),
     "a push to a repository in the sandbox": (
         f"git init -q --bare /tmp/r.git; git remote add r /tmp/r.git; {COMMIT}; git push -q r HEAD",

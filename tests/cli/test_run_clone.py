@@ -15,6 +15,8 @@ from podbot.events import Event
 from podbot.testing import IMAGE, FakeEngine
 from tests.flows.plans import Place
 
+BASE = "/work"  # workspace.base_dir
+
 Capture = pytest.CaptureFixture[Any]
 RUN = ["run", "--image", IMAGE, "--agent", "custom", "--dry-run", "--json"]
 
@@ -36,7 +38,7 @@ def test_every_flag_reaches_the_plan(app: Place, capfd: Capture) -> None:
         "repo": "octo/shop",
         "branch": "b",
         "url": "https://github.com/octo/shop.git",
-        "directory": "/work/shop",
+        "directory": f"{BASE}/shop",
         "depth": 3,
         "submodules": True,
     }

@@ -39,7 +39,7 @@ CASES: dict[str, ContainerSpec] = {
         runtime="crun",
         limits=Limits(cpus=0.29),
     ),
-    "clone": dataclasses.replace(BASE, mounts=(), workdir="/work/shop", make_workdir=True),
+    "clone": dataclasses.replace(BASE, mounts=(), workdir="/clones/shop", make_workdir=True),
 }
 
 

@@ -35,7 +35,7 @@ from podbot.testing import IMAGE, STDERR, ExecPeer, FakeEngine, ScriptedExec
 from tests.flows.plans import SESSION, made
 from tests.flows.real import GIT_ENV, git, real, server, shell, with_git
 
-PLAN = ClonePlan("octo/shop", None, "https://github.com/octo/shop.git", "https://github.com", "/work/shop")
+PLAN = ClonePlan("octo/shop", None, "https://github.com/octo/shop.git", "https://github.com", "/src/shop")
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ SAID: list[tuple[type[PodbotError], tuple[str, ...]]] = [
     (ServerUnreachable, ("fatal: unable to access 'https://x/': The requested URL returned error: 502",)),
     (DiskFull, ("error: file write error: No space left on device", "fatal: unable to write sha1 file")),
     (TokenUnreadable, (UNREADABLE, "fatal: could not read Password for 'https://x-access-token@x': No such device")),
-    (CloneFailed, ("fatal: could not create leading directories of '/work/x': Permission denied",)),
+    (CloneFailed, ("fatal: could not create leading directories of '/src/x': Permission denied",)),
     (CloneFailed, ("error: RPC failed", "fatal: early EOF")),
     (CloneFailed, ()),
 ]
@@ -317,7 +317,7 @@ def test_what_git_said_has_a_class(kind: type[PodbotError], lines: tuple[str, ..
 
 
 def test_a_submodule_s_failure_is_not_the_repository_s() -> None:
-    lines = ("fatal: Authentication failed for 'x'", "fatal: clone of 'x' into submodule path '/work/shop/a' failed")
+    lines = ("fatal: Authentication failed for 'x'", "fatal: clone of 'x' into submodule path '/src/shop/a' failed")
     error = clone_error(IMAGE, PLAN, Failure(1, lines))
     assert isinstance(error, CloneFailed)
     assert error.reason == "a submodule failed: Authentication failed for 'x'"

@@ -288,9 +288,9 @@ def test_a_flood_is_bounded() -> None:
     made(engine, SESSION)
     flood = b"".join(b"?? %s%d\n" % (b"n" * 5000, number) for number in range(300))
     end = "".join(f"= {part}\n" for part in (*_PARTS[1:], "end")).encode().replace(b"= tags", b"= tags")
-    end = end.replace(b"= worktrees\n", b"= worktrees\nworktree /work/shop\n")
+    end = end.replace(b"= worktrees\n", b"= worktrees\nworktree /src/shop\n")
     engine.on("sh", ScriptedExec(stdout=b"= changes\n" + flood + end))
-    found = examine(engine, SESSION, "/work/shop", SINCE)
+    found = examine(engine, SESSION, "/src/shop", SINCE)
     assert (dict(found.counts), found.doubt) == ({"untracked": 300}, "")
     assert len(str(found)) < 300
 

@@ -16,6 +16,8 @@ from podbot.launch.plan import normalize
 from podbot.launch.types import ClonePlan, LaunchPlan, LaunchRequest, Mount, TokenPlan
 from tests.launch.build import config, directory, facts, typed
 
+BASE = "/work"  # workspace.base_dir
+
 APP: dict[str, Any] = {
     "github.app_id": 12345,
     "github.installation_id": 67890,
@@ -94,7 +96,7 @@ def test_without_a_branch_the_note_says_so() -> None:
 def test_host_clones_too() -> None:
     made = plan({"agent.mode": "acp"}, LaunchRequest(subcommand="host", repo="octo/shop"))
     assert made.clone is not None
-    assert made.agent.workdir == "/work/shop"
+    assert made.agent.workdir == f"{BASE}/shop"
 
 
 @pytest.mark.parametrize(
@@ -205,9 +207,9 @@ def test_more_mounts() -> None:
     assert mounted("/work").container.mounts[0].target == "/work"
 
 
-@pytest.mark.parametrize("target", ["/work/shop", "/work/shop/sub"])
+@pytest.mark.parametrize("target", [f"{BASE}/shop", f"{BASE}/shop/sub"])
 def test_no_mount_where_the_clone_goes(target: str) -> None:
-    with pytest.raises(MountRefused, match="the repository is cloned into /work/shop"):
+    with pytest.raises(MountRefused, match=f"the repository is cloned into {BASE}/shop"):
         mounted(target)
 
 

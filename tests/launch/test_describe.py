@@ -11,6 +11,8 @@ from podbot.launch.plan import normalize
 from podbot.launch.types import CredentialSource, LaunchRequest
 from tests.launch.build import config, facts, typed
 
+BASE = "/work"  # workspace.base_dir
+
 CODEX = CredentialSource("codex", "/home/ann/.codex", "/data/codex", "/root/.codex")
 CANARY = "c4n4ry-"
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
@@ -115,7 +117,7 @@ def test_a_clone_is_described_and_its_key_is_a_path_only() -> None:
         "repo": "octo/shop",
         "branch": "main",
         "url": "https://github.com/octo/shop.git",
-        "directory": "/work/shop",
+        "directory": f"{BASE}/shop",
         "depth": None,
         "submodules": False,
     }
