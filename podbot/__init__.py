@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from podbot.api import exec_, host, load_config, open_engine, plan, ps, run, stop, token_daemon
     from podbot.config.models import AppConfig, LoadOptions
     from podbot.errors import (
+        CloneError,
         ConfigError,
         ContainerError,
         FilesystemError,
+        GitHubError,
         PodbotError,
         StreamError,
     )
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AppConfig",
+    "CloneError",
     "ConfigError",
     "ContainerError",
     "Counts",
@@ -43,6 +46,7 @@ __all__ = [
     "ExecSpec",
     "ExecStatus",
     "FilesystemError",
+    "GitHubError",
     "HostResult",
     "HostedSession",
     "LaunchPlan",
@@ -74,7 +78,15 @@ __all__ = [
 _HOME = {
     "podbot.api": ("exec_", "host", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"),
     "podbot.config.models": ("AppConfig", "LoadOptions"),
-    "podbot.errors": ("ConfigError", "ContainerError", "FilesystemError", "PodbotError", "StreamError"),
+    "podbot.errors": (
+        "CloneError",
+        "ConfigError",
+        "ContainerError",
+        "FilesystemError",
+        "GitHubError",
+        "PodbotError",
+        "StreamError",
+    ),
     "podbot.events": ("Emit", "Event"),
     "podbot.execution.runner": ("ExecIO", "ExecStatus"),
     "podbot.flows.host": ("HostResult",),

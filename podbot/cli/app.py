@@ -268,8 +268,8 @@ def token_daemon(
 ) -> None:
     """Renew the GitHub tokens of sessions until told to end.
 
-    A `podbot run` renews its own token, and makes way for a token-daemon while one runs. What the daemon is
-    for: sessions whose podbot was killed, and one process that does it for all.
+    A podbot that runs or hosts a session renews its token, and makes way for a token-daemon while one runs.
+    What the daemon is for: sessions whose podbot was killed, and one process that does it for all.
 
     install writes, enables and starts a systemd user unit for it; uninstall takes that back; status shows the
     unit and every session's token.

@@ -11,7 +11,7 @@ from podbot.protocol.refusal import REWRITTEN
 from podbot.streams.channel import Channel, Refused, Side
 
 LINE = 4096  # bytes of one diagnostic line
-BURST = 20  # refusals a second that get a line each
+BURST = 1000  # refusals a second that get a line each
 
 
 class Bridge:
@@ -127,7 +127,8 @@ class RefusalLog:
         """Say how many went without a line."""
         if self._unsaid:
             count, self._unsaid = self._unsaid, 0
-            self._emit(Event("warning", "host.refused_more", f"refused {count} more frames", {"count": count}))
+            text = f"refused or changed {count} more frames"
+            self._emit(Event("warning", "host.refused_more", text, {"count": count}))
 
 
 class _HalfLine:

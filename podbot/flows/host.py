@@ -48,8 +48,7 @@ def channel_for(plan: LaunchPlan) -> Channel:
     if plan.workspace is not None:
         mount = PathScope(inside=plan.workspace.target, outside=plan.workspace.source, others=others)
     else:
-        directory = plan.agent.workdir or "/"
-        mount = PathScope(inside=directory, outside=directory, others=others)
+        mount = PathScope(inside=plan.agent.workdir or "/", outside="", others=others)
     return AcpChannel(delegation=plan.delegation, mount=mount, limit=plan.frame_limit)
 
 
@@ -107,5 +106,6 @@ def _check_started(plan: LaunchPlan, status: ExecStatus, counts: Counts, emit: E
     """An image without podbot's label is not checked before: the engine's own words are on stderr by now."""
     if status.code in _NOT_STARTED and status.signal is None and not counts.frames_to_client:
         program, image = plan.agent.command[0], plan.container.image
-        text = f"{program} could not be started in {image}: the image lacks it, or the working directory"
+        advice = "correct the command, or build the agent in (`podbot setup --agents …`)"
+        text = f"{program} could not be started in {image}: the image lacks it, or the working directory; {advice}"
         emit(Event("warning", "agent.missing", text, {"program": program, "image": image, "code": status.code}))

@@ -77,9 +77,10 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         make_workdir=clone is not None,
         env={
             **GITCONFIG_ENV,
-            **(askpass.environment(clone.server) if clone is not None else {}),
             **nested_env(security),
             **_sandbox_env(config),
+            # Behind the operator's own: without these a credential helper keeps the token, or git asks somebody else.
+            **(askpass.environment(clone.server) if clone is not None else {}),
         },
         runtime=config.sandbox.runtime,
     )
@@ -145,7 +146,7 @@ def _clone_notes(clone: ClonePlan | None, token: TokenPlan | None) -> tuple[str,
     levels = ", ".join(f"{name}: {level}" for name, level in sorted(token.permissions.items()))
     return (
         f"cloning {clone.url}, {branch}, into {clone.directory}",
-        f"the agent gets a GitHub token for {clone.repo} ({levels or 'all of the installation'})",
+        f"the agent gets a GitHub token for {clone.repo} ({levels or 'metadata: read'})",
     )
 
 

@@ -68,10 +68,9 @@ def _check_place(message: Message, mount: PathScope) -> None:
     if cwd is None or message.text[cwd.place] != '"' or mount.holds(cwd.value):
         return
     path = cwd.value[: 20 * CLIPPED]
-    same = mount.inside == mount.outside
-    text = (
-        f"the working directory {path} is outside this sandbox's workspace {mount.inside}"
-        f"{'' if same else f' ({mount.outside} on the host)'}; start podbot with a workspace that holds it"
-    )
-    data = {"cwd": path, "workspace": mount.inside, "host_path": mount.outside, "reason": "podbot_outside_mount"}
+    host = f" ({mount.outside} on the host)" if mount.outside not in ("", mount.inside) else ""
+    advice = "start podbot with a workspace that holds it" if mount.outside else "it is a clone: open the session there"
+    text = f"the working directory {path} is outside this sandbox's workspace {mount.inside}{host}; {advice}"
+    places = {"workspace": mount.inside, "host_path": mount.outside or None}
+    data = {"cwd": path, **places, "reason": "podbot_outside_mount"}
     raise Refuse("outside_mount", error_answer(message.id, INVALID_PARAMS, text, data))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PathScope:
-    """``inside``: where the workspace is in the sandbox; ``outside``: where it is on the host.
+    """``inside``: where the workspace is in the sandbox; ``outside``: where it is on the host, empty for a clone.
 
     ``others``: further places in the sandbox, such as extra mounts, where a session may work. All absolute.
     """

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,15 +15,17 @@ import pytest
 
 from podbot.errors import DiskFull, GitHubError, MountRefused, NameTaken, PrivateKeyMissing, StopFailed
 from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.flows.host import channel_for, run_hosted
 from podbot.flows.run import run_session
 from podbot.flows.sessions import session_directory, sessions
 from podbot.github.grant import Grant
 from podbot.launch.types import LaunchPlan, TokenPlan
 from podbot.streams.wake import Wake
-from podbot.testing import ExecPeer, FakeEngine, FakeGitHub
+from podbot.testing import STDOUT, ExecPeer, FakeEngine, FakeGitHub
 from tests.flows.clones import clone_labels, clone_plan
 from tests.flows.plans import SESSION, Place, container
 from tests.flows.real import with_git
+from tests.streams.plumbing import pipes
 
 SILENT = ExecIO(None, None, None)
 
@@ -236,3 +240,44 @@ def test_a_signal_breaks_off_the_wait_for_github(
     assert result.status == ExecStatus(143, signal.SIGTERM)
     assert "create" not in [name for name, _ in engine.calls]
     assert sessions(place.environ) == []
+
+
+def opened(number: int, cwd: str) -> bytes:
+    frame = {"jsonrpc": "2.0", "id": number, "method": "session/new", "params": {"cwd": cwd, "mcpServers": []}}
+    return json.dumps(frame).encode() + b"\n"
+
+
+def test_a_hosted_clone_has_its_token_and_loses_nothing(
+    engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub
+) -> None:
+    plan = token_plan(place, github)
+    assert plan.clone is not None
+    where = plan.clone.directory
+    agent = dataclasses.replace(plan.agent, command=("claude-agent-acp",))
+    plan = dataclasses.replace(plan, subcommand="host", mode="acp", agent=agent)
+    seen: list[str] = []
+
+    def echo(io: ExecPeer) -> int:
+        assert io.spec.workdir == where
+        seen.append(token_of(place))
+        assert "podbot-token" in [thread.name for thread in threading.enumerate()], "it is renewed beside the agent"
+        io.write(STDOUT, io.read_all())
+        with open(os.path.join(where, "new"), "w", encoding="utf-8"):
+            return 5
+
+    engine.on("claude-agent-acp", echo)
+    with pipes(2) as (stdin, stdout):
+        os.write(stdin.write, opened(1, where) + opened(2, place.workspace))
+        stdin.close(stdin.write)
+        io = ExecIO(stdin.read, stdout.write, None)
+        result = run_hosted(engine, plan, io, wake, place.events.append, channel=channel_for(plan))
+        stdout.close(stdout.write)
+        frames = {frame["id"]: frame for frame in map(json.loads, stdout.drain().splitlines())}
+    assert (result.status, result.kept) == (ExecStatus(5), True)
+    assert frames[1]["params"]["cwd"] == where
+    assert frames[2]["error"]["data"]["workspace"] == where
+    assert github.accepts(seen[0], "octo/shop", "contents", "write")
+    assert seen[0] not in "".join(map(str, place.events))
+    assert engine.inspect(SESSION).state == "exited"
+    assert os.listdir(os.path.join(place.directory(), "secrets")) == []
+    assert "1 untracked file (new)" in "".join(e.message for e in place.events if e.kind == "container.kept")

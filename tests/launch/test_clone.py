@@ -90,7 +90,7 @@ def test_a_whole_clone() -> None:
 
 def test_without_a_branch_the_note_says_so() -> None:
     assert "its default branch" in plan().notes[0]
-    assert "(all of the installation)" in plan({"github.permissions": {}}).notes[1]
+    assert "(metadata: read)" in plan({"github.permissions": {}}).notes[1]
 
 
 def test_host_clones_too() -> None:
@@ -346,3 +346,11 @@ def test_what_is_no_branch(name: str) -> None:
 )
 def test_one_spelling_of_a_server(url: str, origin: str, base: str) -> None:
     assert server_of(url) == (origin, base)
+
+
+def test_the_operators_variables_do_not_open_the_token_s_way_out() -> None:
+    env = {"GIT_ASKPASS": "/tmp/x", "GIT_CONFIG_COUNT": "0", "GIT_TERMINAL_PROMPT": "1", "TZ": "UTC"}
+    made = plan({"sandbox.env": env}).container.env
+    assert made["TZ"] == "UTC"
+    assert (made["GIT_ASKPASS"], made["GIT_TERMINAL_PROMPT"]) == ("/run/podbot/askpass", "0")
+    assert made["GIT_CONFIG_COUNT"] != "0"

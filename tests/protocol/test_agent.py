@@ -351,3 +351,13 @@ def test_nothing_of_a_frame_is_in_what_is_said() -> None:
     assert secret not in repr(result.said)
     long = from_agent(request("fs/" + "x" * 500, '"' + "y" * 500 + '"')).said[0]
     assert (len(long.method or ""), len(long.id or "")) == (103, 103)
+
+
+def test_an_answer_never_stands_inside_a_frame_of_the_clients() -> None:
+    channel = AcpChannel()
+    channel.client_data(b'{"id":1,')
+    channel.agent_data(b'{"id":9,"method":"fs/x"}\n')
+    (answer,) = channel.for_agent()
+    assert json.loads(answer)["id"] == 9
+    channel.client_data(b'"method":"x"}\n')
+    assert channel.for_agent() == [b'{"id":1,"method":"x"}\n']

@@ -298,3 +298,12 @@ def test_what_the_client_left_behind(sent: bytes, reason: str) -> None:
     assert not channel.client_broken, "it may mend that as long as it is there"
     channel.client_eof()
     assert channel.client_broken == reason
+
+
+def test_a_clone_is_nowhere_on_the_host() -> None:
+    channel = AcpChannel(mount=PathScope("/code/shop", ""))
+    channel.client_data(b'{"id":1,"method":"session/new","params":{"cwd":"/home/me/shop"}}\n')
+    (answer,) = channel.for_client()
+    error = json.loads(answer)["error"]
+    assert error["data"]["host_path"] is None
+    assert error["message"].endswith("workspace /code/shop; it is a clone: open the session there")
