@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -91,6 +92,7 @@ def test_socket_missing(world: World) -> None:
 def listener(own_world: World) -> Iterator[Callable[[bytes | None], str]]:
     """A unix socket that answers every request with the given bytes, or never."""
     opened: list[socket.socket] = []
+    threads: list[threading.Thread] = []
 
     def serve(answer: bytes | None) -> str:
         path = os.path.join(own_world.root, "fake.sock")
@@ -111,10 +113,19 @@ def listener(own_world: World) -> Iterator[Callable[[bytes | None], str]]:
                     peer.sendall(answer)
                     peer.close()
 
-        threading.Thread(target=work, daemon=True).start()
+        threads.append(threading.Thread(target=work, daemon=True))
+        threads[-1].start()
         return path
 
     yield serve
+    for sock in opened:
+        # Closing alone leaves the thread in its accept(), which the kernel may begin anew with the same number: then
+        # it takes connections of another test's server (seen: the forge's API answered as this engine).
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
     for sock in opened:
         sock.close()
 

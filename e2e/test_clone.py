@@ -234,7 +234,7 @@ def test_a_submodule_of_another_repository_needs_its_own_access(site: Site) -> N
 BAD = {
     "a branch that is missing": (("--branch", "mian"), "octo/shop has no branch mian. Did you mean main?"),
     "a tag": (("--branch", "v1"), "octo/shop has no branch v1, only a tag of that name"),
-    "no access": (("--repo", "octo/none"), "octo/none"),
+    "no access": (("--repo", "octo/none"), "access to octo/none"),
     "an empty repository": (("--repo", "octo/empty"), "octo/empty is empty: it has no commit"),
     "an empty repository's branch": (("--repo", "octo/empty", "--branch", "main"), "octo/empty is empty"),
     "an address": (("--repo", "https://github.com/octo/shop.git"), "Write --repo octo/shop."),
@@ -518,3 +518,33 @@ def test_a_name_that_a_container_has_gets_no_token_for_another_session(site: Sit
         assert f"the name {site.name} is taken by another container" in done.stderr
         assert len(site.forge.api.requests) == before
         assert site.state() == "running"
+
+
+# --- hosted, and the doctor's look ---------------------------------------------------------------------
+
+
+def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
+    fresh(site)
+    site.names.append(f"clone-{uuid.uuid4().hex[:8]}")
+    script = "test -s /run/secrets/ghapp_token; git fetch -q; cat; touch new"
+    words = ("host", "--repo", "octo/shop", "--agent", "custom", "--name", site.name, "--", "sh", "-ec", script)
+    places = {1: CLONE, 2: "/home/ada/shop"}
+    ask = {n: {"jsonrpc": "2.0", "id": n, "method": "session/new", "params": {"cwd": at}} for n, at in places.items()}
+    child = site.world.start(*words)
+    out, err = child.communicate(b"".join(json.dumps(frame).encode() + b"\n" for frame in ask.values()), timeout=120)
+    frames = {frame["id"]: frame for frame in map(json.loads, out.splitlines())}
+    assert (child.returncode, frames[1]) == (0, ask[1]), err
+    assert frames[2]["error"]["data"]["workspace"] == CLONE
+    assert b"untracked file (new)" in err
+    assert site.state() == "exited"
+
+
+def test_the_doctor_tries_the_app(site: Site) -> None:
+    def rows(**env: str) -> dict[str, str]:
+        found = json.loads(site.world.podbot("doctor", "--json", env=env).stdout)
+        return {row["name"]: row["status"] for row in found if row["name"].startswith("github-")}
+
+    good = rows()
+    assert len(good) > 4
+    assert set(good.values()) == {"ok"}
+    assert rows(PODBOT_GITHUB_PERMISSIONS="contents=admin")["github-permissions"] == "fail"
