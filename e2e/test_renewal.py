@@ -22,8 +22,9 @@ import pytest
 from e2e.forge import Forge, forge
 from e2e.harness import ROOTLESS, World, close_world, new_world, wait_for
 from podbot.config.write import set_key
-from podbot.github.lease import LEASE, is_held
+from podbot.github.lease import LEASE
 from podbot.github.schedule import BUFFER
+from podbot.locks import is_held
 from podbot.testing.github import Minted
 
 SHORT = BUFFER + 1.9  # life of a token that is due 1 or 2 s after it came: the server counts whole seconds

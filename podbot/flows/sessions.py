@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from podbot.atomic import replace_file
 from podbot.errors import PathError, SessionExists
+from podbot.locks import is_held, same_file
 from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
 
 LOCK = "lock"
@@ -106,19 +107,7 @@ def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
 
 def is_live(path: str, name: str = LOCK) -> bool:
     """A podbot process holds the session's lock (or another file of that directory)."""
-    try:
-        lock = os.open(os.path.join(path, name), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        # Shared, so that two who look at once do not take each other for a session.
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(lock)
+    return is_held(os.path.join(path, name))
 
 
 @contextlib.contextmanager
@@ -199,19 +188,10 @@ def _locked(path: str, session: str) -> int:
         except BlockingIOError:
             os.close(lock)
             continue
-        if _same_file(lock, name):
+        if same_file(lock, name):
             return lock
         os.close(lock)
     raise SessionExists(session=session)
-
-
-def _same_file(descriptor: int, path: str) -> bool:
-    try:
-        there = os.lstat(path)
-    except OSError:
-        return False
-    here = os.fstat(descriptor)
-    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
 def _write_record(path: str, record: Mapping[str, object]) -> None:

@@ -39,8 +39,9 @@ def token_info(session_dir: str) -> TokenInfo | None:
     """What is known of a session's token; None when it has none. Costs one lstat then."""
     if not os.path.lexists(os.path.join(session_dir, STATUS)):
         return None
-    from podbot.github.lease import LEASE, is_held
+    from podbot.github.lease import LEASE
     from podbot.github.status import TokenStatus
+    from podbot.locks import is_held
 
     status = TokenStatus.load(session_dir)
     if status is None or (status.expires_at is None and not status.failures):

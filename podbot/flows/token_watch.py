@@ -14,10 +14,11 @@ from podbot.errors import TokenSessionMissing
 from podbot.flows.sessions import RECORD
 from podbot.flows.token_liveness import Verdict
 from podbot.github.grant import Grant, grant_path, read_record
-from podbot.github.lease import CLAIM, LEASE, is_held
+from podbot.github.lease import CLAIM, LEASE
 from podbot.github.mint import Minter, minter
 from podbot.github.renewer import Minted, Renewer
 from podbot.github.status import TokenStatus
+from podbot.locks import is_held
 from podbot.places import is_own_directory
 
 CALM = 10.0  # between ticks of a token that is not due for a minute; a tick costs 0.1 ms, 100 sessions 0.1 % of a core

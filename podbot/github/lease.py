@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from podbot.errors import PathError
+from podbot.locks import is_held, same_file
 
 LEASE = "token.lock"
 CLAIM = "token.claim"
@@ -36,7 +37,7 @@ class FileLock:
         """It is ours, and still the lock of that name: a session's directory may be removed and made again."""
         if self._descriptor is None:
             return False
-        if _same_file(self._descriptor, self.path):
+        if same_file(self._descriptor, self.path):
             return True
         self.release()
         return False
@@ -93,27 +94,3 @@ class FileLock:
             raise
         self._descriptor = descriptor
         return self.held
-
-
-def is_held(path: str) -> bool:
-    """Some process holds the lock at ``path``. Looking makes no file, and two who look do not see each other."""
-    try:
-        descriptor = os.open(path, _OPEN)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(descriptor)
-
-
-def _same_file(descriptor: int, path: str) -> bool:
-    try:
-        there = os.lstat(path)
-    except OSError:
-        return False
-    return os.path.samestat(os.fstat(descriptor), there)

@@ -7,8 +7,9 @@ from typing import Literal
 
 from podbot.errors import PathError, PodbotError
 from podbot.github.grant import Grant, grant_path
-from podbot.github.lease import CLAIM, GUARD, LEASE, FileLock, is_held
+from podbot.github.lease import CLAIM, GUARD, LEASE, FileLock
 from podbot.github.status import Kind
+from podbot.locks import is_held
 
 GUARD_WAIT = 2.0  # seconds; a write takes milliseconds
 

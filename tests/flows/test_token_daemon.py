@@ -16,9 +16,10 @@ from podbot.flows import token_daemon
 from podbot.flows.token_daemon import TokenDaemon
 from podbot.flows.token_watch import find, find_named, give_back_memory
 from podbot.github.grant import Grant, grant_path, withdraw
-from podbot.github.lease import CLAIM, LEASE, FileLock, is_held
+from podbot.github.lease import CLAIM, LEASE, FileLock
 from podbot.github.status import TokenStatus
 from podbot.github.token_file import TokenFile
+from podbot.locks import is_held
 from podbot.testing import FakeEngine
 from tests.flows.granted import GitHub, granted, killed, running
 from tests.flows.plans import Place, kept, made

@@ -12,9 +12,10 @@ import pytest
 from podbot.errors import EngineGone, TokenSessionMissing
 from podbot.flows.token_once import TokenRenewal, renew_once
 from podbot.github.grant import grant_path
-from podbot.github.lease import CLAIM, LEASE, FileLock, is_held
+from podbot.github.lease import CLAIM, LEASE, FileLock
 from podbot.github.status import Holder, TokenStatus
 from podbot.github.token_file import TokenFile
+from podbot.locks import is_held
 from podbot.streams.wake import Interrupted, Signal, Wake
 from podbot.testing import FakeEngine
 from tests.flows.granted import GitHub, granted, killed, running

@@ -13,7 +13,8 @@ from podbot.errors import TokenSessionMissing, UnsafeDirectory
 from podbot.events import Event
 from podbot.flows.token_daemon import TokenDaemon
 from podbot.flows.token_serve import serve
-from podbot.github.lease import CLAIM, LEASE, is_held
+from podbot.github.lease import CLAIM, LEASE
+from podbot.locks import is_held
 from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import FakeEngine
 from tests.flows.granted import running

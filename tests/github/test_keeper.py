@@ -21,10 +21,11 @@ from podbot.github import keeper, renewer
 from podbot.github.clock import SYSTEM, SystemClock
 from podbot.github.grant import Grant, grant_path
 from podbot.github.keeper import token_kept
-from podbot.github.lease import FileLock, is_held
+from podbot.github.lease import FileLock
 from podbot.github.renewer import Renewer
 from podbot.github.schedule import BUFFER
 from podbot.github.status import Holder, TokenStatus
+from podbot.locks import is_held
 from tests.github.simulated import GRANT, SimToken
 
 REFUSED = GitHubRefused(step="get a token", status=401, reason="who are you")

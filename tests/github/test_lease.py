@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from podbot.errors import PathError
-from podbot.github.lease import FileLock, is_held
+from podbot.github.lease import FileLock
+from podbot.locks import is_held
 
 HOLD = """
 import sys, time

@@ -17,9 +17,10 @@ from podbot.errors import DiskFull, GitHubBusy, GitHubRefused, PathError, Unsafe
 from podbot.events import Event
 from podbot.github import schedule
 from podbot.github.grant import Grant, withdraw
-from podbot.github.lease import FileLock, is_held
+from podbot.github.lease import FileLock
 from podbot.github.renewer import Renewer
 from podbot.github.status import TokenStatus
+from podbot.locks import is_held
 from tests.github.simulated import EPOCH, GRANT, HOUR, Session
 
 BUSY = GitHubBusy(step="get a token", status=502, reason="down")
