@@ -170,11 +170,13 @@ def exec_(
     Raises ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed.
     """
     from podbot.execution.runner import run_exec
+    from podbot.flows.sessions import session_pipes
 
     environ = _environ(environ)
     with open_engine(config, environ=environ, emit=emit) as engine, _woken(wake) as waker:
         _report(engine, environ, emit)
-        return run_exec(engine, container, spec, io or ExecIO(), waker)
+        pipes = session_pipes(engine, environ, container)
+        return run_exec(engine, container, spec, io or ExecIO(), waker, pipes=pipes)
 
 
 def ps(

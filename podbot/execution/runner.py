@@ -25,6 +25,7 @@ from podbot.errors import (
 )
 from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.group import signal_group
+from podbot.execution.start import PipedStart, Started, start
 from podbot.launch.command import ExecSpec
 from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
@@ -61,16 +62,26 @@ class ExecStatus:
 
 
 def run_exec(
-    engine: Engine, container: str, spec: ExecSpec, io: ExecIO, wake: Wake, *, interrupt_ends: bool = False
+    engine: Engine,
+    container: str,
+    spec: ExecSpec,
+    io: ExecIO,
+    wake: Wake,
+    *,
+    interrupt_ends: bool = False,
+    pipes: str | None = None,
 ) -> ExecStatus:
     """Run ``spec`` in ``container`` with the caller's streams until it ends.
 
     A signal posted to ``wake`` reaches the command: INT is passed on, TERM and HUP end it (TERM, 2 s,
     KILL), as does INT with ``interrupt_ends``. Whatever makes this function raise after the start ends the command too.
 
+    ``pipes``: the session's directory of named pipes on this host, if it has one; then stdin and stdout go by those.
+
     Raises: ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed, DiskFull.
     """
-    return ExecSession(engine, container, spec=spec, io=io, wake=wake, interrupt_ends=interrupt_ends).run()
+    session = ExecSession(engine, container, spec=spec, io=io, wake=wake, interrupt_ends=interrupt_ends, pipes=pipes)
+    return session.run()
 
 
 def _output_error(closed: SinkClosed) -> PodbotError:
@@ -92,6 +103,7 @@ class ExecSession:
         wake: Wake,
         through: Filter | None = None,
         interrupt_ends: bool = False,
+        pipes: str | None = None,
     ) -> None:
         self._engine = engine
         self._container = container
@@ -100,6 +112,7 @@ class ExecSession:
         self._io = io
         self._wake = wake
         self._through = through
+        self._pipes = pipes
         self._passed_on = () if interrupt_ends else (signal.SIGINT,)
         self._ending: int | None = None  # the signal that ends the session
         self._killed = False
@@ -108,14 +121,11 @@ class ExecSession:
         """See :func:`run_exec`."""
         spec, io = self._spec, self._io
         with self._wake.listening():
-            self._exec_id = self._engine.exec_create(self._container, spec)
-            size = io.size() if spec.tty else None
-            stream = self._engine.exec_start(self._exec_id, tty=spec.tty, size=size)
             try:
-                with contextlib.closing(stream), io.terminal() if spec.tty else contextlib.nullcontext():
+                started = self._start()
+                with contextlib.closing(started), io.terminal() if spec.tty else contextlib.nullcontext():
                     relay = Relay(
-                        stream,
-                        tty=spec.tty,
+                        started.side,
                         stdin=io.stdin if spec.stdin else None,
                         stdout=io.stdout,
                         stderr=io.stderr,
@@ -134,6 +144,21 @@ class ExecSession:
                 self.end_now()
                 raise
             return self.status(relay)
+
+    def _start(self) -> Started:
+        if self._pipes is not None:
+            piped = PipedStart(self._engine, self._container, self._spec, self._pipes)
+            try:
+                started = piped.run()
+            finally:
+                self._exec_id = piped.exec_id
+            if started is not None:
+                return started
+            self.end_now()  # a shell that never said its word
+        size = self._io.size() if self._spec.tty else None
+        started = start(self._engine, self._container, self._spec, size)
+        self._exec_id = started.exec_id
+        return started
 
     def relay_until_end(self, relay: Relay) -> None:
         """Relay, and act on what is posted meanwhile, until there is nothing more to relay."""
@@ -181,7 +206,7 @@ class ExecSession:
 
     def end_now(self) -> None:
         """TERM, a moment, KILL; for the ways out that leave the relay behind."""
-        if not self.signal(signal.SIGTERM):
+        if not self._exec_id or not self.signal(signal.SIGTERM):
             return
         end = time.monotonic() + TERM_GRACE
         with contextlib.suppress(ContainerError):

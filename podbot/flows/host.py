@@ -76,7 +76,16 @@ def run_hosted(
         bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
         stack.callback(bridge.close)
         try:
-            hosted = HostedExec(engine, plan.session, spec=plan.agent, io=io, wake=wake, through=bridge, emit=emit)
+            hosted = HostedExec(
+                engine,
+                plan.session,
+                spec=plan.agent,
+                io=io,
+                wake=wake,
+                through=bridge,
+                pipes=plan.pipes_dir,
+                emit=emit,
+            )
             status, kept = _carried_out(engine, plan, hosted, wake, emit)
         except Interrupted as exc:  # told to end before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)

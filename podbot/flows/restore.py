@@ -15,7 +15,7 @@ from podbot.flows.sessions import session_directory
 from podbot.launch.labels import LABEL, keep_of
 from podbot.places import private_dir, runtime_root
 
-_SECRETS = "secrets"  # launch.clone.SECRETS_DIRECTORY, whose module `podbot ps` does not need
+_MOUNTED = ("secrets", "pipes")  # as in launch.clone and launch.pipes, whose modules `podbot ps` does not need
 _ENDED = ("exited", "stopped")
 
 
@@ -29,15 +29,16 @@ def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable
     root = runtime_root(environ)
     for container in containers:
         is_clone = container.labels.get(f"{LABEL}.repo") and keep_of(container.labels) != "never"
-        secrets = os.path.join(root, container.name, _SECRETS)
-        if is_clone and container.state in _ENDED and not os.path.isdir(secrets):
+        there = all(os.path.isdir(os.path.join(root, container.name, name)) for name in _MOUNTED)
+        if is_clone and container.state in _ENDED and not there:
             with contextlib.suppress(PodbotError):  # a live session's, or the runtime directory is not ours
                 restore_mounts(engine, environ, container.name)
 
 
 def restore_mounts(engine: Engine, environ: Mapping[str, str], session: str) -> None:
-    """The empty directory that a kept clone mounts, and its record. Raises FilesystemError subclasses."""
+    """The empty directories that a kept clone mounts, and its record. Raises FilesystemError subclasses."""
     with session_directory(os.path.join(runtime_root(environ), session), engine.endpoint) as directory:
         directory.has_container = True
         directory.record(kept=True)
-        private_dir(os.path.join(directory.path, _SECRETS))
+        for name in _MOUNTED:
+            private_dir(os.path.join(directory.path, name))

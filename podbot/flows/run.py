@@ -43,7 +43,7 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
 def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> tuple[ExecStatus, bool]:
     with prepared_session(engine, plan, wake, emit) as directory:
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
-        status = run_exec(engine, plan.session, plan.agent, io, wake)
+        status = run_exec(engine, plan.session, plan.agent, io, wake, pipes=plan.pipes_dir)
         emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
     return status, directory.kept
 

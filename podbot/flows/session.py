@@ -16,6 +16,7 @@ from podbot.flows.sessions import SessionDirectory, remove_directory, session_di
 from podbot.launch.agents import AGENTS
 from podbot.launch.clone import SECRETS_DIRECTORY
 from podbot.launch.types import LaunchPlan, TokenPlan
+from podbot.places import private_dir
 from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
     with wake.listening(), contextlib.ExitStack() as stack:
         directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
         _check_agent(engine, plan)
+        if plan.pipes_dir is not None:
+            # A new directory: another engine, which was not asked, may have a container that mounts the one there.
+            remove_directory(plan.pipes_dir)
+            private_dir(plan.pipes_dir)
         if plan.token is not None:
             _check_name(engine, plan, directory)
             grant = _grant(engine, plan, plan.token)

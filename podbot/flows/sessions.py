@@ -14,11 +14,17 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from podbot.atomic import replace_file
 from podbot.errors import PathError, SessionExists
+from podbot.launch.names import is_name
+from podbot.launch.pipes import pipes_directory
 from podbot.locks import is_held, same_file
 from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
+
+if TYPE_CHECKING:
+    from podbot.engine.port import Engine
 
 LOCK = "lock"
 RECORD = "session.json"
@@ -103,6 +109,14 @@ def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
         kept = record.get("kept") is True
         found.append(SessionRecord(name, endpoint if isinstance(endpoint, str) else "", kept, is_live(path)))
     return found
+
+
+def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) -> str | None:
+    """Where pipes for commands in ``container`` can be made; None when it is no session of this host's by name."""
+    if not engine.local or not is_name(container):
+        return None
+    path = pipes_directory(os.path.join(runtime_root(environ), container))
+    return path if is_own_directory(path) else None
 
 
 def is_live(path: str, name: str = LOCK) -> bool:

@@ -18,6 +18,8 @@ from podbot.launch.labels import LABEL, keep_label
 from podbot.launch.legality import check, for_subcommand
 from podbot.launch.mounts import plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
+from podbot.launch.pipes import TARGET as PIPES
+from podbot.launch.pipes import has_pipes, pipes_directory
 from podbot.launch.security import frame_limit, nested_env, plan_limits, plan_security
 from podbot.launch.types import (
     ClonePlan,
@@ -62,6 +64,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     text = gitconfig(identity, directory)
     helper = askpass.askpass(clone.server) if clone is not None else ""
     keep = _keep(config, clone)
+    pipes_dir = pipes_directory(runtime_dir) if has_pipes(keep, config.sandbox.runtime) else None
     credentials = tuple(found for found in facts.credentials if _selected(config, found.family))
     container = ContainerSpec(
         name=session,
@@ -70,7 +73,11 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         labels=_labels(config, facts, session, clone.repo if clone is not None else "", code=code, keep=keep),
         mounts=mounts,
         security=security,
-        files=(gitconfig_mount(text, facts.state_dir), *_clone_files(helper, token, facts)),
+        files=(
+            gitconfig_mount(text, facts.state_dir),
+            *((Mount(pipes_dir, PIPES, read_only=True),) if pipes_dir is not None else ()),
+            *_clone_files(helper, token, facts),
+        ),
         limits=plan_limits(config),
         network=network,
         workdir=directory,
@@ -107,6 +114,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         askpass=helper,
         clone=clone,
         token=token,
+        pipes_dir=pipes_dir,
         credentials=credentials,
         first_run=_first_run(config, facts, credentials, secrets),
         notes=(

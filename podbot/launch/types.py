@@ -174,6 +174,7 @@ class LaunchPlan:
     askpass: str = ""  # the same, of a program; for a clone
     clone: ClonePlan | None = None
     token: TokenPlan | None = None
+    pipes_dir: str | None = None  # on the host, where the sandbox has one: see ``launch.pipes``
     credentials: tuple[CredentialSource, ...] = ()  # selected and there
     first_run: str | None = None  # the host's ~/.claude.json, of which a reduced one goes along; it may be missing
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr

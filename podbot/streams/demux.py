@@ -20,7 +20,7 @@ class Piece(NamedTuple):
     """Part of a payload: ``stream`` is 1 or 2."""
 
     stream: int
-    data: memoryview
+    data: bytes | memoryview
 
 
 class FrameDemux:

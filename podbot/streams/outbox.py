@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from podbot.streams.backlog import Backlog
-
-
-class Duplex(Protocol):
-    """What the relay needs of an exec stream; see ``engine.port.ExecStream``."""
-
-    leftover: bytes
-
-    def fileno(self) -> int: ...
-    def recv(self, limit: int) -> bytes: ...
-    def send(self, data: bytes | memoryview) -> int: ...
-    def shut_write(self) -> None: ...
+from podbot.streams.sides import CommandSide
 
 
 class Outbox(Backlog):
     """``deaf``: the command takes no more input. ``open``: it has not been given its end yet."""
 
-    def __init__(self, stream: Duplex) -> None:
+    def __init__(self, side: CommandSide) -> None:
         super().__init__()
-        self._stream = stream
+        self._side = side
         self._finishing = False
         self.open = True
         self.deaf = False
@@ -37,7 +25,7 @@ class Outbox(Backlog):
         """Send what fits now."""
         while self.pending:
             try:
-                done = self._stream.send(self.first())
+                done = self._side.send(self.pieces())
             except BlockingIOError:
                 return
             except OSError:
@@ -56,4 +44,4 @@ class Outbox(Backlog):
     def _shut(self) -> None:
         if self._finishing and self.open and not self.pending:
             self.open = False
-            self._stream.shut_write()
+            self._side.shut_write()

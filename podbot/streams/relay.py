@@ -1,8 +1,7 @@
-"""The one relay between podbot's own descriptors and an exec stream.
+"""The one relay between podbot's own descriptors and a command's streams.
 
 Bounded both ways: a full buffer stops reading from the side that fills it, so a reader that sleeps
-slows the command inside and costs no memory. Reads of 64 KiB: larger ones leave malloc's heap for
-mmap and took 1.1-1.3 x as long over 100 MB, 32 KiB took 1.2 x.
+slows the command inside and costs no memory.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ import time
 from typing import Literal
 
 from podbot.streams.channel import Filter
-from podbot.streams.demux import FrameDemux
-from podbot.streams.outbox import Duplex, Outbox
+from podbot.streams.demux import Piece
+from podbot.streams.outbox import Outbox
+from podbot.streams.sides import CHUNK, CommandSide
 from podbot.streams.sink import LIMIT, LOG_PATIENCE, LogSink, Sink
 
-__all__ = ["CHUNK", "LIMIT", "Duplex", "Pause", "Relay", "SinkClosed"]
-
-CHUNK = 1 << 16
+__all__ = ["LIMIT", "Pause", "Relay", "SinkClosed"]
 
 Pause = Literal["ended", "woken", "deadline", "input_ended", "input_closed", "undelivered"]
 _IN = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
@@ -35,44 +33,46 @@ class SinkClosed(Exception):
 
 
 class Relay:
-    """Moves bytes until the stream ends. ``run`` returns early when woken or at a deadline; call it again.
+    """Moves bytes until the command ended. ``run`` returns early when woken or at a deadline; call it again.
 
-    ``tty``: the stream is raw and all of it is stdout. ``stdin`` None: end of file at once.
-    ``truncated`` is true when the stream ended in the middle of a frame; ``broken`` also when it ended
-    with an error, which a command that leaves its stdin unread can cause as well.
+    ``stdin`` None: end of file at once.
 
-    ``through``: everything passes through this filter (not with ``tty``), and ``run`` also returns once
+    ``through``: everything passes through this filter (not from a terminal), and ``run`` also returns once
     when stdin has ended ("input_ended"), when the command's has as well ("input_closed"), and when the
-    stream ended and output still waits ("undelivered"). A side whose frames podbot answers itself is left
+    command ended and output still waits ("undelivered"). A side whose frames podbot answers itself is left
     unread while it does not read those answers.
     """
 
     def __init__(
         self,
-        stream: Duplex,
+        side: CommandSide,
         *,
-        tty: bool,
         stdin: int | None,
         stdout: int | None,
         stderr: int | None,
         wake: int,
         through: Filter | None = None,
     ) -> None:
-        self._stream = stream
-        self._demux = None if tty else FrameDemux()
+        self._side = side
         self._stdin = stdin
         self._sinks = {1: Sink(stdout), 2: Sink(stderr) if through is None else LogSink(stderr)}
         self._wake = wake
-        self._outbox = Outbox(stream)
+        self._outbox = Outbox(side)
         self._through = through
         self._news: list[Pause] = []
-        self._ended = False
-        self._readable = False
-        self.broken = False
-        self.truncated = False
-        self._leftover = stream.leftover
+        self._room = True  # for output of the command, when its descriptors were last polled
         if stdin is None:
             self._finish_input()
+
+    @property
+    def broken(self) -> bool:
+        """See :class:`~podbot.streams.sides.CommandSide`."""
+        return self._side.broken
+
+    @property
+    def truncated(self) -> bool:
+        """See :class:`~podbot.streams.sides.CommandSide`."""
+        return self._side.truncated
 
     @property
     def unsent(self) -> int:
@@ -96,11 +96,9 @@ class Relay:
 
     def run(self, deadline: float | None = None) -> Pause:
         """Relay until the end ("ended"), a byte on the wake descriptor, or ``deadline`` (monotonic)."""
-        leftover, self._leftover = self._leftover, b""
-        self._deliver(leftover)
         while True:
             self._flush_sinks({})
-            if self._ended and not self.undelivered:
+            if self._side.ended and not self.undelivered:
                 return "ended"
             if self._news and not (self._news[0] == "input_closed" and self._outbox.open):
                 return self._news.pop(0)
@@ -131,13 +129,11 @@ class Relay:
         poller = select.poll()
         poller.register(self._wake, select.POLLIN)
         wanted: dict[int, int] = {}
+        side = self._side
         room = not any(sink.full() for sink in self._sinks.values()) and self._outbox.answers < LIMIT
-        hot = room and self._readable and not self._ended
-        if not self._ended:
-            events = (select.POLLIN if room else 0) | (select.POLLOUT if self._outbox.pending else 0)
-            if events:
-                wanted[self._stream.fileno()] = events
-        if self._stdin is not None and not self._ended and self._outbox.pending < LIMIT > self._sinks[1].answers:
+        for fd, events in side.wants(room=room, sending=self._outbox.pending > 0):
+            wanted[fd] = wanted.get(fd, 0) | events
+        if self._stdin is not None and not side.ended and self._outbox.pending < LIMIT > self._sinks[1].answers:
             wanted[self._stdin] = wanted.get(self._stdin, 0) | select.POLLIN
         for sink in self._sinks.values():
             if sink.pending:
@@ -146,61 +142,37 @@ class Relay:
             poller.register(fd, events)
         if not room and self._through is not None:
             left = LOG_PATIENCE if left is None else min(left, LOG_PATIENCE)
-        timeout = 0 if hot else None if left is None else max(1, int(left * 1000))
-        ready = dict(poller.poll(timeout))
-        if hot:
-            ready[self._stream.fileno()] = ready.get(self._stream.fileno(), 0) | select.POLLIN
-        return ready
+        self._room = room
+        timeout = 0 if room and side.eager else None if left is None else max(1, int(left * 1000))
+        return dict(poller.poll(timeout))
 
     def _step(self, ready: dict[int, int]) -> None:
-        on_stream = 0 if self._ended else ready.get(self._stream.fileno(), 0)
-        if on_stream & (select.POLLIN | select.POLLHUP | select.POLLERR):
-            self._receive()
+        if self._room and not self._side.ended:
+            self._deliver(self._side.receive(ready))
         if self._stdin is not None and ready.get(self._stdin, 0) & _IN:
             self._read_stdin(self._stdin)
         if self._outbox.pending:
             self._send()
         self._flush_sinks(ready)
 
-    def _receive(self) -> None:
-        try:
-            data = self._stream.recv(CHUNK)
-        except BlockingIOError:
-            self._readable = False
+    def _deliver(self, pieces: list[Piece]) -> None:
+        if self._through is None:
+            for stream, piece in pieces:
+                self._sinks[stream].push(memoryview(piece))
             return
-        except OSError:  # a reset, or over a network anything: the engine will know how the command ended
-            self.broken = True
-            data = b""
-        if data:
-            # A full read may have left more behind, and a TLS socket does not poll for what it holds.
-            self._readable = True
-            self._deliver(data)
-            return
-        self._ended = True
-        if self._demux is not None and not self._demux.between_frames:
-            self.broken = self.truncated = True
-        if self._through is not None:
-            self._through.agent_eof()
-            self._take(from_agent=True)
-            self._news = ["undelivered"]
-
-    def _deliver(self, data: bytes) -> None:
-        if self._demux is None:
-            self._sinks[1].push(memoryview(data))
-        elif self._through is None:
-            for stream, piece in self._demux.feed(data):
-                self._sinks[stream].push(piece)
-        else:
-            output = []
-            for stream, piece in self._demux.feed(data):
-                if stream == 1:
-                    output.append(piece)
-                else:
-                    self._through.agent_stderr(piece)
+        output = []
+        for stream, piece in pieces:
+            if stream == 1:
+                output.append(piece)
+            else:
+                self._through.agent_stderr(memoryview(piece))
+        if output:
             # Engine frames are 8 KiB (measured): joined, a filter is called once for eight of them.
-            if output:
-                self._through.agent_data(b"".join(output))
-            self._take(from_agent=True)
+            self._through.agent_data(b"".join(output))
+        if self._side.ended:
+            self._through.agent_eof()
+            self._news = ["undelivered"]
+        self._take(from_agent=True)
 
     def _take(self, *, from_agent: bool) -> None:
         """Queue what the filter made of one side's bytes; what goes back to that side is podbot's answer."""

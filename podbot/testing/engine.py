@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,8 +20,9 @@ from podbot.errors import (
     PodbotError,
     RequestFailed,
 )
+from podbot.launch.pipes import TARGET, unpiped
 from podbot.launch.types import ContainerSpec, ExecSpec
-from podbot.testing.peer import Command, Session
+from podbot.testing.peer import Command, Pipes, Session
 from podbot.testing.shell import builtin, unpacked
 
 IMAGE = "localhost/podbot-sandbox:fake"
@@ -189,9 +191,10 @@ class FakeEngine:
                 reason = "can only create exec sessions on running containers"
                 raise ExecFailed(container=container, command=spec.command[0], reason=reason)
             number = next(self._number)
+            spec, pipes = _beside(found, spec)
             command = self._commands.get(spec.command[0]) or builtin(spec, found.files, self._kill)
             ident = f"e{number:063x}"
-            self.sessions[ident] = Session(found.info.id, spec, command, _FIRST_PID + 1 + number)
+            self.sessions[ident] = Session(found.info.id, spec, command, _FIRST_PID + 1 + number, pipes)
             return ident
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
@@ -258,6 +261,15 @@ class FakeEngine:
                 session.signal(signal.Signals[f"SIG{name}"])
                 return True
         return False
+
+
+def _beside(found: FakeContainer, spec: ExecSpec) -> tuple[ExecSpec, Pipes | None]:
+    """The command itself, and its named pipes on this host, when a shell was to open such for it."""
+    inner = unpiped(spec)
+    source = next((mount.source for mount in found.spec.files if mount.target == TARGET), None)
+    if inner is None or source is None:
+        return spec, None
+    return inner[0], (os.path.join(source, inner[1]), os.path.join(source, inner[2]))
 
 
 _OPERATIONS = (

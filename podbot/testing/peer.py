@@ -84,6 +84,7 @@ class ExecPeer:
 
 
 Command = Callable[[ExecPeer], int]
+Pipes = tuple[str, str]  # paths on this host of the command's stdin and stdout
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class ScriptedExec:
 class Session:
     """One exec session of a fake engine: created, running in a thread of its own, ended."""
 
-    def __init__(self, container: str, spec: ExecSpec, command: Command, pid: int) -> None:
+    def __init__(self, container: str, spec: ExecSpec, command: Command, pid: int, pipes: Pipes | None = None) -> None:
         self.container = container
         self.spec = spec
         self.pid = pid
@@ -123,6 +124,7 @@ class Session:
         self.started = False
         self.peer: ExecPeer | None = None
         self._command = command
+        self._pipes = pipes
         self._lock = threading.Lock()
 
     @property
@@ -133,7 +135,12 @@ class Session:
         """The caller's end of the connection."""
         ours, theirs = socket.socketpair()
         self.started = True
-        self.peer = ExecPeer(self.spec, theirs, size)
+        if self._pipes is None:
+            self.peer = ExecPeer(self.spec, theirs, size)
+        else:
+            from podbot.testing.piped import PipedPeer
+
+            self.peer = PipedPeer(self.spec, theirs, size, *self._pipes)
         threading.Thread(target=self._run, args=(self.peer,), daemon=True).start()
         return ours
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import queue
 import signal
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +20,8 @@ from podbot.events import Event
 from podbot.execution import hosted, runner
 from podbot.execution.hosted import HostedExec
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.launch.types import ExecSpec
+from podbot.launch.pipes import TARGET
+from podbot.launch.types import ExecSpec, Mount
 from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
 from tests.streams.channels import LineFilter
@@ -34,6 +37,7 @@ class Rig:
     stdin: Pipe
     stdout: Pipe
     stderr: Pipe
+    directory: str | None  # of named pipes
     events: list[Event] = field(default_factory=list)
     through: LineFilter = field(default_factory=LineFilter)
 
@@ -46,6 +50,7 @@ class Rig:
             io=io or ExecIO(self.stdin.read, self.stdout.write, self.stderr.write),
             wake=self.wake,
             through=self.through,
+            pipes=self.directory,
             emit=self.events.append,
         ).run()
 
@@ -61,12 +66,17 @@ class Rig:
         return [event.kind for event in self.events]
 
 
-@pytest.fixture
-def rig() -> Iterator[Rig]:
+@pytest.fixture(params=["engine", "pipes"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """Both ways in which stdin and stdout can go."""
     engine, spec, wake = FakeEngine(), a_spec(IMAGE), Wake()
+    directory = str(tmp_path) if request.param == "pipes" else None
+    if directory is not None:
+        spec = dataclasses.replace(spec, files=(Mount(directory, TARGET, read_only=True),))
     engine.start(engine.create(spec))
     with contextlib.closing(wake), pipes(3) as (stdin, stdout, stderr):
-        yield Rig(engine, spec.name, wake, stdin, stdout, stderr)
+        yield Rig(engine, spec.name, wake, stdin, stdout, stderr, directory)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.fixture(autouse=True)

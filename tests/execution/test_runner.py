@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import queue
 import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +26,8 @@ from podbot.errors import (
 )
 from podbot.execution import runner
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
-from podbot.launch.types import ExecSpec
+from podbot.launch.pipes import TARGET
+from podbot.launch.types import ExecSpec, Mount
 from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
 from tests.streams.plumbing import Pipe, pipes
@@ -43,13 +46,14 @@ class Rig:
     stdin: Pipe
     stdout: Pipe
     stderr: Pipe
+    directory: str | None  # of named pipes
     terminal: list[str] = field(default_factory=list)
     size: Size | None = None
 
     def run(self, command: Command, *, tty: bool = False, stdin: bool = True, io: ExecIO | None = None) -> ExecStatus:
         self.engine.on("it", command)
         spec = ExecSpec(command=("it", "--flag"), tty=tty, stdin=stdin)
-        return run_exec(self.engine, self.name, spec, io or self.io(), self.wake)
+        return run_exec(self.engine, self.name, spec, io or self.io(), self.wake, pipes=self.directory)
 
     def io(self) -> ExecIO:
         return ExecIO(self.stdin.read, self.stdout.write, self.stderr.write, lambda: self.size, self.on_terminal)
@@ -75,12 +79,17 @@ class Rig:
         return [session.code for session in self.engine.sessions.values() if session.spec.command[0] == "it"]
 
 
-@pytest.fixture
-def rig() -> Iterator[Rig]:
+@pytest.fixture(params=["engine", "pipes"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """Both ways in which stdin and stdout can go."""
     engine, spec, wake = FakeEngine(), a_spec(IMAGE), Wake()
+    directory = str(tmp_path) if request.param == "pipes" else None
+    if directory is not None:
+        spec = dataclasses.replace(spec, files=(Mount(directory, TARGET, read_only=True),))
     engine.start(engine.create(spec))
     with contextlib.closing(wake), pipes(3) as (stdin, stdout, stderr):
-        yield Rig(engine, spec.name, wake, stdin, stdout, stderr)
+        yield Rig(engine, spec.name, wake, stdin, stdout, stderr, directory)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.fixture

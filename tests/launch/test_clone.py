@@ -66,10 +66,11 @@ def test_a_whole_clone() -> None:
     assert (container.workdir, container.make_workdir, container.mounts) == ("/work/Shop.js", True, ())
     assert [(file.target, file.read_only) for file in container.files] == [
         ("/run/podbot/gitconfig", True),
+        ("/run/podbot/pipes", True),
         ("/run/podbot/askpass", True),
         ("/run/secrets", True),
     ]
-    assert container.files[2].source == made.token.secrets_dir
+    assert container.files[3].source == made.token.secrets_dir
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         "GIT_ASKPASS": "/run/podbot/askpass",

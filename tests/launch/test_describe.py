@@ -66,6 +66,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
             "mounts": [
                 {"source": "/home/ann/src/proj", "target": "/workspace", "read_only": False},
                 {"source": made.container.files[0].source, "target": "/run/podbot/gitconfig", "read_only": True},
+                {"source": made.pipes_dir, "target": "/run/podbot/pipes", "read_only": True},
             ],
             "security": {
                 "privileged": False,

@@ -58,7 +58,11 @@ def test_a_whole_plan() -> None:
     assert container.limits == Limits(memory=1 << 30, pids=64)
     assert container.network == "default"
     assert container.env == {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "TZ": "UTC"}
-    assert [(file.target, file.read_only) for file in container.files] == [("/run/podbot/gitconfig", True)]
+    assert [(file.target, file.read_only) for file in container.files] == [
+        ("/run/podbot/gitconfig", True),
+        ("/run/podbot/pipes", True),
+    ]
+    assert container.files[1].source == made.pipes_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"
     assert 'name = "Ann"' in made.gitconfig
     assert container.workdir == "/workspace"
     assert container.runtime == "crun"

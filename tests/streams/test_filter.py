@@ -14,7 +14,8 @@ import pytest
 from podbot.streams import relay as module
 from podbot.streams import sink as sinks
 from podbot.streams.channel import Filter
-from podbot.streams.relay import LIMIT, Duplex, Relay, SinkClosed
+from podbot.streams.relay import LIMIT, Relay, SinkClosed
+from podbot.streams.sides import Duplex, EngineSide
 from podbot.streams.sink import LogSink
 from podbot.streams.wake import Resize, Wake
 from tests.streams.channels import LineFilter
@@ -31,7 +32,9 @@ def wake() -> Iterator[Wake]:
 def relay(
     stream: Duplex, wake: Wake, through: Filter, *, stdin: int, stdout: int, stderr: int | None
 ) -> Iterator[Relay]:
-    made = Relay(stream, tty=False, stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno(), through=through)
+    made = Relay(
+        EngineSide(stream, tty=False), stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno(), through=through
+    )
     with contextlib.closing(made):
         yield made
 

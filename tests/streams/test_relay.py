@@ -15,7 +15,8 @@ import pytest
 
 from podbot.streams import relay as module
 from podbot.streams.demux import BadFrame
-from podbot.streams.relay import CHUNK, LIMIT, Duplex, Relay, SinkClosed
+from podbot.streams.relay import LIMIT, Relay, SinkClosed
+from podbot.streams.sides import CHUNK, Duplex, EngineSide
 from podbot.streams.wake import Resize, Signal, Wake
 from tests.streams.plumbing import PATIENCE, Pipe, frame, in_thread, pipes, read_exactly, stream_pair
 
@@ -39,7 +40,7 @@ def relay(
     stdout: int | None = None,
     stderr: int | None = None,
 ) -> Iterator[Relay]:
-    made = Relay(stream, tty=tty, stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno())
+    made = Relay(EngineSide(stream, tty=tty), stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno())
     with contextlib.closing(made):
         yield made
 

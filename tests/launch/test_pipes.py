@@ -1,0 +1,105 @@
+"""The shell that opens a command's pipes: the real one, on pipes of this host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.launch.pipes import TARGET, can_be_piped, has_pipes, piped, unpiped
+from podbot.launch.types import ExecSpec
+
+_SHELL = [words.split() for words in ("dash", "bash --posix", "busybox sh") if any(
+    os.access(os.path.join(place, words.split()[0]), os.X_OK) for place in os.get_exec_path())]  # fmt: skip
+
+
+def _argv(spec: ExecSpec, place: Path, shell: list[str]) -> list[str]:
+    words = piped(spec, "x.in", "x.out").command
+    assert words[0] == "sh"
+    return [*shell, *(word.replace(TARGET, str(place)) for word in words[1:])]
+
+
+@pytest.fixture(params=_SHELL, ids=" ".join)
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    found: list[str] = request.param
+    return found
+
+
+def _run(spec: ExecSpec, place: Path, shell: list[str]) -> subprocess.Popen[bytes]:
+    argv = _argv(spec, place, shell)
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_it_says_its_word_and_becomes_the_command(tmp_path: Path, shell: list[str]) -> None:
+    for name in ("x.in", "x.out"):
+        os.mkfifo(tmp_path / name)
+    ends = [os.open(tmp_path / name, os.O_RDWR) for name in ("x.in", "x.out")]
+    spec = ExecSpec(command=("sh", "-c", 'read line; echo "$line $1"; echo err >&2; exit 7', "sh", "a  'b' $c"))
+    child = _run(spec, tmp_path, shell)
+    os.write(ends[0], b"hello\n")
+    out, err = child.communicate(timeout=20)
+    assert (child.returncode, out, err) == (7, b"\n", b"err\n")
+    assert os.read(ends[1], 100) == b"hello a  'b' $c\n"
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [("no-such-program", 127), ("/no/such/program", 127), (__file__, 126)]
+)
+def test_a_program_that_cannot_be_started_is_named(tmp_path: Path, shell: list[str], command: str, status: int) -> None:
+    for name in ("x.in", "x.out"):
+        os.mkfifo(tmp_path / name)
+    ends = [os.open(tmp_path / name, os.O_RDWR) for name in ("x.in", "x.out")]
+    child = _run(ExecSpec(command=(command,)), tmp_path, shell)
+    out, err = child.communicate(timeout=20)
+    assert (child.returncode, out) == (status, b"\n")
+    assert command.encode() in err
+    for end in ends:
+        os.close(end)
+
+
+def test_without_its_pipes_it_says_nothing_and_starts_nothing(tmp_path: Path, shell: list[str]) -> None:
+    child = _run(ExecSpec(command=("touch", str(tmp_path / "started"))), tmp_path, shell)
+    out, _ = child.communicate(timeout=20)
+    assert child.returncode != 0
+    assert out == b""
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("keep", "runtime", "expected"),
+    [
+        ("never", None, True),
+        ("when_unsaved", "crun", True),
+        ("never", "/usr/bin/runc", True),
+        ("always", None, False),
+        ("never", "kata", False),
+        ("never", "/usr/local/bin/runsc", False),
+    ],
+)
+def test_which_sessions_have_pipes(keep: str, runtime: str | None, expected: bool) -> None:
+    assert has_pipes(keep, runtime) is expected  # type: ignore[arg-type]
+
+
+def test_which_commands_go_through_them() -> None:
+    assert can_be_piped(ExecSpec(command=("cat", "-n")))
+    assert not can_be_piped(ExecSpec(command=("cat",), tty=True))
+    assert not can_be_piped(ExecSpec(command=("-cat",)))
+
+
+@given(words=st.lists(st.text(max_size=20), min_size=1, max_size=5), stdin=st.booleans())
+def test_an_engine_in_memory_finds_the_command_again(words: list[str], stdin: bool) -> None:
+    spec = ExecSpec(command=tuple(words), workdir="/w", env={"A": "b"}, stdin=stdin)
+    made = piped(spec, "a.in", "a.out")
+    assert not made.stdin
+    assert (made.workdir, made.env) == ("/w", {"A": "b"})
+    found = unpiped(made)
+    assert found is not None
+    assert found[0].command == spec.command
+    assert found[1:] == ("a.in", "a.out")
+    assert unpiped(spec) is None

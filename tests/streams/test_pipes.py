@@ -1,0 +1,207 @@
+"""Named pipes on this host, and a command's streams by them: real files, real sockets, no clock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from podbot.streams.pipes import CommandPipes
+from podbot.streams.relay import Relay
+from podbot.streams.sides import EngineSide, PipedSide
+from podbot.streams.wake import Wake
+from tests.streams.plumbing import PATIENCE, Pipe, frame, in_thread, pipes, stream_pair
+
+
+class Command:
+    """Somebody who has opened both pipes, and the engine's end of the connection."""
+
+    def __init__(self, made: CommandPipes, directory: Path, engine: socket.socket) -> None:
+        self.stdin = os.open(directory / made.stdin, os.O_RDONLY)
+        self.stdout = os.open(directory / made.stdout, os.O_WRONLY)
+        self.engine = engine
+        made.connected()
+
+    def end(self) -> None:
+        """Both pipes, then the stream."""
+        self.leave()
+        self.engine.shutdown(socket.SHUT_WR)
+
+    def leave(self) -> None:
+        for fd in (self.stdin, self.stdout):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+@contextlib.contextmanager
+def relayed(tmp_path: Path, *, held: bytes = b"") -> Iterator[tuple[Relay, Command, Pipe, Pipe, Pipe]]:
+    """(relay, command, the caller's stdin, stdout, stderr)."""
+    with (
+        contextlib.closing(Wake()) as wake,
+        pipes(3) as (stdin, stdout, stderr),
+        stream_pair() as (stream, engine),
+        contextlib.closing(CommandPipes.make(str(tmp_path))) as made,
+    ):
+        command = Command(made, tmp_path, engine)
+        side = PipedSide(EngineSide(stream, tty=False), made, held)
+        relay = Relay(side, stdin=stdin.read, stdout=stdout.write, stderr=stderr.write, wake=wake.fileno())
+        with contextlib.closing(relay):
+            yield relay, command, stdin, stdout, stderr
+        command.leave()
+
+
+def run(relay: Relay) -> str:
+    import time
+
+    return relay.run(time.monotonic() + PATIENCE)
+
+
+def test_pipes_are_private_and_gone_once_they_are_open(tmp_path: Path) -> None:
+    made = CommandPipes.make(str(tmp_path))
+    found = [os.lstat(tmp_path / name) for name in (made.stdin, made.stdout)]
+    assert all(stat.S_ISFIFO(entry.st_mode) and stat.S_IMODE(entry.st_mode) == 0o600 for entry in found)
+    made.connected()
+    assert os.listdir(tmp_path) == []
+    made.close()
+    made.close()
+    assert made.input == -1
+
+
+def test_nothing_is_left_when_they_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="No such file"):
+        CommandPipes.make(str(tmp_path / "missing"))
+    really = os.mkfifo
+
+    def replaced(path: str, mode: int) -> None:
+        really(path, mode)
+        if path.endswith(".out"):
+            os.unlink(path)
+            os.symlink("/dev/null", path)
+
+    monkeypatch.setattr(os, "mkfifo", replaced)
+    with pytest.raises(OSError, match="symbolic link"):
+        CommandPipes.make(str(tmp_path))
+
+    def regular(path: str, mode: int) -> None:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, mode))
+
+    monkeypatch.setattr(os, "mkfifo", regular)
+    with pytest.raises(OSError, match="not the pipe that was made"):
+        CommandPipes.make(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_all_three_streams_and_the_end(tmp_path: Path) -> None:
+    with relayed(tmp_path, held=b"before ") as (relay, command, stdin, stdout, stderr):
+        os.write(stdin.write, b"question")
+        stdin.close(stdin.write)
+
+        def answer() -> None:
+            asked = b""
+            while data := os.read(command.stdin, 100):
+                asked += data
+            os.write(command.stdout, asked.upper())
+            # What is on the engine's stdout was written by nobody who runs there by now.
+            command.engine.sendall(frame(1, b"stray") + frame(2, b"and after"))
+            command.end()
+
+        with in_thread(answer):
+            assert run(relay) == "ended"
+        assert not relay.broken
+        assert os.read(stdout.read, 100) == b"QUESTION"
+        assert os.read(stderr.read, 100) == b"before and after"
+
+
+def test_what_outlives_the_command_is_not_waited_for(tmp_path: Path) -> None:
+    with relayed(tmp_path) as (relay, command, _, stdout, _):
+        os.write(command.stdout, b"its own")
+        command.engine.shutdown(socket.SHUT_WR)  # it ended; somebody else still has its stdout
+        assert run(relay) == "ended"
+        os.write(command.stdout, b"too late")
+        assert os.read(stdout.read, 100) == b"its own"
+
+
+def test_output_that_somebody_else_has_read_is_not_waited_for(tmp_path: Path) -> None:
+    with relayed(tmp_path) as (relay, command, _, stdout, _):
+        os.write(command.stdout, b"its own")
+        side = relay._side
+        assert isinstance(side, PipedSide)
+        side._left = 100  # counted at the end of the stream; the rest was taken since
+        assert run(relay) == "ended"
+        assert os.read(stdout.read, 100) == b"its own"
+
+
+def test_a_command_that_closes_its_stdin_is_deaf_and_not_dead(tmp_path: Path) -> None:
+    with relayed(tmp_path) as (relay, command, stdin, stdout, _):
+        os.close(command.stdin)
+        os.write(stdin.write, b"x" * 1000)
+
+        def talk() -> None:
+            os.write(command.stdout, b"still here")
+            assert os.read(stdout.read, 100) == b"still here"
+            command.end()
+
+        with in_thread(talk):
+            assert run(relay) == "ended"
+        assert relay.unsent == 0
+
+
+def test_an_engine_that_breaks_off_in_a_frame_is_told_of(tmp_path: Path) -> None:
+    with relayed(tmp_path) as (relay, command, _, stdout, _):
+        os.write(command.stdout, b"read all the same")
+        command.engine.sendall(frame(2, b"half")[:-2])
+        command.end()
+        assert run(relay) == "ended"
+        assert relay.truncated
+        assert relay.broken
+        assert os.read(stdout.read, 100) == b"read all the same"
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 200_000), min_size=1, max_size=6),
+    noise=st.lists(st.integers(0, 5), max_size=4),
+    back=st.integers(0, 300_000),
+)
+def test_any_sizes_arrive_as_they_were(tmp_path: Path, sizes: list[int], noise: list[int], back: int) -> None:
+    block = os.urandom(max(*sizes, back, 1))
+    with relayed(tmp_path) as (relay, command, stdin, stdout, stderr):
+        came, heard = bytearray(), bytearray()
+
+        def inside() -> None:
+            for number, size in enumerate(sizes):
+                view = memoryview(block)[:size]
+                while view:
+                    view = view[os.write(command.stdout, view) :]
+                command.engine.sendall(b"".join(frame(2, b"e" * count) for count in noise[number : number + 1]))
+            while data := os.read(command.stdin, 1 << 16):
+                heard.extend(data)
+            command.end()
+
+        def outside() -> None:
+            view = memoryview(block)[:back]
+            while view:
+                view = view[os.write(stdin.write, view) :]
+            stdin.close(stdin.write)
+
+        def collect() -> None:
+            while data := os.read(stdout.read, 1 << 16):
+                came.extend(data)
+
+        with in_thread(inside), in_thread(outside), in_thread(collect):
+            assert run(relay) == "ended"
+            relay.close()
+            stdout.close(stdout.write)
+        stderr.close(stderr.write)
+        assert came == b"".join(block[:size] for size in sizes)
+        assert heard == block[:back]
+        assert stderr.drain() == b"e" * sum(noise[: len(sizes)])
