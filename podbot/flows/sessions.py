@@ -115,8 +115,10 @@ def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) ->
     """Where pipes for commands in ``container`` can be made; None when it is no session of this host's by name."""
     if not engine.local or not is_name(container):
         return None
-    path = pipes_directory(os.path.join(runtime_root(environ), container))
-    return path if is_own_directory(path) else None
+    root = runtime_root(environ)
+    session = os.path.join(root, container)
+    path = pipes_directory(session)
+    return path if all(map(is_own_directory, (os.path.dirname(root), root, session, path))) else None
 
 
 def is_live(path: str, name: str = LOCK) -> bool:

@@ -321,8 +321,8 @@ def test_ps_restores_what_a_reboot_took(engine: FakeEngine, place: Place) -> Non
     assert sessions(place.environ) == []
     (row,) = list_sessions(engine, place.environ, include_stopped=True)
     assert (row.path, row.workspace, row.orphan) == ("octo/shop", "github_clone", False)
-    secrets = os.path.join(place.directory(), "secrets")
-    assert os.stat(secrets).st_mode & 0o777 == 0o700
+    for name in ("secrets", "pipes"):
+        assert os.stat(os.path.join(place.directory(), name)).st_mode & 0o777 == 0o700
     assert [found.kept for found in sessions(place.environ)] == [True]
 
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,17 @@ from hypothesis import strategies as st
 
 from podbot.engine.private.service import ensure_service
 from podbot.errors import PathError, PodbotError, SessionExists, UnsafeDirectory
-from podbot.flows.sessions import LOCK, RECORD, SessionRecord, is_live, remove_directory, session_directory, sessions
+from podbot.flows.sessions import (
+    LOCK,
+    RECORD,
+    SessionRecord,
+    is_live,
+    remove_directory,
+    session_directory,
+    session_pipes,
+    sessions,
+)
+from podbot.testing import FakeEngine
 from tests.flows.plans import SESSION, Place
 
 ENDPOINT = "unix:///run/podman.sock"
@@ -299,3 +310,17 @@ def test_a_runtime_directory_whose_parent_others_can_write_holds_no_session(tmp_
     with pytest.raises(UnsafeDirectory):
         ensure_service({"XDG_RUNTIME_DIR": parent, "PATH": ""})
     assert os.listdir(parent) == []
+
+
+def test_pipes_are_made_in_directories_of_our_own_only(tmp_path: Path) -> None:
+    engine, environ = FakeEngine(), {"XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    path = tmp_path / "run" / "podbot" / "shop" / "pipes"
+    assert session_pipes(engine, environ, "shop") is None
+    path.mkdir(parents=True)
+    assert session_pipes(engine, environ, "shop") == str(path)
+    for name in ("../podbot/shop", "", ".", "shop/", "other"):
+        assert session_pipes(engine, environ, name) is None
+    (tmp_path / "run" / "podbot" / "linked").symlink_to(path.parent)
+    assert session_pipes(engine, environ, "linked") is None
+    engine.local = False
+    assert session_pipes(engine, environ, "shop") is None

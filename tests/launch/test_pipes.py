@@ -48,9 +48,7 @@ def test_it_says_its_word_and_becomes_the_command(tmp_path: Path, shell: list[st
         os.close(end)
 
 
-@pytest.mark.parametrize(
-    ("command", "status"), [("no-such-program", 127), ("/no/such/program", 127), (__file__, 126)]
-)
+@pytest.mark.parametrize(("command", "status"), [("no-such-program", 127), ("/no/such/program", 127), (__file__, 126)])
 def test_a_program_that_cannot_be_started_is_named(tmp_path: Path, shell: list[str], command: str, status: int) -> None:
     for name in ("x.in", "x.out"):
         os.mkfifo(tmp_path / name)
