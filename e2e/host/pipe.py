@@ -82,6 +82,10 @@ class Pipe:
         """The puppet prints these bytes; returns when they have passed podbot."""
         assert self.ask("_e2e/say", {"data": base64.b64encode(b"".join(lines)).decode()})["result"] == "said"
 
+    def make_run(self, line: str) -> list[Any]:
+        """The puppet runs a line of shell: its status and what it printed."""
+        return list(self.ask("_e2e/shell", {"line": line})["result"])
+
     def make_leave(self, status: int, last: bytes = b"") -> None:
         """The puppet prints ``last`` and exits."""
         params = {"data": base64.b64encode(last).decode(), "status": status}
@@ -188,14 +192,20 @@ def pipe(
     reading: bool = True,
     env: Mapping[str, str] | None = None,
     sections: Mapping[str, Mapping[str, Any]] | None = None,
+    workspace: str = "",
+    spelled: str = "",
+    cwd: str = "",
 ) -> Iterator[Pipe]:
-    """``podbot host`` of agent.py with ``command`` (or of another program: with a slash), ended afterwards."""
+    """``podbot host`` of agent.py with ``command`` (or of another program: with a slash), ended afterwards.
+
+    ``workspace``: the directory, a fresh one by default; ``spelled``: how podbot is told of it.
+    """
     words = command if "/" in command[0] else ("python3", AGENT, *command)
-    name, workspace = f"e2e-{uuid.uuid4().hex[:8]}", world.workspace()
+    name, workspace = f"e2e-{uuid.uuid4().hex[:8]}", workspace or world.workspace()
     with config_file(world, **(sections or {})) as config:
         child = world.start(
-            "--config", config, "host", "--workspace", workspace, "--agent", "custom", "--agent-mode", mode,
-            "--name", name, *flags, "--", *words, env=env or {},
+            "--config", config, "host", "--workspace", spelled or workspace, "--agent", "custom", "--agent-mode", mode,
+            "--name", name, *flags, "--", *words, env=env or {}, cwd=cwd or world.root,
         )  # fmt: skip
         made = Pipe(child, workspace, name, reading=reading)
         try:

@@ -52,7 +52,7 @@ def collect_facts(
         runtime_dir=os.path.realpath(runtime_dir),
         state_dir=os.path.realpath(state_dir(environ)),
         engine_socket_dir=os.path.dirname(os.path.realpath(engine_socket_path)) if engine_socket_path else None,
-        workspace=_workspace(config, request, home, cwd),
+        workspace=_workspace(config, request, environ, home, cwd),
         allowed_roots=_allowed_roots(config, home),
         extra_mounts=_extra_mounts(config, home),
         dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # an ordinary user's sandbox gets no more than the user
@@ -64,7 +64,9 @@ def collect_facts(
     return _with_protected(facts)
 
 
-def _workspace(config: AppConfig, request: LaunchRequest, home: str, cwd: str) -> PathFacts | None:
+def _workspace(
+    config: AppConfig, request: LaunchRequest, environ: Mapping[str, str], home: str, cwd: str
+) -> PathFacts | None:
     given = config.workspace.host_path
     if given is None or not given.strip():
         return None
@@ -73,7 +75,28 @@ def _workspace(config: AppConfig, request: LaunchRequest, home: str, cwd: str) -
         if not request.trusted_workspace:
             raise _not_absolute(config, "workspace.host_path", given)
         path = os.path.join(cwd, path)
-    return _path_facts(given, path)
+    found = _path_facts(given, path)
+    return PathFacts(given, found.resolved, found.kind, _spelled(found, environ, cwd))
+
+
+def _spelled(found: PathFacts, environ: Mapping[str, str], cwd: str) -> str | None:
+    """The workspace as its operator, and the editor, spell it: links stay, in the home and the directory too.
+
+    None when that is the resolved path, or leads elsewhere: ``link/..`` is another directory by its spelling
+    than by a walk.
+    """
+    pwd = environ.get("PWD", "")  # what a shell, and an editor that asked one, calls the working directory
+    base = pwd if os.path.isabs(pwd) and _leads_to(pwd, cwd) else cwd
+    path = os.path.normpath(os.path.join(base, _expanded(found.given, home_dir(environ))))
+    path = "/" + path.lstrip("/")  # normpath leaves two slashes as they are
+    return path if path != found.resolved and _leads_to(path, found.resolved) else None
+
+
+def _leads_to(path: str, end: str) -> bool:
+    try:
+        return os.path.realpath(path) == end
+    except ValueError:  # a NUL byte
+        return False
 
 
 def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:

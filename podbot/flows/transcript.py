@@ -17,6 +17,9 @@ from podbot.streams.channel import Refused, Side
 
 WHOLE = 1 << 20  # bytes; a longer frame is recorded by its size alone
 HEAD = 4096  # characters of a frame's redacted text
+LIMIT = 1 << 30  # bytes of the file, whoever wrote them: an agent that floods is not to fill the disk
+_LAST = 1 << 10  # bytes that are kept free for the line that says so
+_FULL = f"it has reached {LIMIT >> 30} GiB"
 
 Author = Literal["client", "agent", "podbot"]
 
@@ -26,6 +29,7 @@ class Transcript:
 
     A line has ``time``, ``session``, ``to`` ("agent" or "client"), ``from`` ("client", "agent" or "podbot"),
     ``size``, ``method``, ``id``, ``text`` (null for what is no JSON, or too long) and ``cut``; or ``refused``.
+    At ``LIMIT`` bytes it stops: its last line then has ``stopped`` and ``limit``.
     """
 
     def __init__(self, path: str, *, session: str, secrets: Iterable[str], emit: Emit) -> None:
@@ -35,6 +39,8 @@ class Transcript:
         self._emit = emit
         self._lines: dict[Side, _Lines] = {"agent": _Lines(), "client": _Lines()}
         self._fd: int | None = _opened(path)
+        if os.fstat(self._fd).st_size >= LIMIT - _LAST:  # by an earlier session, whose last line says so
+            self._stop(_FULL)
 
     def passed(self, to: Side, data: bytes, author: Author) -> None:
         """``data`` goes ``to`` that side. Chunks of any size."""
@@ -76,16 +82,26 @@ class Transcript:
     def _write(self, values: dict[str, Any]) -> None:
         if self._fd is None:
             return
+        line, reason = self._line(values), ""
+        try:
+            # The file's own size, not a count: two sessions may add to one file. 3 % of what a line takes (measured).
+            if os.fstat(self._fd).st_size + len(line) > LIMIT - _LAST:
+                line, reason = self._line({"stopped": "limit", "limit": LIMIT}), _FULL
+            _write_all(self._fd, line)
+        except OSError as exc:
+            reason = exc.strerror or str(exc)
+        if reason:
+            self._stop(reason)
+
+    def _line(self, values: dict[str, Any]) -> bytes:
         now = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"
-        line = json.dumps({"time": stamp, "session": self._session, **values}) + "\n"
-        try:
-            _write_all(self._fd, line.encode())
-        except OSError as exc:
-            self.close()
-            reason = exc.strerror or str(exc)
-            text = f"cannot write the transcript {self._path}: {reason}; the session goes on without it"
-            self._emit(Event("warning", "host.transcript", text, {"path": self._path, "reason": reason}))
+        return json.dumps({"time": stamp, "session": self._session, **values}).encode() + b"\n"
+
+    def _stop(self, reason: str) -> None:
+        self.close()
+        text = f"cannot write the transcript {self._path}: {reason}; the session goes on without it"
+        self._emit(Event("warning", "host.transcript", text, {"path": self._path, "reason": reason}))
 
 
 class _Lines:

@@ -18,13 +18,13 @@ TARGET = "/run/podbot/gitconfig"
 ENV = {"GIT_CONFIG_SYSTEM": TARGET}
 
 
-def gitconfig(identity: Mapping[str, str], workspace: str) -> str:
-    """The file's text. ``identity``: ``user.name`` and ``user.email`` as far as known."""
+def gitconfig(identity: Mapping[str, str], *workspace: str) -> str:
+    """The file's text. ``identity``: ``user.name`` and ``user.email`` as far as known. ``workspace``: its places."""
     lines = ["[include]", "\tpath = /etc/gitconfig"]
     values = {key.partition(".")[2]: value for key, value in identity.items()}
     if values:
         lines += ["[user]", *(f"\t{key} = {_quoted(value)}" for key, value in sorted(values.items()))]
-    lines += ["[safe]", f"\tdirectory = {_quoted(workspace)}"]
+    lines += ["[safe]", *(f"\tdirectory = {_quoted(place)}" for place in workspace)]
     return "\n".join([*lines, ""])
 
 

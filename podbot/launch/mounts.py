@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
@@ -17,14 +19,47 @@ _EXTRA = "sandbox.extra_mounts"
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tuple[Mount, tuple[Mount, ...]]:
-    """The workspace's mount, and all mounts with parents before what lies below them.
+class MountPlan(NamedTuple):
+    """``mounts``: all, with parents before what lies below them. ``notes``: a place that was left out, and why.
+
+    ``places``: where the workspace is inside, its own mount's target first.
+    """
+
+    workspace: Mount
+    mounts: tuple[Mount, ...]
+    places: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> MountPlan:
+    """The mounts of a sandbox that works on a host directory.
 
     Raises MissingRequired without a workspace, InvalidValue for a malformed mount, MountRefused for
     one that the policy refuses.
     """
-    workspace = _workspace(config, request, facts)
-    return workspace, _ordered(config, [workspace, *_extra_mounts(config, facts)])
+    workspace, same_path = _workspace(config, request, facts)
+    extra = _extra_mounts(config, facts)
+    mounts = _ordered(config, [workspace, *extra])
+    spelled = facts.workspace.spelled if facts.workspace is not None and same_path else None
+    if spelled is None:
+        return MountPlan(workspace, mounts, (workspace.target,))
+    target, reason = _as_spelled(spelled, workspace, extra)
+    if reason:
+        note = f"inside, the workspace is not at {_shown(spelled)} as well: {reason}"
+        return MountPlan(workspace, mounts, (workspace.target,), (note,))
+    second = Mount(workspace.source, target, workspace.read_only)
+    return MountPlan(workspace, _ordered(config, [*mounts, second]), (workspace.target, target))
+
+
+def mount_notes(mounts: Sequence[Mount]) -> tuple[str, ...]:
+    """What the operator is told: a line for each source and access."""
+    targets: dict[tuple[str, bool], list[str]] = {}
+    for mount in mounts:
+        targets.setdefault((mount.source, mount.read_only), []).append(mount.target)
+    return tuple(
+        f"mounting {source} at {' and at '.join(found)} ({'read-only' if read_only else 'read-write'})"
+        for (source, read_only), found in targets.items()
+    )
 
 
 def plan_clone_mounts(config: AppConfig, facts: HostFacts, directory: str) -> tuple[Mount, ...]:
@@ -89,7 +124,8 @@ def normal_target(text: str, origin: str) -> str:
     return target
 
 
-def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> Mount:
+def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tuple[Mount, bool]:
+    """The mount, and whether its target is the path that the host has."""
     found = facts.workspace
     if found is None:
         raise MissingRequired(
@@ -109,7 +145,25 @@ def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> M
         target = normal_target(source, f"{target_origin}, the same path as on the host")
     else:
         target = normal_target(text, str(target_origin))
-    return Mount(source, target, config.workspace.read_only)
+    return Mount(source, target, config.workspace.read_only), text == SAME_PATH
+
+
+def _as_spelled(spelled: str, workspace: Mount, extra: Sequence[Mount]) -> tuple[str, str]:
+    """Where a second mount of the workspace goes, so that paths through a link are true inside; or why it does not.
+
+    It is a target and nothing else: what the link leads to now is nobody's source. A mount that covers a part of
+    the workspace, to hide or to replace it, would leave that part open under the other name.
+    """
+    try:
+        target = normal_target(spelled, "the workspace's path as it was spelled")
+    except MountRefused as exc:
+        return "", exc.reason
+    if within(target, workspace.target) or within(workspace.target, target):
+        return "", f"{workspace.target}, where it is, is in the way"
+    for mount in extra:
+        if within(mount.target, workspace.target) or within(mount.target, target) or within(target, mount.target):
+            return "", f"the mount at {mount.target} is in the way ({_EXTRA})"
+    return target, ""
 
 
 def _extra_mounts(config: AppConfig, facts: HostFacts) -> list[Mount]:

@@ -16,7 +16,7 @@ from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
 from podbot.launch.gitconfig import gitconfig, gitconfig_mount
 from podbot.launch.labels import LABEL, keep_label
 from podbot.launch.legality import check, for_subcommand
-from podbot.launch.mounts import plan_clone_mounts, plan_mounts
+from podbot.launch.mounts import mount_notes, plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
 from podbot.launch.pipes import TARGET as PIPES
 from podbot.launch.pipes import has_pipes, pipes_directory
@@ -49,10 +49,10 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     clone = plan_clone(config, request)
     workspace: Mount | None = None
     if clone is None:
-        workspace, mounts = plan_mounts(config, request, facts)
+        workspace, mounts, places, left_out = plan_mounts(config, request, facts)
         directory, code = workspace.target, workspace.source
     else:
-        mounts = plan_clone_mounts(config, facts, clone.directory)
+        mounts, places, left_out = plan_clone_mounts(config, facts, clone.directory), (clone.directory,), ()
         directory = code = clone.directory
     session = session_name(request.name, code, facts.nonce)
     runtime_dir = os.path.join(facts.runtime_dir, session)
@@ -61,7 +61,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     env, secrets, env_notes = _agent_env(config, request, facts)
     network = _network(config)
     identity = _git_identity(facts)
-    text = gitconfig(identity, directory)
+    text = gitconfig(identity, *places)
     helper = askpass.askpass(clone.server) if clone is not None else ""
     keep = _keep(config, clone)
     pipes_dir = pipes_directory(runtime_dir) if has_pipes(keep, config.sandbox.runtime) else None
@@ -120,7 +120,8 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         notes=(
             *(_link_note(facts) if clone is None else ()),
             *_clone_notes(clone, token),
-            *map(_mount_note, mounts),
+            *mount_notes(mounts),
+            *left_out,
             *map(_credential_note, credentials),
             *security_notes,
             *trust,
@@ -258,7 +259,3 @@ def _link_note(facts: HostFacts) -> tuple[str, ...]:
 
 def _credential_note(found: CredentialSource) -> str:
     return f"copying {found.given} to {found.target}: the agent can use that login (creds.copy_{found.family})"
-
-
-def _mount_note(mount: Mount) -> str:
-    return f"mounting {mount.source} at {mount.target} ({'read-only' if mount.read_only else 'read-write'})"

@@ -39,11 +39,15 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class PathFacts:
-    """A host path after resolving every link. ``kind`` of what is there now."""
+    """A host path after resolving every link. ``kind`` of what is there now.
+
+    ``spelled``: the workspace's path as the operator spells it, absolute and normal, when that is another one.
+    """
 
     given: str
     resolved: str
     kind: Literal["directory", "other", "missing", "unreadable"]
+    spelled: str | None = None
 
 
 @dataclass(frozen=True)

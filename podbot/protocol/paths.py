@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class PathScope:
     """``inside``: where the workspace is in the sandbox; ``outside``: where it is on the host, empty for a clone.
 
-    ``others``: further places in the sandbox, such as extra mounts, where a session may work. All absolute.
+    ``others``: further places in the sandbox where a session may work: the workspace under the name that a link
+    gives it, extra mounts. All absolute.
     """
 
     inside: str

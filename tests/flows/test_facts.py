@@ -90,6 +90,59 @@ def test_links_are_resolved_to_the_end(host: Host) -> None:
     assert host.workspace("one").resolved == str(host.root / "real")
 
 
+# --- how the operator spells the workspace ---
+
+
+@pytest.fixture
+def linked(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A home that is reached through a link, as where /home leads to /var/home; ``cd`` has gone through it."""
+    (host.root / "link").symlink_to("ann")
+    host.environ |= {"HOME": str(host.root / "link"), "PWD": str(host.root / "link" / "proj")}
+    monkeypatch.chdir(host.root / "link" / "proj")
+    return host
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["{link}/proj", "/{link}//./proj/", "~/proj", "~/../link/proj", ".", "../proj", "a/..", "../../link/proj"],
+)
+def test_a_workspace_is_spelled_through_its_links(linked: Host, given: str) -> None:
+    (linked.project / "a").mkdir()
+    given = given.format(link=linked.root / "link")
+    spelled = str(linked.root / "link" / "proj")
+    assert linked.workspace(given) == PathFacts(given, str(linked.project), "directory", spelled)
+
+
+@pytest.mark.parametrize("given", ["{real}", "{real}/", "{real}/../proj", "/{real}"])
+def test_a_path_without_links_is_spelled_as_it_is(linked: Host, given: str) -> None:
+    assert linked.workspace(given.format(real=linked.project)).spelled is None
+
+
+@pytest.mark.parametrize("pwd", ["", "proj", "/", "/nonexistent", "{root}/link", "/a\0b", "{root}/ann/proj"])
+def test_a_pwd_that_is_not_where_we_are_counts_for_nothing(linked: Host, pwd: str) -> None:
+    linked.environ["PWD"] = pwd.format(root=linked.root)
+    assert linked.workspace(".") == PathFacts(".", str(linked.project), "directory")
+
+
+def test_a_spelling_that_leads_elsewhere_counts_for_nothing(host: Host) -> None:
+    """``link/..`` is the parent of where the link leads to; by its spelling it is the link's own."""
+    (host.root / "far" / "away").mkdir(parents=True)
+    (host.project / "link").symlink_to(host.root / "far" / "away")
+    assert host.workspace("link/..") == PathFacts("link/..", str(host.root / "far"), "directory")
+    assert host.workspace("link").spelled == str(host.project / "link")
+
+
+def test_a_link_that_is_turned_round_after_the_look_is_nobodys_source(linked: Host) -> None:
+    """An agent that can write beside the workspace plants links there."""
+    config = linked.config(workspace={"host_path": "~/proj", "container_path": "host"})
+    found = linked.facts(config)
+    (linked.root / "link").unlink()
+    (linked.root / "link").symlink_to("/etc")
+    made = plan_mounts(config, TYPED, found)
+    assert {mount.source for mount in made.mounts} == {str(linked.project)}
+    assert len(made.mounts) == 2
+
+
 def test_what_is_there(host: Host) -> None:
     (host.project / "file").write_text("x")
     (host.project / "loop").symlink_to("loop")

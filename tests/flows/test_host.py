@@ -137,6 +137,19 @@ def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPa
     assert isinstance(channel_for(plan(place, mode="codex_app_server")), PassThrough)
 
 
+def test_the_channel_knows_the_second_name_of_a_workspace(place: Place) -> None:
+    decided = plan(place)
+    second = Mount(place.workspace, f"{place.base}/linked")
+    container = dataclasses.replace(decided.container, mounts=(*decided.container.mounts, second))
+    channel = channel_for(dataclasses.replace(decided, container=container))
+    for number, cwd in enumerate(("/workspace/a", f"{second.target}/a", f"{place.base}/elsewhere")):
+        frame = {"id": number, "method": "session/new", "params": {"cwd": cwd}}
+        channel.client_data(json.dumps(frame).encode() + b"\n")
+    assert [json.loads(frame)["id"] for frame in channel.for_agent()] == [0, 1]
+    (answer,) = channel.for_client()
+    assert json.loads(answer)["error"]["data"]["reason"] == "podbot_outside_mount"
+
+
 def test_a_transcript(engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]) -> None:
     engine.on("codex", echo)
     path = os.path.join(place.base, "t")

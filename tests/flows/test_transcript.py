@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import stat
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -151,6 +152,61 @@ def test_what_is_not_written_to(path: str, kind: str, tmp_path: os.PathLike[str]
     with pytest.raises(PathError, match="cannot write the transcript"):
         Transcript(path, session="s", secrets=[], emit=events.append)
     assert os.path.getsize(other) == 0
+
+
+def test_the_limit() -> None:
+    assert module.LIMIT == 1 << 30
+    assert module.LIMIT > 8 * module.WHOLE
+
+
+@given(st.lists(st.integers(min_value=0, max_value=5000), min_size=20, max_size=40), st.integers(0, 4000))
+def test_a_flood_ends_with_a_word_and_within_the_limit(sizes: list[int], before: int) -> None:
+    events: list[Event] = []
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LIMIT", 12_000)
+        path = os.path.join(place, "t")
+        with open(path, "w", encoding="ascii") as file:
+            file.write('{"before":"' + "x" * before + '"}\n')
+        # Two sessions: what either writes counts for both.
+        both = [Transcript(path, session=name, secrets=[], emit=events.append) for name in ("one", "two")]
+        for number, size in enumerate(sizes):
+            both[number % 2].passed("client", b'{"x":"' + b"y" * size + b'"}\n', "agent")
+            both[number % 2].refused(Refusal("agent"))
+        for made in both:
+            for _ in range(60):
+                made.refused(Refusal("agent"))
+        full = os.path.getsize(path)
+        assert 12_000 - module._LAST - HEAD - 200 < full <= 12_000
+        for made in both:
+            made.passed("client", b"{}\n", "agent")
+            made.refused(Refusal("agent"))
+            made.ended("client")
+            made.close()
+        assert os.path.getsize(path) == full
+        found = lines(path)
+    last = [line for line in found if "stopped" in line]
+    assert sorted((line["session"], line["stopped"], line["limit"]) for line in last) == [
+        ("one", "limit", 12_000),
+        ("two", "limit", 12_000),
+    ]
+    assert found[-1] == last[-1]
+    assert [(event.level, event.kind, event.fields["path"]) for event in events] == [
+        ("warning", "host.transcript", path)
+    ] * 2
+
+
+def test_a_file_that_is_full_already(path: str, events: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LIMIT", 5_000)
+    with open(path, "wb") as file:
+        file.write(b"\n" * 4_500)
+    made = Transcript(path, session="s", secrets=[], emit=events.append)
+    made.passed("agent", b"{}\n", "client")
+    made.refused(Refusal("agent"))
+    made.close()
+    assert os.path.getsize(path) == 4_500
+    (event,) = events
+    assert event.level == "warning"
+    assert event.message == f"cannot write the transcript {path}: it has reached 1 GiB; the session goes on without it"
 
 
 def test_a_full_disk_is_said_once(path: str, transcript: Transcript, events: list[Event]) -> None:

@@ -49,6 +49,14 @@ def test_an_unknown_identity_is_left_to_the_image() -> None:
     assert found == {"include.path": b"/etc/gitconfig", "safe.directory": b"/workspace"}
 
 
+def test_every_place_of_the_workspace_is_safe() -> None:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write(gitconfig({}, "/a", "/b"))
+        file.flush()
+        command = ["git", "config", "-f", file.name, "--get-all", "safe.directory"]
+        assert subprocess.run(command, capture_output=True, check=True).stdout == b"/a\n/b\n"
+
+
 @given(VALUES, VALUES)
 def test_a_file_is_named_by_its_content(one: str, other: str) -> None:
     first, second = (gitconfig_mount(gitconfig({"user.name": name}, "/w"), "/state") for name in (one, other))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from podbot.config.models import DEFAULT_ORIGIN
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.launch import places
-from podbot.launch.mounts import extra_mount, normal_target, plan_mounts
+from podbot.launch.mounts import MountPlan, extra_mount, mount_notes, normal_target, plan_mounts
 from podbot.launch.places import own_places, within
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
 from tests.launch.build import FLAG, config, directory, facts, typed
@@ -213,7 +214,7 @@ def test_targets_that_are_normalised(target: str, normal: str) -> None:
 
 def test_container_path_host_mounts_where_the_host_has_it() -> None:
     made = config({"workspace.container_path": "host", "workspace.read_only": True})
-    workspace, _ = plan_mounts(made, typed(), facts(workspace=directory("/srv/real", "/srv/link")))
+    workspace, *_ = plan_mounts(made, typed(), facts(workspace=directory("/srv/real", "/srv/link")))
     assert workspace == Mount("/srv/real", "/srv/real", read_only=True)
 
 
@@ -235,13 +236,101 @@ def test_host_defaults_to_the_same_path_and_run_does_not() -> None:
     assert plan_mounts(unrecorded, host, facts())[0].target == "/code"
 
 
+# --- the workspace under the name that a link gives it ---
+
+REAL, LINKED = "/var/home/ann/proj", "/home/ann/proj"
+HOST = typed(subcommand="host")
+
+
+def linked(
+    spelled: str | None = LINKED, values: dict[str, Any] | None = None, request: LaunchRequest = HOST, **changes: Any
+) -> MountPlan:
+    found = PathFacts(".", REAL, "directory", spelled)
+    return plan_mounts(config(values), request, facts(workspace=found, **changes))
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_workspace_that_was_opened_through_a_link_is_at_both_its_names(read_only: bool) -> None:
+    made = linked(values={"workspace.read_only": read_only})
+    real, second = Mount(REAL, REAL, read_only), Mount(REAL, LINKED, read_only)
+    assert made == MountPlan(real, (second, real), (REAL, LINKED))
+    assert mount_notes(made.mounts) == (
+        f"mounting {REAL} at {LINKED} and at {REAL} ({'read-only' if read_only else 'read-write'})",
+    )
+
+
+def test_only_where_the_workspace_has_the_hosts_path() -> None:
+    same = {"workspace.container_path": "host"}
+    assert linked(values=same).places == linked(values=same, request=typed()).places == (REAL, LINKED)
+    assert linked(request=typed()).mounts == (Mount(REAL, "/workspace"),)
+    for target in ("/workspace", REAL):
+        assert linked(values={"workspace.container_path": target}).mounts == (Mount(REAL, target),)
+    assert linked(None) == MountPlan(Mount(REAL, REAL), (Mount(REAL, REAL),), (REAL,))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "reason"),
+    [
+        ("/etc/proj", "it lies in /etc"),
+        ("/run/proj", "it lies in /run"),
+        ("/usr", "it holds /usr/"),
+        ("/var", "it holds /var/"),
+        ("/", "the sandbox's whole file system"),
+        ("/root", "the agent's home"),
+        ("/root/.claude/proj", "it lies in /root/.claude"),
+        ("/root/.config", "it holds /root/.config/"),
+        ("/usr/local/lib/proj", "it lies in /usr/local/lib"),
+        (f"{REAL}/again", f"{REAL}, where it is, is in the way"),
+        ("/var/home/ann", f"{REAL}, where it is, is in the way"),
+        ("/srv/a\u202eb", "control character"),
+        ("/srv/\udc80", "UTF-8"),
+        ("/srv/../etc", "no '.' or '..'"),
+    ],
+)
+def test_a_name_where_nothing_may_be_mounted_is_left_out_and_said(spelled: str, reason: str) -> None:
+    made = linked(spelled)
+    assert made[:3] == linked(None)[:3]
+    (note,) = made.notes
+    assert note.startswith("inside, the workspace is not at ")
+    assert reason in note
+    assert note.isprintable()
+
+
+@pytest.mark.parametrize(
+    "target", [LINKED, f"{LINKED}/secrets", "/home/ann", "/home", f"{REAL}/secrets", f"{REAL}/a/b"]
+)
+def test_a_mount_over_a_part_of_the_workspace_leaves_no_way_round_it(target: str) -> None:
+    """What an operator covers with an empty directory must not lie open under the other name."""
+    more: dict[str, Any] = {
+        "values": {"sandbox.extra_mounts": (f"/srv/empty:{target}:ro",)},
+        "extra_mounts": (directory("/srv/empty"),),
+        "allowed_roots": (directory("/srv"),),
+    }
+    made = linked(**more)
+    assert made[:3] == linked(None, **more)[:3]
+    assert made.notes == (
+        f"inside, the workspace is not at {LINKED} as well: the mount at {target} is in the way (sandbox.extra_mounts)",
+    )
+
+
+@pytest.mark.parametrize("target", ["/home/ann/project", "/home/bob", "/var/home", "/var/home/ann", "/reference"])
+def test_a_mount_beside_it_is_not_in_the_way(target: str) -> None:
+    made = linked(
+        values={"sandbox.extra_mounts": (f"/srv/ref:{target}",)},
+        extra_mounts=(directory("/srv/ref"),),
+        allowed_roots=(directory("/srv"),),
+    )
+    assert (made.places, made.notes) == ((REAL, LINKED), ())
+    assert len(made.mounts) == 3
+
+
 # --- extra mounts ---
 
 
 def test_extra_mounts_come_with_parents_first() -> None:
     made = config({"sandbox.extra_mounts": ("/srv/c:/workspace/c/d", "/srv/b:/workspace/c:ro", "/srv/a:/a")})
     found = tuple(directory(f"/srv/{name}") for name in "cba")
-    workspace, mounts = plan_mounts(made, typed(), facts(extra_mounts=found, allowed_roots=(directory("/srv"),)))
+    workspace, mounts, *_ = plan_mounts(made, typed(), facts(extra_mounts=found, allowed_roots=(directory("/srv"),)))
     assert workspace == Mount("/home/ann/src/proj", "/workspace")
     assert mounts == (
         Mount("/srv/a", "/a"),
@@ -308,7 +397,7 @@ def test_no_plan_ever_holds_a_refused_place(path: str, extra: str, root: str, tr
         protected=("/srv/secret",),
     )
     try:
-        workspace, mounts = plan_mounts(made, LaunchRequest(trusted_workspace=trusted), host)
+        workspace, mounts, *_ = plan_mounts(made, LaunchRequest(trusted_workspace=trusted), host)
     except MountRefused:
         return
     assert workspace in mounts
@@ -316,6 +405,44 @@ def test_no_plan_ever_holds_a_refused_place(path: str, extra: str, root: str, tr
         assert not any(lies_in(mount.source, tree) for tree in TREES)
         assert not any(lies_in(place, mount.source) for place in TREES + POINTS)
         assert lies_in(mount.source, root) or (trusted and mount is workspace)
+
+
+UNTOUCHED = ["/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot", "/usr/bin", "/usr/lib", "/root/.claude",
+             "/root/.codex", "/root/.ssh", "/root/.config/gh", "/var/lib/containers"]  # fmt: skip
+
+
+@given(PATHS, PATHS, PATHS, PATHS, st.booleans(), st.booleans())
+def test_a_second_name_is_a_target_like_any_and_nothing_more(  # noqa: PLR0917 - drawn by hypothesis
+    real: str, spelled: str, extra: str, target: str, read_only: bool, with_extra: bool
+) -> None:
+    mounted = {"sandbox.extra_mounts": (f"{extra}:{target}",) if with_extra else ()}
+    made = config({"workspace.read_only": read_only} | mounted)
+    host = facts(
+        workspace=PathFacts(spelled, real, "directory", None if spelled == real else spelled),
+        extra_mounts=(directory(extra),) if with_extra else (),
+        allowed_roots=(directory("/"),),
+    )
+    alone = dataclasses.replace(host, workspace=directory(real))
+    try:
+        before = plan_mounts(made, HOST, alone)
+    except MountRefused as refusal:
+        with pytest.raises(MountRefused, match=re.escape(refusal.reason)):
+            plan_mounts(made, HOST, host)
+        return
+    found = plan_mounts(made, HOST, host)
+    for mount in found.mounts:
+        assert mount.target not in ("/", "/root")
+        assert not any(lies_in(mount.target, place) or lies_in(place, mount.target) for place in UNTOUCHED)
+    second = [mount for mount in found.mounts if mount not in before.mounts]
+    assert [mount for mount in found.mounts if mount in before.mounts] == list(before.mounts)
+    assert (bool(second), found.places) == (not found.notes and spelled != real, (real, *(m.target for m in second)))
+    for mount in second:
+        assert mount == Mount(real, spelled, read_only)
+        assert found.workspace == Mount(real, real, read_only)
+        for other in before.mounts:
+            assert not lies_in(other.target, mount.target)
+            assert not lies_in(mount.target, other.target)
+            assert other == before.workspace or not lies_in(other.target, real)
 
 
 @given(PATHS)
@@ -351,7 +478,7 @@ def test_a_target_is_absolute_normal_and_outside_the_reserved_places(text: str) 
 def test_a_parent_target_always_comes_before_what_lies_below(targets: list[str]) -> None:
     made = config({"sandbox.extra_mounts": tuple(f"/srv/a:{target}" for target in targets)})
     host = facts(extra_mounts=(directory("/srv/a"),) * len(targets), allowed_roots=(directory("/srv"),))
-    _, mounts = plan_mounts(made, typed(), host)
+    mounts = plan_mounts(made, typed(), host).mounts
     ordered = [mount.target for mount in mounts]
     assert len(set(ordered)) == len(ordered) == len(targets) + 1
     for index, target in enumerate(ordered):

@@ -9,8 +9,9 @@ from podbot._version import __version__
 from podbot.config.models import AGENT_KINDS
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
 from podbot.launch.agents import AGENTS
+from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
-from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, Security
+from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, PathFacts, Security
 from tests.launch.build import config, directory, facts, typed
 
 
@@ -262,6 +263,28 @@ def test_a_link_to_the_workspace_is_said_aloud(given: str, noted: bool) -> None:
     assert [note for note in made.notes if "link" in note] == (
         [f"{given} leads through a link to /home/ann/src/proj"] if noted else []
     )
+
+
+def test_a_workspace_under_both_its_names() -> None:
+    real, spelled = "/var/home/ann/proj", "/home/ann/proj"
+    made = plan(request=typed(subcommand="host"), workspace=PathFacts(spelled, real, "directory", spelled))
+    assert made.notes == (
+        f"{spelled} leads through a link to {real}",
+        f"mounting {real} at {spelled} and at {real} (read-write)",
+    )
+    assert made.workspace == Mount(real, real)
+    assert (made.agent.workdir, made.container.workdir) == (real, real)
+    assert made.container.labels["io.podbot.path"] == real
+    # git asks for the place where it was started: an owner that is not the agent is a refusal in either.
+    assert f'directory = "{real}"\n\tdirectory = "{spelled}"\n' in made.gitconfig
+    rows = describe(made)["container"]["mounts"][:2]
+    assert [(row["source"], row["target"]) for row in rows] == [(real, spelled), (real, real)]
+
+
+def test_a_name_that_was_left_out_is_said() -> None:
+    made = plan(request=typed(subcommand="host"), workspace=PathFacts("/etc/p", "/srv/p", "directory", "/etc/p"))
+    assert made.notes[1] == "mounting /srv/p at /srv/p (read-write)"
+    assert made.notes[2].startswith("inside, the workspace is not at /etc/p as well: it lies in /etc")
 
 
 def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:

@@ -221,6 +221,14 @@ def test_where_the_paths_differ_both_are_named() -> None:
     assert opened("/data/../x", OTHER).to_client
 
 
+def test_a_workspace_with_two_names() -> None:
+    both = PathScope("/var/home/me/shop", "/var/home/me/shop", ("/home/me/shop",))
+    for cwd in ("/home/me/shop", "/var/home/me/shop/", "/home/me/shop/a", "/home/me/../me/shop"):
+        assert opened(cwd, both).to_agent
+    for cwd in ("/home/me", "/home/me/shopping", "/var/home/me", "/var/home/me/shop/..", "/home/me/shop/.."):
+        assert opened(cwd, both).reasons == ["outside_mount"]
+
+
 def test_the_whole_file_system_as_workspace() -> None:
     assert opened("/anything", PathScope("/", "/")).to_agent
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 # What the puppet reads and obeys, and no agent of the real world knows.
-SAY, LEAVE = "_e2e/say", "_e2e/leave"
+SAY, LEAVE, SHELL = "_e2e/say", "_e2e/leave", "_e2e/shell"
 
 
 def say(data: bytes) -> None:
@@ -40,7 +40,8 @@ def lines() -> Iterator[bytes]:
 
 
 def puppet() -> None:
-    """Says what it is told to (``params.data`` in base64), and leaves when it is told to or at the end of its input."""
+    """Says what it is told to (``params.data`` in base64) and runs ``params.line``; leaves when it is told to, or at
+    the end of its input."""
     for line in lines():
         try:
             frame = json.loads(line)
@@ -54,6 +55,9 @@ def puppet() -> None:
         elif frame.get("method") == LEAVE:
             say(base64.b64decode(frame["params"]["data"]))
             raise SystemExit(frame["params"]["status"])
+        elif frame.get("method") == SHELL:
+            done = subprocess.run(["sh", "-c", frame["params"]["line"]], capture_output=True, text=True, check=False)
+            answer(frame, [done.returncode, done.stdout + done.stderr])
         elif frame.get("method") == "initialize":
             answer(frame, {"protocolVersion": 1, "agentCapabilities": {}})
         elif "method" in frame:

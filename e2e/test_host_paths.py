@@ -1,0 +1,120 @@
+"""A workspace that was opened through a link: inside it is at both its names, and nowhere else.
+
+As on a system where /home leads to /var/home: the editor sends the paths that the operator spells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import uuid
+from dataclasses import dataclass
+
+import pytest
+
+from e2e.harness import World
+from e2e.host.pipe import pipe
+
+
+@dataclass(frozen=True)
+class Project:
+    """``real`` is what ``spelled`` leads to, through a link above it."""
+
+    real: str
+    spelled: str
+
+
+@pytest.fixture
+def project(world: World) -> Project:
+    real = world.workspace("linked")
+    link = os.path.join(world.root, f"l-{uuid.uuid4().hex[:6]}")
+    os.symlink("work", link)
+    return Project(real, os.path.join(link, os.path.basename(real)))
+
+
+@pytest.mark.parametrize("told", ["absolute", "here"])
+def test_an_editor_that_opened_the_project_through_a_link(world: World, project: Project, told: str) -> None:
+    real, spelled = project.real, project.spelled
+    subprocess.run(["git", "init", "-q", real], check=True)
+    world.give_away(os.path.join(real, ".git"))
+    given = {"spelled": spelled} if told == "absolute" else {"spelled": ".", "cwd": spelled, "env": {"PWD": spelled}}
+    with pipe(world, "puppet", workspace=real, **given) as host:
+        for cwd in (spelled, real, f"{spelled}/src", f"{real}/src"):
+            assert host.ask("session/new", {"cwd": cwd, "mcpServers": []})["result"] == {"method": "session/new"}
+        beside = os.path.dirname(spelled)
+        for cwd in (beside, os.path.dirname(real), world.root, f"{spelled}/..", f"{spelled}-not", "/"):
+            error = host.ask("session/new", {"cwd": cwd, "mcpServers": []})["error"]
+            assert error["data"]["reason"] == "podbot_outside_mount"
+        assert host.make_run("pwd") == [0, f"{real}\n"]
+        assert host.make_run(f"mkdir {spelled}/src && echo agent > {spelled}/src/new && cat {real}/src/new") == [
+            0,
+            "agent\n",
+        ]
+        assert host.make_run(f"ls {beside}") == [0, os.path.basename(real) + "\n"]
+        # Its owner is not the agent's user: git believes in both places, or it would refuse one.
+        for place in (real, spelled):
+            assert host.make_run(f"cd {place} && git rev-parse --show-toplevel") == [0, f"{place}\n"]
+        mounts = {mount["Destination"]: mount["Source"] for mount in world.inspect(host.name)["Mounts"]}
+        assert {place: mounts.get(place) for place in (real, spelled)} == {real: real, spelled: real}
+        (row,) = [row for row in json.loads(world.podbot("ps", "--json").stdout) if row["session"] == host.name]
+        assert row["path"] == real
+        assert host.finish() == 0
+        assert [json.loads(seen)["params"].get("cwd") for seen in host.seen()[:4]] == [
+            spelled, real, f"{spelled}/src", f"{real}/src",
+        ]  # fmt: skip
+        (note,) = host.said("mounting", real)
+        assert f"mounting {real} at " in note
+        for place in (real, spelled):
+            assert f"at {place} " in note
+        with open(os.path.join(real, "src", "new"), encoding="ascii") as file:
+            assert file.read() == "agent\n"
+        assert os.stat(os.path.join(real, "src", "new")).st_uid == os.getuid()
+
+
+SAME = {"PODBOT_WORKSPACE_CONTAINER_PATH": "host"}
+
+
+def test_a_read_only_workspace_is_read_only_under_both_names(world: World, project: Project) -> None:
+    script = 'for p; do touch "$p/x"; mount -o remount,rw "$p"; touch "$p/x"; ls "$p"; done'
+    with open(os.path.join(project.real, "there"), "wb"):
+        pass
+    done = world.agent(
+        "sh", "-c", script, "-", project.real, project.spelled,
+        workspace=project.spelled, env={**SAME, "PODBOT_WORKSPACE_READ_ONLY": "true"},
+    )  # fmt: skip
+    assert done.stdout.split() == ["there", "there"], done.stderr
+    assert os.listdir(project.real) == ["there"]
+
+
+def test_what_is_covered_does_not_lie_open_under_the_other_name(world: World, project: Project) -> None:
+    empty = world.workspace("empty")
+    os.mkdir(os.path.join(project.real, "secrets"))
+    with open(os.path.join(project.real, "secrets", "key"), "wb"):
+        pass
+    done = world.agent(
+        "sh", "-c", f"ls -A {project.real}/secrets; ls -A {project.spelled}/secrets", workspace=project.spelled,
+        env={
+            **SAME,
+            "PODBOT_SANDBOX_EXTRA_MOUNTS": f"{empty}:{project.real}/secrets:ro",
+            "PODBOT_WORKSPACE_ALLOWED_ROOTS": empty,
+        },
+    )  # fmt: skip
+    assert done.stdout == ""
+    assert done.returncode == 2, "no such directory"
+    assert (
+        f"inside, the workspace is not at {project.spelled} as well: the mount at {project.real}/secrets" in done.stderr
+    )
+
+
+def test_a_kept_session_wakes_with_both_names(world: World, project: Project) -> None:
+    name = f"e2e-{uuid.uuid4().hex[:8]}"
+    try:
+        world.agent("true", workspace=project.spelled, flags=("--keep", "--name", name), env=SAME, check=True)
+        assert world.podman("start", name).returncode == 0
+        world.podbot("exec", name, "--", "sh", "-c", f"echo again > {project.spelled}/new", check=True)
+        assert world.podbot("exec", name, "--", "cat", f"{project.real}/new", check=True).stdout == "again\n"
+        with open(os.path.join(project.real, "new"), encoding="ascii") as file:
+            assert file.read() == "again\n"
+    finally:
+        world.podbot("stop", "--rm", "--time", "0", name)
