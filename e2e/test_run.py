@@ -140,8 +140,8 @@ def test_a_signal_while_the_session_starts_leaves_nothing(world: World, delay: f
     """From the moment that podbot says it creates the sandbox; before, there is nothing to leave."""
     child = world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--", "sleep", "600")
     assert child.stderr is not None
-    while b"creating the sandbox" not in child.stderr.readline():
-        pass
+    while b"creating the sandbox" not in (line := child.stderr.readline()):
+        assert line, f"podbot ended: {child.wait()}"
     time.sleep(delay)
     child.send_signal(signal.SIGTERM)
     child.communicate(timeout=30)

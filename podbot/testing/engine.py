@@ -232,7 +232,8 @@ class FakeEngine:
         raise failure.error
 
     def _end_sessions(self, found: FakeContainer) -> None:
-        for session in self.sessions.values():
+        # A copy: ending one wakes its caller, who may start the next meanwhile.
+        for session in list(self.sessions.values()):
             if session.container == found.info.id and session.running:
                 session.end(KILLED)
 

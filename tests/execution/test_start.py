@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import queue
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from podbot.launch.types import ExecSpec, Mount
 from podbot.streams.wake import Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from podbot.testing.shell import builtin
-from tests.streams.plumbing import Pipe, pipes
+from tests.streams.plumbing import PATIENCE, Pipe, pipes
 from tests.testing.contract import a_spec
 
 
@@ -97,21 +99,21 @@ def test_a_shell_that_could_not_be_started_may_be_asked_again(rig: Rig) -> None:
 
 
 def test_a_shell_that_never_says_its_word_is_ended(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = []
+    ended: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def stuck(io: ExecPeer) -> int:
         if "kill" in io.spec.command[2]:  # how podbot ends it
             return builtin(io.spec, {}, rig.engine._kill)(io)
         io.write(STDERR, b"thinking")
         io.ended.wait(20)
-        ended.append(io.signals.get_nowait())
+        ended.put(io.signals.get_nowait())
         return 1
 
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     rig.engine.on("sh", stuck)
     assert rig.run().code == 5
     assert rig.said(rig.stderr) == b"err"
-    assert ended == [15]
+    assert ended.get(timeout=PATIENCE) == signal.SIGTERM
 
 
 def test_what_the_shell_says_before_its_word_goes_first(rig: Rig) -> None:
