@@ -240,7 +240,7 @@ def test_a_descriptor_that_is_closed(engine: FakeEngine, place: Place) -> None:
     environ = {"HOME": place.base, **place.environ}
     with pytest.raises(OSError, match="Bad file descriptor"):
         podbot.host(config(place), REQUEST, stdin=0, stdout=99999, environ=environ)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # an earlier test's command may still be closing its end
 
 
 def test_nothing_is_left_open(engine: FakeEngine, place: Place, sockets: tuple[socket.socket, socket.socket]) -> None:

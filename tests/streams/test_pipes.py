@@ -97,7 +97,7 @@ def test_nothing_is_left_when_they_cannot_be_made(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match="not the pipe that was made"):
         CommandPipes.make(str(tmp_path))
     assert os.listdir(tmp_path) == []
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 def test_all_three_streams_and_the_end(tmp_path: Path) -> None:
