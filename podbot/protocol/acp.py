@@ -12,11 +12,12 @@ import re
 from podbot.config.models import Delegation
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import LineAssembler, Overlong
-from podbot.protocol.mask import client_rule
+from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import agent_rule
+from podbot.protocol.quick import Sieve
 from podbot.protocol.refusal import POLICY, REWRITTEN, Refusal
-from podbot.streams.channel import Counts
+from podbot.streams.channel import Counts, Side
 
 LIMIT = 64 << 20  # bytes of one frame
 
@@ -33,6 +34,8 @@ class AcpChannel:
     def __init__(self, *, delegation: Delegation = "none", mount: PathScope | None = None, limit: int = LIMIT) -> None:
         self._client_rule = client_rule(delegation, mount)
         self._agent_rule = agent_rule(delegation)
+        self._client_sieve = Sieve(self._client_rule, look_into=LOOKED_INTO, answers=True)
+        self._agent_sieve = Sieve(self._agent_rule)
         self._client_lines = LineAssembler(limit)
         self._agent_lines = LineAssembler(limit)
         self._client_open = self._agent_open = True
@@ -46,25 +49,35 @@ class AcpChannel:
         self._client_form = self.client_broken = ""
 
     def client_data(self, data: bytes) -> None:
-        for line in self._client_lines.feed(data):
-            self._from_client(line)
+        for block in self._client_lines.feed(data):
+            if isinstance(block, Overlong):
+                self._overlong("client", block)
+            else:
+                self._client_block(block)
 
     def client_eof(self) -> None:
         last = self._client_lines.finish()
-        if last is not None:
+        if isinstance(last, Overlong):
+            self._overlong("client", last)
+        elif last is not None:
             self._from_client(last)
         self._client_open = False
         self.client_broken = self._client_form
 
     def agent_data(self, data: memoryview | bytes) -> None:
         run: list[bytes] = []
-        for line in self._agent_lines.feed(bytes(data)):
-            self._from_agent(line, run)
+        for block in self._agent_lines.feed(bytes(data)):
+            if isinstance(block, Overlong):
+                self._overlong("agent", block)
+            else:
+                self._agent_block(block, run)
         self._hand_on(run)
 
     def agent_eof(self) -> None:
         last = self._agent_lines.finish()
-        if last is not None:
+        if isinstance(last, Overlong):
+            self._overlong("agent", last)
+        elif last is not None:
             run: list[bytes] = []
             self._from_agent(last, run)
             self._hand_on(run)
@@ -91,11 +104,27 @@ class AcpChannel:
         to_agent, to_client = self._agent_traffic, self._client_traffic
         return Counts(to_agent[0], to_agent[1], to_client[0], to_client[1], self._refused, self._rewritten)
 
-    def _from_client(self, line: bytes | Overlong) -> None:
-        if isinstance(line, Overlong):
+    def _client_block(self, block: bytes) -> None:
+        for run, frames in self._client_sieve.runs(block):
+            if frames:
+                self._client_form = ""
+                self._to_agent.append(_count(self._agent_traffic, run, frames))
+            else:
+                self._from_client(run)
+
+    def _agent_block(self, block: bytes, handed_on: list[bytes]) -> None:
+        for run, frames in self._agent_sieve.runs(block):
+            if frames:
+                handed_on.append(_count(self._client_traffic, run, frames))
+            else:
+                self._from_agent(run, handed_on)
+
+    def _overlong(self, side: Side, line: Overlong) -> None:
+        if side == "client":
             self._client_form = "over_limit"
-            self._say(Refusal("client", None, None, line.size, "over_limit"))
-            return
+        self._say(Refusal(side, None, None, line.size, "over_limit"))
+
+    def _from_client(self, line: bytes) -> None:
         if not line.strip(b" \t\r\n"):
             return
         verdict = judge(line, "client", self._client_rule)
@@ -106,17 +135,14 @@ class AcpChannel:
         if self._agent_open:  # after its last byte there is no frame boundary left
             self._to_client += [_count(self._client_traffic, answer) for answer in verdict.answers]
 
-    def _from_agent(self, line: bytes | Overlong, run: list[bytes]) -> None:
-        """Judge a line; what is handed on joins ``run``, so that a chunk of good frames stays one piece."""
-        if isinstance(line, Overlong):
-            self._say(Refusal("agent", None, None, line.size, "over_limit"))
-            return
+    def _from_agent(self, line: bytes, handed_on: list[bytes]) -> None:
+        """Judge a line; what is handed on is joined later, so that a chunk of good frames stays one piece."""
         if line[0] != 0x7B and not _LIKE_JSON.match(line):
             self._noise.append(line)
             return
         verdict = judge(line, "agent", self._agent_rule)
         if verdict.forward is not None:
-            run.append(_count(self._client_traffic, verdict.forward))
+            handed_on.append(_count(self._client_traffic, verdict.forward))
         if verdict.said:
             self._tell(verdict)
             if self._client_open:  # the agent's stdin is closed behind the client's last frame
@@ -138,7 +164,7 @@ class AcpChannel:
             self._refused += 1
 
 
-def _count(traffic: list[int], frame: bytes) -> bytes:
-    traffic[0] += 1
-    traffic[1] += len(frame)
-    return frame
+def _count(traffic: list[int], data: bytes, frames: int = 1) -> bytes:
+    traffic[0] += frames
+    traffic[1] += len(data)
+    return data

@@ -16,7 +16,7 @@ from podbot.protocol.jsontext import (
     strict_text,
     without,
 )
-from podbot.protocol.message import Message, Refuse, plain_message, read_envelope, read_id, read_method
+from podbot.protocol.message import Message, Refuse, read_envelope, read_id, read_method
 from podbot.protocol.policy import Rule
 from podbot.protocol.refusal import Refusal, shown
 from podbot.streams.channel import Side
@@ -47,9 +47,6 @@ def judge(frame: bytes, direction: Side, rule: Rule) -> Verdict:
 
 def _judge(frame: bytes, direction: Side, rule: Rule) -> Verdict:
     text = strict_text(frame)
-    message = plain_message(text)
-    if message is not None:
-        return _verdict(frame, text, *_ruled(message, len(frame), direction, rule))
     try:
         start = skip(text, 0)
         if text[start] == "{":

@@ -12,6 +12,7 @@ from podbot.protocol.policy import Rule, delegated
 INVALID_PARAMS = -32602
 CAPABILITIES = ("clientCapabilities", "capabilities")  # version 1 and 2; both are masked whatever version is claimed
 _OPENING = frozenset(map(likeness, ("session/new", "session/load", "session/resume", "session/fork")))
+LOOKED_INTO = _OPENING | {"initialize"}  # the rule has nothing to say about anything else
 
 
 def client_rule(delegation: Delegation, mount: PathScope | None) -> Rule:

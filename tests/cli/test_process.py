@@ -17,6 +17,7 @@ FAST_LANE = (
 HEAVY = {
     "typer", "click", "rich", "pydantic", "podman", "requests", "urllib3", "logging", "asyncio", "subprocess",
     "tempfile", "http.client", "urllib.parse", "platformdirs", "email", "tomllib", "ssl", "concurrent",
+    "orjson",
 }  # fmt: skip
 
 

@@ -103,5 +103,41 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-STREAMS = mutated() | st.lists(LINES | GOLDEN, max_size=5).map(b"".join) | st.binary(max_size=80)
+METHODS = st.sampled_from([*WORDS, "", "FS/x", "mcp/connect", "terminal_output", "a" * 65, "\\u0066s/x", "fs"])
+IDS = st.sampled_from(
+    [
+        "1", "0", "01", "-1", "1e3", "1.0", "null", "true", "[]", "9" * 19, '"a"', '""', '"\\u0061"', '"é"',
+        '"\\q"', '"\t"', '"a\\"', '"\\""', '"' + "a" * 65 + '"',
+    ]
+)  # fmt: skip
+TAILS = st.sampled_from(
+    ["}\n", "}", "}\r\n", "}\r", "} \n", "}\n\n", "}}\n", "", "\n", '},"x"\n', ',"method":"fs/x"}\n']
+)
+
+
+@st.composite
+def usual(draw: st.DrawFn) -> bytes:
+    """Nearly a usual message: in the odd member, spelling or tail it is not."""
+    raw_id = f'"id":{draw(IDS)},' if draw(st.booleans()) else ""
+    more = f",{draw(KEYS)}:{draw(JSON)}" if draw(st.integers(0, 3)) == 0 else ""
+    kind = '"result":' if draw(st.integers(0, 5)) == 0 else f'"method":"{draw(METHODS)}","params":'
+    text = f'{{"jsonrpc":"2.0",{raw_id}{kind}{draw(JSON)}{more}{draw(TAILS)}'
+    data = bytearray(text.encode("utf-8", "surrogatepass"))
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+        place = draw(st.integers(0, len(data)))
+        if draw(st.booleans()):
+            data[place:place] = draw(
+                st.sampled_from([b'"', b"{", b"}", b",", b" ", b"\r", b"\\", b"\0", b"\xff", b"a"])
+            )
+        else:
+            del data[place : place + draw(st.integers(1, 8))]
+    return bytes(data)
+
+
+STREAMS = (
+    mutated()
+    | st.lists(LINES | GOLDEN, max_size=5).map(b"".join)
+    | st.lists(usual() | GOLDEN, max_size=5).map(b"".join)
+    | st.binary(max_size=80)
+)
 CUTS = st.lists(st.integers(0, 2000), max_size=6)

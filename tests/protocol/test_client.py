@@ -35,6 +35,16 @@ def test_other_frames_keep_their_bytes(frame: bytes) -> None:
     assert (result.to_agent, result.to_client, result.said) == (frame, b"", [])
 
 
+def test_a_chunk_of_good_frames_is_one_piece() -> None:
+    channel = AcpChannel()
+    good = FROM_CLIENT[1] + FROM_CLIENT[2]
+    channel.client_data(good * 2 + ZED + good + FROM_CLIENT[1][:-1])
+    assert channel.for_agent() == [good * 2, ZED_MASKED, good]
+    assert channel.counts[:2] == (7, len(good * 3 + ZED_MASKED))
+    channel.client_data(b"\n" + good)
+    assert channel.for_agent() == [FROM_CLIENT[1] + good]
+
+
 def test_every_initialize_is_masked_whenever_it_comes() -> None:
     stream = (
         b"\n noise \n" + ZED + FROM_CLIENT[0] + ZED + b"[" + FROM_CLIENT[1][:-1] + b"," + ZED[:-1] + b"]\n" + ZED[:-1]

@@ -1,27 +1,42 @@
 from __future__ import annotations
 
+from unittest import mock
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.protocol.lines import LineAssembler, Overlong
+from podbot.protocol import lines as assembling
+from podbot.protocol.lines import SHORT, LineAssembler, Overlong, whole_lines
 from tests.protocol.drive import pieces
 
-TEXT = st.binary(max_size=60).map(lambda data: data.replace(b"a", b"\n").replace(b"\0", b"\n"))
+TEXT = st.lists(st.sampled_from([b"\n", b"\n", b"x", b"yz", b"\r", b"\0", b"abcde"]), max_size=30).map(b"".join)
 
 
 def lines(data: bytes, places: list[int], limit: int) -> list[bytes | Overlong]:
     assembler = LineAssembler(limit)
-    found = [line for piece in pieces(data, places) for line in assembler.feed(piece)]
+    found: list[bytes | Overlong] = []
+    for piece in pieces(data, places):
+        for block in assembler.feed(piece):
+            found += [block] if isinstance(block, Overlong) else whole_lines(block)
     last = assembler.finish()
     return found if last is None else [*found, last]
 
 
-@given(TEXT, st.lists(st.integers(0, 60)), st.integers(1, 12))
-def test_any_cutting_gives_the_same_lines(data: bytes, places: list[int], limit: int) -> None:
+@given(TEXT, st.lists(st.integers(0, 60)), st.integers(1, 12), st.sampled_from([0, 3, SHORT]))
+def test_any_cutting_gives_the_same_lines(data: bytes, places: list[int], limit: int, short: int) -> None:
     whole = [piece + b"\n" for piece in data.split(b"\n")]
     whole[-1] = whole[-1][:-1]
     expected = [line if len(line) <= limit else Overlong(len(line)) for line in whole if line]
-    assert lines(data, places, limit) == expected
+    with mock.patch.object(assembling, "SHORT", short):
+        assert lines(data, places, limit) == expected
+
+
+def test_lines_come_in_blocks() -> None:
+    assembler = LineAssembler(1 << 20)
+    assert assembler.feed(b"a\nb\n\nc") == [b"a\nb\n\n"]
+    assert assembler.feed(b"d\ne\nf") == [b"cd\ne\n"]
+    assert assembler.feed(b"x" * SHORT) == []
+    assert assembler.feed(b"\ng\n") == [b"f" + b"x" * SHORT + b"\n", b"g\n"], "long ones are not copied once more"
 
 
 def test_what_is_over_the_limit_is_not_held() -> None:
