@@ -357,7 +357,7 @@ def test_whoever_dies_and_whatever_fails(site: Site) -> None:
     assert os.listdir(site.path("secrets")) == ["ghapp_token"], "what the killed one left was swept"
     second.kill()
     second.wait()
-    site.written_by("run", run)
+    site.written_by("session", run)
     site.renewals(1)
 
     # The session's own podbot is killed while it writes; a daemon finds what it left.

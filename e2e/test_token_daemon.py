@@ -139,16 +139,16 @@ def test_a_daemon_takes_over_and_gives_back_without_one_mint(site: Site) -> None
     name = site.session()
     minted = site.forge.api.mints
     token = site.inside(name)
-    assert site.holder(name) == ("run", site.run.pid)
+    assert site.holder(name) == ("session", site.run.pid)
     daemon = site.daemon()
     wait_for(lambda: site.holder(name) == ("daemon", daemon.pid), what="the daemon to take over")
     daemon.kill()
     daemon.wait()
-    wait_for(lambda: site.holder(name) == ("run", site.run.pid), what="run to take over")
+    wait_for(lambda: site.holder(name) == ("session", site.run.pid), what="run to take over")
     again = site.daemon()
     wait_for(lambda: site.holder(name) == ("daemon", again.pid), what="the next daemon to take over")
     assert ended(again, signal.SIGTERM) == 0
-    wait_for(lambda: site.holder(name) == ("run", site.run.pid), what="run to take over again")
+    wait_for(lambda: site.holder(name) == ("session", site.run.pid), what="run to take over again")
     assert site.forge.api.mints == minted
     assert site.inside(name) == token
     assert ended(site.run, signal.SIGTERM, 30) == 143
@@ -238,7 +238,7 @@ def test_killed_in_the_middle_of_writes(site: Site) -> None:
         reader.join()
     assert len(seen) > 3
     assert seen <= {minted.token for minted in site.forge.api.tokens}, "a reader saw half a token, or none"
-    wait_for(lambda: site.holder(name) == ("run", site.run.pid), what="run to take over")
+    wait_for(lambda: site.holder(name) == ("session", site.run.pid), what="run to take over")
     wait_for(lambda: os.path.exists(file), what="a token")
     assert os.listdir(site.path(name, "secrets")) == ["ghapp_token"]
     assert site.world.podbot("exec", name, "--", "git", "fetch").returncode == 0
@@ -362,7 +362,7 @@ def test_ps_and_status_show_it(site: Site) -> None:
         assert "s old, renews in 54m" in row
         tokens = site.ps()
         assert tokens[mounted] is None
-        assert tokens[name]["holder"] == {"pid": site.run.pid, "kind": "run"}
+        assert tokens[name]["holder"] == {"pid": site.run.pid, "kind": "session"}
         assert 3000 < tokens[name]["expires_at"] - time.time() <= 3600
         assert site.inside(name) not in json.dumps(tokens)
     state = site.world.podbot("token-daemon", "status", check=True).stdout

@@ -35,6 +35,7 @@ class HostResult:
     status: ExecStatus
     kept: bool
     statistics: Counts
+    credentials: tuple[str, ...] = ()  # in-container paths of the families that were copied
 
 
 def channel_for(plan: LaunchPlan) -> Channel:
@@ -93,7 +94,8 @@ def run_hosted(
     _check_started(plan, status, channel.counts, emit)
     if channel.client_broken and status == ExecStatus(0):
         raise ClientBroken(reason=channel.client_broken)
-    return HostResult(plan.session, status, kept=kept, statistics=channel.counts)
+    copied = tuple(found.target for found in plan.credentials)
+    return HostResult(plan.session, status, kept=kept, statistics=channel.counts, credentials=copied)
 
 
 def _carried_out(

@@ -13,7 +13,7 @@ STATUS = "token.status.json"  # as in github.status, which `podbot ps` without a
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """The process that renews a token now. ``kind``: run, daemon or once."""
+    """The process that renews a token now. ``kind``: session (its own podbot), daemon or once."""
 
     pid: int
     kind: str

@@ -34,7 +34,7 @@ def token_kept(
     does not hold that up. Raises what ``mint`` raises when there is no first token, and DiskFull, PathError,
     UnsafeDirectory.
     """
-    renewer = Renewer(session_dir, grant, mint, kind="run", clock=clock, emit=emit)
+    renewer = Renewer(session_dir, grant, mint, kind="session", clock=clock, emit=emit)
     stop = threading.Event()
     thread = threading.Thread(target=_renew_until, args=(stop, renewer, clock), name="podbot-token", daemon=True)
     renewer.file.prepare()

@@ -17,7 +17,7 @@ from podbot.github.schedule import Term
 NAME = "token.status.json"
 _LONGEST = 200
 
-Kind = Literal["run", "daemon", "once"]
+Kind = Literal["session", "daemon", "once"]
 
 
 class Holder(NamedTuple):

@@ -19,8 +19,8 @@ Answer = Literal["ours", "taken", "waiting", "theirs", "over"]
 class Turn:
     """One process's part in who writes; not for sharing between threads.
 
-    ``run`` stands by while a daemon claims the session, ``daemon`` claims it and waits for the lease,
-    ``once`` asks for the lease only.
+    ``session`` (its own podbot) stands by while a daemon claims the session, ``daemon`` claims it and waits for the
+    lease, ``once`` asks for the lease only.
     """
 
     def __init__(self, session_dir: str, grant: Grant, kind: Kind) -> None:
@@ -45,7 +45,7 @@ class Turn:
         return answer
 
     def _look(self) -> Answer:
-        if self._kind == "run" and is_held(self._claim.path):
+        if self._kind == "session" and is_held(self._claim.path):
             self._lease.release()
             return "theirs"
         if self._kind == "daemon" and not self._claim.try_acquire():

@@ -187,7 +187,7 @@ def test_ps_has_a_column_when_a_session_has_a_token(place: Place, engine: FakeEn
 def token(**changes: object) -> TokenInfo:
     values = {
         "expires_at": 4600.0, "minted_at": 1000.0, "next_renewal": 4290.0, "failures": 0, "error": None,
-        "holder": TokenHolder(7, "run"),
+        "holder": TokenHolder(7, "session"),
     }  # fmt: skip
     return TokenInfo(**{**values, **changes})  # type: ignore[arg-type]
 

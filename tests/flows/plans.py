@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from typing import Any
 from podbot.events import Event
 from podbot.flows.sessions import session_directory
 from podbot.launch.labels import LABEL
+from podbot.launch.pipes import TARGET as PIPES
+from podbot.launch.pipes import pipes_directory
 from podbot.launch.types import ContainerSpec, ExecSpec, LaunchPlan, Mount, Security
 from podbot.testing import IMAGE, FakeEngine
 
@@ -68,17 +71,20 @@ class Place:
 
     def plan(self, session: str = SESSION, **changes: Any) -> LaunchPlan:
         mount = Mount(self.workspace, "/workspace")
+        pipes = pipes_directory(self.directory(session))
+        spec = container(session, mount)
         values: dict[str, Any] = {
             "session": session,
             "subcommand": "run",
             "kind": "claude",
             "mode": "podbot",
             "source": "host_mount",
-            "container": container(session, mount),
+            "container": dataclasses.replace(spec, files=(Mount(pipes, PIPES, read_only=True),)),
             "agent": ExecSpec(command=("claude",), workdir="/workspace"),
             "keep": "never",
             "runtime_dir": self.directory(session),
             "workspace": mount,
+            "pipes_dir": pipes,
             "git_identity": {"user.name": "Ann", "user.email": "ann@example.org"},
         }
         return LaunchPlan(**(values | changes))

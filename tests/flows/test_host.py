@@ -15,7 +15,7 @@ import pytest
 from podbot.errors import ClientBroken, PathError, SandboxDied
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.flows.host import HostResult, channel_for, run_hosted
-from podbot.launch.types import ExecSpec, LaunchPlan, Mount
+from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Mount
 from podbot.protocol.acp import AcpChannel
 from podbot.streams.channel import Counts
 from podbot.streams.passthrough import PassThrough
@@ -91,6 +91,17 @@ def test_acp_is_filtered(engine: FakeEngine, place: Place, wake: Wake, client: t
     assert sorted(kinds[4:6]) == ["agent.noise", "agent.stderr"]
     assert kinds[6:] == ["agent.end", "container.removed"]
     assert engine.by_name == {}
+
+
+def test_the_result_says_which_credentials_were_copied(
+    engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]
+) -> None:
+    given = os.path.join(place.base, ".codex")
+    os.makedirs(given)
+    source = CredentialSource("codex", given, os.path.realpath(given), "/root/.codex")
+    engine.on("claude-agent-acp", ScriptedExec())
+    result = hosted(engine, place, wake, client, plan(place, credentials=(source,)))
+    assert result.credentials == ("/root/.codex",)
 
 
 def test_codex_app_server_passes_through(

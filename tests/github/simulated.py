@@ -98,7 +98,7 @@ class Session:
         self.events: list[Event] = []
         GRANT.store(self.path)
 
-    def renewer(self, kind: Kind = "run", grant: Grant = GRANT) -> Renewer:
+    def renewer(self, kind: Kind = "session", grant: Grant = GRANT) -> Renewer:
         return Renewer(self.path, grant, self.github.mint, kind=kind, clock=self.clock, emit=self.events.append)
 
     @property

@@ -63,7 +63,7 @@ def test_the_first_token(session: Session) -> None:
     assert status.error is None
     assert status.next_renewal is not None
     assert HOUR - 330 <= status.next_renewal - EPOCH <= HOUR - 300
-    assert status.holder == (os.getpid(), "run")
+    assert status.holder == (os.getpid(), "session")
     assert writers(renewer) == [True]
     assert [e.kind for e in session.events] == ["token.renewed"]
     renewer.ensure()
@@ -536,7 +536,7 @@ def test_events_are_told_with_no_lock_held(session: Session) -> None:
         thread.join(5)
         closed.append(not thread.is_alive())
 
-    renewer = Renewer(session.path, GRANT, session.github.mint, kind="run", clock=session.clock, emit=emit)
+    renewer = Renewer(session.path, GRANT, session.github.mint, kind="session", clock=session.clock, emit=emit)
     renewer.tick()
     assert closed
     assert all(closed)

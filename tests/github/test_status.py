@@ -41,10 +41,10 @@ def test_it_comes_back(tmp_path_factory: pytest.TempPathFactory, status: TokenSt
 
 
 def test_its_file(tmp_path: Path) -> None:
-    TokenStatus(expires_at=1.5, holder=Holder(7, "run")).store(str(tmp_path))
+    TokenStatus(expires_at=1.5, holder=Holder(7, "session")).store(str(tmp_path))
     assert stat.S_IMODE(os.stat(status_path(str(tmp_path))).st_mode) == 0o600
     record = json.loads((tmp_path / "token.status.json").read_text())
-    assert record["holder"] == {"pid": 7, "kind": "run"}
+    assert record["holder"] == {"pid": 7, "kind": "session"}
     assert record["expires_at"] == 1.5
 
 
