@@ -269,6 +269,10 @@ def close_world(world: World) -> None:
     mounted = os.path.join(world.root, "store", "overlay")
     subprocess.run(["umount", "--lazy", mounted], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(world.root, ignore_errors=True)
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        mounts = [line.split()[1] for line in file if world.root in line]
+    assert not mounts, f"mounts left behind: {mounts}"
+    assert not os.path.exists(world.root), f"files left behind: {os.listdir(world.root)}"
 
 
 def processes() -> list[tuple[int, str]]:

@@ -88,19 +88,25 @@ LINES = st.builds(
 )
 
 
+ODD = st.sampled_from([b'"', b"{", b"}", b"[", b",", b" ", b"\n", b"\r", b"\\", b"\0", b"\xff", b"a"])
+
+
+def _changed(draw: st.DrawFn, data: bytes, times: st.SearchStrategy[int]) -> bytes:
+    """``data`` with a few bytes put in or taken out."""
+    changed = bytearray(data)
+    for _ in range(draw(times)):
+        place = draw(st.integers(0, len(changed)))
+        if draw(st.booleans()):
+            changed[place:place] = draw(ODD)
+        else:
+            del changed[place : place + draw(st.integers(1, 12))]
+    return bytes(changed)
+
+
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """Golden frames with a few bytes put in, taken out or doubled."""
-    data = bytearray(b"".join(draw(st.lists(GOLDEN, min_size=1, max_size=3))))
-    for _ in range(draw(st.integers(0, 4))):
-        place = draw(st.integers(0, len(data)))
-        if draw(st.booleans()):
-            data[place:place] = draw(
-                st.sampled_from([b'"', b"{", b"}", b"[", b",", b"\n", b"\r", b"\\", b"\0", b"\xff"])
-            )
-        else:
-            del data[place : place + draw(st.integers(1, 12))]
-    return bytes(data)
+    """Golden frames, changed a little."""
+    return _changed(draw, b"".join(draw(st.lists(GOLDEN, min_size=1, max_size=3))), st.integers(0, 4))
 
 
 METHODS = st.sampled_from([*WORDS, "", "FS/x", "mcp/connect", "terminal_output", "a" * 65, "\\u0066s/x", "fs"])
@@ -122,16 +128,7 @@ def usual(draw: st.DrawFn) -> bytes:
     more = f",{draw(KEYS)}:{draw(JSON)}" if draw(st.integers(0, 3)) == 0 else ""
     kind = '"result":' if draw(st.integers(0, 5)) == 0 else f'"method":"{draw(METHODS)}","params":'
     text = f'{{"jsonrpc":"2.0",{raw_id}{kind}{draw(JSON)}{more}{draw(TAILS)}'
-    data = bytearray(text.encode("utf-8", "surrogatepass"))
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
-        place = draw(st.integers(0, len(data)))
-        if draw(st.booleans()):
-            data[place:place] = draw(
-                st.sampled_from([b'"', b"{", b"}", b",", b" ", b"\r", b"\\", b"\0", b"\xff", b"a"])
-            )
-        else:
-            del data[place : place + draw(st.integers(1, 8))]
-    return bytes(data)
+    return _changed(draw, text.encode("utf-8", "surrogatepass"), st.sampled_from([0, 0, 0, 1, 2]))
 
 
 STREAMS = (
