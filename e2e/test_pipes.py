@@ -39,6 +39,29 @@ def test_both_streams_go_by_them_and_nothing_is_left(shared_world: World, sessio
     assert _left(shared_world, session) == []
 
 
+@pytest.mark.parametrize("script", ["sleep 0.5; cat /dev/stdin", "sleep 0.5; sh /dev/stdin; cat < /proc/self/fd/0"])
+def test_stdin_can_be_opened_again_behind_its_end(shared_world: World, session: str, script: str) -> None:
+    done = shared_world.podbot("exec", session, "--", "sh", "-c", script, input="echo it", timeout=20)
+    assert (done.returncode, done.stdout.strip()) == (0, "echo it" if script.endswith("cat /dev/stdin") else "it")
+    none = shared_world.podbot("exec", "-d", session, "--", "sh", "-c", script, timeout=20)
+    assert none.returncode == 0
+
+
+def test_environment_and_state_are_as_over_the_engine(own_world: World) -> None:
+    """PWD, which a shell sets, is the one thing that differs."""
+    script = (
+        "env | grep -v -e ^PWD= -e ^HOSTNAME= | sort; umask; ulimit -a; pwd; "
+        "grep -e '^Sig[BIC]' -e ^Cap -e ^NoNew /proc/self/status"
+    )
+    flags = ("-e", "ENV=/nonexistent", "-e", "BASH_ENV=/nonexistent", "-w", "/tmp")
+    found = []
+    for keep in ((), ("--keep",)):
+        with own_world.session(flags=keep) as name:
+            done = own_world.podbot("exec", *flags, name, "--", "sh", "-c", script, check=True)
+            found.append(done.stdout.splitlines())
+    assert found[0] == found[1]
+
+
 def test_megabytes_both_ways_are_the_same(shared_world: World, session: str) -> None:
     data = os.urandom(48 << 20)
     child = shared_world.start("exec", session, "--", "cat")

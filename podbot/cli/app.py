@@ -169,7 +169,7 @@ def host(
     """Serve an agent to an editor over stdin and stdout.
 
     For an editor's settings, not for a terminal: the editor starts this command and speaks ACP (or the
-    Codex App Server's protocol) with the agent in the sandbox. Nothing else ever reaches stdout.
+    Codex App Server's protocol) with the agent in the sandbox. Nothing but frames of it ever reaches stdout.
 
     Example: podbot host --workspace . --agent claude
     """

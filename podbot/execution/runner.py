@@ -149,7 +149,7 @@ class ExecSession:
         if self._pipes is not None:
             piped = PipedStart(self._engine, self._container, self._spec, self._pipes)
             try:
-                started = piped.run()
+                started = piped.run(self._wake)
             finally:
                 self._exec_id = piped.exec_id
             if started is not None:

@@ -15,8 +15,10 @@ from podbot.launch.command import ExecSpec
 from podbot.launch.pipes import can_be_piped, piped
 from podbot.streams.pipes import CommandPipes
 from podbot.streams.sides import CommandSide, EngineSide, PipedSide
+from podbot.streams.wake import Wake
 
 PATIENCE = 10.0  # seconds for a shell inside to open two pipes
+HURRY = 1.0  # seconds of that which are left when a signal has come
 HELD = 1 << 16  # bytes of stderr that are kept meanwhile
 _NOT_STARTED = (126, 127)
 REFUSED = "refused"  # beside the pipes: they could not be opened in this sandbox
@@ -48,10 +50,10 @@ class PipedStart:
         self._held = b""
         self.exec_id = ""
 
-    def run(self) -> Started | None:
-        """The command; None when this sandbox has no such pipes or no shell, and nothing was started.
+    def run(self, wake: Wake) -> Started | None:
+        """The command; None when this sandbox has no such pipes or no shell. Then it does not run, and never will.
 
-        Raises ContainerError subclasses and BadFrame. A signal waits for whoever relays.
+        Raises ContainerError subclasses and BadFrame.
         """
         if not self._engine.local or not can_be_piped(self._spec) or os.path.lexists(self._refused):
             return None
@@ -66,10 +68,8 @@ class PipedStart:
             stream = self._engine.exec_start(self.exec_id, tty=False, size=None)
             stack.callback(stream.close)
             side = EngineSide(stream, tty=False)
-            if self._connected(stream, side):
-                pipes.connected()
-                if not self._spec.stdin:
-                    pipes.close_input()
+            if self._opened(stream, side, wake):
+                pipes.connected(for_input=self._spec.stdin)
                 return Started(self.exec_id, PipedSide(side, pipes, self._held), stack.pop_all().close)
             self._remember()
         return None
@@ -78,13 +78,17 @@ class PipedStart:
     def _refused(self) -> str:
         return os.path.join(self._directory, REFUSED)
 
-    def _connected(self, stream: ExecStream, side: EngineSide) -> bool:
+    def _opened(self, stream: ExecStream, side: EngineSide, wake: Wake) -> bool:
         """Wait for the shell's word. What it says on stderr goes before the command's own."""
         end = time.monotonic() + PATIENCE
         poller = select.poll()
         poller.register(stream.fileno(), select.POLLIN)
+        poller.register(wake.fileno(), select.POLLIN)
         while not side.ended and (left := end - time.monotonic()) > 0:
             ready = {} if side.eager else dict(poller.poll(left * 1000))
+            if ready.get(wake.fileno()):  # left for whoever relays, who is to have it soon
+                poller.unregister(wake.fileno())
+                end = min(end, time.monotonic() + HURRY)
             word = False
             for number, data in side.receive(ready):
                 word = word or number == 1

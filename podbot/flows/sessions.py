@@ -118,7 +118,9 @@ def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) ->
     root = runtime_root(environ)
     session = os.path.join(root, container)
     path = pipes_directory(session)
-    return path if all(map(is_own_directory, (os.path.dirname(root), root, session, path))) else None
+    if not all(map(is_own_directory, (os.path.dirname(root), root, session, path))):
+        return None
+    return path if _read_record(session).get("endpoint") == engine.endpoint else None
 
 
 def is_live(path: str, name: str = LOCK) -> bool:

@@ -64,9 +64,9 @@ class AcpChannel:
         self._client_open = False
         self.client_broken = self._client_form
 
-    def agent_data(self, data: memoryview | bytes) -> None:
+    def agent_data(self, data: bytes) -> None:
         run: list[bytes] = []
-        for block in self._agent_lines.feed(bytes(data)):
+        for block in self._agent_lines.feed(data):
             if isinstance(block, Overlong):
                 self._overlong("agent", block)
             else:

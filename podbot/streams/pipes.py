@@ -41,6 +41,7 @@ class CommandPipes:
         # Without a reader no writer can open without waiting: this one stands in until the command has its own.
         self._open["reader"] = _open_pipe(stdin, os.O_RDONLY)
         self._open["input"] = _open_pipe(stdin, os.O_WRONLY)
+        self._open["name"] = os.open(f"/proc/self/fd/{self.input}", os.O_PATH | os.O_CLOEXEC)  # counts as neither
         # With a writer of our own there is no end of file between two of the command's; the engine says when it ended.
         self._open["output"] = _open_pipe(stdout, os.O_RDWR)
 
@@ -60,14 +61,34 @@ class CommandPipes:
         answer = fcntl.ioctl(self.output, termios.FIONREAD, b"\0" * 4)
         return int(struct.unpack("i", answer)[0])
 
-    def connected(self) -> None:
-        """The command has opened both: nobody else needs to find them, and it is the only reader."""
+    def connected(self, *, for_input: bool) -> None:
+        """A shell has opened both: nobody else needs to find them, and it is the only reader. It may go on.
+
+        ``for_input``: the command's stdin is such a pipe, too.
+        """
+        os.write(self.input, b"\n")  # in an empty pipe there is room
         self._unlink()
         self._close("reader")
+        if not for_input:
+            self._close("input")
+            self._close("name")
 
     def close_input(self) -> None:
-        """End of file for the command."""
+        """End of file for the command; from then on it has to be nudged."""
         self._close("input")
+
+    @property
+    def needs_nudges(self) -> bool:
+        """See :meth:`nudge`."""
+        return "name" in self._open and "input" not in self._open
+
+    def nudge(self) -> None:
+        """Let go whoever opens ``/dev/stdin`` behind the end of file.
+
+        The kernel keeps that one waiting for a writer of a pipe that had a name, and not of any other pipe.
+        """
+        with contextlib.suppress(OSError):  # ENXIO: nobody reads it
+            os.close(os.open(f"/proc/self/fd/{self._open['name']}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
 
     def close(self) -> None:
         """Give everything back."""

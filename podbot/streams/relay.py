@@ -142,11 +142,14 @@ class Relay:
             poller.register(fd, events)
         if not room and self._through is not None:
             left = LOG_PATIENCE if left is None else min(left, LOG_PATIENCE)
+        if side.interval is not None:
+            left = side.interval if left is None else min(left, side.interval)
         self._room = room
         timeout = 0 if room and side.eager else None if left is None else max(1, int(left * 1000))
         return dict(poller.poll(timeout))
 
     def _step(self, ready: dict[int, int]) -> None:
+        self._side.tick()
         if self._room and not self._side.ended:
             self._deliver(self._side.receive(ready))
         if self._stdin is not None and ready.get(self._stdin, 0) & _IN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from podbot.streams.pipes import CommandPipes
 
 # Larger reads leave malloc's heap for mmap: 1.1-1.3 times as long over 100 MB (measured); 32 KiB took 1.2 x.
 CHUNK = 1 << 16
+NUDGE = 0.1  # seconds that a command may wait which opens its stdin again behind the end
 _HEARD = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
@@ -51,6 +53,15 @@ class CommandSide(Protocol):
 
     def receive(self, ready: Mapping[int, int]) -> list[Piece]:
         """What came by the descriptors that are ready. Raises BadFrame."""
+        ...
+
+    @property
+    def interval(self) -> float | None:
+        """Seconds after which :meth:`tick` is to be called again; None: not now."""
+        ...
+
+    def tick(self) -> None:
+        """Called while the relay runs, whenever it likes."""
         ...
 
     def send(self, pieces: Iterable[memoryview]) -> int:
@@ -108,6 +119,13 @@ class EngineSide:
                 self.broken = self.truncated = True
         return data
 
+    @property
+    def interval(self) -> float | None:
+        return None
+
+    def tick(self) -> None:
+        """Nothing to do."""
+
     def send(self, pieces: Iterable[memoryview]) -> int:
         return self.stream.send(next(iter(pieces)))
 
@@ -125,6 +143,7 @@ class PipedSide:
         self._engine = engine
         self._pipes = pipes
         self._held = held
+        self._nudged = 0.0
         self._left: int | None = None  # bytes of stdout that are still to be read, once the command has ended
         self.ended = False
 
@@ -173,6 +192,16 @@ class PipedSide:
             self._left = self._left - len(data) if data else 0
         if data:
             yield Piece(1, data)
+
+    @property
+    def interval(self) -> float | None:
+        return NUDGE if self._pipes.needs_nudges and not self.ended else None
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        if self.interval is not None and now - self._nudged >= NUDGE:
+            self._nudged = now
+            self._pipes.nudge()
 
     def send(self, pieces: Iterable[memoryview]) -> int:
         return os.writev(self._pipes.input, list(pieces))

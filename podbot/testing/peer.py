@@ -33,6 +33,10 @@ class ExecPeer:
         self._sock = sock
         self._trapped: set[int] = set()
 
+    def begin(self) -> bool:
+        """Wait until the command may run; false when it never may."""
+        return True
+
     def trap(self, *numbers: int) -> None:
         """From now on these signals only arrive in ``signals``."""
         self._trapped.update(set(numbers) - {signal.SIGKILL})
@@ -147,7 +151,8 @@ class Session:
     def _run(self, peer: ExecPeer) -> None:
         code = 1  # of a command that raises
         try:
-            code = self._command(peer)
+            if peer.begin():
+                code = self._command(peer)
         except OSError:
             code = 128 + signal.SIGPIPE
         finally:

@@ -13,7 +13,10 @@ from podbot.testing.peer import STDOUT, ExecPeer
 
 
 class PipedPeer(ExecPeer):
-    """See :class:`~podbot.testing.ExecPeer`. stderr, and the word that the pipes are open, go by the connection."""
+    """See :class:`~podbot.testing.ExecPeer`. stderr, and the word that the pipes are open, go by the connection.
+
+    The command waits for a line by which it is told to run.
+    """
 
     def __init__(self, spec: ExecSpec, sock: socket.socket, size: Size | None, stdin: str, stdout: str) -> None:
         super().__init__(spec, sock, size)
@@ -21,7 +24,13 @@ class PipedPeer(ExecPeer):
         self._stdout = os.open(stdout, os.O_WRONLY | os.O_NONBLOCK)
         super().write(STDOUT, b"\n")
 
+    def begin(self) -> bool:
+        return self._take(1) == b"\n"
+
     def read(self, limit: int = 65536) -> bytes:
+        return self._take(limit) if self.spec.stdin else b""
+
+    def _take(self, limit: int) -> bytes:
         while not self.ended.is_set():
             with contextlib.suppress(BlockingIOError):
                 return os.read(self._stdin, limit)

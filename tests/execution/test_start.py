@@ -7,6 +7,7 @@ import dataclasses
 import os
 import queue
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from podbot.execution import start as module
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.launch.pipes import TARGET
 from podbot.launch.types import ExecSpec, Mount
-from podbot.streams.wake import Wake
+from podbot.streams.wake import Signal, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from podbot.testing.shell import builtin
 from tests.streams.plumbing import PATIENCE, Pipe, pipes
@@ -116,10 +117,33 @@ def test_a_shell_that_never_says_its_word_is_ended(rig: Rig, monkeypatch: pytest
     assert ended.get(timeout=PATIENCE) == signal.SIGTERM
 
 
+def test_a_signal_is_not_kept_waiting(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stuck(io: ExecPeer) -> int:
+        if "kill" in io.spec.command[2]:
+            return builtin(io.spec, {}, rig.engine._kill)(io)
+        rig.wake.post(Signal(signal.SIGTERM))
+        io.ended.wait(PATIENCE)
+        return 1
+
+    def patient(io: ExecPeer) -> int:
+        io.ended.wait(PATIENCE)
+        return 0
+
+    monkeypatch.setattr(module, "HURRY", 0.05)
+    rig.engine.on("sh", stuck)
+    rig.engine.on("it", patient)
+    begin = time.monotonic()
+    assert rig.run() == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
+    assert time.monotonic() - begin < module.PATIENCE
+
+
 def test_what_the_shell_says_before_its_word_goes_first(rig: Rig) -> None:
     def warned(io: ExecPeer) -> int:
+        (place,) = {name.rpartition(".")[0] for name in os.listdir(rig.place)}
         io.write(STDERR, b"sh: warning\n")
-        io.write(STDOUT, b"\n")
+        with open(rig.place / f"{place}.in", "rb", buffering=0) as stdin:
+            io.write(STDOUT, b"\n")
+            assert stdin.read(1) == b"\n"
         io.write(STDERR, b"err")
         return 5
 

@@ -17,6 +17,8 @@ from podbot.flows.manage import StopResult, list_sessions, stop_sessions
 from podbot.flows.restore import restore_mounts
 from podbot.flows.run import run_session
 from podbot.flows.sessions import session_directory, sessions, stopping
+from podbot.launch.clone import SECRETS_DIRECTORY
+from podbot.launch.pipes import DIRECTORY as PIPES_DIRECTORY
 from podbot.launch.types import Keep
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import ExecPeer, FakeEngine
@@ -321,7 +323,7 @@ def test_ps_restores_what_a_reboot_took(engine: FakeEngine, place: Place) -> Non
     assert sessions(place.environ) == []
     (row,) = list_sessions(engine, place.environ, include_stopped=True)
     assert (row.path, row.workspace, row.orphan) == ("octo/shop", "github_clone", False)
-    for name in ("secrets", "pipes"):
+    for name in (SECRETS_DIRECTORY, PIPES_DIRECTORY):
         assert os.stat(os.path.join(place.directory(), name)).st_mode & 0o777 == 0o700
     assert [found.kept for found in sessions(place.environ)] == [True]
 

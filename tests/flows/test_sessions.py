@@ -317,7 +317,10 @@ def test_pipes_are_made_in_directories_of_our_own_only(tmp_path: Path) -> None:
     path = tmp_path / "run" / "podbot" / "shop" / "pipes"
     assert session_pipes(engine, environ, "shop") is None
     path.mkdir(parents=True)
+    assert session_pipes(engine, environ, "shop") is None  # whose it is is not on record
+    (path.parent / RECORD).write_text(json.dumps({"endpoint": engine.endpoint}))
     assert session_pipes(engine, environ, "shop") == str(path)
+    assert session_pipes(FakeEngine(endpoint="unix:///another.sock"), environ, "shop") is None
     for name in ("../podbot/shop", "", ".", "shop/", "other"):
         assert session_pipes(engine, environ, name) is None
     (tmp_path / "run" / "podbot" / "linked").symlink_to(path.parent)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,31 +36,56 @@ def _run(spec: ExecSpec, place: Path, shell: list[str]) -> subprocess.Popen[byte
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_it_says_its_word_and_becomes_the_command(tmp_path: Path, shell: list[str]) -> None:
+@contextlib.contextmanager
+def _pipes(place: Path) -> Iterator[list[int]]:
     for name in ("x.in", "x.out"):
-        os.mkfifo(tmp_path / name)
-    ends = [os.open(tmp_path / name, os.O_RDWR) for name in ("x.in", "x.out")]
+        os.mkfifo(place / name)
+    ends = [os.open(place / name, os.O_RDWR) for name in ("x.in", "x.out")]
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def test_it_says_its_word_and_becomes_the_command(tmp_path: Path, shell: list[str]) -> None:
     spec = ExecSpec(command=("sh", "-c", 'read line; echo "$line $1"; echo err >&2; exit 7', "sh", "a  'b' $c"))
-    child = _run(spec, tmp_path, shell)
-    os.write(ends[0], b"hello\n")
-    out, err = child.communicate(timeout=20)
-    assert (child.returncode, out, err) == (7, b"\n", b"err\n")
-    assert os.read(ends[1], 100) == b"hello a  'b' $c\n"
-    for end in ends:
-        os.close(end)
+    with _pipes(tmp_path) as ends:
+        child = _run(spec, tmp_path, shell)
+        os.write(ends[0], b"\nhello\n")
+        out, err = child.communicate(timeout=20)
+        assert (child.returncode, out, err) == (7, b"\n", b"err\n")
+        assert os.read(ends[1], 100) == b"hello a  'b' $c\n"
+
+
+def test_without_input_it_has_the_engine_s(tmp_path: Path, shell: list[str]) -> None:
+    spec = ExecSpec(command=("sh", "-c", "readlink /proc/self/fd/0; ls /proc/self/fd | wc -l"), stdin=False)
+    with _pipes(tmp_path) as ends:
+        child = _run(spec, tmp_path, shell)
+        os.write(ends[0], b"\n")
+        assert child.communicate(timeout=20) == (b"\n", b"")
+        assert os.read(ends[1], 100) == b"/dev/null\n4\n"
+
+
+def test_a_command_that_was_given_up_never_runs(tmp_path: Path, shell: list[str]) -> None:
+    spec = ExecSpec(command=("touch", str(tmp_path / "started")))
+    with _pipes(tmp_path) as ends, _run(spec, tmp_path, shell) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(1) == b"\n"
+        os.close(ends[0])
+        ends[0] = os.dup(ends[1])
+        assert child.wait(20) == 1
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize(("command", "status"), [("no-such-program", 127), ("/no/such/program", 127), (__file__, 126)])
 def test_a_program_that_cannot_be_started_is_named(tmp_path: Path, shell: list[str], command: str, status: int) -> None:
-    for name in ("x.in", "x.out"):
-        os.mkfifo(tmp_path / name)
-    ends = [os.open(tmp_path / name, os.O_RDWR) for name in ("x.in", "x.out")]
-    child = _run(ExecSpec(command=(command,)), tmp_path, shell)
-    out, err = child.communicate(timeout=20)
-    assert (child.returncode, out) == (status, b"\n")
-    assert command.encode() in err
-    for end in ends:
-        os.close(end)
+    with _pipes(tmp_path) as ends:
+        child = _run(ExecSpec(command=(command,)), tmp_path, shell)
+        os.write(ends[0], b"\n")
+        out, err = child.communicate(timeout=20)
+        assert (child.returncode, out) == (status, b"\n")
+        assert command.encode() in err
 
 
 def test_without_its_pipes_it_says_nothing_and_starts_nothing(tmp_path: Path, shell: list[str]) -> None:
@@ -88,6 +115,8 @@ def test_which_commands_go_through_them() -> None:
     assert can_be_piped(ExecSpec(command=("cat", "-n")))
     assert not can_be_piped(ExecSpec(command=("cat",), tty=True))
     assert not can_be_piped(ExecSpec(command=("-cat",)))
+    assert not can_be_piped(ExecSpec(command=("cat",), user="1000"))
+    assert not can_be_piped(ExecSpec(command=("cat",), env={"A": "1", "A.B": "1"}))
 
 
 @given(words=st.lists(st.text(max_size=20), min_size=1, max_size=5), stdin=st.booleans())
@@ -98,6 +127,6 @@ def test_an_engine_in_memory_finds_the_command_again(words: list[str], stdin: bo
     assert (made.workdir, made.env) == ("/w", {"A": "b"})
     found = unpiped(made)
     assert found is not None
-    assert found[0].command == spec.command
+    assert (found[0].command, found[0].stdin) == (spec.command, stdin)
     assert found[1:] == ("a.in", "a.out")
     assert unpiped(spec) is None

@@ -41,7 +41,7 @@ def outcome(channel: AcpChannel) -> Outcome:
 def from_agent(data: bytes, *, places: Iterable[int] = (), channel: AcpChannel | None = None) -> Outcome:
     channel = channel or AcpChannel()
     for piece in pieces(data, places):
-        channel.agent_data(memoryview(piece))
+        channel.agent_data(piece)
     channel.agent_eof()
     return outcome(channel)
 

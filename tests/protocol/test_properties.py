@@ -88,6 +88,15 @@ def test_the_properties_fail_when_the_filter_does_nothing(
         check(DENIED[0] if check is check_agent else ZED)
 
 
+@pytest.mark.parametrize("check", [check_agent, check_client])
+def test_the_properties_fail_when_the_sieve_lets_all_through(
+    check: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podbot.protocol.quick.Sieve.runs", lambda _, block: [(block, block.count(b"\n"))])
+    with pytest.raises(AssertionError):
+        check(DENIED[0] if check is check_agent else ZED)
+
+
 def _forward(frame: bytes, *_: object) -> object:
     from podbot.protocol.judge import Verdict
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,8 @@ class Command:
         self.stdin = os.open(directory / made.stdin, os.O_RDONLY)
         self.stdout = os.open(directory / made.stdout, os.O_WRONLY)
         self.engine = engine
-        made.connected()
+        made.connected(for_input=True)
+        assert os.read(self.stdin, 1) == b"\n"
 
     def end(self) -> None:
         """Both pipes, then the stream."""
@@ -58,8 +60,6 @@ def relayed(tmp_path: Path, *, held: bytes = b"") -> Iterator[tuple[Relay, Comma
 
 
 def run(relay: Relay) -> str:
-    import time
-
     return relay.run(time.monotonic() + PATIENCE)
 
 
@@ -67,7 +67,7 @@ def test_pipes_are_private_and_gone_once_they_are_open(tmp_path: Path) -> None:
     made = CommandPipes.make(str(tmp_path))
     found = [os.lstat(tmp_path / name) for name in (made.stdin, made.stdout)]
     assert all(stat.S_ISFIFO(entry.st_mode) and stat.S_IMODE(entry.st_mode) == 0o600 for entry in found)
-    made.connected()
+    made.connected(for_input=True)
     assert os.listdir(tmp_path) == []
     made.close()
     made.close()
@@ -119,6 +119,33 @@ def test_all_three_streams_and_the_end(tmp_path: Path) -> None:
         assert not relay.broken
         assert os.read(stdout.read, 100) == b"QUESTION"
         assert os.read(stderr.read, 100) == b"before and after"
+
+
+def test_stdin_can_be_opened_again_behind_its_end(tmp_path: Path) -> None:
+    with relayed(tmp_path) as (relay, command, stdin, stdout, _):
+        os.write(stdin.write, b"all of it")
+        stdin.close(stdin.write)
+        assert relay.run(time.monotonic() + 0.05) == "deadline"  # by now the command's stdin has ended
+
+        def late() -> None:
+            with open(f"/proc/self/fd/{command.stdin}", "rb") as again:  # of a named pipe this waits for a writer
+                os.write(command.stdout, again.read())
+            command.end()
+
+        with in_thread(late):
+            assert run(relay) == "ended"
+        assert os.read(stdout.read, 100) == b"all of it"
+
+
+def test_a_command_without_input_has_no_pipe_for_it(tmp_path: Path) -> None:
+    made = CommandPipes.make(str(tmp_path))
+    shell = os.open(tmp_path / made.stdin, os.O_RDONLY)
+    made.connected(for_input=False)
+    assert os.read(shell, 100) == b"\n"
+    assert os.read(shell, 100) == b""
+    assert (made.input, made.needs_nudges) == (-1, False)
+    os.close(shell)
+    made.close()
 
 
 def test_what_outlives_the_command_is_not_waited_for(tmp_path: Path) -> None:
