@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.harness import World, wait_for
+from e2e.harness import World, processes, wait_for
 
 PLACE = "/run/podbot/pipes"
 
@@ -122,6 +122,25 @@ def test_an_agent_whose_podbot_was_killed_sees_the_end_of_its_input(own_world: W
     child.kill()
     wait_for(lambda: os.path.exists(os.path.join(workspace, "left")), what="the agent to leave")
     child.communicate()
+
+
+def test_a_page_that_never_comes_holds_up_nobody_but_the_pump(own_world: World) -> None:
+    code = (Path(__file__).parent / "host" / "inside" / "stuck_page.py").read_text(encoding="utf-8")
+    with own_world.session() as name:
+
+        def pumps() -> set[int]:
+            return {pid for pid, command in processes() if "pump.py" in command and name in command}
+
+        before = pumps()
+        child = own_world.start("exec", name, "--", "python3", "-c", code, stdout=subprocess.DEVNULL)
+        assert child.stderr is not None
+        assert child.stderr.readline() == b"a page is wanted\n"
+        time.sleep(1)
+        (pump,) = pumps() - before
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(30) == 143
+        child.communicate()
+    wait_for(lambda: pump not in dict(processes()), what="the pump to end with the sandbox")
 
 
 def test_a_kept_session_goes_over_the_engine(own_world: World) -> None:

@@ -30,7 +30,7 @@ from podbot.launch.command import ExecSpec
 from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
-from podbot.streams.wake import Resize, Wake
+from podbot.streams.wake import Interrupted, Resize, Wake
 
 TERM_GRACE = 2.0  # seconds between TERM and KILL for a command's group
 KILL_GRACE = 2.0  # seconds after KILL in which its last output is still relayed
@@ -134,6 +134,8 @@ class ExecSession:
                     )
                     with contextlib.closing(relay):
                         self.relay_until_end(relay)
+            except Interrupted as exc:  # before the command ran
+                return ExecStatus(code=BY_SIGNAL + exc.number, signal=exc.number)
             except BadFrame as exc:
                 self.end_now()
                 raise HealthCheckFailed(endpoint=self._engine.endpoint, reason=str(exc)) from exc
@@ -154,7 +156,9 @@ class ExecSession:
                 self._exec_id = piped.exec_id
             if started is not None:
                 return started
-            self.end_now()  # a shell that never said its word
+            if piped.exec_id:
+                self.end_now()  # a shell that never said its word
+                self._wake.check()
         size = self._io.size() if self._spec.tty else None
         started = start(self._engine, self._container, self._spec, size)
         self._exec_id = started.exec_id

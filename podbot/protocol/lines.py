@@ -73,11 +73,11 @@ class LineAssembler:
 
 
 def whole_lines(block: bytes) -> list[bytes]:
-    """The lines of ``block``, which ends with a newline. A single one is not copied."""
+    """The lines of ``block``. A single one is not copied."""
     found = []
     start = 0
     while start < len(block):
-        end = block.find(b"\n", start) + 1
+        end = block.find(b"\n", start) + 1 or len(block)
         found.append(block[start:end])
         start = end
     return found

@@ -43,7 +43,8 @@ class Sieve:
 
     def runs(self, block: bytes) -> list[tuple[bytes, int]]:
         """``block``, whole lines, in runs: (lines to hand on, how many) or (one line to look at closely, 0)."""
-        if b"\r" in block:  # one search for all lines: JSON text has it escaped
+        # One search for all lines: JSON text has it escaped.
+        if b"\r" in block or not block.endswith(b"\n"):
             return [(line, 0) for line in whole_lines(block)]
         found: list[tuple[bytes, int]] = []
         view = memoryview(block)

@@ -1,18 +1,25 @@
-"""The host's ends of a command's two named pipes."""
+"""A command's two named pipes, and the process that stands between them and us: see ``pump``."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
-import stat
-import struct
-import termios
+import signal
+import sys
+import time
 from typing import Self
+
+from podbot.streams import pump
+
+_FREE = 10  # descriptors of ours are moved above those that the pump gets
+AHEAD = 1 << 20  # bytes that the pump may read ahead; with 64 KiB the two take turns, and 100 MB take 1.4 times as long
+_LEAVE = 0.2  # seconds for a pump to end; one that waits in the kernel is left behind
+_PASSED_ON = ("LD_LIBRARY_PATH",)  # for an interpreter that finds its library so; nothing that is secret
 
 
 class CommandPipes:
-    """Made by :meth:`make`, before the command is started; names in ``stdin`` and ``stdout``, descriptors non-blocking.
+    """Made by :meth:`make` before the command is started; ``stdin`` and ``stdout`` are names in the directory.
 
     The files go as soon as the command has opened them, or with :meth:`close`.
     """
@@ -21,83 +28,87 @@ class CommandPipes:
         self.stdin = f"{name}.in"
         self.stdout = f"{name}.out"
         self._paths = [os.path.join(directory, self.stdin), os.path.join(directory, self.stdout)]
-        self._open: dict[str, int] = {}
+        self._ours: dict[str, int] = {}
+        self._pump = 0
 
     @classmethod
     def make(cls, directory: str) -> Self:
         """Two new pipes in ``directory``, which is ours alone. Raises OSError, and leaves nothing then."""
         pipes = cls(directory, os.urandom(8).hex())
         try:
-            pipes._make()
+            for path in pipes._paths:
+                os.mkfifo(path, 0o600)
+            pipes._start()
         except BaseException:
             pipes.close()
             raise
         return pipes
 
-    def _make(self) -> None:
-        stdin, stdout = self._paths
-        for path in self._paths:
-            os.mkfifo(path, 0o600)
-        # Without a reader no writer can open without waiting: this one stands in until the command has its own.
-        self._open["reader"] = _open_pipe(stdin, os.O_RDONLY)
-        self._open["input"] = _open_pipe(stdin, os.O_WRONLY)
-        self._open["name"] = os.open(f"/proc/self/fd/{self.input}", os.O_PATH | os.O_CLOEXEC)  # counts as neither
-        # With a writer of our own there is no end of file between two of the command's; the engine says when it ended.
-        self._open["output"] = _open_pipe(stdout, os.O_RDWR)
+    def _start(self) -> None:
+        program = interpreter()
+        theirs: list[int] = []
+        try:
+            for name, for_us in (("input", 1), ("output", 0), ("control", 1)):
+                ends = _pipe()
+                self._ours[name] = ends[for_us]
+                theirs.append(ends[1 - for_us])
+            os.set_blocking(self.input, False)
+            os.set_blocking(self.output, False)
+            with contextlib.suppress(OSError):  # this user has many pipes
+                fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, AHEAD)
+            actions = [
+                *((os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip(theirs, _NUMBERS, strict=True)),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ]
+            argv = [program, "-I", "-S", pump.__file__, *self._paths]
+            env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            # In a group of its own: Ctrl-C is the command's.
+            self._pump = os.posix_spawn(program, argv, env, file_actions=actions, setpgroup=0)
+        finally:
+            for fd in theirs:
+                os.close(fd)
 
     @property
     def input(self) -> int:
-        """Descriptor of what the command reads; -1 once it was closed."""
-        return self._open.get("input", -1)
+        """Descriptor of what the command is to read; -1 once it was closed."""
+        return self._ours.get("input", -1)
 
     @property
     def output(self) -> int:
-        """Descriptor of what the command prints."""
-        return self._open["output"]
-
-    @property
-    def waiting(self) -> int:
-        """Bytes that were printed and not read yet."""
-        answer = fcntl.ioctl(self.output, termios.FIONREAD, b"\0" * 4)
-        return int(struct.unpack("i", answer)[0])
+        """Descriptor of what the command prints. Its end is the pump's."""
+        return self._ours["output"]
 
     def connected(self, *, for_input: bool) -> None:
-        """A shell has opened both: nobody else needs to find them, and it is the only reader. It may go on.
+        """A shell has opened both: nobody else needs to find them, and it may go on.
 
         ``for_input``: the command's stdin is such a pipe, too.
         """
-        os.write(self.input, b"\n")  # in an empty pipe there is room
         self._unlink()
-        self._close("reader")
-        if not for_input:
-            self._close("input")
-            self._close("name")
+        self._order(pump.RUN if for_input else pump.RUN_WITHOUT_INPUT)
 
     def close_input(self) -> None:
-        """End of file for the command; from then on it has to be nudged."""
+        """End of file for the command."""
         self._close("input")
 
-    @property
-    def needs_nudges(self) -> bool:
-        """See :meth:`nudge`."""
-        return "name" in self._open and "input" not in self._open
-
-    def nudge(self) -> None:
-        """Let go whoever opens ``/dev/stdin`` behind the end of file.
-
-        The kernel keeps that one waiting for a writer of a pipe that had a name, and not of any other pipe.
-        """
-        with contextlib.suppress(OSError):  # ENXIO: nobody reads it
-            os.close(os.open(f"/proc/self/fd/{self._open['name']}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    def finish(self) -> None:
+        """The command ended: what is in its stdout at this moment still comes, and then the end."""
+        self._order(pump.ENDED)
 
     def close(self) -> None:
         """Give everything back."""
         self._unlink()
-        for name in list(self._open):
+        for name in list(self._ours):
             self._close(name)
+        if self._pump:
+            process, self._pump = self._pump, 0
+            _reap(process)
+
+    def _order(self, order: bytes) -> None:
+        with contextlib.suppress(OSError):  # EPIPE: its output has ended as well, and says so
+            os.write(self._ours["control"], order)
 
     def _close(self, name: str) -> None:
-        fd = self._open.pop(name, None)
+        fd = self._ours.pop(name, None)
         if fd is not None:
             os.close(fd)
 
@@ -108,11 +119,38 @@ class CommandPipes:
                 os.unlink(path)
 
 
-def _open_pipe(path: str, flags: int) -> int:
-    """A privileged container can write to a read-only mount: what is opened is what was made, or nothing."""
-    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    found = os.fstat(fd)
-    if not stat.S_ISFIFO(found.st_mode) or found.st_uid != os.getuid():
-        os.close(fd)
-        raise OSError(f"{path} is not the pipe that was made")
-    return fd
+_NUMBERS = (pump.INPUT, pump.OUTPUT, pump.CONTROL)
+
+
+def interpreter() -> str:
+    """The Python that runs us. Raises OSError where podbot is embedded in another program."""
+    program = sys.executable or ""
+    if getattr(sys, "frozen", False) or not os.path.basename(program).startswith(("python", "pypy")):
+        raise OSError(f"{program} is no Python interpreter")
+    return program
+
+
+def _pipe() -> tuple[int, int]:
+    ends = os.pipe()
+    try:
+        read = fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, _FREE)
+        try:
+            return read, fcntl.fcntl(ends[1], fcntl.F_DUPFD_CLOEXEC, _FREE)
+        except OSError:
+            os.close(read)
+            raise
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def _reap(process: int) -> None:
+    """It ends by itself, for its pipes have."""
+    end = time.monotonic() + _LEAVE
+    with contextlib.suppress(ChildProcessError, ProcessLookupError):
+        while os.waitpid(process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, os.WNOHANG)
+                return
+            time.sleep(0.001)

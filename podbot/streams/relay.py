@@ -149,7 +149,6 @@ class Relay:
         return dict(poller.poll(timeout))
 
     def _step(self, ready: dict[int, int]) -> None:
-        self._side.tick()
         if self._room and not self._side.ended:
             self._deliver(self._side.receive(ready))
         if self._stdin is not None and ready.get(self._stdin, 0) & _IN:

@@ -13,7 +13,7 @@ from podbot.streams.pipes import CommandPipes
 
 # Larger reads leave malloc's heap for mmap: 1.1-1.3 times as long over 100 MB (measured); 32 KiB took 1.2 x.
 CHUNK = 1 << 16
-NUDGE = 0.1  # seconds that a command may wait which opens its stdin again behind the end
+DRAIN = 2.0  # seconds without a byte after which the rest of a command's output is given up
 _HEARD = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
@@ -57,11 +57,7 @@ class CommandSide(Protocol):
 
     @property
     def interval(self) -> float | None:
-        """Seconds after which :meth:`tick` is to be called again; None: not now."""
-        ...
-
-    def tick(self) -> None:
-        """Called while the relay runs, whenever it likes."""
+        """Seconds after which :meth:`receive` is to be called, with whatever is ready; None: there is no such time."""
         ...
 
     def send(self, pieces: Iterable[memoryview]) -> int:
@@ -123,9 +119,6 @@ class EngineSide:
     def interval(self) -> float | None:
         return None
 
-    def tick(self) -> None:
-        """Nothing to do."""
-
     def send(self, pieces: Iterable[memoryview]) -> int:
         return self.stream.send(next(iter(pieces)))
 
@@ -134,7 +127,7 @@ class EngineSide:
 
 
 class PipedSide:
-    """See :class:`CommandSide`. stdin and stdout are named pipes; ``engine`` has stderr, and the end.
+    """See :class:`CommandSide`. stdin and stdout go by named pipes; ``engine`` has stderr, and the end.
 
     ``held``: what was on stderr before the pipes were connected.
     """
@@ -143,27 +136,32 @@ class PipedSide:
         self._engine = engine
         self._pipes = pipes
         self._held = held
-        self._nudged = 0.0
-        self._left: int | None = None  # bytes of stdout that are still to be read, once the command has ended
+        self._quiet_since: float | None = None  # once the command has ended: when nothing came
+        self._open = True  # the way of its stdout
+        self._lost = False
         self.ended = False
 
     @property
     def broken(self) -> bool:
-        return self._engine.broken
+        return self._lost or self._engine.broken
 
     @property
     def truncated(self) -> bool:
-        return self._engine.truncated
+        return self._lost or self._engine.truncated
 
     @property
     def eager(self) -> bool:
-        return bool(self._held) or self._engine.eager or (self._left is not None and not self.ended)
+        return bool(self._held) or self._engine.eager
+
+    @property
+    def interval(self) -> float | None:
+        return DRAIN if self._engine.ended and not self.ended else None
 
     def wants(self, *, room: bool, sending: bool) -> Iterator[tuple[int, int]]:
         if self.ended:
             return
         yield from self._engine.wants(room=room, sending=False)
-        if room:
+        if room and self._open:
             yield self._pipes.output, select.POLLIN
         if sending:
             yield self._pipes.input, select.POLLOUT
@@ -173,35 +171,30 @@ class PipedSide:
         if self._held:
             pieces.append(Piece(2, self._held))
             self._held = b""
-        if self._left is not None or ready.get(self._pipes.output):
-            pieces += self._read()
+        if self._open and (data := self._read(ready)):
+            pieces.append(Piece(1, data))
+        over = self._engine.ended
         # stdout on that stream is nobody's any more.
         pieces += (piece for piece in self._engine.receive(ready) if piece.stream == 2)
-        if self._engine.ended and self._left is None:
-            # What a process that outlives the command prints from now on is not the command's: no waiting for it.
-            self._left = self._pipes.waiting
-        self.ended = self._left == 0
+        if self._engine.ended and not over:
+            self._pipes.finish()
+        self.ended = self._engine.ended and not self._open
         return pieces
 
-    def _read(self) -> Iterator[Piece]:
-        try:
-            data = os.read(self._pipes.output, CHUNK if self._left is None else min(CHUNK, self._left))
-        except BlockingIOError:  # somebody inside has read it
-            data = b""
-        if self._left is not None:
-            self._left = self._left - len(data) if data else 0
-        if data:
-            yield Piece(1, data)
-
-    @property
-    def interval(self) -> float | None:
-        return NUDGE if self._pipes.needs_nudges and not self.ended else None
-
-    def tick(self) -> None:
-        now = time.monotonic()
-        if self.interval is not None and now - self._nudged >= NUDGE:
-            self._nudged = now
-            self._pipes.nudge()
+    def _read(self, ready: Mapping[int, int]) -> bytes:
+        """What has come. Raises nothing: a way that ends before the command did has lost something."""
+        if not ready.get(self._pipes.output):
+            now = time.monotonic()
+            if self._engine.ended and self._quiet_since is None:
+                self._quiet_since = now
+            elif self._quiet_since is not None and now - self._quiet_since >= DRAIN:
+                self._open, self._lost = False, True
+            return b""
+        self._quiet_since = None
+        data = os.read(self._pipes.output, CHUNK)
+        if not data:
+            self._open, self._lost = False, not self._engine.ended
+        return data
 
     def send(self, pieces: Iterable[memoryview]) -> int:
         return os.writev(self._pipes.input, list(pieces))

@@ -8,6 +8,7 @@ import select
 import socket
 
 from podbot.engine.port import Size
+from podbot.launch.pipes import opened
 from podbot.launch.types import ExecSpec
 from podbot.testing.peer import STDOUT, ExecPeer
 
@@ -20,21 +21,35 @@ class PipedPeer(ExecPeer):
 
     def __init__(self, spec: ExecSpec, sock: socket.socket, size: Size | None, stdin: str, stdout: str) -> None:
         super().__init__(spec, sock, size)
-        self._stdin = os.open(stdin, os.O_RDONLY | os.O_NONBLOCK)
-        self._stdout = os.open(stdout, os.O_WRONLY | os.O_NONBLOCK)
-        super().write(STDOUT, b"\n")
+        self._paths = {os.O_RDONLY: stdin, os.O_WRONLY: stdout}
+        self._stdin = self._stdout = -1
 
     def begin(self) -> bool:
+        self._stdin, self._stdout = (self._opened(flags) for flags in self._paths)
+        if self._stdin < 0 or self._stdout < 0:
+            return False
+        super().write(STDOUT, opened(os.path.basename(self._paths[os.O_RDONLY])))
         return self._take(1) == b"\n"
+
+    def _opened(self, flags: int) -> int:
+        """-1 when there is no such pipe any more, or the command was ended."""
+        while not self.ended.wait(0.0005):
+            try:
+                return os.open(self._paths[flags], flags | os.O_NONBLOCK)
+            except FileNotFoundError:
+                return -1
+            except OSError:  # ENXIO: nobody at the other end yet
+                continue
+        return -1
 
     def read(self, limit: int = 65536) -> bytes:
         return self._take(limit) if self.spec.stdin else b""
 
     def _take(self, limit: int) -> bytes:
         while not self.ended.is_set():
+            self._wait(self._stdin, select.POLLIN)  # first: before its writer comes a pipe reads as ended
             with contextlib.suppress(BlockingIOError):
                 return os.read(self._stdin, limit)
-            self._wait(self._stdin, select.POLLIN)
         return b""
 
     def write(self, stream: int, data: bytes) -> None:
@@ -52,8 +67,9 @@ class PipedPeer(ExecPeer):
 
     def dispose(self) -> None:
         super().dispose()
-        os.close(self._stdin)
-        os.close(self._stdout)
+        for fd in (self._stdin, self._stdout):
+            if fd >= 0:
+                os.close(fd)
 
     def _wait(self, fd: int, events: int) -> None:
         poller = select.poll()

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import queue
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +17,11 @@ import pytest
 from podbot.errors import RequestFailed
 from podbot.execution import start as module
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
-from podbot.launch.pipes import TARGET
+from podbot.launch.pipes import CANNOT_OPEN, TARGET
 from podbot.launch.types import ExecSpec, Mount
+from podbot.streams import pump
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from podbot.testing.shell import builtin
 from tests.streams.plumbing import PATIENCE, Pipe, pipes
 from tests.testing.contract import a_spec
 
@@ -77,23 +78,32 @@ def test_one_start_where_the_pipes_are_there(rig: Rig) -> None:
 @pytest.mark.parametrize(
     "shell",
     [
-        ScriptedExec(stderr=b"sh: 1: cannot open it\n", code=2),
-        ScriptedExec(stderr=b"x" * 200_000, code=1),
-        ScriptedExec(code=0),
+        ScriptedExec(code=CANNOT_OPEN),
+        ScriptedExec(stderr=b"x" * 200_000, code=CANNOT_OPEN),
     ],
-    ids=["cannot open", "a flood", "nothing at all"],
+    ids=["cannot open", "a flood"],
 )
 def test_a_shell_that_fails_is_not_heard_and_not_asked_again(rig: Rig, shell: ScriptedExec) -> None:
-    rig.engine.on("sh", shell)
+    rig.engine.on("/bin/sh", shell)
     for _ in range(2):
         assert rig.run().code == 5
         assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"out", b"err")
-    assert rig.started == ["sh", "it", "it"]
+    assert rig.started == ["/bin/sh", "it", "it"]
     assert os.listdir(rig.place) == [module.REFUSED]
 
 
-def test_a_shell_that_could_not_be_started_may_be_asked_again(rig: Rig) -> None:
-    rig.engine.on("sh", ScriptedExec(stderr=b"no such directory\n", code=127))
+@pytest.mark.parametrize(
+    "shell",
+    [
+        ScriptedExec(stderr=b"no such directory\n", code=127),
+        ScriptedExec(stdout=b"Welcome!\n", code=0),
+        ScriptedExec(stdout=b"\n", code=2),
+        ScriptedExec(stderr=b"killed", code=137),
+    ],
+    ids=["not started", "a banner", "half a word", "killed"],
+)
+def test_a_shell_that_failed_once_may_be_asked_again(rig: Rig, shell: ScriptedExec) -> None:
+    rig.engine.on("/bin/sh", shell)
     assert rig.run().code == 5
     assert rig.said(rig.stderr) == b"err"
     assert os.listdir(rig.place) == []
@@ -103,51 +113,47 @@ def test_a_shell_that_never_says_its_word_is_ended(rig: Rig, monkeypatch: pytest
     ended: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def stuck(io: ExecPeer) -> int:
-        if "kill" in io.spec.command[2]:  # how podbot ends it
-            return builtin(io.spec, {}, rig.engine._kill)(io)
         io.write(STDERR, b"thinking")
         io.ended.wait(20)
         ended.put(io.signals.get_nowait())
         return 1
 
     monkeypatch.setattr(module, "PATIENCE", 0.05)
-    rig.engine.on("sh", stuck)
+    rig.engine.on("/bin/sh", stuck)
     assert rig.run().code == 5
     assert rig.said(rig.stderr) == b"err"
     assert ended.get(timeout=PATIENCE) == signal.SIGTERM
 
 
-def test_a_signal_is_not_kept_waiting(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_not_kept_waiting_and_nothing_is_started(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
     def stuck(io: ExecPeer) -> int:
-        if "kill" in io.spec.command[2]:
-            return builtin(io.spec, {}, rig.engine._kill)(io)
-        rig.wake.post(Signal(signal.SIGTERM))
+        rig.wake.post(Signal(number))
         io.ended.wait(PATIENCE)
         return 1
 
-    def patient(io: ExecPeer) -> int:
-        io.ended.wait(PATIENCE)
-        return 0
-
     monkeypatch.setattr(module, "HURRY", 0.05)
-    rig.engine.on("sh", stuck)
-    rig.engine.on("it", patient)
+    rig.engine.on("/bin/sh", stuck)
     begin = time.monotonic()
-    assert rig.run() == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
+    assert rig.run() == ExecStatus(128 + number, number)
     assert time.monotonic() - begin < module.PATIENCE
+    assert "it" not in rig.started
 
 
 def test_what_the_shell_says_before_its_word_goes_first(rig: Rig) -> None:
     def warned(io: ExecPeer) -> int:
         (place,) = {name.rpartition(".")[0] for name in os.listdir(rig.place)}
         io.write(STDERR, b"sh: warning\n")
-        with open(rig.place / f"{place}.in", "rb", buffering=0) as stdin:
-            io.write(STDOUT, b"\n")
+        paths = (str(rig.place / f"{place}{way}") for way in (".in", ".out"))
+        with open(next(paths), "rb", buffering=0) as stdin, open(next(paths), "wb", buffering=0):
+            io.write(STDOUT, f"{place}.in\n".encode())
             assert stdin.read(1) == b"\n"
         io.write(STDERR, b"err")
         return 5
 
-    rig.engine.on("sh", warned)
+    rig.engine.on("/bin/sh", warned)
     assert rig.run().code == 5
     assert rig.said(rig.stderr) == b"sh: warning\nerr"
 
@@ -172,10 +178,28 @@ def test_a_directory_that_is_gone_or_full_costs_nothing(rig: Rig, monkeypatch: p
     assert rig.started == ["it", "it"]
 
 
-def test_an_engine_that_fails_in_between_leaves_nothing(rig: Rig) -> None:
+def test_an_engine_that_fails_in_between_leaves_nothing_and_is_asked_for_the_command_itself(rig: Rig) -> None:
     _mounted(rig)
     for operation in ("exec_create", "exec_start"):
-        rig.engine.fail(operation, RequestFailed(operation=operation, status=500, reason="no"))
+        failure = RequestFailed(operation=operation, status=500, reason="no")
+        rig.engine.fail(operation, failure)
+        assert rig.run().code == 5
+        rig.engine.fail(operation, failure, times=2)
         with pytest.raises(RequestFailed):
             rig.run()
         assert os.listdir(rig.place) == []
+
+
+@pytest.mark.parametrize("program", ["", "/opt/app", "uwsgi"])
+def test_a_podbot_inside_another_program_has_no_pipes(rig: Rig, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    _mounted(rig)
+    monkeypatch.setattr(sys, "executable", program)
+    assert rig.run().code == 5
+    assert os.listdir(rig.place) == []
+
+
+def test_a_pump_that_does_not_start_costs_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    _mounted(rig)
+    monkeypatch.setattr(pump, "__file__", "/no/such/pump.py")
+    assert rig.run().code == 5
+    assert rig.said(rig.stdout) == b"out"

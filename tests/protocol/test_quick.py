@@ -275,3 +275,10 @@ def test_a_rule_that_would_cut_something_out_is_asked_closely() -> None:
     cut, good = value(b"1").replace(b"session/update", b"x"), value(b"1")
     assert sieve.runs(cut + good + cut + good) == [(cut, 0), (good, 1), (cut, 0), (good, 1)]
     assert asked == ["x", "session/update"], "each method once"
+
+
+@pytest.mark.parametrize("tail", [b"", b"}", b"}}", b"}}}"])
+def test_a_last_line_without_its_newline_is_looked_at(tail: bytes) -> None:
+    line = b'{"jsonrpc":"2.0","method":"session/update","params":{}}\n'
+    last = line[:-3] + tail
+    assert Sieve(agent_rule("none")).runs(line + last) == [(line, 0), (last, 0)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
+import signal
 import socket
 import stat
 import time
@@ -14,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from podbot.streams import pipes as pipes_module
+from podbot.streams import sides
 from podbot.streams.pipes import CommandPipes
 from podbot.streams.relay import Relay
 from podbot.streams.sides import EngineSide, PipedSide
@@ -29,7 +33,7 @@ class Command:
         self.stdout = os.open(directory / made.stdout, os.O_WRONLY)
         self.engine = engine
         made.connected(for_input=True)
-        assert os.read(self.stdin, 1) == b"\n"
+        assert os.read(self.stdin, 1) == b"\n"  # by now it runs
 
     def end(self) -> None:
         """Both pipes, then the stream."""
@@ -78,26 +82,88 @@ def test_nothing_is_left_when_they_cannot_be_made(tmp_path: Path, monkeypatch: p
     before = os.listdir("/proc/self/fd")
     with pytest.raises(OSError, match="No such file"):
         CommandPipes.make(str(tmp_path / "missing"))
+    monkeypatch.setattr("sys.executable", "")
+    with pytest.raises(OSError, match="no Python"):
+        CommandPipes.make(str(tmp_path))
+    monkeypatch.setattr("sys.executable", "/no/such/python3")
+    with pytest.raises(OSError, match="No such file"):
+        CommandPipes.make(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
+
+
+@pytest.mark.parametrize("instead", ["link", "file", "nothing"])
+def test_what_is_no_pipe_of_ours_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: str) -> None:
     really = os.mkfifo
 
     def replaced(path: str, mode: int) -> None:
         really(path, mode)
         if path.endswith(".out"):
             os.unlink(path)
-            os.symlink("/dev/null", path)
+            if instead == "link":
+                really(tmp_path / "elsewhere", mode)
+                os.symlink(tmp_path / "elsewhere", path)
+            elif instead == "file":
+                Path(path).touch()
 
     monkeypatch.setattr(os, "mkfifo", replaced)
-    with pytest.raises(OSError, match="symbolic link"):
-        CommandPipes.make(str(tmp_path))
+    made = CommandPipes.make(str(tmp_path))
+    assert select.select([made.output], [], [], PATIENCE)[0]
+    assert os.read(made.output, 1) == b""  # the pump has ended
+    made.connected(for_input=True)
+    made.close()
 
-    def regular(path: str, mode: int) -> None:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, mode))
 
-    monkeypatch.setattr(os, "mkfifo", regular)
-    with pytest.raises(OSError, match="not the pipe that was made"):
-        CommandPipes.make(str(tmp_path))
-    assert os.listdir(tmp_path) == []
-    assert len(os.listdir("/proc/self/fd")) <= len(before)
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides, "DRAIN", 0.05)
+    monkeypatch.setattr(pipes_module, "_LEAVE", 0.05)
+
+
+def test_a_pump_that_waits_in_the_kernel_is_left_behind(tmp_path: Path, impatient: None) -> None:
+    """As a hostile agent can bring about (ADR 0016); here it is stopped, which podbot cannot tell from that."""
+    with relayed(tmp_path) as (relay, command, stdin, _, _):
+        side = relay._side
+        assert isinstance(side, PipedSide)
+        process = side._pipes._pump
+        os.kill(process, signal.SIGSTOP)
+        os.write(stdin.write, b"x" * 60_000)
+        os.write(command.stdout, b"never seen")
+        assert relay.run(time.monotonic() + 0.05) == "deadline"
+        command.end()
+        assert run(relay) == "ended"
+        assert relay.truncated
+    assert not os.path.exists(f"/proc/{process}") or _state(process) == "Z"
+
+
+def _state(process: int) -> str:
+    with open(f"/proc/{process}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def test_output_that_a_killed_pump_had_is_said_to_be_lost(tmp_path: Path) -> None:
+    with relayed(tmp_path) as (relay, command, _, _, _):
+        side = relay._side
+        assert isinstance(side, PipedSide)
+        os.kill(side._pipes._pump, signal.SIGKILL)
+        assert relay.run(time.monotonic() + 0.05) == "deadline"
+        with pytest.raises(BrokenPipeError):
+            os.write(command.stdout, b"to nobody")
+        command.end()
+        assert run(relay) == "ended"
+        assert relay.truncated
+
+
+def test_the_command_sees_the_end_when_podbot_is_gone(tmp_path: Path) -> None:
+    made = CommandPipes.make(str(tmp_path))
+    shell = [os.open(tmp_path / made.stdin, os.O_RDONLY), os.open(tmp_path / made.stdout, os.O_WRONLY)]
+    made.connected(for_input=True)
+    assert os.read(shell[0], 10) == b"\n"
+    os.close(made._ours.pop("control"))
+    assert os.read(shell[0], 10) == b""
+    for fd in shell:
+        os.close(fd)
+    made.close()
 
 
 def test_all_three_streams_and_the_end(tmp_path: Path) -> None:
@@ -139,12 +205,12 @@ def test_stdin_can_be_opened_again_behind_its_end(tmp_path: Path) -> None:
 
 def test_a_command_without_input_has_no_pipe_for_it(tmp_path: Path) -> None:
     made = CommandPipes.make(str(tmp_path))
-    shell = os.open(tmp_path / made.stdin, os.O_RDONLY)
+    shell = [os.open(tmp_path / made.stdin, os.O_RDONLY), os.open(tmp_path / made.stdout, os.O_WRONLY)]
     made.connected(for_input=False)
-    assert os.read(shell, 100) == b"\n"
-    assert os.read(shell, 100) == b""
-    assert (made.input, made.needs_nudges) == (-1, False)
-    os.close(shell)
+    assert os.read(shell[0], 100) == b"\n"
+    assert os.read(shell[0], 100) == b""
+    for fd in shell:
+        os.close(fd)
     made.close()
 
 
@@ -153,26 +219,19 @@ def test_what_outlives_the_command_is_not_waited_for(tmp_path: Path) -> None:
         os.write(command.stdout, b"its own")
         command.engine.shutdown(socket.SHUT_WR)  # it ended; somebody else still has its stdout
         assert run(relay) == "ended"
-        os.write(command.stdout, b"too late")
-        assert os.read(stdout.read, 100) == b"its own"
-
-
-def test_output_that_somebody_else_has_read_is_not_waited_for(tmp_path: Path) -> None:
-    with relayed(tmp_path) as (relay, command, _, stdout, _):
-        os.write(command.stdout, b"its own")
-        side = relay._side
-        assert isinstance(side, PipedSide)
-        side._left = 100  # counted at the end of the stream; the rest was taken since
-        assert run(relay) == "ended"
+        with pytest.raises(BrokenPipeError):
+            os.write(command.stdout, b"too late")
         assert os.read(stdout.read, 100) == b"its own"
 
 
 def test_a_command_that_closes_its_stdin_is_deaf_and_not_dead(tmp_path: Path) -> None:
     with relayed(tmp_path) as (relay, command, stdin, stdout, _):
         os.close(command.stdin)
-        os.write(stdin.write, b"x" * 1000)
 
         def talk() -> None:
+            for _ in range(3):
+                os.write(stdin.write, b"x" * 60_000)
+                time.sleep(0.01)
             os.write(command.stdout, b"still here")
             assert os.read(stdout.read, 100) == b"still here"
             command.end()
