@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Self
 
@@ -113,11 +113,13 @@ class Site:
         with cat.stdin as pipe:
             yield pipe
 
-    def session(self, script: str = "exec sleep 600", *flags: str, name: str = "") -> subprocess.Popen[bytes]:
+    def session(
+        self, script: str = "exec sleep 600", *flags: str, name: str = "", command: Sequence[str] = ("run",)
+    ) -> subprocess.Popen[bytes]:
         """A session on octo/shop; "ready" was read from its stdout."""
         self.names.append(name or f"renew-{uuid.uuid4().hex[:8]}")
         words = ("--name", self.name, "--rm", "--agent", "custom", "--", "sh", "-c", f"echo ready; {script}")
-        run = self.start(*flags, "run", "--repo", "octo/shop", *words)
+        run = self.start(*flags, *command, "--repo", "octo/shop", *words)
         assert run.stdout is not None
         assert run.stdout.readline() == b"ready\n", self.said(-1)
         return run
@@ -283,6 +285,16 @@ def test_fifty_renewals_while_git_runs(site: Site) -> None:
         f"{site.forge.api.mints} tokens, {loop.rounds[-1][0]} rounds, {len(site.forge.operations)} requests,"
         f" searched for {searched:.1f} s"
     )
+
+
+def test_a_hosted_session_s_token_renews_as_well(site: Site) -> None:
+    loop = Loop(site.session(LOOP, command=("host", "--agent-mode", "codex_app_server")))
+    site.renewals(5, seconds=60)
+    site.enough()
+    loop.ended()
+    assert loop.rounds[-1][0] > 2, "git hardly ran"
+    assert site.forge.failed == []
+    assert site.needless() == []
 
 
 def _searched(site: Site) -> None:
