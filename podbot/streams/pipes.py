@@ -145,12 +145,17 @@ def _pipe() -> tuple[int, int]:
 
 
 def _reap(process: int) -> None:
-    """It ends by itself, for its pipes have."""
-    end = time.monotonic() + _LEAVE
+    """It ends by itself, for its pipes have. One that waits in the kernel is left."""
     with contextlib.suppress(ChildProcessError, ProcessLookupError):
-        while os.waitpid(process, os.WNOHANG) == (0, 0):
-            if time.monotonic() > end:
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, os.WNOHANG)
-                return
-            time.sleep(0.001)
+        if not _gone(process):
+            os.kill(process, signal.SIGKILL)
+            _gone(process)
+
+
+def _gone(process: int) -> bool:
+    end = time.monotonic() + _LEAVE
+    while os.waitpid(process, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
