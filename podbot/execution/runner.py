@@ -30,11 +30,13 @@ from podbot.launch.command import ExecSpec
 from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
+from podbot.streams.sides import WayLost
 from podbot.streams.wake import Interrupted, Resize, Wake
 
 TERM_GRACE = 2.0  # seconds between TERM and KILL for a command's group
 KILL_GRACE = 2.0  # seconds after KILL in which its last output is still relayed
 STATUS_PATIENCE = 10.0  # seconds for the engine to report the end of a stream that ended
+_LOST = "the process that carried its input and output ended, so it was ended as well; some of its output is lost"
 _GONE = (EngineGone, ConnectionFailed, SocketNotFound)
 
 
@@ -142,6 +144,11 @@ class ExecSession:
             except SinkClosed as exc:
                 self.end_now()
                 raise _output_error(exc) from exc
+            except WayLost as exc:
+                self.end_now()
+                if self._ending is not None:
+                    return ExecStatus(code=BY_SIGNAL + self._ending, signal=self._ending)
+                raise ExecFailed(container=self._container, command=spec.command[0], reason=_LOST) from exc
             except BaseException:
                 self.end_now()
                 raise

@@ -78,7 +78,7 @@ class PipedStart:
 
     def _opened(self, side: EngineSide, pipes: CommandPipes, wake: Wake) -> bool:
         """Wait for the shell's word, a name that it was given. What it says on stderr goes before the command's own."""
-        end = time.monotonic() + PATIENCE
+        end = last = time.monotonic() + PATIENCE
         word = opened(pipes.stdin)
         poller = select.poll()
         for fd in (side.stream.fileno(), pipes.output, wake.fileno()):
@@ -93,7 +93,7 @@ class PipedStart:
             self._hear(side, ready)
             if self._word == word:
                 return True
-        self._remember(hung=time.monotonic() >= end)
+        self._remember(hung=time.monotonic() >= last)
         return False
 
     def _hear(self, side: EngineSide, ready: Mapping[int, int]) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import socket
 import sys
 import time
 from typing import Self
@@ -15,6 +16,7 @@ from podbot.streams import pump
 _FREE = 10  # descriptors of ours are moved above those that the pump gets
 AHEAD = 1 << 20  # bytes that the pump may read ahead; with 64 KiB the two take turns, and 100 MB take 1.4 times as long
 _LEAVE = 0.2  # seconds for a pump to end; one that waits in the kernel is left behind
+_left: list[int] = []  # pumps that did not end
 _PASSED_ON = ("LD_LIBRARY_PATH",)  # for an interpreter that finds its library so; nothing that is secret
 
 
@@ -34,6 +36,7 @@ class CommandPipes:
     @classmethod
     def make(cls, directory: str) -> Self:
         """Two new pipes in ``directory``, which is ours alone. Raises OSError, and leaves nothing then."""
+        _sweep()
         pipes = cls(directory, os.urandom(8).hex())
         try:
             for path in pipes._paths:
@@ -48,8 +51,8 @@ class CommandPipes:
         program = interpreter()
         theirs: list[int] = []
         try:
-            for name, for_us in (("input", 1), ("output", 0), ("control", 1)):
-                ends = _pipe()
+            for name, for_us in (("input", 1), ("output", 0), ("control", 0)):
+                ends = _apart(os.pipe() if name != "control" else _socket_pair())
                 self._ours[name] = ends[for_us]
                 theirs.append(ends[1 - for_us])
             os.set_blocking(self.input, False)
@@ -87,12 +90,21 @@ class CommandPipes:
         self._order(pump.RUN if for_input else pump.RUN_WITHOUT_INPUT)
 
     def close_input(self) -> None:
-        """End of file for the command."""
+        """End of file for the command, behind what was written."""
+        self._order(pump.INPUT_OVER)
         self._close("input")
 
     def finish(self) -> None:
         """The command ended: what is in its stdout at this moment still comes, and then the end."""
         self._order(pump.ENDED)
+
+    def is_done(self) -> bool:
+        """Once the output has ended: whether that is all there was."""
+        os.set_blocking(self._ours["control"], False)
+        try:
+            return os.read(self._ours["control"], 1) == pump.DONE
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Give everything back."""
@@ -123,39 +135,56 @@ _NUMBERS = (pump.INPUT, pump.OUTPUT, pump.CONTROL)
 
 
 def interpreter() -> str:
-    """The Python that runs us. Raises OSError where podbot is embedded in another program."""
+    """The Python that runs us. Raises OSError where podbot is embedded in another program, or lies in an archive."""
     program = sys.executable or ""
-    if getattr(sys, "frozen", False) or not os.path.basename(program).startswith(("python", "pypy")):
-        raise OSError(f"{program} is no Python interpreter")
+    name = os.path.basename(program).rstrip("0123456789.dt")
+    if getattr(sys, "frozen", False) or name not in ("python", "pypy") or not os.path.isfile(pump.__file__):
+        raise OSError(f"{program} is no Python interpreter that could run {pump.__file__}")
     return program
 
 
-def _pipe() -> tuple[int, int]:
-    ends = os.pipe()
+def _socket_pair() -> tuple[int, int]:
+    ours, theirs = socket.socketpair()
+    return ours.detach(), theirs.detach()
+
+
+def _apart(ends: tuple[int, int]) -> tuple[int, int]:
+    """The same two, with numbers that the pump's do not overwrite."""
+    moved: list[int] = []
     try:
-        read = fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, _FREE)
-        try:
-            return read, fcntl.fcntl(ends[1], fcntl.F_DUPFD_CLOEXEC, _FREE)
-        except OSError:
-            os.close(read)
-            raise
+        for end in ends:
+            moved.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _FREE))  # noqa: PERF401 - those made are closed
+    except OSError:
+        for end in moved:
+            os.close(end)
+        raise
     finally:
         for end in ends:
             os.close(end)
+    return moved[0], moved[1]
 
 
 def _reap(process: int) -> None:
-    """It ends by itself, for its pipes have. One that waits in the kernel is left."""
-    with contextlib.suppress(ChildProcessError, ProcessLookupError):
-        if not _gone(process):
+    """It ends by itself, for its pipes have. One that waits in the kernel is left, and looked after later."""
+    if not _gone(process, _LEAVE):
+        with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-            _gone(process)
+        if not _gone(process, _LEAVE):
+            _left.append(process)
 
 
-def _gone(process: int) -> bool:
-    end = time.monotonic() + _LEAVE
-    while os.waitpid(process, os.WNOHANG) == (0, 0):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.001)
+def _sweep() -> None:
+    """Those that have ended since."""
+    _left[:] = [process for process in _left if not _gone(process, 0)]
+
+
+def _gone(process: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    try:
+        while os.waitpid(process, os.WNOHANG) == (0, 0):
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.0005)
+    except ChildProcessError:
+        pass
     return True

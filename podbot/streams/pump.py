@@ -4,8 +4,8 @@ Whoever writes to a pipe, or reads from it, holds the kernel's lock on it while 
 memory can lie in a file system that never answers (FUSE inside the sandbox), and then whoever touches the pipe waits in
 the kernel, where no signal reaches. So podbot never touches one: this process does, and can be left behind.
 
-usage: pump.py STDIN STDOUT, the pipes' paths; with descriptors INPUT (from podbot), OUTPUT (to it) and CONTROL (orders,
-of one byte each; its end is the end of everything).
+usage: pump.py STDIN STDOUT, the pipes' paths; with descriptors INPUT (from podbot), OUTPUT (to it) and CONTROL (a
+socket for orders of one byte each; its end is the end of everything).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import termios
 import time
 
 INPUT, OUTPUT, CONTROL = 0, 1, 3
-RUN, RUN_WITHOUT_INPUT, ENDED = b"r", b"n", b"e"
+RUN, RUN_WITHOUT_INPUT, INPUT_OVER, ENDED = b"r", b"n", b"i", b"e"
+DONE = b"."  # said on CONTROL: all that the command printed was handed over
 CHUNK = 1 << 16
 NUDGE = 0.1  # seconds that a command may wait which opens its stdin again behind the end
 
@@ -45,7 +46,8 @@ class Pump:
         # With a writer of our own there is no end of file between two of the command's; podbot says when it ended.
         self.stdout = open_pipe(stdout, os.O_RDWR)
         self.input = INPUT
-        self.running = False
+        self.input_over = False  # by an order: a fork of podbot's process may hold INPUT open
+        self.told = self.running = False
         self.inward = self.outward = memoryview(b"")
         self.left: int | None = None  # bytes of stdout that are still to be read, once the command has ended
         self.nudged = 0.0
@@ -56,6 +58,7 @@ class Pump:
         """Until podbot is gone, or the command and all that it printed."""
         while not (self.left == 0 and not self.outward):
             self.step(dict(self.wait()))
+        os.write(CONTROL, DONE)
 
     def wait(self) -> list[tuple[int, int]]:
         poller = select.poll()
@@ -65,24 +68,27 @@ class Pump:
             poller.register(self.stdin, select.POLLOUT)
         elif self.running and self.input >= 0:
             poller.register(self.input, select.POLLIN)
-        drain = self.left is not None and not self.outward
         if not self.outward:
             poller.register(self.stdout, select.POLLIN)
-        return poller.poll(0 if drain else NUDGE * 1000 if self.nudges else None)
+        return poller.poll(0 if self.draining else NUDGE * 1000 if self.nudges else None)
+
+    @property
+    def draining(self) -> bool:
+        """There is something to be read to its end without waiting."""
+        output = self.left is not None and not self.outward
+        return output or (self.running and self.input_over and self.input >= 0 and not self.inward)
 
     def step(self, ready: dict[int, int]) -> None:
         if ready.get(CONTROL):
             self.obey(os.read(CONTROL, 1))
         if ready.get(OUTPUT, 0) & ~select.POLLOUT:
-            raise SystemExit(0)  # podbot closed it
+            raise SystemExit(1)  # podbot closed it
         if not self.outward and (ready.get(self.stdout) or self.left is not None):
             self.read_stdout()
         if self.outward:
             self.outward = self.outward[self.write(OUTPUT, self.outward) :]
-        if self.running and not self.inward and self.input >= 0 and ready.get(self.input):
-            self.inward = memoryview(os.read(self.input, CHUNK))
-            if not self.inward:
-                self.close_stdin()
+        if self.running and not self.inward and self.input >= 0 and (self.input_over or ready.get(self.input)):
+            self.read_input()
         if self.running and self.inward:
             self.write_stdin()
         self.nudge()
@@ -92,15 +98,26 @@ class Pump:
             # What a process that outlives the command prints from now on is not the command's: no waiting for it.
             answer = fcntl.ioctl(self.stdout, termios.FIONREAD, b"\0" * 4)
             self.left = int(struct.unpack("i", answer)[0])
+        elif order == INPUT_OVER:
+            self.input_over = True
         elif order in (RUN, RUN_WITHOUT_INPUT):
+            self.told = True
             os.write(self.stdin, b"\n")  # in an empty pipe there is room
             os.close(self.reader)
             self.running = order == RUN
             if not self.running:
-                os.close(self.stdin)
-                os.close(INPUT)
+                self.close_stdin()
         else:
-            raise SystemExit(0)
+            raise SystemExit(1)
+
+    def read_input(self) -> None:
+        try:
+            self.inward = memoryview(os.read(self.input, CHUNK))
+        except BlockingIOError:
+            if not self.input_over:
+                return
+        if not self.inward:
+            self.close_stdin()
 
     def read_stdout(self) -> None:
         try:
@@ -145,5 +162,23 @@ class Pump:
                 pass  # ENXIO: nobody reads it
 
 
+def main(paths: list[str]) -> None:
+    """Never returns. Pipes that no command has opened are nobody's any more."""
+    os.closerange(CONTROL + 1, os.sysconf("SC_OPEN_MAX"))
+    os.chdir("/")
+    pump = None
+    try:
+        pump = Pump(*paths)
+        pump.run()
+    finally:
+        if pump is None or not pump.told:
+            for path in paths:
+                try:  # noqa: SIM105
+                    os.unlink(path)
+                except OSError:
+                    pass
+        os._exit(0)  # noqa: TID251 - a process of its own; an interpreter takes 4 ms to end
+
+
 if __name__ == "__main__":
-    Pump(sys.argv[1], sys.argv[2]).run()
+    main(sys.argv[1:3])

@@ -126,28 +126,30 @@ class EngineSide:
         self.stream.shut_write()
 
 
+class WayLost(Exception):
+    """What stands between a command's pipes and us has ended, or says nothing: some of the output is lost."""
+
+
 class PipedSide:
     """See :class:`CommandSide`. stdin and stdout go by named pipes; ``engine`` has stderr, and the end.
 
-    ``held``: what was on stderr before the pipes were connected.
+    ``held``: what was on stderr before the pipes were connected. ``receive`` also raises WayLost.
     """
 
     def __init__(self, engine: EngineSide, pipes: CommandPipes, held: bytes = b"") -> None:
         self._engine = engine
         self._pipes = pipes
         self._held = held
-        self._quiet_since: float | None = None  # once the command has ended: when nothing came
-        self._open = True  # the way of its stdout
-        self._lost = False
+        self._heard = 0.0  # when something came last, once the command has ended
         self.ended = False
 
     @property
     def broken(self) -> bool:
-        return self._lost or self._engine.broken
+        return self._engine.broken
 
     @property
     def truncated(self) -> bool:
-        return self._lost or self._engine.truncated
+        return self._engine.truncated
 
     @property
     def eager(self) -> bool:
@@ -161,7 +163,7 @@ class PipedSide:
         if self.ended:
             return
         yield from self._engine.wants(room=room, sending=False)
-        if room and self._open:
+        if room:
             yield self._pipes.output, select.POLLIN
         if sending:
             yield self._pipes.input, select.POLLOUT
@@ -171,30 +173,27 @@ class PipedSide:
         if self._held:
             pieces.append(Piece(2, self._held))
             self._held = b""
-        if self._open and (data := self._read(ready)):
-            pieces.append(Piece(1, data))
+        if ready.get(self._pipes.output):
+            pieces += self._read()
+        elif self._engine.ended and time.monotonic() - self._heard >= DRAIN:
+            raise WayLost
         over = self._engine.ended
         # stdout on that stream is nobody's any more.
         pieces += (piece for piece in self._engine.receive(ready) if piece.stream == 2)
         if self._engine.ended and not over:
+            self._heard = time.monotonic()
             self._pipes.finish()
-        self.ended = self._engine.ended and not self._open
         return pieces
 
-    def _read(self, ready: Mapping[int, int]) -> bytes:
-        """What has come. Raises nothing: a way that ends before the command did has lost something."""
-        if not ready.get(self._pipes.output):
-            now = time.monotonic()
-            if self._engine.ended and self._quiet_since is None:
-                self._quiet_since = now
-            elif self._quiet_since is not None and now - self._quiet_since >= DRAIN:
-                self._open, self._lost = False, True
-            return b""
-        self._quiet_since = None
+    def _read(self) -> Iterator[Piece]:
         data = os.read(self._pipes.output, CHUNK)
-        if not data:
-            self._open, self._lost = False, not self._engine.ended
-        return data
+        self._heard = time.monotonic()
+        if data:
+            yield Piece(1, data)
+        elif self._pipes.is_done():
+            self.ended = True
+        else:
+            raise WayLost
 
     def send(self, pieces: Iterable[memoryview]) -> int:
         return os.writev(self._pipes.input, list(pieces))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.errors import RequestFailed
+from podbot.errors import ExecFailed, RequestFailed
 from podbot.execution import start as module
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.launch.pipes import CANNOT_OPEN, TARGET
@@ -140,6 +140,7 @@ def test_a_signal_is_not_kept_waiting_and_nothing_is_started(
     assert rig.run() == ExecStatus(128 + number, number)
     assert time.monotonic() - begin < module.PATIENCE
     assert "it" not in rig.started
+    assert os.listdir(rig.place) == [], "the next command has pipes"
 
 
 def test_what_the_shell_says_before_its_word_goes_first(rig: Rig) -> None:
@@ -190,7 +191,26 @@ def test_an_engine_that_fails_in_between_leaves_nothing_and_is_asked_for_the_com
         assert os.listdir(rig.place) == []
 
 
-@pytest.mark.parametrize("program", ["", "/opt/app", "uwsgi"])
+def test_a_pump_that_is_killed_ends_the_command_and_is_named(rig: Rig) -> None:
+    def waits(io: ExecPeer) -> int:
+        (pump_id,) = (int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _pumps(pid, rig.place))
+        os.kill(pump_id, signal.SIGKILL)
+        io.ended.wait(PATIENCE)
+        return 0
+
+    _mounted(rig)
+    rig.engine.on("it", waits)
+    with pytest.raises(ExecFailed, match="carried its input and output"):
+        rig.run()
+
+
+def _pumps(pid: str, place: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return str(place).encode() in Path("/proc", pid, "cmdline").read_bytes()
+    return False
+
+
+@pytest.mark.parametrize("program", ["", "/opt/app", "uwsgi", "/opt/python-app"])
 def test_a_podbot_inside_another_program_has_no_pipes(rig: Rig, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     _mounted(rig)
     monkeypatch.setattr(sys, "executable", program)

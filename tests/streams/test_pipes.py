@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from podbot.streams import sides
 from podbot.streams.pipes import CommandPipes
-from podbot.streams.relay import Relay
-from podbot.streams.sides import EngineSide, PipedSide
+from podbot.streams.relay import LIMIT, Relay
+from podbot.streams.sides import EngineSide, PipedSide, WayLost
 from podbot.streams.wake import Wake
 from tests.streams.plumbing import PATIENCE, Pipe, frame, in_thread, pipes, stream_pair
 
@@ -129,22 +129,101 @@ def test_a_pump_that_waits_in_the_kernel_is_left_behind(tmp_path: Path, impatien
         os.write(command.stdout, b"never seen")
         assert relay.run(time.monotonic() + 0.05) == "deadline"
         command.end()
-        assert run(relay) == "ended"
-        assert relay.truncated
+        with pytest.raises(WayLost):
+            run(relay)
     assert not os.path.exists(f"/proc/{process}")
 
 
-def test_output_that_a_killed_pump_had_is_said_to_be_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before the end", "after the end"])
+def test_output_that_a_killed_pump_had_is_said_to_be_lost(tmp_path: Path, when: str) -> None:
+    with relayed(tmp_path) as (relay, command, _, stdout, _):
+        side = relay._side
+        assert isinstance(side, PipedSide)
+
+        def read_all() -> None:
+            stdout.drain()
+
+        def fill() -> None:
+            with contextlib.suppress(BrokenPipeError):
+                for _ in range(64):  # more than the client's pipe, our buffer and the pump's pipe hold
+                    os.write(command.stdout, b"x" * (1 << 16))
+
+        with in_thread(fill):
+            before = -1
+            while relay.undelivered != before or before < LIMIT:
+                before = relay.undelivered
+                assert relay.run(time.monotonic() + 0.05) == "deadline"
+            if when == "after the end":
+                side._pipes.finish()
+                time.sleep(0.01)
+            os.kill(side._pipes._pump, signal.SIGKILL)
+        command.end()
+        with in_thread(read_all):
+            with pytest.raises(WayLost):
+                run(relay)
+            relay.close()
+            stdout.close(stdout.write)
+
+
+def test_a_pump_that_is_lost_in_the_middle_is_told_at_once(tmp_path: Path) -> None:
     with relayed(tmp_path) as (relay, command, _, _, _):
         side = relay._side
         assert isinstance(side, PipedSide)
         os.kill(side._pipes._pump, signal.SIGKILL)
-        assert relay.run(time.monotonic() + 0.05) == "deadline"
+        with pytest.raises(WayLost):
+            run(relay)
         with pytest.raises(BrokenPipeError):
             os.write(command.stdout, b"to nobody")
-        command.end()
-        assert run(relay) == "ended"
-        assert relay.truncated
+
+
+def test_a_fork_of_ours_does_not_keep_the_input_open(tmp_path: Path) -> None:
+    with relayed(tmp_path) as (relay, command, stdin, stdout, _):
+        side = relay._side
+        assert isinstance(side, PipedSide)
+        held = os.dup(side._pipes.input)  # as a forked process would
+        os.write(stdin.write, b"all of it")
+        stdin.close(stdin.write)
+
+        def answer() -> None:
+            asked = b""
+            while data := os.read(command.stdin, 100):
+                asked += data
+            os.write(command.stdout, asked)
+            command.end()
+
+        with in_thread(answer):
+            assert run(relay) == "ended"
+        assert os.read(stdout.read, 100) == b"all of it"
+        os.close(held)
+
+
+def test_a_podbot_that_dies_before_the_command_runs_leaves_no_files(tmp_path: Path) -> None:
+    made = CommandPipes.make(str(tmp_path))
+    os.close(made._ours.pop("control"))
+    assert select.select([made.output], [], [], PATIENCE)[0]
+    assert os.read(made.output, 1) == b""
+    assert os.listdir(tmp_path) == []
+    made.close()
+
+
+def test_the_pump_has_nothing_of_ours_but_its_ends(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    os.environ["PODBOT_TEST_SECRET"] = "x"
+    try:
+        made = CommandPipes.make(str(tmp_path))
+        shell = [os.open(tmp_path / made.stdin, os.O_RDONLY), os.open(tmp_path / made.stdout, os.O_WRONLY)]
+        place = f"/proc/{made._pump}"
+        open_files = [os.readlink(f"{place}/fd/{fd}") for fd in os.listdir(f"{place}/fd")]
+        assert os.readlink(f"/proc/self/fd/{write}") not in open_files
+        assert os.readlink(f"{place}/cwd") == "/"
+        assert b"SECRET" not in Path(place, "environ").read_bytes()
+        made.close()
+        for fd in (*shell, read):
+            os.close(fd)
+    finally:
+        os.close(write)
+        del os.environ["PODBOT_TEST_SECRET"]
 
 
 def test_the_command_sees_the_end_when_podbot_is_gone(tmp_path: Path) -> None:
