@@ -367,7 +367,7 @@ def test_ps_and_status_show_it(site: Site) -> None:
         assert site.inside(name) not in json.dumps(tokens)
     state = site.world.podbot("token-daemon", "status", check=True).stdout
     assert "unit: not installed" in state
-    assert f"run (process {site.run.pid})" in state
+    assert f"session (process {site.run.pid})" in state
     told = json.loads(site.world.podbot("token-daemon", "status", "--json", check=True).stdout)
     assert told["sessions"] == [{"session": name, "token": site.ps()[name]}]
     assert told["unit"]["installed"] is False
