@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from podbot.config.models import AgentConfig, AppConfig, Origin
 from podbot.errors import StartFailed
+from podbot.execution import runner
 from podbot.flows.image_checks import Probed, check_image, judge, parse, probe, script, wanted_programs
 from podbot.flows.machine_checks import Check
 from podbot.launch.types import ContainerSpec
@@ -156,7 +157,8 @@ def test_an_image_without_a_shell() -> None:
     assert "127" in found["shell"].found
 
 
-def test_an_image_whose_shell_never_stops_printing() -> None:
+def test_an_image_whose_shell_never_stops_printing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "TERM_GRACE", 0.1)
     engine = FakeEngine()
 
     def sh(io: ExecPeer) -> int:

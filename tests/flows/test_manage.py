@@ -5,6 +5,7 @@ import os
 import pytest
 
 from podbot.errors import ContainerNotFound, NotOurs
+from podbot.flows import manage
 from podbot.flows.manage import StopResult, list_sessions, stop_sessions
 from podbot.flows.sessions import session_directory, sessions
 from podbot.testing import FakeEngine
@@ -116,7 +117,10 @@ def test_one_named_twice_is_stopped_once(engine: FakeEngine, place: Place) -> No
     assert stopped(engine, place, "a", "a", ident) == [StopResult("a", removed=True)]
 
 
-def test_a_live_session_s_directory_is_its_podbot_s_to_remove(engine: FakeEngine, place: Place) -> None:
+def test_a_live_session_s_directory_is_its_podbot_s_to_remove(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manage, "RELEASE_SECONDS", 0.05)
     made(engine, "a")
     with session_directory(place.directory("a"), engine.endpoint):
         stopped(engine, place, "a")

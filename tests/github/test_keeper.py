@@ -230,7 +230,7 @@ def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
     try:
         with token_kept(place.path, GRANT, place.mint, place.events.append):
             assert place.tokens == ["ghs_0"]
-            assert daemon.ended
+            soon(lambda: daemon.ended)
         other = dataclasses.replace(GRANT, repo="octo/other")
         with token_kept(place.path, other, place.mint, place.events.append):
             assert place.token == "ghs_1", "never another repository's"
