@@ -240,8 +240,9 @@ def _operators_store() -> tuple[str, str]:
 
 
 def _remove_store(world: World) -> None:
-    """A rootless store holds files of other users of the range."""
-    world.podman("unshare", "rm", "-rf", os.path.join(world.env["HOME"], ".local", "share", "containers"))
+    """A rootless store, and a workspace, hold files of other users of the range."""
+    store = os.path.join(world.env["HOME"], ".local", "share", "containers")
+    world.podman("unshare", "rm", "-rf", store, os.path.join(world.root, "work"))
 
 
 def _end_namespace(world: World) -> None:
