@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine, Size
 from podbot.errors import (
@@ -25,13 +26,15 @@ from podbot.errors import (
 )
 from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.group import signal_group
-from podbot.execution.start import PipedStart, Started, start
 from podbot.launch.command import ExecSpec
 from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
 from podbot.streams.sides import WayLost
 from podbot.streams.wake import Interrupted, Resize, Wake
+
+if TYPE_CHECKING:
+    from podbot.execution.start import Started
 
 TERM_GRACE = 2.0  # seconds between TERM and KILL for a command's group
 KILL_GRACE = 2.0  # seconds after KILL in which its last output is still relayed
@@ -155,6 +158,8 @@ class ExecSession:
             return self.status(relay)
 
     def _start(self) -> Started:
+        from podbot.execution.start import PipedStart, start  # here, for `podbot ps` has nothing to start
+
         if self._pipes is not None:
             piped = PipedStart(self._engine, self._container, self._spec, self._pipes)
             try:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 
 from podbot.atomic import replace_file
 from podbot.errors import PathError, SessionExists
-from podbot.launch.names import is_name
-from podbot.launch.pipes import pipes_directory
 from podbot.locks import is_held, same_file
 from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
 
@@ -113,6 +111,9 @@ def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
 
 def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) -> str | None:
     """Where pipes for commands in ``container`` can be made; None when it is no session of this host's by name."""
+    from podbot.launch.names import is_name  # here, for `podbot ps` needs neither
+    from podbot.launch.pipes import pipes_directory
+
     if not engine.local or not is_name(container):
         return None
     root = runtime_root(environ)

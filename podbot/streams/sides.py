@@ -6,10 +6,12 @@ import os
 import select
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from podbot.streams.demux import FrameDemux, Piece
-from podbot.streams.pipes import CommandPipes
+
+if TYPE_CHECKING:
+    from podbot.streams.pipes import CommandPipes
 
 # Larger reads leave malloc's heap for mmap: 1.1-1.3 times as long over 100 MB (measured); 32 KiB took 1.2 x.
 CHUNK = 1 << 16

@@ -34,6 +34,10 @@ class Command:
         made.connected(for_input=True)
         assert os.read(self.stdin, 1) == b"\n"  # by now it runs
 
+    def asked(self) -> bytes:
+        """Its stdin, to the end."""
+        return b"".join(iter(lambda: os.read(self.stdin, 100), b""))
+
     def end(self) -> None:
         """Both pipes, then the stream."""
         self.leave()
@@ -185,10 +189,7 @@ def test_a_fork_of_ours_does_not_keep_the_input_open(tmp_path: Path) -> None:
         stdin.close(stdin.write)
 
         def answer() -> None:
-            asked = b""
-            while data := os.read(command.stdin, 100):
-                asked += data
-            os.write(command.stdout, asked)
+            os.write(command.stdout, command.asked())
             command.end()
 
         with in_thread(answer):
@@ -244,10 +245,7 @@ def test_all_three_streams_and_the_end(tmp_path: Path) -> None:
         stdin.close(stdin.write)
 
         def answer() -> None:
-            asked = b""
-            while data := os.read(command.stdin, 100):
-                asked += data
-            os.write(command.stdout, asked.upper())
+            os.write(command.stdout, command.asked().upper())
             # What is on the engine's stdout was written by nobody who runs there by now.
             command.engine.sendall(frame(1, b"stray") + frame(2, b"and after"))
             command.end()
