@@ -6,9 +6,10 @@ READY := .venv/.ready
 WORKSPACE ?= .
 AGENT ?= claude
 ARGS ?=
+CELLS ?=
 comma := ,
 
-.PHONY: help run test test-e2e test-e2e-rootless fuzz bench lint type arch check image clean
+.PHONY: help run test test-e2e test-e2e-rootless matrix fuzz bench lint type arch check image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -30,6 +31,9 @@ test-e2e: $(READY) ## Real engine, real image; prepares both, and fails when it 
 
 test-e2e-rootless: $(READY) ## The same as an ordinary user on rootless Podman; root makes one for the run
 	@scripts/e2e-rootless
+
+matrix: $(READY) ## Drive each agent with each client and write docs/reference/clients.md; CELLS="python/claude …" for some
+	@scripts/e2e $(BIN)/python -m e2e.matrix $(CELLS)
 
 fuzz: $(READY) ## Fuzz the ACP filter for FUZZ_SECONDS=60, guided by coverage
 	@scripts/fuzz

@@ -42,6 +42,7 @@ def world(shared_world: World) -> Iterator[World]:
     """The shared operator; fails the test when it leaves a container or a session's directory behind."""
     containers, sessions = shared_world.managed(), shared_world.sessions()
     yield shared_world
+    shared_world.settled()
     left = sorted(set(shared_world.managed()) - set(containers))
     stale = sorted(set(shared_world.sessions()) - set(sessions))
     if left:

@@ -77,6 +77,7 @@ class Forge:
         self.api = api
         self.operations: list[Operation] = []
         self.port = 0
+        self.refuse_fetch = 0  # a status with which packs are refused, though branches are listed
 
     @property
     def server_url(self) -> str:
@@ -225,10 +226,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(401, made._replace(status=401))
         elif not os.path.isdir(self.served.path(route[1])):
             self._refuse(404, made._replace(status=404))
+        elif step == "git-upload-pack" and self.served.refuse_fetch and self._has_listed(route[1]):
+            self._refuse(self.served.refuse_fetch, made._replace(status=self.served.refuse_fetch))
         else:
             self._backend(made, query)
 
     do_GET = do_POST = _serve  # noqa: N815 - the base class's names
+
+    def _has_listed(self, repo: str) -> bool:
+        """With version 2 of its protocol git asks for the branches in a first POST."""
+        return any(op.repo == repo and op.step == "git-upload-pack" and op.known for op in self.served.operations)
 
     def _token(self) -> str:
         """The password of Basic credentials whose user is ``x-access-token``; blank otherwise."""

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podbot.flows.sessions import ENDING, is_live
+
 PODBOT = [sys.executable, "-m", "podbot"]
 ROOTLESS = os.getuid() != 0
 
@@ -46,6 +48,11 @@ class World:
     def config(self) -> str:
         """The operator's configuration file."""
         return os.path.join(self.env["XDG_CONFIG_HOME"], "podbot", "config.toml")
+
+    @property
+    def history(self) -> str:
+        """podbot's stores of conversations."""
+        return os.path.join(self.env["HOME"], ".local", "state", "podbot", "history")
 
     @property
     def storage_conf(self) -> str:
@@ -114,11 +121,11 @@ class World:
         return ["run", "--workspace", workspace or self.workspace(), "--agent", "custom", *flags, "--", *words]
 
     @contextlib.contextmanager
-    def session(self, *words: str, flags: tuple[str, ...] = ()) -> Iterator[str]:
+    def session(self, *words: str, flags: tuple[str, ...] = (), workspace: str = "") -> Iterator[str]:
         """A running session of a custom agent (``sleep`` by default); yields its name; stopped afterwards."""
         name = f"e2e-{uuid.uuid4().hex[:8]}"
         command = words or ("sleep", "600")
-        run = self.start(*self._run(command, "", ("--name", name, *flags)))
+        run = self.start(*self._run(command, workspace, ("--name", name, *flags)))
         try:
             wait_for(lambda: self.container(name).get("State") == "running", what=f"{name} to run", child=run)
             yield name
@@ -171,6 +178,11 @@ class World:
         with contextlib.suppress(FileNotFoundError):
             return sorted(name for name in os.listdir(self.runtime) if not name.startswith("."))
         return []
+
+    def settled(self) -> None:
+        """Wait until no helper process is ending a session of this world."""
+        paths = [os.path.join(self.runtime, name) for name in self.sessions()]
+        wait_for(lambda: not any(is_live(path, ENDING) for path in paths), what="helper processes", seconds=40)
 
     def service_pids(self) -> list[int]:
         """Processes of podbot's private engine service in this world."""
@@ -258,6 +270,7 @@ DEFAULT_SETTINGS = '[sandbox]\nnetwork = "none"\n'
 
 def close_world(world: World) -> None:
     """Remove what a failed test left, end the private service, delete the directory."""
+    world.settled()
     if left := world.managed():  # not `--all`: the engine's store is everyone's
         world.podbot("stop", "--rm", "--time", "0", *left)
     for pid in world.service_pids():
@@ -274,6 +287,27 @@ def close_world(world: World) -> None:
         mounts = [line.split()[1] for line in file if world.root in line]
     assert not mounts, f"mounts left behind: {mounts}"
     assert not os.path.exists(world.root), f"files left behind: {os.listdir(world.root)}"
+
+
+@contextlib.contextmanager
+def small_disk(world: World, path: str, size: str) -> Iterator[None]:
+    """A file system of ``size`` at ``path``, as the world's engine sees it; what runs on it is ended first.
+
+    An ordinary user may mount one in the namespace that rootless Podman keeps for all its commands.
+    """
+    prefix = ["podman", "unshare"] if ROOTLESS else []
+    os.mkdir(path)
+    subprocess.run(
+        [*prefix, "mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path], env=world.podman_env(), check=True
+    )
+    try:
+        yield
+    finally:
+        for pid in world.service_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not world.service_pids(), what="the service to end")
+        subprocess.run([*prefix, "umount", "--lazy", "--recursive", path], env=world.podman_env(), check=True)
 
 
 def processes() -> list[tuple[int, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -104,7 +105,7 @@ def test_a_failed_scenario_keeps_its_artefacts_and_a_passed_one_none(make: Make,
     assert not failing.__exit__(AssertionError, AssertionError("on purpose"), None)  # it is not swallowed
     left = set(os.listdir(kept))
     assert {"stdout", "stderr", "provider.log", "requests.jsonl", "fixtures.json", "config.toml", "agent"} <= left
-    assert os.listdir(os.path.join(kept, "agent", ".codex_sessions"))
+    assert os.listdir(os.path.join(kept, "conversations"))
     assert KEY not in "".join(_texts(kept))
     _remove(kept)
     with make("codex", aimock()) as again:
@@ -150,20 +151,23 @@ PROMPTS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_screen_is_the_prompt_and_it_answers(make: Make, world: World, kind: str) -> None:
+    """In a repository, where codex asked whether the folder is trusted (issue 10.12)."""
     with make(kind, aimock()) as run:
+        subprocess.run(["git", "init", "-q", run.workspace], check=True)
         child = _spawn(run, *KINDS[kind].interactive)
         try:
             child.expect(PROMPTS[kind])
-            _type(child, SAY)
+            typed(child, SAY)
             child.expect("podbot-mock-answer")
         finally:
             hang_up(child)
             child.logfile_read.close()
+        assert "Trust this folder" not in run.read("screen")
         wait_for(lambda: run.name not in world.sessions(), what="the session to end", seconds=60)
         run.assert_closed()
 
 
-def _type(child: pexpect.spawn, text: str) -> None:
+def typed(child: pexpect.spawn, text: str) -> None:
     """A person types, then presses return: pasted with the return, some agents take it for a new line."""
     child.expect(pexpect.TIMEOUT, timeout=1)
     child.send(text)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pytest
 
 from e2e.forge import Forge, forge, git
-from e2e.harness import World, close_world, new_world, processes
+from e2e.harness import World, close_world, new_world, processes, wait_for
 from podbot.config.write import set_key
 
 BASE = "/work"  # workspace.base_dir
@@ -337,6 +337,22 @@ def test_a_server_that_is_not_there(site: Site) -> None:
     assert site.state() == "gone"
 
 
+def test_a_transfer_that_is_refused_is_no_missing_permission(site: Site) -> None:
+    """Issue 10.8: git's last words are then "expected 'packfile'", whatever the status."""
+    fresh(site)
+    site.forge.operations.clear()
+    site.forge.refuse_fetch = 403
+    try:
+        done = site.run("true")
+    finally:
+        site.forge.refuse_fetch = 0
+    assert done.returncode == 1
+    assert f"the transfer of octo/shop from {site.forge.server_url} failed: RPC failed; HTTP 403" in done.stderr
+    assert "installation" not in done.stderr
+    assert site.state() == "gone"
+    site.forge.operations.clear()
+
+
 def test_a_plan_shows_no_secret_and_asks_for_none(site: Site) -> None:
     asked = len(site.forge.api.requests)
     done = site.run("true", flags=("--branch", "main", "--dry-run", "--json"))
@@ -535,8 +551,15 @@ def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
     frames = {frame["id"]: frame for frame in map(json.loads, out.splitlines())}
     assert (child.returncode, frames[1]) == (0, ask[1]), err
     assert frames[2]["error"]["data"]["workspace"] == CLONE
-    assert b"untracked file (new)" in err
-    assert site.state() == "exited"
+    # A helper process looks for what is unsaved; the next podbot command says what it found.
+    wait_for(lambda: site.state() == "exited", what="the helper process to stop the sandbox", seconds=60)
+    said = [err.decode()]
+
+    def is_told() -> bool:
+        said.append(site.world.podbot("ps").stderr)
+        return "untracked file (new)" in "".join(said)
+
+    wait_for(is_told, what="the notice of what is unsaved", seconds=30)
 
 
 def test_the_doctor_tries_the_app(site: Site) -> None:

@@ -103,7 +103,8 @@ def test_a_family_that_is_not_selected_or_not_there(world: World, home: str) -> 
 
 def test_a_dry_run_lists_the_families_and_not_what_is_in_them(world: World, home: str) -> None:
     write(home, ".codex/auth.json", "c4n4ry")
-    done = world.podbot("run", "--workspace", world.workspace(), "--dry-run", "--json", check=True)
+    flags = ("--workspace", world.workspace(), "--agent", "codex", "--dry-run", "--json")
+    done = world.podbot("run", *flags, check=True)
     found = json.loads(done.stdout)["credentials"]
     source = os.path.realpath(os.path.join(home, ".codex"))
     assert found == [{"family": "codex", "source": source, "target": "/root/.codex", "reduced": False}]
@@ -275,6 +276,7 @@ def test_an_image_cannot_have_a_login_written_to_the_host(world: World, home: st
         "ls",
         "-A",
         "/workspace",
+        env={"PODBOT_WORKSPACE_CONTAINER_PATH": "/workspace"},
     )
     # Podman 4.3 writes below the container's own root or refuses, depending on what is at the link's end there.
     assert done.returncode == 0 or "could not write /root in" in done.stderr, done.stderr

@@ -17,7 +17,7 @@ class TestPodman(EngineContract):
     """Podman's REST API behind podbot's private service."""
 
     @pytest.fixture
-    def engine(self, shared_world: World) -> Iterator[Engine]:
+    def bare_engine(self, shared_world: World) -> Iterator[Engine]:
         config = podbot.load_config(podbot.LoadOptions(environ=shared_world.env))
         with podbot.open_engine(config, environ={**os.environ, **shared_world.env}) as engine:
             yield engine

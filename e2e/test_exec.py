@@ -42,7 +42,9 @@ def test_workdir_and_environment(shared_world: World, session: str) -> None:
 
 
 def test_it_starts_in_the_workspace(shared_world: World, session: str) -> None:
-    assert shared_world.podbot("exec", session, "--", "pwd").stdout == "/workspace\n"
+    there = shared_world.podbot("exec", session, "--", "pwd").stdout
+    assert there.startswith(os.path.join(shared_world.root, "work"))
+    assert shared_world.podbot("exec", "-w", "/workspace", session, "--", "pwd", "-P").stdout == there
 
 
 def test_a_killed_command_is_137(shared_world: World, session: str) -> None:

@@ -7,6 +7,7 @@ requests for them, had they any, would be written down.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import re
@@ -22,7 +23,19 @@ import pytest
 
 from e2e.agents.kinds import KINDS
 from e2e.agents.provider import aimock
-from e2e.agents.scenario import CONTENT, FILE, KEY, WRITE, WRITTEN, Scenario, scenario
+from e2e.agents.scenario import (
+    COMMIT,
+    COMMIT_ASKING,
+    COMMITTED,
+    CONTENT,
+    FILE,
+    KEY,
+    SAY,
+    WRITE,
+    WRITTEN,
+    Scenario,
+    scenario,
+)
 from e2e.harness import PODBOT, World, wait_for
 from e2e.host.editor import Hosted, hosted
 from e2e.host.pipe import Pipe
@@ -73,7 +86,7 @@ def test_a_prompt_turn_of_a_real_agent_asks_nothing_of_the_editors_machine(make:
         assert host.returncode == 0, host.err.decode()
         assert turned["answer"].stop_reason == "end_turn"
         assert WRITTEN in host.editor.said
-        assert turned["seconds"] < 13  # 10 s of grace, 2 s between TERM and KILL
+        assert turned["seconds"] < 8  # podbot does not wait for the agent (10.16)
 
         # What was offered never arrived, so nothing was asked for.
         (hello,) = [frame for frame in sent_to_agent(run) if frame.get("method") == "initialize"]
@@ -82,16 +95,23 @@ def test_a_prompt_turn_of_a_real_agent_asks_nothing_of_the_editors_machine(make:
         assert "terminal" not in offered.get("auth", {})
         assert hello["params"]["clientInfo"]["title"] == "podbot's suite"
         assert host.editor.reached == []
+        assert host.editor.asked == []  # issue 10.11: the sandbox confines it, not its questions
         assert not [
             method for method in turned["hello"].auth_methods or [] if getattr(method, "type", "") == "terminal"
         ]
 
-        # Each line of stdout is a frame, and each frame is the agent's own, to the byte.
+        # Each line of stdout is a frame, and each frame is the agent's own, to the byte: but for the answer to
+        # initialize, which loses the logins that cannot finish inside (issue 10.17).
         frames = host.frames()
         assert not [frame for frame in frames if str(frame.get("method")).startswith(("fs/", "terminal/"))]
         with open(run.path("agent-stdout"), "rb") as file:
-            own = file.read().splitlines(keepends=True)
-        assert bytes(host.out).splitlines(keepends=True) == [line for line in own if line.startswith(b"{")]
+            own = [line for line in file.read().splitlines(keepends=True) if line.startswith(b"{")]
+        passed = bytes(host.out).splitlines(keepends=True)
+        changed = [(json.loads(got), json.loads(said)) for got, said in zip(passed, own, strict=True) if got != said]
+        for frame in itertools.chain(*changed):
+            del frame["result"]["authMethods"]
+        assert [got for got, _ in changed] == [said for _, said in changed]
+        assert len(changed) <= 1
 
         # The editor's path was the agent's: it wrote where the model said.
         made = os.path.join(run.workspace, FILE)
@@ -105,6 +125,80 @@ def test_a_prompt_turn_of_a_real_agent_asks_nothing_of_the_editors_machine(make:
         assert {request["status"] for request in run.requests() if WRITE in str(request["body"])} >= {200}
         run.assert_closed()
         assert KEY not in host.out.decode() + host.err.decode()
+
+
+async def commit(run: Scenario, env: dict[str, str], prompt: str, *flags: str) -> Hosted:
+    """A session in which the model has the agent commit what is in the workspace."""
+    async with hosted(run.world, run.host_command(*flags), {**run.secrets, **env}) as host, asyncio.timeout(100):
+        await host.initialize()
+        session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
+        await host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block(prompt)])
+        await host.leave()
+    keep(run, host)
+    assert COMMITTED in host.editor.said, host.err.decode()
+    return host
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_commits_without_a_question_and_with_ask_it_asks_first(make: Make, kind: str) -> None:
+    """Issue 10.11: Codex's own sandbox made .git read-only, claude and gemini asked, gemini had no identity."""
+    with make(kind) as run:
+        with open(run.path("gitconfig"), "w", encoding="utf-8") as file:
+            file.write("[user]\n\tname = Ann\n\temail = ann@example.org\n")
+        env = {"GIT_CONFIG_GLOBAL": run.path("gitconfig")}
+
+        def git(*words: str) -> list[str]:
+            command = ["git", "-C", run.workspace, *words]
+            done = subprocess.run(
+                command, env={**run.world.env, **env}, capture_output=True, text=True, check=True
+            )  # fmt: skip
+            return done.stdout.splitlines()
+
+        git("init", "-q")
+        for number, (prompt, flags) in enumerate(((COMMIT, ()), (COMMIT_ASKING, ("--ask",))), start=1):
+            with open(os.path.join(run.workspace, f"{number}.txt"), "w", encoding="utf-8") as file:
+                file.write("work")
+            host = asyncio.run(commit(run, env, prompt, *flags))
+            assert len(host.editor.asked) == len(flags), host.editor.asked
+            assert git("log", "--format=%an <%ae> %s") == ["Ann <ann@example.org> by-the-agent"] * number
+            assert git("status", "--short") == []
+        # A codex that runs its own sandbox leaves .agents, .aws and .codex behind.
+        assert sorted(os.listdir(run.workspace)) == [".git", "1.txt", "2.txt"]
+
+
+async def say(host: Hosted, workspace: str) -> None:
+    """A session, and a prompt in it: some agents miss their login at the first, some at the second."""
+    session = await host.agent.new_session(cwd=workspace, mcp_servers=[])
+    await host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block(SAY)])
+
+
+async def without_login(world: World, kind: str) -> tuple[Hosted, list[str], acp.RequestError]:
+    """What an editor is offered, and told when it goes on nevertheless."""
+    command = ["host", "--workspace", world.workspace(), "--agent", kind]
+    async with hosted(world, command) as host, asyncio.timeout(60):
+        hello = await host.initialize()
+        offered = [method.id for method in hello.auth_methods or []]
+        with pytest.raises(acp.RequestError) as caught:
+            await say(host, command[2])
+        await host.leave()
+    return host, offered, caught.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "offers", "advice"),
+    [
+        ("claude", [], "run `claude` on the host"),
+        ("codex", ["api-key"], "run `codex login` on the host"),
+        ("gemini", ["gemini-api-key", "vertex-ai", "gateway"], 'agent.env_allowlist = ["GEMINI_API_KEY"]'),
+    ],
+)
+def test_an_agent_without_a_login_has_no_dead_end(world: World, kind: str, offers: list[str], advice: str) -> None:
+    """Issue 10.17: "ChatGPT" and "Log in with Google" cannot finish inside; the error says what can."""
+    host, offered, error = asyncio.run(without_login(world, kind))
+    assert offered == offers
+    assert (error.code, advice in str(error)) == (-32000, True), error
+    (notice,) = [line for line in host.err.decode().splitlines() if "no login for" in line]
+    assert advice in notice
 
 
 async def leave_in_the_middle(run: Scenario) -> float:
@@ -128,8 +222,8 @@ def test_an_editor_that_closes_in_mid_turn_leaves_no_agent_behind(make: Make, wo
     """Gemini goes on asking its model for minutes, whatever becomes of its stdin."""
     with make("gemini") as run:
         took = asyncio.run(leave_in_the_middle(run))
-        assert took < 16  # 10 s of grace, 2 s between TERM and KILL
-        assert not world.container(run.name)
+        assert took < 3  # podbot does not wait for the agent (10.16)
+        wait_for(lambda: not world.container(run.name), what="the sandbox to be removed", seconds=40)
 
 
 def test_gemini_uses_the_editors_files_when_the_operator_delegates_them(make: Make) -> None:
@@ -205,8 +299,10 @@ def app_server_turn(run: Scenario, client: Pipe) -> bytes:
     hello = send({"id": 1, "method": "initialize", "params": {"clientInfo": about}}, "id", 1)
     assert "userAgent" in hello["result"]
     send({"method": "initialized"})
-    start = {"cwd": run.workspace, "approvalPolicy": "never", "sandbox": "danger-full-access"}
-    thread = send({"id": 2, "method": "thread/start", "params": start}, "id", 2)["result"]["thread"]
+    # Issue 10.11: what a client does not say is what podbot's sandbox calls for.
+    started = send({"id": 2, "method": "thread/start", "params": {"cwd": run.workspace}}, "id", 2)["result"]
+    assert (started["approvalPolicy"], started["sandbox"]) == ("never", {"type": "dangerFullAccess"})
+    thread = started["thread"]
     assert thread["cwd"] == run.workspace
     prompt = [{"type": "text", "text": WRITE}]
     turn = {"id": 3, "method": "turn/start", "params": {"threadId": thread["id"], "input": prompt}}

@@ -72,16 +72,13 @@ def test_an_editor_that_opened_the_project_through_a_link(world: World, project:
         assert os.stat(os.path.join(real, "src", "new")).st_uid == os.getuid()
 
 
-SAME = {"PODBOT_WORKSPACE_CONTAINER_PATH": "host"}
-
-
 def test_a_read_only_workspace_is_read_only_under_both_names(world: World, project: Project) -> None:
     script = 'for p; do touch "$p/x"; mount -o remount,rw "$p"; touch "$p/x"; ls "$p"; done'
     with open(os.path.join(project.real, "there"), "wb"):
         pass
     done = world.agent(
         "sh", "-c", script, "-", project.real, project.spelled,
-        workspace=project.spelled, env={**SAME, "PODBOT_WORKSPACE_READ_ONLY": "true"},
+        workspace=project.spelled, env={"PODBOT_WORKSPACE_READ_ONLY": "true"},
     )  # fmt: skip
     assert done.stdout.split() == ["there", "there"], done.stderr
     assert os.listdir(project.real) == ["there"]
@@ -95,7 +92,6 @@ def test_what_is_covered_does_not_lie_open_under_the_other_name(world: World, pr
     done = world.agent(
         "sh", "-c", f"ls -A {project.real}/secrets; ls -A {project.spelled}/secrets", workspace=project.spelled,
         env={
-            **SAME,
             "PODBOT_SANDBOX_EXTRA_MOUNTS": f"{empty}:{project.real}/secrets:ro",
             "PODBOT_WORKSPACE_ALLOWED_ROOTS": empty,
         },
@@ -110,7 +106,7 @@ def test_what_is_covered_does_not_lie_open_under_the_other_name(world: World, pr
 def test_a_kept_session_wakes_with_both_names(world: World, project: Project) -> None:
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     try:
-        world.agent("true", workspace=project.spelled, flags=("--keep", "--name", name), env=SAME, check=True)
+        world.agent("true", workspace=project.spelled, flags=("--keep", "--name", name), check=True)
         assert world.podman("start", name).returncode == 0
         world.podbot("exec", name, "--", "sh", "-c", f"echo again > {project.spelled}/new", check=True)
         assert world.podbot("exec", name, "--", "cat", f"{project.real}/new", check=True).stdout == "again\n"

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.harness import ROOTLESS, World, processes, wait_for
+from e2e.harness import World, processes, small_disk, wait_for
 from podbot.flows.recipe import load_recipe
 
 RECIPE = load_recipe()
@@ -242,32 +242,11 @@ def test_a_full_disk(own_world: World) -> None:
         done = own_world.podbot("image", "build", "--agents", "", timeout=300)
         assert (done.returncode, done.stdout) == (1, ""), done.stderr
         last = done.stderr.splitlines()[-1]
-        assert last.startswith("podbot: no space left on the engine's storage while trying to build ")
+        assert last.startswith("podbot: no space left in the engine's storage: cannot build ")
         assert "podman system prune" in last
         assert own_world.podman("image", "exists", RECIPE.image).returncode == 1
         assert json.loads(own_world.podbot("image", "ls", "--json", check=True).stdout) == []
         assert not own_world.podman("ps", "-a", "-q", "--external").stdout
-
-
-@contextlib.contextmanager
-def small_disk(world: World, path: str, size: str) -> Iterator[None]:
-    """A file system of ``size`` at ``path``, as the world's engine sees it; what runs on it is ended first.
-
-    An ordinary user may mount one in the namespace that rootless Podman keeps for all its commands.
-    """
-    prefix = ["podman", "unshare"] if ROOTLESS else []
-    os.mkdir(path)
-    subprocess.run(
-        [*prefix, "mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path], env=world.podman_env(), check=True
-    )
-    try:
-        yield
-    finally:
-        for pid in world.service_pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not world.service_pids(), what="the service to end")
-        subprocess.run([*prefix, "umount", "--lazy", "--recursive", path], env=world.podman_env(), check=True)
 
 
 # --- images of others -----------------------------------------------------------------------------

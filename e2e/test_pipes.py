@@ -135,6 +135,7 @@ def test_a_page_that_never_comes_holds_up_nobody_but_the_pump(own_world: World) 
         def pumps() -> set[int]:
             return {pid for pid, command in processes() if "pump.py" in command and name in command}
 
+        wait_for(lambda: len(pumps()) == 1, what="the pump of the session's own agent")
         before = pumps()
         child = own_world.start("exec", name, "--", "python3", "-c", code, stdout=subprocess.DEVNULL)
         assert child.stderr is not None
@@ -143,8 +144,9 @@ def test_a_page_that_never_comes_holds_up_nobody_but_the_pump(own_world: World) 
         time.sleep(1)
         (pump,) = pumps() - before
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == 143
-        child.communicate()
+        # The kernel holds the command as well until the sandbox ends, and podbot says so instead of hanging.
+        assert child.wait(60) == 1
+        assert b"may still run" in child.communicate()[1]
     wait_for(lambda: pump not in dict(processes()), what="the pump to end with the sandbox")
 
 

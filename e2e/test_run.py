@@ -23,7 +23,7 @@ def test_the_agent_works_on_the_directory_and_its_status_is_ours(world: World) -
     assert "to-stderr" in done.stderr
     with open(os.path.join(workspace, "out.txt"), encoding="utf-8") as file:
         assert file.read() == "made\n"
-    assert f"mounting {workspace} at /workspace" in done.stderr
+    assert f"mounting {workspace} at {workspace} and at /workspace (read-write)" in done.stderr
 
 
 def test_stdin_reaches_the_agent_and_ends(world: World) -> None:
@@ -67,6 +67,18 @@ def test_git_identity_and_a_workspace_of_another_owner(world: World) -> None:
         "sh", "-c", "git config user.name; git config user.email; git status --short && echo fine", workspace=workspace
     )
     assert done.stdout == 'Ada "L" Lovelace\nada@example.org\nfine\n', done.stderr
+    assert "git has no" not in done.stderr
+
+
+def test_a_missing_git_identity_is_told_with_the_remedy(world: World) -> None:
+    """Issue 10.3: the agent's commit died, and only the agent was told."""
+    commit = "git init -q . && git commit -q --allow-empty -m one"
+    done = world.agent("sh", "-c", commit, env={"GIT_CONFIG_GLOBAL": "/dev/null"})
+    assert done.returncode == 128
+    notices = [line for line in done.stderr.splitlines() if line.startswith("podbot: git has no")]
+    assert len(notices) == 1
+    assert "`git config --global user.name" in notices[0]
+    assert "`git config --global user.email" in notices[0]
 
 
 def test_allowlisted_secrets_reach_the_agent_and_nothing_else(world: World) -> None:

@@ -203,10 +203,11 @@ def test_a_configuration_in_the_working_directory_is_never_read(world: World) ->
     assert json.loads(done.stdout)["container"]["security"]["privileged"] is False
 
 
-def test_container_path_host_is_the_same_path_inside(world: World) -> None:
+def test_a_container_path_that_is_set_decides(world: World) -> None:
+    script = "pwd; ls -d /workspace/*; ls $0"
     workspace = world.workspace()
-    done = world.agent("pwd", workspace=workspace, env={"PODBOT_WORKSPACE_CONTAINER_PATH": "host"})
-    assert done.stdout == f"{workspace}\n"
+    done = world.agent("sh", "-c", script, workspace, env={"PODBOT_WORKSPACE_CONTAINER_PATH": "/code"})
+    assert (done.stdout, done.returncode) == ("/code\n", 2), done.stderr
 
 
 def test_read_only_workspace(world: World) -> None:

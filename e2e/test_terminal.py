@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -39,6 +40,20 @@ def test_a_terminal_with_its_first_size(shared_world: World, session: str) -> No
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
+
+
+def test_run_alone_works_on_the_current_directory(world: World) -> None:
+    """Issue 10.2: with a terminal. Without one, nothing is assumed."""
+    workspace = world.workspace()
+    words = [*PODBOT[1:], "run", "custom", "--", "sh", "-c", "touch made; pwd"]
+    child = pexpect.spawn(PODBOT[0], words, env=world.env, cwd=workspace, timeout=60, encoding="utf-8")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0, child.before
+    assert os.listdir(workspace) == ["made"]
+    refused = world.podbot(*words[2:], cwd=workspace)
+    assert refused.returncode == 2
+    assert "a workspace is required" in refused.stderr
 
 
 def test_a_new_size_is_passed_on(shared_world: World, session: str) -> None:
@@ -123,6 +138,23 @@ def test_run_on_a_terminal_shows_progress_then_the_agent(world: World) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 4
+
+
+def test_locale_time_zone_and_first_byte_on_a_terminal(world: World) -> None:
+    """Issue 10.14: `script` types an end of file at once, which was read as a NUL byte."""
+    command = "locale 2>&1; perl -e 1; bash -c true; date +%Z"
+    words = [*PODBOT, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "sh", "-c", command]
+    done = subprocess.run(
+        ["script", "-qec", f"{shlex.join(words)} 2>{world.root}/err", "/dev/null"],
+        env={**world.env, "LANG": "de_DE.UTF-8", "TZ": "Asia/Tokyo"},
+        stdin=subprocess.DEVNULL, capture_output=True, cwd=world.root, timeout=60, check=False,
+    )  # fmt: skip
+    out = done.stdout.decode()
+    assert out.startswith("LANG=C.UTF-8\r\n"), out
+    assert "annot set" not in out
+    assert "warning" not in out
+    assert "\r\nJST\r\n" in out
+    assert done.returncode == 0
 
 
 def test_run_on_a_terminal_that_closes(world: World) -> None:

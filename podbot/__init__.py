@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING
 from podbot._version import __version__
 
 if TYPE_CHECKING:
-    from podbot.api import exec_, host, load_config, open_engine, plan, ps, run, stop, token_daemon
+    from podbot.api import (
+        exec_,
+        find_history,
+        history,
+        host,
+        load_config,
+        open_engine,
+        plan,
+        ps,
+        remove_history,
+        run,
+        stop,
+        token_daemon,
+    )
     from podbot.config.models import AppConfig, LoadOptions
     from podbot.errors import (
         CloneError,
@@ -23,6 +36,7 @@ if TYPE_CHECKING:
     )
     from podbot.events import Emit, Event
     from podbot.execution.runner import ExecIO, ExecStatus
+    from podbot.flows.history_list import AgentHistory, ProjectHistory
     from podbot.flows.host import HostResult
     from podbot.flows.hosted import HostedSession
     from podbot.flows.manage import SessionInfo, StopResult
@@ -35,6 +49,7 @@ if TYPE_CHECKING:
     from podbot.streams.wake import Signal, Wake
 
 __all__ = [
+    "AgentHistory",
     "AppConfig",
     "CloneError",
     "ConfigError",
@@ -53,6 +68,7 @@ __all__ = [
     "LaunchRequest",
     "LoadOptions",
     "PodbotError",
+    "ProjectHistory",
     "SessionInfo",
     "SessionResult",
     "Signal",
@@ -65,18 +81,34 @@ __all__ = [
     "__version__",
     "describe",
     "exec_",
+    "find_history",
+    "history",
     "host",
     "load_config",
     "open_engine",
     "plan",
     "ps",
+    "remove_history",
     "run",
     "stop",
     "token_daemon",
 ]
 
 _HOME = {
-    "podbot.api": ("exec_", "host", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"),
+    "podbot.api": (
+        "exec_",
+        "find_history",
+        "history",
+        "host",
+        "load_config",
+        "open_engine",
+        "plan",
+        "ps",
+        "remove_history",
+        "run",
+        "stop",
+        "token_daemon",
+    ),
     "podbot.config.models": ("AppConfig", "LoadOptions"),
     "podbot.errors": (
         "CloneError",
@@ -89,6 +121,7 @@ _HOME = {
     ),
     "podbot.events": ("Emit", "Event"),
     "podbot.execution.runner": ("ExecIO", "ExecStatus"),
+    "podbot.flows.history_list": ("AgentHistory", "ProjectHistory"),
     "podbot.flows.host": ("HostResult",),
     "podbot.flows.hosted": ("HostedSession",),
     "podbot.flows.manage": ("SessionInfo", "StopResult"),

@@ -24,6 +24,7 @@ from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
+    from podbot.flows.history_list import ProjectHistory
     from podbot.flows.host import HostResult
     from podbot.flows.hosted import HasFileno, HostedSession
     from podbot.flows.manage import SessionInfo, StopResult
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, Subcommand
     from podbot.streams.channel import Channel
 
-__all__ = ["exec_", "host", "load_config", "open_engine", "plan", "ps", "run", "stop", "token_daemon"]
+__all__ = [
+    "exec_", "find_history", "history", "host", "load_config", "open_engine", "plan", "ps", "remove_history", "run",
+    "stop", "token_daemon",
+]  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -121,12 +125,21 @@ def host_until_end(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> HostResult:
-    """:func:`host` in the calling thread; what ``podbot host`` itself is made of."""
-    return _hosting(config, request, transcript, environ, emit)[1](io, wake)
+    """:func:`host` in the calling thread, for a process that then ends; what ``podbot host`` itself is made of.
+
+    A client that leaves is not kept waiting: a helper process ends the agent and removes the sandbox.
+    """
+    return _hosting(config, request, transcript, environ, emit, leaves=True)[1](io, wake)
 
 
 def _hosting(
-    config: AppConfig, request: LaunchRequest, transcript: str | None, environ: Mapping[str, str] | None, emit: Emit
+    config: AppConfig,
+    request: LaunchRequest,
+    transcript: str | None,
+    environ: Mapping[str, str] | None,
+    emit: Emit,
+    *,
+    leaves: bool = False,
 ) -> tuple[Channel, Callable[[ExecIO, Wake], HostResult]]:
     """The channel of a hosted session, and what carries it out. Raises ConfigError subclasses."""
     from podbot.flows.host import channel_for, run_hosted
@@ -139,7 +152,7 @@ def _hosting(
     def work(io: ExecIO, wake: Wake) -> HostResult:
         with open_engine(config, environ=environ, emit=emit) as engine:
             _report(engine, environ, emit)
-            return run_hosted(engine, decided, io, wake, emit, channel=channel, transcript=transcript)
+            return run_hosted(engine, decided, io, wake, emit, channel=channel, transcript=transcript, leaves=leaves)
 
     return channel, work
 
@@ -167,14 +180,19 @@ def exec_(
 ) -> ExecStatus:
     """Run a command in any container that the engine lets the operator reach.
 
-    Raises ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed.
+    Raises ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, OutputClosed, CommandSurvived.
     """
     from podbot.execution.runner import run_exec
-    from podbot.flows.sessions import session_pipes
+    from podbot.flows.sessions import in_use, session_pipes
+    from podbot.places import runtime_root
 
     environ = _environ(environ)
-    with open_engine(config, environ=environ, emit=emit) as engine, _woken(wake) as waker:
-        _report(engine, environ, emit)
+    with (
+        open_engine(config, environ=environ, emit=emit) as engine,
+        _woken(wake) as waker,
+        in_use(os.path.join(runtime_root(environ), os.path.basename(container))),
+    ):
+        _report(engine, environ, emit, spare=container)
         pipes = session_pipes(engine, environ, container)
         return run_exec(engine, container, spec, io or ExecIO(), waker, pipes=pipes)
 
@@ -222,7 +240,41 @@ def stop(
         ):
             emit(Event("info", "session.stopped", result.session, {"session": result.session}))
             results.append(result)
+        _report(engine, environ, emit)  # afterwards: it removes what may have been named
         return results
+
+
+def history(*, environ: Mapping[str, str] | None = None) -> list[ProjectHistory]:
+    """The projects whose conversations are kept on this host, the one used last first. Asks no engine."""
+    from podbot.flows.history_list import list_history
+
+    return list_history(_environ(environ))
+
+
+def find_history(project: str, *, environ: Mapping[str, str] | None = None) -> ProjectHistory:
+    """The one of :func:`history` that ``project`` names: a directory, ``owner/name``, a key. Raises HistoryNotFound."""
+    from podbot.flows.history_remove import find_history as find
+
+    return find(_environ(environ), os.getcwd(), project)
+
+
+def remove_history(
+    config: AppConfig,
+    projects: Sequence[ProjectHistory],
+    *,
+    agent: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> list[ProjectHistory]:
+    """Remove conversations for good, of one ``agent`` or of all; returns the projects that had any.
+
+    Raises HistoryInUse before anything is removed when a session mounts them, and HistoryNotFound; HistoryNotRemoved.
+    """
+    from podbot.flows.history_remove import remove_history as remove
+
+    environ = _environ(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine:
+        return list(remove(engine, environ, projects, agent))
 
 
 def token_daemon(
@@ -278,7 +330,7 @@ def _facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, str]
     return collect_facts(config, request, environ=environ, runtime_dir=runtime_root(environ), engine_socket_path=socket)
 
 
-def _report(engine: Engine, environ: Mapping[str, str], emit: Emit) -> None:
+def _report(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "") -> None:
     """Orphans are looked for only when the runtime directory holds a session at all."""
     from podbot.places import runtime_root
 
@@ -286,7 +338,7 @@ def _report(engine: Engine, environ: Mapping[str, str], emit: Emit) -> None:
         if any(not entry.name.startswith(".") for entry in entries):
             from podbot.flows.orphans import report_orphans
 
-            report_orphans(engine, environ, emit)
+            report_orphans(engine, environ, emit, spare=spare)
 
 
 @contextlib.contextmanager

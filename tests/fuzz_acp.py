@@ -37,6 +37,14 @@ def write_seeds(place: Path) -> None:
     seeds = place / "seeds"
     seeds.mkdir(parents=True, exist_ok=True)
     agent = [*FROM_AGENT, *DENIED, *NOISE, LOGINS, b"[" + b",".join(frame.strip() for frame in FROM_AGENT[:2]) + b"]\n"]
+    agent += [
+        b"Loading... " + LOGINS,
+        b"\x1b[2K" + FROM_AGENT[2],
+        b'mcp <- {"jsonrpc":"2.0","id":7,"result":{}}\n',
+        b'{\n  "level": "info"\n}' + agent[1],
+        b'{"level":"info"}\n',
+        b"{\n" + agent[2],
+    ]
     client = [*FROM_CLIENT, *(frame for frame, _ in MASKED), b"[" + MASKED[0][0].strip() + b"]\n"]
     for number, (choice, stream) in enumerate([*((1, frame) for frame in agent), *((0, frame) for frame in client)]):
         (seeds / f"{number:03}").write_bytes(bytes([choice, number % 5 * 7]) + stream)
@@ -47,6 +55,9 @@ def write_seeds(place: Path) -> None:
         "[{",
         "},{",
         "\\u0066",
+        '> {"jsonrpc":"2.0","id":1,"result":',
+        "{\n",
+        '  "a": {',
         "\\u0000",
         "\r\n",
         "\n",

@@ -16,6 +16,8 @@ class Kind:
     """``key``: the variable that holds the API key. ``words``: what stands after ``--``, before the prompt.
 
     ``path``: of the model's requests. ``tool``: the agent's own tool that makes the file, with its arguments.
+    ``shell``: its tool that runs a command, with its arguments; ``asks``: more of those, from a model that knows that
+    the agent asks first.
     ``logs``: what the agent writes about itself, below its home. ``interactive``: words for its own screen.
     ``acp``, ``acp_env``: words and variables for the Agent Client Protocol. ``fs``: whether it then asks the client for
     its files, when that offers them.
@@ -29,6 +31,8 @@ class Kind:
     tool: str
     arguments: Mapping[str, str]
     logs: tuple[str, ...]
+    shell: tuple[str, Mapping[str, str]]
+    asks: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     interactive: tuple[str, ...] = ()
     acp: tuple[str, ...] = ()
@@ -64,7 +68,8 @@ _OPENCODE = {
         "mock": {
             "npm": "@ai-sdk/openai-compatible",  # bundled: nothing is fetched
             "options": {"baseURL": f"{URL}/v1", "apiKey": "{env:MOCK_API_KEY}"},
-            "models": {MODEL: {"name": "mock"}},
+            # Without the modalities it keeps images to itself.
+            "models": {MODEL: {"name": "mock", "modalities": {"input": ["text", "image"], "output": ["text"]}}},
         }
     },
 }
@@ -81,6 +86,8 @@ KINDS = {
             tool="exec_command",
             arguments={"cmd": "printf %s {content} > {path}"},
             logs=(".codex/log", ".codex/sessions"),
+            shell=("exec_command", {"cmd": "{command}"}),
+            asks={"sandbox_permissions": "require_escalated", "justification": "to commit"},
             interactive=_CODEX,
             acp_env={"CODEX_CONFIG": json.dumps(_CODEX_CONFIG)},
         ),
@@ -93,6 +100,7 @@ KINDS = {
             tool="Write",
             arguments={"file_path": "{path}", "content": "{content}"},
             logs=(".claude/projects", ".claude/debug"),
+            shell=("Bash", {"command": "{command}", "description": "commit"}),
             env={"ANTHROPIC_BASE_URL": URL},
         ),
         Kind(
@@ -104,6 +112,7 @@ KINDS = {
             tool="write",
             arguments={"filePath": "{path}", "content": "{content}"},
             logs=(".local/share/opencode/log",),
+            shell=("bash", {"command": "{command}", "description": "commit"}),
             env={"OPENCODE_CONFIG_CONTENT": json.dumps(_OPENCODE)},
         ),
         Kind(
@@ -116,6 +125,7 @@ KINDS = {
             tool="write_file",
             arguments={"file_path": "{path}", "content": "{content}"},
             logs=(".gemini/tmp",),
+            shell=("run_shell_command", {"command": "{command}"}),
             # With a base URL it takes the login "gateway", which it then refuses without a terminal: so it is told.
             env={"GOOGLE_GEMINI_BASE_URL": URL, "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/e2e/gemini.json"},
             interactive=("-m", "gemini-2.5-flash"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -27,7 +29,8 @@ def aimock() -> Provider:
     place = os.path.join(CACHE, AIMOCK.rpartition("/")[2])
     package = os.path.join(place, "node_modules", *AIMOCK.rpartition("@")[0].split("/"))
     if not os.path.exists(package):
-        _npm_install(place)
+        with installing(place) as fresh:
+            from_registry("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", fresh, AIMOCK)
     return Provider("node /provider/dist/cli.js --port $PORT --fixtures /e2e-out/fixtures.json --strict", package)
 
 
@@ -45,18 +48,21 @@ def any_command() -> Provider:
     return Provider("python3 /provider/any_provider.py", os.path.join(HERE, "inside"), "any-provider-answer")
 
 
-def _npm_install(place: str) -> None:
-    # Beside its place and then renamed: an install that was interrupted must not be taken for a whole one.
+@contextlib.contextmanager
+def installing(place: str) -> Iterator[str]:
+    """A directory that becomes ``place`` once it is whole: an install that was interrupted is not taken for one."""
     fresh = f"{place}.{os.getpid()}"
     os.makedirs(fresh)
     try:
-        # An ordinary user of `scripts/e2e-rootless` has the CA bundle under its general name only.
-        env = {"NODE_EXTRA_CA_CERTS": os.environ.get("SSL_CERT_FILE", ""), **os.environ}
-        done = subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", fresh, AIMOCK],
-            capture_output=True, text=True, env=env, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"npm install {AIMOCK}: {done.stderr}"
+        yield fresh
         os.replace(fresh, place)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def from_registry(*command: str) -> None:
+    """npm or pip to its end; fails with its words."""
+    # An ordinary user of `scripts/e2e-rootless` has the CA bundle under its general name only.
+    env = {"NODE_EXTRA_CA_CERTS": os.environ.get("SSL_CERT_FILE", ""), **os.environ}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"

@@ -23,8 +23,11 @@ from e2e.harness import World
 KEY = "e2e-dummy-key-not-for-production"
 WRITTEN = "podbot-file-written"
 FILE, CONTENT = "made.txt", "made-by-the-agent"
-SAY, WRITE = "say-the-word", "write-the-file"  # the two prompts that aimock has answers for
-TARGET = "/workspace"
+SAY, WRITE, AGAIN = "say-the-word", "write-the-file", "say-another-word"  # prompts that aimock has answers for
+ANOTHER = "podbot-second-answer"
+COMMIT, COMMIT_ASKING = "commit-the-work", "commit-when-allowed"  # two more
+COMMITTED = "podbot-work-committed"
+SHELL = "git add -A && git commit -q -m by-the-agent"  # what the model has the agent's shell do on either
 _PATH = "/e2e/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _RUN = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 ARTEFACTS = os.path.join(os.path.dirname(os.path.dirname(HERE)), ".e2e", "artefacts")
@@ -44,11 +47,6 @@ class Scenario:
     workspace: str
     name: str
     mode: str = "podbot"
-
-    @property
-    def target(self) -> str:
-        """Where the workspace is inside: at the host's own path when an editor is to name it."""
-        return TARGET if self.mode == "podbot" else self.workspace
 
     def command(self, *words: str) -> list[str]:
         """``podbot run`` of this agent with ``words`` after ``--``."""
@@ -82,6 +80,19 @@ class Scenario:
         """What the operator's environment has more."""
         return {self.kind.key: KEY}
 
+    @property
+    def store(self) -> str:
+        """podbot's store of this agent's conversations in this workspace; empty when there is none."""
+        for found in json.loads(self.world.podbot("history", "ls", "--json", check=True).stdout):
+            if found["project"] == self.workspace:
+                return os.path.join(self.world.history, found["key"], self.kind.name)
+        return ""
+
+    def keep_conversations(self) -> None:
+        """Among the artefacts."""
+        if store := self.store:
+            shutil.copytree(store, self.path("conversations"), symlinks=True)
+
     def path(self, name: str) -> str:
         """A file of the scenario's artefacts."""
         return os.path.join(self.out, name)
@@ -108,15 +119,21 @@ class Scenario:
 
 
 @contextlib.contextmanager
-def scenario(world: World, kind: str, provider: Provider, test: str, mode: str = "podbot") -> Iterator[Scenario]:
-    """A scenario for the time of a test. What it left is kept, and its place printed, when the test fails."""
+def scenario(
+    world: World, kind: str, provider: Provider, test: str, mode: str = "podbot", *, logs: bool = True
+) -> Iterator[Scenario]:
+    """A scenario for the time of a test. What it left is kept, and its place printed, when the test fails.
+
+    ``logs``: the agent's own lie among the artefacts. Then its conversations outlive the sandbox, podbot or not.
+    """
     out = os.path.join(ARTEFACTS, _RUN, test)
     os.makedirs(out)
     made = Scenario(world, KINDS[kind], provider, out, world.workspace(), f"e2e-{uuid.uuid4().hex[:8]}", mode)
-    _prepare(made)
+    _prepare(made, made.kind.logs if logs else ())
     try:
         yield made
     except BaseException:
+        made.keep_conversations()
         sys.stderr.write(f"\nartefacts of {test}: {out}\n")
         raise
     finally:
@@ -127,14 +144,14 @@ def scenario(world: World, kind: str, provider: Provider, test: str, mode: str =
             os.rmdir(directory)
 
 
-def _prepare(made: Scenario) -> None:
+def _prepare(made: Scenario, logs: tuple[str, ...]) -> None:
     inside = os.path.join(HERE, "inside")
     mounts = [f"{inside}:/e2e:ro", f"{made.provider.directory}:/provider:ro", f"{made.out}:/e2e-out"]
     env = {
         "PATH": _PATH,
         "E2E_PORT": str(PORT),
         "E2E_PROVIDER": made.provider.command,
-        "E2E_LOGS": " ".join(made.kind.logs),
+        "E2E_LOGS": " ".join(logs),
         **made.kind.env,
         **({} if made.mode == "podbot" else {"E2E_TEE": "yes"}),
         **(made.kind.acp_env if made.mode == "acp" else {}),
@@ -148,15 +165,26 @@ def _prepare(made: Scenario) -> None:
     with open(made.path("config.toml"), "wb") as file:
         tomli_w.dump(config, file)
     with open(made.path("fixtures.json"), "w", encoding="utf-8") as text:
-        json.dump({"fixtures": fixtures(made.kind, made.target)}, text, indent=1)
+        json.dump({"fixtures": fixtures(made.kind, made.workspace)}, text, indent=1)
 
 
-def fixtures(kind: Kind, target: str = TARGET) -> list[dict[str, Any]]:
+def fixtures(kind: Kind, target: str) -> list[dict[str, Any]]:
     """aimock's: a plain answer; and a call of the agent's own tool, then an answer once its result has come."""
     words = {"path": f"{target}/{FILE}", "content": CONTENT}
     call = {"name": kind.tool, "arguments": {key: text.format(**words) for key, text in kind.arguments.items()}}
+    shell, arguments = kind.shell
+    run = {key: text.format(command=SHELL) for key, text in arguments.items()}
+    commits: list[dict[str, Any]] = []
+    for prompt, more in ((COMMIT, {}), (COMMIT_ASKING, kind.asks)):
+        commit = {"name": shell, "arguments": {**run, **more}}
+        commits += [
+            {"match": {"userMessage": prompt, "hasToolResult": False}, "response": {"toolCalls": [commit]}},
+            {"match": {"userMessage": prompt, "hasToolResult": True}, "response": {"content": COMMITTED}},
+        ]
     return [
+        *commits,
         {"match": {"userMessage": WRITE, "hasToolResult": False}, "response": {"toolCalls": [call]}},
         {"match": {"userMessage": WRITE, "hasToolResult": True}, "response": {"content": WRITTEN}},
+        {"match": {"userMessage": AGAIN}, "response": {"content": ANOTHER}},
         {"match": {"userMessage": SAY}, "response": {"content": "podbot-mock-answer"}},
     ]

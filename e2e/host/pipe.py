@@ -195,13 +195,14 @@ def pipe(
     workspace: str = "",
     spelled: str = "",
     cwd: str = "",
+    name: str = "",
 ) -> Iterator[Pipe]:
     """``podbot host`` of agent.py with ``command`` (or of another program: with a slash), ended afterwards.
 
     ``workspace``: the directory, a fresh one by default; ``spelled``: how podbot is told of it.
     """
     words = command if "/" in command[0] else ("python3", AGENT, *command)
-    name, workspace = f"e2e-{uuid.uuid4().hex[:8]}", workspace or world.workspace()
+    name, workspace = name or f"e2e-{uuid.uuid4().hex[:8]}", workspace or world.workspace()
     with config_file(world, **(sections or {})) as config:
         child = world.start(
             "--config", config, "host", "--workspace", spelled or workspace, "--agent", "custom", "--agent-mode", mode,

@@ -8,6 +8,7 @@ import typer
 
 from podbot._version import __version__
 from podbot.cli import config as config_commands
+from podbot.cli import history as history_commands
 from podbot.cli import image as image_commands
 from podbot.cli.common import (
     ConfigOption,
@@ -17,16 +18,18 @@ from podbot.cli.common import (
     VerboseOption,
     global_options,
 )
+from podbot.cli.completion import complete_agent, complete_host_mode, complete_run_mode, complete_session
 from podbot.cli.doctor import doctor
 from podbot.cli.globals import Globals
-from podbot.cli.selection import CloneFlags, host_keys, selected
+from podbot.cli.grammar import PlainCommand, SessionCommand
+from podbot.cli.selection import CloneFlags, agent_keys, check_plan_json, host_keys, selected
 from podbot.cli.setup import setup
 from podbot.config.models import AGENT_KINDS
 
 app = typer.Typer(
     name="podbot",
     help="Run any AI coding agent inside a Podman sandbox.",
-    epilog="Start with: podbot setup, then: podbot run --workspace .",
+    epilog="Start with: podbot setup, then, in a project: podbot run",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -38,15 +41,6 @@ def _show_version(value: bool) -> None:
     if value:
         typer.echo(f"podbot {__version__}")
         raise typer.Exit
-
-
-def complete_session(incomplete: str) -> list[str]:
-    """Names for shell completion, from the runtime directory alone: no engine is asked."""
-    import os
-
-    from podbot.flows.sessions import sessions
-
-    return [record.session for record in sessions(os.environ) if record.session.startswith(incomplete)]
 
 
 @app.callback()
@@ -65,10 +59,15 @@ def _main(
 
 
 _AGENTS = "|".join(AGENT_KINDS)
-WordsArgument = Annotated[
+OperandsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[-- ARGS…]", help="Arguments for the agent; for a custom agent its whole command."),
+    typer.Argument(
+        metavar="[AGENT] [PATH]",
+        help="Which agent, and the host directory that it works on; as --agent and --workspace.",
+        autocompletion=complete_agent,
+    ),
 ]
+NoOperands = Annotated[list[str] | None, typer.Argument(hidden=True)]
 WorkspaceOption = Annotated[
     str | None, typer.Option("--workspace", "-w", metavar="PATH", help="Host directory that the agent works on.")
 ]
@@ -84,73 +83,111 @@ DepthOption = Annotated[
 SubmodulesOption = Annotated[
     bool | None, typer.Option("--submodules/--no-submodules", help="With --repo: clone the submodules, too.")
 ]
-AgentOption = Annotated[str | None, typer.Option("--agent", metavar=_AGENTS, help="Which agent to run.")]
+AccessOption = Annotated[
+    str | None,
+    typer.Option(
+        "--github-access", metavar="OWNER/NAME", help="With --workspace: a GitHub token for this one repository."
+    ),
+]
+AgentOption = Annotated[
+    str | None,
+    typer.Option("--agent", metavar=_AGENTS, help="Which agent to run.", autocompletion=complete_agent),
+]
+AskOption = Annotated[bool, typer.Option("--ask", help="Have the agent ask before it acts.")]
 NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the session.")]
 KeepOption = Annotated[
     bool | None, typer.Option("--keep/--rm", help="Keep the container, stopped, or remove it afterwards.")
 ]
+NoHistoryOption = Annotated[bool, typer.Option("--no-history", help="Keep no conversation, and continue none.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and do nothing.")]
 PlanJsonOption = Annotated[bool, typer.Option("--json", help="With --dry-run: the plan as JSON.")]
 
 
-@app.command(context_settings={"ignore_unknown_options": False})
+@app.command(cls=SessionCommand)
 @global_options
 def run(
     g: Globals,
-    words: WordsArgument = None,
+    behind: list[str],
+    operands: OperandsArgument = None,
     workspace: WorkspaceOption = None,
     repo: RepoOption = None,
     branch: BranchOption = None,
     depth: DepthOption = None,
     submodules: SubmodulesOption = None,
+    github_access: AccessOption = None,
     agent: AgentOption = None,
-    agent_mode: Annotated[str | None, typer.Option("--agent-mode", metavar="podbot", help="How it runs.")] = None,
+    agent_mode: Annotated[
+        str | None,
+        typer.Option("--agent-mode", metavar="podbot", help="How it runs.", autocompletion=complete_run_mode),
+    ] = None,
+    ask: AskOption = False,
     name: NameOption = None,
     keep: KeepOption = None,
+    no_history: NoHistoryOption = False,
     dry_run: DryRunOption = False,
     as_json: PlanJsonOption = False,
 ) -> None:
     """Run an agent in a sandbox, on a directory of yours or on a clone.
 
-    The agent has full permissions inside and sees nothing of the host's files but the workspace. The
-    sandbox is removed when the agent ends, unless it holds a clone with unsaved work; podbot exits with
-    the agent's status.
+    The agent has full permissions inside and sees of the host's files the workspace, the git directory that it
+    leads to, a copy of its login, and its own conversations. On a terminal the current directory is the workspace
+    when none is named. Words for the agent stand behind --. The sandbox is removed when the agent ends, unless it
+    holds a clone with unsaved work; podbot exits with the agent's status.
 
-    Example: podbot run --workspace . --agent claude -- --model opus
+    Example: podbot run codex ~/src/shop
+
+    Example: podbot run . -- --model opus
 
     Example: podbot run --repo octo/hello --branch main
     """
+    from podbot.cli import operands as typed
     from podbot.cli.run import execute
 
+    check_plan_json("podbot run", dry_run=dry_run, as_json=as_json)
+    given = typed.read_operands(operands or ())
+    typed.refuse_twice(given, agent=agent, workspace=workspace, repo=repo)
+    agent_flag = typed.AGENT if given.agent else "--agent"
     args = selected(
-        words=words,
+        words=behind,
         name=name,
-        workspace=workspace,
-        clone=CloneFlags(repo, branch, depth, submodules),
+        workspace=given.path or workspace,
+        workspace_flag=typed.PATH if given.path else "--workspace",
+        clone=CloneFlags(repo, branch, depth, submodules, github_access),
         keep=keep,
+        history=not no_history,
         dry_run=dry_run,
         as_json=as_json,
-        others={"--agent": ("agent.kind", agent), "--agent-mode": ("agent.mode", agent_mode)},
+        others=agent_keys(given.agent or agent, agent_mode, ask=ask, flag=agent_flag),
     )
     raise typer.Exit(execute(g, args))
 
 
-@app.command()
+@app.command(cls=SessionCommand)
 @global_options
 def host(
     g: Globals,
-    words: WordsArgument = None,
+    behind: list[str],
+    operands: NoOperands = None,
     workspace: WorkspaceOption = None,
     repo: RepoOption = None,
     branch: BranchOption = None,
     depth: DepthOption = None,
     submodules: SubmodulesOption = None,
+    github_access: AccessOption = None,
     agent: AgentOption = None,
     agent_mode: Annotated[
-        str | None, typer.Option("--agent-mode", metavar="acp|codex_app_server", help="Protocol that it speaks.")
+        str | None,
+        typer.Option(
+            "--agent-mode",
+            metavar="acp|codex_app_server",
+            help="Protocol that it speaks.",
+            autocompletion=complete_host_mode,
+        ),
     ] = None,
+    ask: AskOption = False,
     name: NameOption = None,
     keep: KeepOption = None,
+    no_history: NoHistoryOption = False,
     acp_delegation: Annotated[
         str | None,
         typer.Option(
@@ -174,44 +211,77 @@ def host(
     Example: podbot host --workspace . --agent claude
     """
     from podbot.cli.host import execute
+    from podbot.cli.operands import refuse_words
 
+    check_plan_json("podbot host", dry_run=dry_run, as_json=as_json)
+    refuse_words(operands or ())
     args = selected(
-        words=words,
+        words=behind,
         name=name,
         workspace=workspace,
-        clone=CloneFlags(repo, branch, depth, submodules),
+        clone=CloneFlags(repo, branch, depth, submodules, github_access),
         keep=keep,
+        history=not no_history,
         dry_run=dry_run,
         as_json=as_json,
-        others=host_keys(agent, agent_mode, acp_delegation, frame_limit),
+        others={**agent_keys(agent, agent_mode, ask=ask), **host_keys(acp_delegation, frame_limit)},
     )
     raise typer.Exit(execute(g, args, transcript))
 
 
-@app.command("exec")
+# As for `podman exec`, podbot's options end at SESSION: what stands behind it is the command's, options included.
+@app.command("exec", cls=PlainCommand, context_settings={"allow_interspersed_args": False})
 @global_options
 def exec_(
     g: Globals,
     session: Annotated[str, typer.Argument(metavar="SESSION", autocompletion=complete_session, help="Container.")],
-    command: Annotated[list[str], typer.Argument(metavar="-- CMD…", help="Command to run in it.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[[--] CMD…]", help="Command to run in it; none opens a shell.")
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Attach no stream; wait for the command and exit with its status.")
     ] = False,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", "-i", help="Attach stdin; podbot does so in any case.")
+    ] = False,
+    tty: Annotated[
+        bool | None,
+        typer.Option("--tty/--no-tty", "-t/-T", help="A terminal, if podbot has one, which is the default; or none."),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="USER[:GROUP]", help="Who runs it: names or numbers.")
+    ] = None,
     workdir: Annotated[str | None, typer.Option("--workdir", "-w", metavar="DIR", help="Where to run it.")] = None,
     env: Annotated[
         list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="A variable for it; K alone passes yours on.")
     ] = None,
+    env_file: Annotated[
+        list[str] | None, typer.Option("--env-file", metavar="FILE", help="Variables for it, one to a line: K=V or K.")
+    ] = None,
 ) -> None:
-    """Run a command in a running container.
+    """Run a command in a running container; without one, open a shell.
 
     It gets a terminal when stdin and stdout both are one. podbot exits with its status, and ends it
-    when podbot itself is ended.
+    when podbot itself is ended. Options stand before SESSION; everything behind it is the command.
 
-    Example: podbot exec podbot-shop-1a2b3c -- git status
+    Example: podbot exec podbot-shop-1a2b3c git status
+
+    Example: podbot exec podbot-shop-1a2b3c
     """
-    from podbot.cli.exec import ExecArgs, execute
+    from podbot.cli.exec import ExecArgs, command_words, execute
 
-    raise typer.Exit(execute(g, ExecArgs(session, tuple(command), detach, workdir, tuple(env or ()))))
+    args = ExecArgs(
+        session=session,
+        command=command_words(command or ()),
+        detach=detach,
+        workdir=workdir,
+        env=tuple(env or ()),
+        user=user,
+        env_files=tuple(env_file or ()),
+        tty=tty,
+        interactive=interactive,
+    )
+    raise typer.Exit(execute(g, args))
 
 
 @app.command()
@@ -285,6 +355,7 @@ def token_daemon(
 
 
 app.add_typer(config_commands.app, name="config")
+app.add_typer(history_commands.app, name="history")
 app.add_typer(image_commands.app, name="image")
 app.command()(setup)
 app.command()(doctor)

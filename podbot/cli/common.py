@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from podbot.cli.globals import Globals
+from podbot.cli.grammar import behind
 from podbot.config.models import LoadOptions
 from podbot.errors import OutputClosed
 
@@ -36,10 +37,12 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
 def global_options(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the global options; its first parameter receives the merged :class:`Globals`.
 
-    Options after the command's name win over the same ones before it; ``-v`` adds up.
+    Options after the command's name win over the same ones before it; ``-v`` adds up. A parameter ``behind`` gets
+    the words behind ``--`` of a :class:`SessionCommand`.
     """
     signature = inspect.signature(function, eval_str=True)
-    own = list(signature.parameters.values())[1:]
+    takes_words = "behind" in signature.parameters
+    own = [p for p in list(signature.parameters.values())[1:] if p.name != "behind"]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
         for name, (kind, default) in _OPTIONS.items()
@@ -52,6 +55,8 @@ def global_options(function: Callable[..., None]) -> Callable[..., None]:
         before = ctx.find_object(Globals) or Globals()
         merged = before.under(after)
         Globals.current = merged
+        if takes_words:
+            kwargs["behind"] = behind(ctx)
         try:
             function(merged, *args, **kwargs)
         except BrokenPipeError as exc:  # Typer would end with 1 and say nothing

@@ -30,9 +30,10 @@ def doctor(
 
     Exits 0 when nothing fails (warnings are fine), 1 otherwise.
     """
+    from podbot.cli.report import Reporter
     from podbot.flows.doctor import diagnose, this_machine
 
-    checks = list(diagnose(this_machine(load_options(g), os.environ), probe_image=g.image is not None))
+    checks = list(diagnose(this_machine(load_options(g), os.environ, Reporter(g)), probe_image=g.image is not None))
     if as_json:
         _json(checks)
     else:

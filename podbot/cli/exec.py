@@ -10,22 +10,41 @@ from podbot.cli.attach import attached, both_terminals
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter
 from podbot.cli.signals import handled
-from podbot.config.checks import is_variable_name
-from podbot.errors import InvalidValue
+from podbot.cli.variables import variables
+from podbot.errors import InvalidValue, UsageError
+from podbot.events import Event
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.command import ExecSpec
 
+# What `podbot exec SESSION` alone runs: one exec decides and starts.
+SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh")
+_TERMINAL_VARIABLES = ("TERM", "COLORTERM")
+_COMMAND = "podbot exec"
+
 
 @dataclass(frozen=True)
 class ExecArgs:
-    """The command line of ``podbot exec``, parsed."""
+    """The command line of ``podbot exec``, parsed. ``tty``: None leaves it to the streams."""
 
     session: str
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     detach: bool = False
     workdir: str | None = None
     env: tuple[str, ...] = ()
+    user: str | None = None
+    env_files: tuple[str, ...] = ()
+    tty: bool | None = None
+    interactive: bool = False
+
+
+def command_words(behind: Sequence[str]) -> tuple[str, ...]:
+    """The command out of everything behind SESSION: one ``--`` in front of it is dropped. Raises UsageError."""
+    if list(behind) == ["--"]:  # in a script, a shell would wait for input where a list of words was empty
+        raise UsageError(
+            command=_COMMAND, reason="no command stands behind --", hint="`podbot exec SESSION` alone opens a shell."
+        )
+    return tuple(behind[1:] if behind and behind[0] == "--" else behind)
 
 
 def execute(g: Globals, args: ExecArgs) -> int:
@@ -33,32 +52,63 @@ def execute(g: Globals, args: ExecArgs) -> int:
     from podbot import api
 
     environ = os.environ
+    given = variables([_value(pair) for pair in args.env], [_value(path) for path in args.env_files], environ)
+    spec = _spec(args, given.env, tty=_terminal(args))
     config = api.load_config(g.load_options(environ, {}, {}))
-    tty = not args.detach and both_terminals()
-    env = _environment(args.env)
-    if tty and "TERM" in environ:
-        env.setdefault("TERM", environ["TERM"])
-    spec = ExecSpec(
-        command=args.command, workdir=args.workdir, env=env, secrets=frozenset(env), tty=tty, stdin=not args.detach
-    )
     emit = Reporter(g)
+    if given.taken:
+        text = f"passing on from this host, as --env-file says: {', '.join(given.taken)}"
+        emit(Event("notice", "exec.variables", text, {"names": list(given.taken)}))
+    if notice := _without_effect(args, tty=spec.tty):
+        emit(Event("notice", "exec.streams", notice))
 
-    with handled(tty=tty) as wake:
+    with handled(tty=spec.tty) as wake:
 
         def work(io: ExecIO) -> ExecStatus:
             return api.exec_(config, args.session, spec, io=io, wake=wake, environ=environ, emit=emit)
 
-        status = work(ExecIO(None, None, None)) if args.detach else attached(work, tty=tty)
+        status = work(ExecIO(None, None, None)) if args.detach else attached(work, tty=spec.tty, wake=wake)
     return exit_code(status.code)
 
 
-def _environment(pairs: Sequence[str]) -> dict[str, str]:
-    """``K=V``, or ``K`` for the host's own value, which keeps a secret out of podbot's argv."""
-    env = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not is_variable_name(name) or (not equals and name not in os.environ):
-            reason = f"{name} is not set here" if is_variable_name(name) else f"{name!r} cannot name a variable"
-            raise InvalidValue(field="env", origin="flag -e", reason=reason, hint="Write -e NAME=VALUE.")
-        env[name] = value if equals else os.environ[name]
-    return env
+def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool) -> ExecSpec:
+    if args.detach and not args.command:
+        raise UsageError(command=_COMMAND, reason="-d needs a command", hint="A shell without streams has no use.")
+    if tty:
+        env = {name: os.environ[name] for name in _TERMINAL_VARIABLES if name in os.environ} | env
+    return ExecSpec(
+        command=args.command or SHELL,
+        workdir=_not_blank("workdir", args.workdir),
+        env=env,
+        secrets=frozenset(env),
+        tty=tty,
+        stdin=not args.detach,
+        user=_not_blank("user", args.user),
+    )
+
+
+def _terminal(args: ExecArgs) -> bool:
+    return args.tty is not False and not args.detach and both_terminals()
+
+
+def _without_effect(args: ExecArgs, *, tty: bool) -> str:
+    """What the operator asked for and does not get, in a sentence; empty when there is nothing."""
+    if args.detach and (args.tty or args.interactive):
+        return "-d attaches no stream: -i and -t have no effect"
+    if args.tty and not tty:
+        return "the command gets no terminal (-t): podbot's stdin and stdout are not both terminals"
+    return ""
+
+
+def _value(text: str) -> str:
+    """``-u=root`` is ``-u root`` for podman and docker; nothing that is named here begins with ``=``."""
+    return text.removeprefix("=")
+
+
+def _not_blank(field: str, text: str | None) -> str | None:
+    """Blank is what an unset variable leaves in a script: as root, or elsewhere, is not what was meant."""
+    if text is None:
+        return None
+    if not (value := _value(text)).strip():
+        raise InvalidValue(field=field, origin=f"flag --{field}", reason="it is blank", hint="Leave the option out.")
+    return value

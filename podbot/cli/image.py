@@ -58,6 +58,7 @@ def build(
     from podbot.engine.connect import connect
     from podbot.flows.build_turn import build_turn
     from podbot.flows.image_build import BuildRequest, build_image, plan_build
+    from podbot.flows.orphans import report_orphans
 
     end_on_signals()
     request = BuildRequest(
@@ -72,6 +73,7 @@ def build(
     reporter = Reporter(g, progress=True)
     engine = connect(load_config(load_options(g)), os.environ, reporter)
     try:
+        report_orphans(engine, os.environ, reporter)
         shop = workshop(engine, os.environ, reporter)
         plan_build(shop, request)  # what cannot be built is refused before any waiting
         with build_turn(os.environ, engine.endpoint, reporter):
@@ -90,9 +92,12 @@ def ls(g: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JS
     from podbot.config.load import load_config
     from podbot.engine.connect import connect
     from podbot.flows.images_list import sandbox_images
+    from podbot.flows.orphans import report_orphans
 
-    engine = connect(load_config(load_options(g)), os.environ, Reporter(g))
+    reporter = Reporter(g)
+    engine = connect(load_config(load_options(g)), os.environ, reporter)
     try:
+        report_orphans(engine, os.environ, reporter)
         found = sandbox_images(engine)
     finally:
         engine.close()

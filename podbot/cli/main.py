@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from podbot.cli import guard
 from podbot.errors import OutputClosed, PathError, PodbotError
@@ -56,12 +57,51 @@ def _command(argv: list[str]) -> int:
 
 def _typer(argv: list[str]) -> int:
     from podbot.cli.app import app
+    from podbot.cli.grammar import PARSER_ERROR, Abort, usage_error
 
     try:
-        app(args=argv, prog_name="podbot")
-    except SystemExit as exc:
-        return exc.code if isinstance(exc.code, int) else int(exc.code is not None)
-    return 0
+        code = app(args=argv, prog_name="podbot", standalone_mode=False)
+    except SystemExit as exc:  # shell completion
+        code = exc.code
+    except Abort:
+        return _aborted()
+    except PARSER_ERROR as exc:
+        return _wrong_usage(exc, usage_error(exc, argv), argv)
+    return code if isinstance(code, int) else int(code is not None)
+
+
+def _aborted() -> int:
+    from podbot.cli.report import say
+
+    say("Aborted!")
+    return 1
+
+
+def _wrong_usage(exc: Any, error: PodbotError, argv: list[str]) -> int:
+    """The parser's own words, which show the usage, and what to type; an object when messages are to be JSON."""
+    if _asks_for_json(argv):
+        from podbot.cli.globals import Globals
+        from podbot.cli.report import report_error
+
+        report_error(error, Globals(log_format="json"))
+    else:
+        exc.show()
+        if hint := error.fields.get("hint"):
+            from podbot.cli.report import printable, say
+
+            say(printable(hint))
+    return error.exit_code
+
+
+def _asks_for_json(argv: list[str]) -> bool:
+    """Read by hand: the options were not, for something was wrong with them."""
+    words = argv[: argv.index("--")] if "--" in argv else argv
+    chosen = ""
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        name, equals, value = word.partition("=")
+        if name == "--log-format":
+            chosen = value if equals else following
+    return chosen == "json"
 
 
 def _flushed(code: int) -> int:

@@ -17,7 +17,7 @@ from podbot.events import Event
 if TYPE_CHECKING:
     from rich.status import Status
 
-LAST_WORDS = 1.0  # seconds for a reader of stderr that has fallen behind
+LAST_WORDS = 0.3  # seconds for a reader of stderr that has fallen behind
 
 
 class Reporter:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from podbot.cli.report import printable
+from podbot.errors import UsageError
 from podbot.launch.types import LaunchPlan, LaunchRequest, Subcommand
 
 
@@ -19,6 +20,7 @@ class Selection:
     trusted_workspace: bool = False
     repo: str | None = None
     branch: str | None = None
+    github_access: str | None = None
     dry_run: bool = False
     as_json: bool = False
     overrides: dict[str, Any] = field(default_factory=dict)
@@ -33,16 +35,28 @@ class Selection:
             trusted_workspace=self.trusted_workspace,
             repo=self.repo,
             branch=self.branch,
+            github_access=self.github_access,
+        )
+
+    def works_on(self, directory: str, flag: str) -> Selection:
+        """The same on ``directory``, as if it had been typed; ``flag`` is what messages call it."""
+        values = {"workspace.host_path": directory, "workspace.source": "host_mount"}
+        return replace(
+            self,
+            trusted_workspace=True,
+            overrides={**self.overrides, **values},
+            flags={**self.flags, **dict.fromkeys(values, flag)},
         )
 
 
 class CloneFlags(NamedTuple):
-    """``--repo`` and what goes with it, as they were given."""
+    """``--repo`` and what goes with it, and ``--github-access``, as they were given."""
 
     repo: str | None = None
     branch: str | None = None
     depth: int | None = None
     submodules: bool | None = None
+    access: str | None = None
 
 
 def selected(
@@ -52,16 +66,19 @@ def selected(
     workspace: str | None,
     clone: CloneFlags,
     keep: bool | None,
+    history: bool,
     dry_run: bool,
     as_json: bool,
     others: dict[str, tuple[str, str | None]],
+    workspace_flag: str = "--workspace",
 ) -> Selection:
     """``others``: flag -> (configuration key, value or None)."""
     given: dict[str, tuple[str, Any]] = {
-        "--workspace": ("workspace.host_path", workspace),
+        workspace_flag: ("workspace.host_path", workspace),
         "--depth": ("workspace.depth", clone.depth),
         "--submodules" if clone.submodules else "--no-submodules": ("workspace.submodules", clone.submodules),
         "--keep" if keep else "--rm": ("session.keep", keep),
+        "--no-history": ("session.history", None if history else False),
         **others,
     }
     overrides = {key: value for key, value in given.values() if value is not None}
@@ -69,13 +86,14 @@ def selected(
     if clone.repo is not None:
         overrides["workspace.source"], flags["workspace.source"] = "github_clone", "--repo"
     elif workspace is not None:
-        overrides["workspace.source"], flags["workspace.source"] = "host_mount", "--workspace"
+        overrides["workspace.source"], flags["workspace.source"] = "host_mount", workspace_flag
     return Selection(
         words=tuple(words or ()),
         name=name,
         trusted_workspace=workspace is not None,
         repo=clone.repo,
         branch=clone.branch,
+        github_access=clone.access,
         dry_run=dry_run,
         as_json=as_json,
         overrides=overrides,
@@ -83,16 +101,30 @@ def selected(
     )
 
 
-def host_keys(
-    agent: str | None, agent_mode: str | None, delegation: str | None, frame_limit: str | None
+def agent_keys(
+    agent: str | None, agent_mode: str | None, *, ask: bool, flag: str = "--agent"
 ) -> dict[str, tuple[str, str | None]]:
-    """``others`` of ``host``."""
+    """``others`` of ``run``, and the first of ``host``. ``flag``: how the agent was named."""
     return {
-        "--agent": ("agent.kind", agent),
+        flag: ("agent.kind", agent),
         "--agent-mode": ("agent.mode", agent_mode),
+        "--ask": ("agent.permissions", "ask" if ask else None),
+    }
+
+
+def host_keys(delegation: str | None, frame_limit: str | None) -> dict[str, tuple[str, str | None]]:
+    """More ``others`` of ``host``."""
+    return {
         "--acp-delegation": ("agent.delegation", delegation),
         "--frame-limit": ("agent.frame_limit", frame_limit),
     }
+
+
+def check_plan_json(command: str, *, dry_run: bool, as_json: bool) -> None:
+    """Raise UsageError for ``--json`` where nothing is to be shown: it would start a session."""
+    if as_json and not dry_run:
+        hint = f"`{command} --dry-run --json` prints the plan; `--log-format json` makes messages JSON."
+        raise UsageError(command=command, reason="--json without --dry-run", hint=hint)
 
 
 def show(plan: LaunchPlan, *, as_json: bool) -> None:

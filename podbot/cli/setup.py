@@ -38,6 +38,7 @@ def setup(
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect
     from podbot.flows.build_turn import build_turn
+    from podbot.flows.orphans import report_orphans
     from podbot.flows.setup import plan_setup
     from podbot.flows.setup import setup as carry_out
 
@@ -48,6 +49,7 @@ def setup(
     reporter = Reporter(g, progress=True)
     engine = connect(config, os.environ, reporter)
     try:
+        report_orphans(engine, os.environ, reporter)
         shop = workshop(engine, os.environ, reporter)
         chosen = None if agents is None else names(agents)
         decide = partial(plan_setup, shop, config=config, config_path=path, agents=chosen, force=force)
@@ -97,4 +99,4 @@ def _summary(plan: SetupPlan, result: SetupResult, config: AppConfig) -> str:
         first = f"{result.image}{agents} is there already; nothing was built."
     if plan.other_image:
         return f"{first} It is not in use: {config.origin('image')} names {plan.other_image}."
-    return f"{first} Next: podbot run --workspace ."
+    return f"{first} Next: podbot run ."

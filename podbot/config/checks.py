@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 LARGEST = 2**63 - 1  # the engine reads limits as signed 64-bit integers
+LEAST_MEMORY = 6 << 20  # bytes; measured with runc: 2 MiB does not start, 4 MiB runs a shell
+LEAST_CPUS = 0.01  # the kernel's smallest quota is 1 ms in a period of 100 ms
+LEAST_PIDS = 8  # measured with runc: below that a container starts, and no command in it does
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _LEVELS = ("read", "write", "admin")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -60,9 +63,26 @@ def _positive(value: int) -> None:
         raise Refusal("it is out of range", "Write a whole number above zero.")
 
 
-def _cpus(value: float) -> None:
-    if not 0 < value < float("inf"):
-        raise Refusal(f"{value} is out of range", "Write a number of cores above zero, such as 1.5.")
+def memory_limit(text: str) -> int:
+    """``sandbox.memory`` in bytes. Raises Refusal for what no sandbox starts with, and for an engine's "no limit"."""
+    if (size := parse_memory(text)) < LEAST_MEMORY:
+        raise Refusal(f"{shown(text)} is too little to start a container", "Write 6m or more, such as 2g.")
+    return size
+
+
+def cpu_limit(value: float) -> float:
+    """``sandbox.cpus``; as :func:`memory_limit`."""
+    if not LEAST_CPUS <= value < float("inf"):
+        raise Refusal(f"{value} is not a number of cores", f"Write {LEAST_CPUS} or more, such as 1.5.")
+    return value
+
+
+def pids_limit(value: int) -> int:
+    """``sandbox.pids``; as :func:`memory_limit`."""
+    _positive(value)
+    if value < LEAST_PIDS:
+        raise Refusal(f"{value} is too few processes to run a command", f"Write {LEAST_PIDS} or more.")
+    return value
 
 
 def _absolute(value: str) -> None:
@@ -153,9 +173,9 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "workspace.depth": _positive,
     "workspace.container_path": _container_path,
     "workspace.allowed_roots": _roots,
-    "sandbox.memory": parse_memory,
-    "sandbox.cpus": _cpus,
-    "sandbox.pids": _positive,
+    "sandbox.memory": memory_limit,
+    "sandbox.cpus": cpu_limit,
+    "sandbox.pids": pids_limit,
     "sandbox.extra_mounts": _mounts,
     "sandbox.env": _variables,
     "agent.env_allowlist": _allowlist,

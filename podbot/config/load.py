@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from podbot import places
 from podbot.config.layers import CONFIG_PATH, environment_layer, file_layer, override_layer
@@ -18,7 +19,8 @@ def load_config(options: LoadOptions) -> AppConfig:
     """
     path, named_by, exists = config_location(options)
     layers = [file_layer(path, named_by)] if exists or named_by is not DEFAULT_ORIGIN else []
-    return merge([*layers, environment_layer(options.environ), override_layer(options)])
+    config = merge([*layers, environment_layer(options.environ), override_layer(options)])
+    return config if options.file is None else replace(config, file=os.path.abspath(options.file))
 
 
 def config_location(options: LoadOptions) -> tuple[str, Origin, bool]:

@@ -19,6 +19,7 @@ WorkspaceSource = Literal["github_clone", "host_mount"]
 SelinuxLabelMode = Literal["disable_for_container", "keep_default"]
 Profile = Literal["hardened", "minimal", "privileged"]
 Delegation = Literal["none", "fs", "terminal", "all"]
+Permissions = Literal["full", "ask"]
 
 AGENT_KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
 
@@ -32,7 +33,7 @@ def key(default: Any, doc: str, example: Any = None) -> Any:
 
 
 class Origin(NamedTuple):
-    """Where a value came from. ``detail``: the flag, the variable, or the file's path.
+    """Where a value came from. ``detail``: the flag (or the argument, in words), the variable, or the file's path.
 
     ``override`` is a value that a Python caller handed over without naming a flag.
     """
@@ -41,6 +42,8 @@ class Origin(NamedTuple):
     detail: str = ""
 
     def __str__(self) -> str:
+        if self.kind == "flag" and not self.detail.startswith("-"):
+            return self.detail
         names = {"environment": "variable", "file": "config file"}
         return f"{names.get(self.kind, self.kind)} {self.detail}".strip()
 
@@ -50,14 +53,16 @@ DEFAULT_ORIGIN = Origin("default")
 
 @dataclass(frozen=True)
 class GitHubConfig:
-    """``[github]``: the App whose installation tokens a clone uses."""
+    """``[github]``: the App whose installation tokens a clone and `--github-access` use."""
 
     app_id: int | None = key(None, "GitHub App id.", 12345)
     installation_id: int | None = key(None, "Installation of the App on the repository's owner.", 67890)
     private_key_path: str | None = key(
         None, "PEM file with the App's RSA private key.", "/home/you/.config/podbot/github-app.pem"
     )
-    server_url: str = key("https://github.com", "Server that clones come from.")
+    server_url: str = key(
+        "https://github.com", "GitHub server: clones come from it, and tokens are answered to it only."
+    )
     api_url: str | None = key(None, "API address; unset, it follows server_url.", "https://api.github.com")
     permissions: Mapping[str, str] = key(
         {"contents": "write", "pull_requests": "write", "metadata": "read"},
@@ -75,7 +80,7 @@ class WorkspaceConfig:
     submodules: bool = key(False, "Clone the submodules, too (github_clone).")
     host_path: str | None = key(None, "Host directory to mount (host_mount).", "/home/you/src/project")
     container_path: str = key(
-        "/workspace", "Absolute target of the mount; 'host' means the same path as on the host (host_mount)."
+        "host", "Absolute target of the mount; 'host' means the same path as on the host (host_mount).", "/workspace"
     )
     allowed_roots: tuple[str, ...] = key((), "Host directories below which host_path may lie.", ("/home/you/src",))
     read_only: bool = key(False, "Mount the workspace read-only.")
@@ -85,8 +90,8 @@ class WorkspaceConfig:
 class CredsConfig:
     """``[creds]``: which of the operator's agent credentials go into the sandbox."""
 
-    copy_claude: bool = key(True, "Copy ~/.claude into the sandbox.")
-    copy_codex: bool = key(True, "Copy ~/.codex into the sandbox.")
+    copy_claude: bool = key(True, "Copy ~/.claude into the sandbox of an agent that can use it: claude, custom.")
+    copy_codex: bool = key(True, "Copy ~/.codex into the sandbox of an agent that can use it: codex, custom.")
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,9 @@ class AgentConfig:
     env_allowlist: tuple[str, ...] = key(
         (), "Names of host variables whose values the agent gets.", ("ANTHROPIC_API_KEY",)
     )
+    permissions: Permissions = key(
+        "full", "full: the agent never asks, for the sandbox is what confines it; ask: it asks before it acts."
+    )
     delegation: Delegation = key(
         "none", "ACP: what the agent may use of the editor's machine: none, fs, terminal or all."
     )
@@ -137,11 +145,15 @@ class SessionConfig:
         False,
         "Keep the container, stopped, when the agent ends. Set nowhere, a clone's is kept when it holds unsaved work.",
     )
+    history: bool = key(True, "Keep the agent's conversations, so that later sessions of the project continue them.")
 
 
 @dataclass(frozen=True)
 class AppConfig:
-    """A whole, validated configuration. ``origins`` maps dotted keys to where the value came from."""
+    """A whole, validated configuration. ``origins`` maps dotted keys to where the value came from.
+
+    ``file``: the absolute path of the file that the caller named (``--config``); None when nobody named one.
+    """
 
     engine_socket: str | None = key(
         None, "Engine endpoint; unset, podbot looks for one.", "unix:///run/user/1000/podman/podman.sock"
@@ -156,6 +168,7 @@ class AppConfig:
     agent: AgentConfig = field(default_factory=AgentConfig)
     session: SessionConfig = field(default_factory=SessionConfig)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
+    file: str | None = field(default=None, compare=False, repr=False)
 
     def origin(self, dotted: str) -> Origin:
         """Where the value of ``dotted`` (such as ``agent.kind``) came from."""

@@ -20,10 +20,14 @@ _HOST = "it belongs to processes or programs of this host"
 
 
 class Family(NamedTuple):
-    """``excluded``: a pattern for names at the top of the directory -> why those are not copied."""
+    """``login``: the file at the top of the directory that is the login.
+
+    ``excluded``: a pattern for names at the top of the directory -> why those are not copied.
+    """
 
     name: str
     directory: str
+    login: str
     excluded: Mapping[str, str]
 
     @property
@@ -43,6 +47,7 @@ def _table(rows: Mapping[str, str]) -> Mapping[str, str]:
 CLAUDE = Family(
     "claude",
     ".claude",
+    ".credentials.json",
     _table(
         {
             _PAST: "projects sessions session-env history.jsonl file-history shell-snapshots todos tasks plans teams "
@@ -58,6 +63,7 @@ CLAUDE = Family(
 CODEX = Family(
     "codex",
     ".codex",
+    "auth.json",
     _table(
         {
             _PAST: "sessions archived_sessions session_index.jsonl history.jsonl log logs shell_snapshots memories "

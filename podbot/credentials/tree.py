@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from podbot.credentials.families import Family
+from podbot.engine.archive import BLOCK
 from podbot.errors import CredentialsTooLarge, CredentialUnreadable
 
 LIMIT = 64 << 20  # bytes of archive per family; a login with settings, agents, skills and a few plugins is 1-20 MiB
 DEPTH = 64  # directories below each other; one open descriptor each
-BLOCK = 512  # tar's: a header takes one, content is padded to whole ones
 _ATTEMPTS = 3
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 

@@ -16,6 +16,9 @@ _PERIOD = 100_000  # microseconds; the kernel's default, and what inspect reads 
 _SIGTERM = 15
 _STOP_SECONDS = 10
 
+# An empty directory of the image's gives way; whatever else is there stays. A kept container has the link already.
+_LINK = '[ -L "$1" ] || { rmdir "$1"; [ -e "$1" ] || ln -s "$2" "$1"; } 2>/dev/null; exec sleep infinity'
+
 
 def create_body(spec: ContainerSpec) -> dict[str, Any]:
     """The libpod SpecGenerator, JSON-able. Holds no secret: inspect shows all of it."""
@@ -27,8 +30,7 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         "env": dict(spec.env),
         # PID 1 is the engine's init: it reaps, and with it a stop takes 0.11 s. Agents come as execs.
         "init": True,
-        "entrypoint": ["sleep"],
-        "command": ["infinity"],
+        **_main(spec),
         "systemd": "false",
         # An image can ask for a stop signal that does not stop: SIGWINCH made each stop wait its timeout out.
         "stop_signal": _SIGTERM,
@@ -79,6 +81,13 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
     )
     found += [Unmet(key, str(wanted), str(got)) for key, wanted, got in numbers if wanted is not None and wanted != got]
     return tuple(found)
+
+
+def _main(spec: ContainerSpec) -> dict[str, list[str]]:
+    """The main process: it waits. A link is made by it, which costs nothing; an upload costs 85 ms (measured)."""
+    if spec.link is None:
+        return {"entrypoint": ["sleep"], "command": ["infinity"]}
+    return {"entrypoint": ["/bin/sh"], "command": ["-c", _LINK, "sh", *spec.link]}
 
 
 def _mount(mount: Mount) -> dict[str, Any]:

@@ -6,10 +6,13 @@ hides the bytes that arrive behind a 101. The parser is a plain function of byte
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from podbot.deadline import Deadline
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
@@ -67,20 +70,28 @@ def parse_head(data: bytes) -> Head:
 
 
 class Wire:
-    """A connected socket and the bytes read from it that nobody has taken yet."""
+    """A connected socket and the bytes read from it that nobody has taken yet.
 
-    def __init__(self, sock: socket.socket) -> None:
+    ``deadline``: of the request that is under way; without one each wait is bounded by the socket's own timeout.
+    """
+
+    def __init__(self, sock: socket.socket, deadline: Deadline | None = None) -> None:
         self.sock = sock
+        self.deadline = deadline
         self._buffer = b""
 
     def send_request(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> None:
-        """Write a request whose body is in memory."""
+        """Write a request whose body is in memory. A peer that stops reading it may have answered already."""
         lines = [f"{method} {target} HTTP/1.1", "Host: d", *(f"{name}: {value}" for name, value in headers.items())]
         if body is not None or method in ("POST", "PUT"):
             lines.append(f"Content-Length: {len(body or b'')}")
         if any("\r" in line or "\n" in line for line in lines):
             raise ValueError("a request line holds a line break")
-        self.sock.sendall("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+        rest = memoryview("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # reading will say so, or have the answer
+            while rest:
+                self._arm()
+                rest = rest[self.sock.send(rest[:_CHUNK]) :]
 
     def read_head(self) -> Head:
         """The next answer's head."""
@@ -108,8 +119,16 @@ class Wire:
         data, self._buffer = self._buffer, b""
         return data
 
+    def _arm(self) -> None:
+        if self.deadline is not None:
+            self.sock.settimeout(self.deadline.left())
+
+    def _recv(self) -> bytes:
+        self._arm()
+        return self.sock.recv(_CHUNK)
+
     def _fill(self) -> bool:
-        data = self.sock.recv(_CHUNK)
+        data = self._recv()
         self._buffer += data
         return bool(data)
 
@@ -119,7 +138,7 @@ class Wire:
         parts = [self._buffer]
         have = len(self._buffer)
         while have < size:
-            data = self.sock.recv(_CHUNK)
+            data = self._recv()
             if not data:
                 raise BadResponse("the connection was closed in the middle of an answer", closed=True)
             parts.append(data)
@@ -147,7 +166,7 @@ class Wire:
 
     def _rest(self) -> Iterator[bytes]:
         yield self.take_leftover()
-        while data := self.sock.recv(_CHUNK):
+        while data := self._recv():
             yield data
 
     @staticmethod

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from podbot.errors import ContainerError, DiskFull, EngineGone, ImageBuildFailed, UnsupportedEndpoint
+from podbot.engine.archive import END
+from podbot.engine.mapping import is_storage_full
+from podbot.errors import ContainerError, EngineGone, EngineStorageFull, ImageBuildFailed, UnsupportedEndpoint
 
 OnLine = Callable[[str], None]
-NO_SPACE = "no space left on device"
 STEP_WIDTH = 60  # characters of a step that an error shows
 _TITLE = re.compile(r"(STEP [0-9/]+:) .*?: '([^']+)';")
 TAIL = 8  # lines of output that an error repeats
@@ -34,7 +35,7 @@ def build(
     """Build ``containerfile`` of the tar archive ``context`` and tag it; ``on_line`` gets each line of output.
 
     The tag is set by the last step alone, and closing the connection cancels the build, so an
-    interrupted build leaves the tag as it was. Raises ImageBuildFailed, DiskFull, EngineGone.
+    interrupted build leaves the tag as it was. Raises ImageBuildFailed, EngineStorageFull, EngineGone.
     """
     params = {
         "dockerfile": containerfile,
@@ -110,7 +111,7 @@ def context_archive(directory: str, extra: Mapping[str, bytes]) -> bytes:
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(data), mode
             tar.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
+        return buffer.getvalue() + END  # before tarfile's own end, which is padded
 
 
 def context_files(directory: str) -> list[str]:
@@ -161,13 +162,13 @@ def _reason(response: Any) -> str:
     return " ".join(text.split())[:600] or f"HTTP status {response.status_code}"
 
 
-def _failure(image: str, step: str, reason: str) -> ContainerError | DiskFull:
+def _failure(image: str, step: str, reason: str) -> ContainerError:
     # A RUN instruction can be a whole script, and the engine repeats it in its reason. Ours begin with a title.
     title = _TITLE.match(step)
     short = " ".join(title.groups()) if title else step
     short = short if len(short) <= STEP_WIDTH else f"{short[:STEP_WIDTH]}…"
-    if NO_SPACE in reason.lower():
-        return DiskFull(path="the engine's storage", operation=f"build {image} ({short})")
+    if is_storage_full(reason):
+        return EngineStorageFull(operation=f"build {image} ({short})")
     if script := step.partition(": ")[2]:
         reason = reason.replace(script, "…")
     hint = NO_RANGE_HINT if NO_RANGE in reason else ""
@@ -191,8 +192,8 @@ def _session(endpoint: str) -> Iterator[Any]:
         yield client.api
     except (APIError, PodmanError, RequestException, HTTPError) as exc:
         cause = exc.__cause__ or exc
-        if isinstance(cause, OSError) and NO_SPACE in str(cause).lower():
-            raise DiskFull(path="the engine's storage", operation="write an image") from exc
+        if isinstance(cause, OSError) and is_storage_full(str(cause)):
+            raise EngineStorageFull(operation="write an image") from exc
         raise EngineGone(endpoint=endpoint, reason=" ".join(str(cause).split())[:300]) from exc
     finally:
         client.close()  # type: ignore[no-untyped-call]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podbot.engine.http import BadResponse, Response
-from podbot.errors import ContainerError, ContainerNotFound, DiskFull, RequestFailed
+from podbot.errors import ContainerError, ContainerNotFound, EngineStorageFull, RequestFailed
 
 
 def reason_of(response: Response) -> str:
@@ -18,11 +18,17 @@ def reason_of(response: Response) -> str:
     return " ".join(text.split())[:600] or f"HTTP status {response.status}"
 
 
-def refusal(operation: str, response: Response, *, container: str = "") -> ContainerError | DiskFull:
+def is_storage_full(reason: str) -> bool:
+    """The engine's words for ENOSPC and EDQUOT."""
+    reason = reason.lower()
+    return "no space left on device" in reason or "disk quota exceeded" in reason
+
+
+def refusal(operation: str, response: Response, *, container: str = "") -> ContainerError:
     """The error for an answer that says no, where the operation has no better class of its own."""
     reason = reason_of(response)
-    if "no space left on device" in reason:
-        return DiskFull(path="the engine's storage", operation=operation)
+    if is_storage_full(reason):
+        return EngineStorageFull(operation=operation)
     if response.status == 404 and container:
         return ContainerNotFound(container=container)
     return RequestFailed(operation=operation, status=response.status, reason=reason)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from podbot.deadline import Deadline
 from podbot.engine import answers
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
@@ -22,13 +23,12 @@ from podbot.errors import (
     ContainerError,
     ContainerNotFound,
     CreateFailed,
-    DiskFull,
     EngineGone,
+    EngineStorageFull,
     ExecFailed,
     HealthCheckFailed,
     ImageNotFound,
     NameTaken,
-    PodbotError,
     RemoveFailed,
     StartFailed,
     StopFailed,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 API = "/v4.0.0/libpod"
 PATIENCE = 120.0  # seconds for one ordinary request; an engine under load took 20 s to start a container
+UPLOAD_RATE = 128 * 1024  # bytes a second: what an upload, which may go over ssh, has beyond that
 YOUNG = 1.0  # seconds for which an idle connection is reused; older ones may have been closed by the engine
 _T = TypeVar("_T")
 _NAME_MARKS = {ord(char): None for char in "_.-"}
@@ -72,10 +73,11 @@ class RestEngine:
 
     # --- requests -----------------------------------------------------------------------------
 
-    def _fresh(self) -> Wire:
+    def _fresh(self, deadline: Deadline) -> Wire:
         if self._wire is None or time.monotonic() - self._used > YOUNG:
             self.close()
-            self._wire = Wire(connect(self._endpoint))
+            self._wire = Wire(connect(self._endpoint, deadline))
+        self._wire.deadline = deadline
         return self._wire
 
     def _call(
@@ -84,21 +86,21 @@ class RestEngine:
         path: str,
         body: Any = None,
         *,
-        patience: float = PATIENCE,
+        patience: float | None = None,
         raw: bytes | None = None,
         kind: str = "application/json",
     ) -> Response:
-        """One request, one whole answer. Raises EngineGone when the connection fails."""
+        """One request, one whole answer, within ``patience``. Raises EngineGone when the connection fails."""
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
-        wire = self._fresh()
+        deadline = Deadline(PATIENCE if patience is None else patience)
+        wire = self._fresh(deadline)
         try:
-            wire.sock.settimeout(patience)
             wire.send_request(method, API + path, data, {"Content-Type": kind} if data is not None else {})
             head = wire.read_head()
             response = Response(head.status, head.headers, wire.read_body(head))
         except (OSError, BadResponse) as exc:
             self.close()
-            raise self._gone(exc, patience) from exc
+            raise self._gone(exc, deadline) from exc
         except BaseException:
             self.close()  # the answer that is still to come would be taken for the next request's
             raise
@@ -107,8 +109,10 @@ class RestEngine:
             self.close()
         return response
 
-    def _gone(self, exc: Exception, patience: float) -> ContainerError:
-        reason = f"no answer within {patience:.0f} s" if isinstance(exc, TimeoutError) else str(exc)
+    def _gone(self, exc: Exception, deadline: Deadline) -> ContainerError:
+        reason = (
+            f"no whole answer within {round(deadline.seconds, 1):g} s" if isinstance(exc, TimeoutError) else str(exc)
+        )
         if isinstance(exc, BadResponse) and not exc.closed:
             return HealthCheckFailed(endpoint=self.endpoint, reason=reason)
         return EngineGone(endpoint=self.endpoint, reason=reason)
@@ -168,9 +172,9 @@ class RestEngine:
         if "already in use" in reason or "name is in use" in reason:
             raise NameTaken(container=spec.name)
         error = refusal("create a container", response)
-        if isinstance(error, ContainerError):
-            raise CreateFailed(container=spec.name, image=spec.image, reason=reason)
-        raise error
+        if isinstance(error, EngineStorageFull):
+            raise error
+        raise CreateFailed(container=spec.name, image=spec.image, reason=reason)
 
     def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
         from podbot.engine.create_body import unmet
@@ -197,12 +201,12 @@ class RestEngine:
         self._check(response, container, RemoveFailed(container=container, reason=reason))
 
     @staticmethod
-    def _check(response: Response, container: str, error: PodbotError) -> None:
+    def _check(response: Response, container: str, error: ContainerError) -> None:
         if response.status == 404:
             raise ContainerNotFound(container=container)
         if response.status >= 400:
             full = refusal("write to its storage", response)
-            raise full if isinstance(full, DiskFull) else error
+            raise full if isinstance(full, EngineStorageFull) else error
 
     def inspect(self, container: str) -> ContainerInfo:
         path = f"/containers/{named(container)}/json"
@@ -215,7 +219,8 @@ class RestEngine:
 
     def put_archive(self, container: str, path: str, archive: bytes) -> None:
         target = f"/containers/{named(container)}/archive?path={quote(path)}"
-        response = self._call("PUT", target, raw=archive, kind="application/x-tar")
+        patience = PATIENCE + len(archive) / UPLOAD_RATE
+        response = self._call("PUT", target, raw=archive, kind="application/x-tar", patience=patience)
         self._check(response, container, UploadFailed(container=container, path=path, reason=reason_of(response)))
 
     def processes(self, container: str) -> dict[int, int]:
@@ -249,19 +254,22 @@ class RestEngine:
         body: dict[str, Any] = {"Detach": False, "Tty": tty}
         if tty and size is not None:
             body |= {"h": size.rows, "w": size.columns}
-        wire = Wire(connect(self._endpoint))
+        deadline = Deadline(PATIENCE)
+        wire = Wire(connect(self._endpoint, deadline), deadline)
         headers = {**_JSON, "Connection": "Upgrade", "Upgrade": "tcp"}
         try:
-            wire.sock.settimeout(PATIENCE)
             wire.send_request("POST", f"{API}/exec/{quote(exec_id)}/start", json.dumps(body).encode(), headers)
             head = wire.read_head()
             if head.status != 101:
                 response = Response(head.status, head.headers, wire.read_body(head))
+                error = refusal("start a command", response)
+                if isinstance(error, EngineStorageFull):
+                    raise error
                 raise ExecFailed(container="the container", command="the command", reason=reason_of(response))
         except (OSError, BadResponse) as exc:
             wire.sock.close()
-            raise self._gone(exc, PATIENCE) from exc
-        except PodbotError:
+            raise self._gone(exc, deadline) from exc
+        except ContainerError:
             wire.sock.close()
             raise
         return SocketStream(wire.sock, wire.take_leftover())

@@ -7,6 +7,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+from podbot.deadline import Deadline, connected
 from podbot.engine.endpoint import Endpoint
 from podbot.errors import ConnectionFailed, ContainerError, PermissionDenied, SocketNotFound, UnsupportedEndpoint
 
@@ -16,34 +17,37 @@ if TYPE_CHECKING:
 TIMEOUT = 10.0  # seconds to connect, and for the health check
 
 
-def connect(endpoint: Endpoint) -> socket.socket:
-    """A connected stream socket with a timeout of 10 s set."""
+def connect(endpoint: Endpoint, deadline: Deadline | None = None) -> socket.socket:
+    """A connected stream socket, TLS included; within 10 s, and before ``deadline``."""
+    limit = Deadline(TIMEOUT)
     try:
+        if deadline is not None and deadline.left() < TIMEOUT:
+            limit = deadline
         if endpoint.scheme == "unix":
-            return _unix(endpoint.path)
+            return _unix(endpoint.path, limit)
         if endpoint.scheme == "http":
-            return socket.create_connection((endpoint.host, endpoint.port), TIMEOUT)
+            return connected(endpoint.host, endpoint.port, limit)
         if endpoint.scheme == "https":
-            return _tls(endpoint)
+            return _tls(endpoint, limit)
         if endpoint.scheme == "ssh":
-            return _ssh(endpoint)
+            return _ssh(endpoint, limit)
     except OSError as exc:
-        raise connect_error(endpoint, exc) from exc
+        raise connect_error(endpoint, exc, limit.seconds) from exc
     except UnicodeError:  # from the resolver: a label that is empty, too long, or no text
         reason = "its host is not valid"
         raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason) from None
     raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason="named pipes exist on Windows only")
 
 
-def connect_error(endpoint: Endpoint, exc: OSError) -> ContainerError:
-    """The error for a failed connect. Only a unix socket has a path to blame."""
+def connect_error(endpoint: Endpoint, exc: OSError, seconds: float = TIMEOUT) -> ContainerError:
+    """The error for a connect that failed, or took longer than ``seconds``. Only a unix socket has a path to blame."""
     if endpoint.scheme == "unix":
         if exc.errno in (errno.ENOENT, errno.ENOTDIR):
             return SocketNotFound(path=endpoint.path, origin=endpoint.origin)
         if exc.errno in (errno.EACCES, errno.EPERM):
             return PermissionDenied(path=endpoint.path, origin=endpoint.origin)
     if isinstance(exc, TimeoutError):
-        reason = f"no answer within {TIMEOUT:.0f} s"
+        reason = f"no answer within {seconds:g} s"
     elif endpoint.scheme == "unix" and exc.errno == errno.ECONNREFUSED:
         reason = "nothing listens on that socket any more"
     else:
@@ -51,10 +55,10 @@ def connect_error(endpoint: Endpoint, exc: OSError) -> ContainerError:
     return ConnectionFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason)
 
 
-def _unix(path: str) -> socket.socket:
+def _unix(path: str, limit: Deadline) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        sock.settimeout(TIMEOUT)
+        sock.settimeout(limit.left())
         sock.connect(path)
     except OSError as exc:
         sock.close()
@@ -64,13 +68,13 @@ def _unix(path: str) -> socket.socket:
     return sock
 
 
-def _tls(endpoint: Endpoint) -> socket.socket:
+def _tls(endpoint: Endpoint, limit: Deadline) -> socket.socket:
     import ssl
 
     context = ssl.create_default_context()
-    raw = socket.create_connection((endpoint.host, endpoint.port), TIMEOUT)
+    raw = connected(endpoint.host, endpoint.port, limit)
     try:
-        return context.wrap_socket(raw, server_hostname=endpoint.host)
+        return context.wrap_socket(raw, server_hostname=endpoint.host)  # its timeout is for the handshake as a whole
     except BaseException:
         raw.close()
         raise
@@ -102,12 +106,12 @@ class _SshSocket(socket.socket):
             child.wait()
 
 
-def _ssh(endpoint: Endpoint) -> socket.socket:
+def _ssh(endpoint: Endpoint, limit: Deadline) -> socket.socket:
     import subprocess
 
     ours, theirs = socket.socketpair()
     sock = _SshSocket(ours.family, ours.type, ours.proto, fileno=ours.detach())
-    sock.settimeout(TIMEOUT)
+    sock.settimeout(limit.left())
     with theirs:
         try:
             sock._child = subprocess.Popen(  # noqa: SLF001

@@ -6,17 +6,20 @@
      +-- ConfigError       what the operator asked for is not valid       exit 2
      |    +-- MissingRequired, InvalidValue, UnknownKey, MalformedFile,
      |    |   ConfigFileNotFound, UnsafeConfigFile, IllegalCombination,
-     |    |   MountRefused
+     |    |   MountRefused, UsageError
      +-- ContainerError    the engine, or a container on it               exit 1
      |    +-- SocketNotFound, PermissionDenied, ConnectionFailed,
      |    |   HealthCheckFailed, EngineGone, UnsupportedEndpoint,
      |    |   ServiceStartFailed, CreateFailed, NameTaken, StartFailed,
      |    |   StopFailed, RemoveFailed, ExecFailed, UploadFailed,
      |    |   ImageNotFound, ImageBuildFailed, AgentNotInImage,
-     |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed
+     |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed,
+     |    |   EngineStorageFull, CommandSurvived
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
-     |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull
+     |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
+     |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
+     |    |   HistoryNotRemoved
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
      |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
@@ -24,7 +27,7 @@
      +-- CloneError        a clone inside the sandbox                     exit 1
      |    +-- CloneFailed, BranchNotFound, EmptyRepository,
      |    |   RepositoryNotFound, ServerUnreachable, GitNotInImage,
-     |    |   TokenUnreadable
+     |    |   TokenUnreadable, TransferFailed
      +-- StreamError       podbot's own stdin, stdout or terminal         exit 1
           +-- OutputClosed, ClientBroken, TerminalTooSmall,
               NotATerminalCommand
@@ -46,6 +49,7 @@ from podbot.errors.clone import (
     RepositoryNotFound,
     ServerUnreachable,
     TokenUnreadable,
+    TransferFailed,
 )
 from podbot.errors.config import (
     ConfigError,
@@ -57,14 +61,17 @@ from podbot.errors.config import (
     MountRefused,
     UnknownKey,
     UnsafeConfigFile,
+    UsageError,
 )
 from podbot.errors.container import (
     AgentNotInImage,
+    CommandSurvived,
     ConnectionFailed,
     ContainerError,
     ContainerNotFound,
     CreateFailed,
     EngineGone,
+    EngineStorageFull,
     ExecFailed,
     HealthCheckFailed,
     ImageBuildFailed,
@@ -92,6 +99,7 @@ from podbot.errors.github import (
     PrivateKeyLoadFailed,
     PrivateKeyMissing,
 )
+from podbot.errors.history import HistoryInUse, HistoryNotFound, HistoryNotRemoved, UnsafeStore
 from podbot.errors.host import (
     ClientBroken,
     CredentialsTooLarge,
@@ -114,6 +122,7 @@ __all__ = [
     "ClientBroken",
     "CloneError",
     "CloneFailed",
+    "CommandSurvived",
     "ConfigError",
     "ConfigFileNotFound",
     "ConnectionFailed",
@@ -125,6 +134,7 @@ __all__ = [
     "DiskFull",
     "EmptyRepository",
     "EngineGone",
+    "EngineStorageFull",
     "ExecFailed",
     "FilesystemError",
     "GitHubAnswerInvalid",
@@ -134,6 +144,9 @@ __all__ = [
     "GitHubUnreachable",
     "GitNotInImage",
     "HealthCheckFailed",
+    "HistoryInUse",
+    "HistoryNotFound",
+    "HistoryNotRemoved",
     "IllegalCombination",
     "ImageBuildFailed",
     "ImageNotFound",
@@ -165,9 +178,12 @@ __all__ = [
     "TerminalTooSmall",
     "TokenSessionMissing",
     "TokenUnreadable",
+    "TransferFailed",
     "UnknownKey",
     "UnsafeConfigFile",
     "UnsafeDirectory",
+    "UnsafeStore",
     "UnsupportedEndpoint",
     "UploadFailed",
+    "UsageError",
 ]

@@ -60,6 +60,16 @@ class ServerUnreachable(CloneError):
     advice: ClassVar[str] = "sandbox.network says what it may reach; `none` leaves nothing to clone from."
 
 
+class TransferFailed(CloneError):
+    """The server let the App read the repository, and its transfer broke off or brought something broken."""
+
+    repo: str
+    server: str
+    reason: str
+    template: ClassVar[str] = "the transfer of {repo} from {server} failed: {reason}"
+    advice: ClassVar[str] = "Try again; if it fails at the same place, look at the server and at proxies on the way."
+
+
 class GitNotInImage(CloneError):
     """The image has no git."""
 

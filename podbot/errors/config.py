@@ -13,6 +13,24 @@ class ConfigError(PodbotError):
     exit_code: ClassVar[int] = 2
 
 
+class UsageError(ConfigError):
+    """A command line that podbot cannot read. ``command``: as it is typed, such as ``podbot run``."""
+
+    command: str
+    reason: str
+    hint: str = ""
+    template: ClassVar[str] = "{command}: {reason}"
+
+    @property
+    def message(self) -> str:
+        """One sentence that begins with the command."""
+        return super().message.removeprefix("podbot ")  # who speaks is said in front of it
+
+    @property
+    def remedy(self) -> str:
+        return self.hint or f"`{self.command} --help` shows what it takes."
+
+
 class MissingRequired(ConfigError):
     """A value is needed and none was given (or it was blank). ``field`` may name several, the last after "and"."""
 

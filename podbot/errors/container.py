@@ -89,6 +89,23 @@ class RequestFailed(ContainerError):
     template: ClassVar[str] = "the engine refused to {operation} (HTTP {status}): {reason}"
 
 
+class EngineStorageFull(ContainerError):
+    """No space left where the engine keeps images and containers; ``operation`` is what it could not do."""
+
+    operation: str
+    template: ClassVar[str] = "no space left in the engine's storage: cannot {operation}"
+    advice: ClassVar[str] = "Free some (`podman system prune` removes unused images and containers), then try again."
+
+
+class CommandSurvived(ContainerError):
+    """A command that podbot was to end may still run: no signal reached it, or the kernel keeps it after KILL."""
+
+    container: str
+    command: str
+    template: ClassVar[str] = "could not end {command} in {container}, so it may still run"
+    advice: ClassVar[str] = "`podbot stop --time 0 {container}` ends everything in that session."
+
+
 class ContainerNotFound(ContainerError):
     """No container of that name or id."""
 

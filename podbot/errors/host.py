@@ -69,12 +69,12 @@ class TokenSessionMissing(FilesystemError):
 
 
 class DiskFull(FilesystemError):
-    """No space left where podbot, or the engine, writes."""
+    """No space left where podbot writes a file of its own, or its output."""
 
     path: str
     operation: str
     template: ClassVar[str] = "no space left on {path} while trying to {operation}"
-    advice: ClassVar[str] = "Free some space (`podman system prune` removes unused images), then try again."
+    advice: ClassVar[str] = "Free some space there, then try again."
 
 
 class StreamError(PodbotError):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine, Size
 from podbot.errors import (
+    CommandSurvived,
     ConnectionFailed,
     ContainerError,
     ContainerNotFound,
@@ -25,16 +26,18 @@ from podbot.errors import (
     SocketNotFound,
 )
 from podbot.execution.codes import BY_SIGNAL
-from podbot.execution.group import signal_group
+from podbot.execution.group import is_gone, signal_group
 from podbot.launch.command import ExecSpec
 from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
 from podbot.streams.sides import WayLost
-from podbot.streams.wake import Interrupted, Resize, Wake
+from podbot.streams.wake import Interrupted, Signal, Wake
 
 if TYPE_CHECKING:
     from podbot.execution.start import Started
+    from podbot.execution.stopped import Group
+    from podbot.execution.suspension import Job, Suspension
 
 TERM_GRACE = 2.0  # seconds between TERM and KILL for a command's group
 KILL_GRACE = 2.0  # seconds after KILL in which its last output is still relayed
@@ -48,7 +51,7 @@ class ExecIO:
     """The caller's descriptors; podbot never closes them. None: no input, or discard the output.
 
     For a command with a terminal: ``size`` gives its size, and ``terminal`` is entered while the
-    command has it (raw mode).
+    command has it (raw mode). ``job``: podbot as a job of the shell that it was started by, when it is one.
     """
 
     stdin: int | None = 0
@@ -56,6 +59,7 @@ class ExecIO:
     stderr: int | None = 2
     size: Callable[[], Size | None] = lambda: None
     terminal: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    job: Job | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ def run_exec(
     wake: Wake,
     *,
     interrupt_ends: bool = False,
+    sandbox_ends: bool = False,
     pipes: str | None = None,
 ) -> ExecStatus:
     """Run ``spec`` in ``container`` with the caller's streams until it ends.
@@ -83,9 +88,21 @@ def run_exec(
 
     ``pipes``: the session's directory of named pipes on this host, if it has one; then stdin and stdout go by those.
 
-    Raises: ContainerNotFound, ExecFailed, EngineGone, SandboxDied, OutputClosed, DiskFull.
+    ``sandbox_ends``: the caller ends the container afterwards, and so whatever of the command is left.
+
+    Raises: ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, OutputClosed, DiskFull, and
+    CommandSurvived when it was to end the command and could not.
     """
-    session = ExecSession(engine, container, spec=spec, io=io, wake=wake, interrupt_ends=interrupt_ends, pipes=pipes)
+    session = ExecSession(
+        engine,
+        container,
+        spec=spec,
+        io=io,
+        wake=wake,
+        interrupt_ends=interrupt_ends,
+        sandbox_ends=sandbox_ends,
+        pipes=pipes,
+    )
     return session.run()
 
 
@@ -108,6 +125,7 @@ class ExecSession:
         wake: Wake,
         through: Filter | None = None,
         interrupt_ends: bool = False,
+        sandbox_ends: bool = False,
         pipes: str | None = None,
     ) -> None:
         self._engine = engine
@@ -119,8 +137,10 @@ class ExecSession:
         self._through = through
         self._pipes = pipes
         self._passed_on = () if interrupt_ends else (signal.SIGINT,)
+        self._sandbox_ends = sandbox_ends
         self._ending: int | None = None  # the signal that ends the session
         self._killed = False
+        self._suspension = self._suspending() if spec.tty else None
 
     def run(self) -> ExecStatus:
         """See :func:`run_exec`."""
@@ -136,6 +156,7 @@ class ExecSession:
                         stderr=io.stderr,
                         wake=self._wake.fileno(),
                         through=self._through,
+                        watch=self._suspension,
                     )
                     with contextlib.closing(relay):
                         self.relay_until_end(relay)
@@ -145,10 +166,10 @@ class ExecSession:
                 self.end_now()
                 raise HealthCheckFailed(endpoint=self._engine.endpoint, reason=str(exc)) from exc
             except SinkClosed as exc:
-                self.end_now()
+                self._end_surely(exc)
                 raise _output_error(exc) from exc
             except WayLost as exc:
-                self.end_now()
+                self._end_surely(exc)
                 if self._ending is not None:
                     return ExecStatus(code=BY_SIGNAL + self._ending, signal=self._ending)
                 raise ExecFailed(container=self._container, command=spec.command[0], reason=_LOST) from exc
@@ -180,12 +201,17 @@ class ExecSession:
         """Relay, and act on what is posted meanwhile, until there is nothing more to relay."""
         deadline: float | None = None
         while True:
-            outcome = relay.run(deadline)
+            look = self._suspension.due if self._suspension is not None else None
+            outcome = relay.run(min((at for at in (deadline, look) if at is not None), default=None))
             if outcome == "ended":
                 return
             if outcome == "woken":
                 if self._handle_messages() and deadline is None:
                     deadline = time.monotonic() + TERM_GRACE
+            elif outcome == "noticed":
+                continue  # from now on a look is due
+            elif self._suspension is not None and look is not None and (deadline is None or look <= deadline):
+                self._suspension.act()
             elif self._killed:
                 return  # killed, and whoever reads our output does not: leave the rest
             else:
@@ -196,20 +222,47 @@ class ExecSession:
         """Act on what was posted; true when the session is to end now."""
         begun = False
         for message in self._wake.take():
-            if isinstance(message, Resize):
-                self._resize()
-            elif self._ending is None:
-                self.signal(message.number)
-                if message.number not in self._passed_on:
-                    self._ending = message.number
-                    begun = True
+            if isinstance(message, Signal):
+                begun = self._passed(message.number) or begun
+            elif self._suspension is not None:
+                self._suspension.obey(message)
         return begun
 
-    def _resize(self) -> None:
+    def _passed(self, number: int) -> bool:
+        """Pass a signal on; true when it is the one that ends the session."""
+        if self._ending is not None:
+            return False
+        self.signal(number)
+        if number in self._passed_on:
+            return False
+        if self._suspension is not None:
+            self._suspension.forget()
+        self._ending = number
+        return True
+
+    def _suspending(self) -> Suspension:
+        from podbot.execution.suspension import Suspension  # here, for few commands have a terminal
+
+        return Suspension(group=self._group, signal_group=self.signal, send_size=self._send_size, job=self._io.job)
+
+    def _send_size(self, less: int) -> None:
+        """The terminal's size, with ``less`` rows."""
         size = self._io.size()
-        if self._spec.tty and size is not None:
+        if size is not None:
             with contextlib.suppress(ContainerError):  # the next size, or none, will do
-                self._engine.exec_resize(self._exec_id, size)
+                self._engine.exec_resize(self._exec_id, Size(size.columns, max(1, size.rows - less)))
+
+    def _group(self) -> Group | None:
+        """The command's processes, where they are this host's; asked after a Ctrl-Z only."""
+        from podbot.execution.stopped import group_of
+
+        if not self._engine.local:
+            return None
+        try:
+            leader = self._engine.exec_inspect(self._exec_id).pid
+            return group_of(leader, self._engine.inspect(self._container).id) if leader > 0 else None
+        except ContainerError:
+            return None
 
     def signal(self, number: int) -> bool:
         """To the command's whole group; false when nobody could be signalled."""
@@ -220,22 +273,42 @@ class ExecSession:
         self._killed = True
         self.signal(signal.SIGKILL)
 
-    def end_now(self) -> None:
-        """TERM, a moment, KILL; for the ways out that leave the relay behind."""
-        if not self._exec_id or not self.signal(signal.SIGTERM):
-            return
-        end = time.monotonic() + TERM_GRACE
+    def end_now(self) -> bool:
+        """TERM, a moment, KILL; for the ways out that leave the relay behind. False: it may still run."""
+        if not self._exec_id:
+            return True
+        self.signal(signal.SIGTERM)
+        ended = self._ends_within(TERM_GRACE)
+        if ended is False:
+            self.kill()
+            ended = self._ends_within(KILL_GRACE)
+        return bool(ended)
+
+    def _end_surely(self, cause: Exception) -> None:
+        if not self.end_now() and not self._sandbox_ends:
+            raise self._survived() from cause
+
+    def _survived(self) -> CommandSurvived:
+        return CommandSurvived(container=self._container, command=self._spec.command[0])
+
+    def _ends_within(self, seconds: float) -> bool | None:
+        """None: the engine does not say, and asking once more may take as long again."""
+        end = time.monotonic() + seconds
         with contextlib.suppress(ContainerError):
-            while time.monotonic() < end:
-                if not self._engine.exec_inspect(self._exec_id).running:
-                    return
+            while True:
+                state = self._engine.exec_inspect(self._exec_id)
+                if not state.running or is_gone(self._engine, self._container, state.pid):
+                    return True
+                if time.monotonic() > end:
+                    return False
                 time.sleep(0.05)
-        self.kill()
+        return None
 
     def status(self, relay: Relay) -> ExecStatus:
         """The engine's word on how the command ended, asked until it has one."""
         command = self._spec.command[0]
-        patience = STATUS_PATIENCE if self._ending is None else KILL_GRACE
+        # Where the sandbox goes on, whether the command has ended is worth more patience.
+        patience = KILL_GRACE if self._ending is not None and self._sandbox_ends else STATUS_PATIENCE
         end = time.monotonic() + patience
         pause = 0.002
         while True:
@@ -247,12 +320,11 @@ class ExecSession:
                 raise self._died(str(exc)) from exc
             if not state.running:
                 break
+            if self._ending is not None and is_gone(self._engine, self._container, state.pid):
+                break
             if time.monotonic() > end:
-                if self._ending is not None:
-                    break
-                self.end_now()
-                reason = "its stream ended and the engine never reported a status"
-                raise ExecFailed(container=self._container, command=command, reason=reason)
+                self._out_of_patience()
+                break
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
         if self._ending is not None:
@@ -264,6 +336,14 @@ class ExecSession:
         if relay.truncated:  # some of what it printed is lost, whatever its status
             raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off in its output")
         return ExecStatus(code=state.exit_code)
+
+    def _out_of_patience(self) -> None:
+        """The engine calls it running still, though its stream has ended or it was killed."""
+        if self._ending is None and self.end_now():
+            reason = "its stream ended and the engine never reported a status"
+            raise ExecFailed(container=self._container, command=self._spec.command[0], reason=reason)
+        if self._ending is None or not self._sandbox_ends:
+            raise self._survived()
 
     def _check_alive(self, code: int | None, *, broken: bool) -> None:
         """137 may be the command's own end by KILL, or that of the whole sandbox under it."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from podbot.events import Emit, Event
 from podbot.flows.transcript import Author, Transcript
 from podbot.protocol.refusal import REWRITTEN
-from podbot.streams.channel import Channel, Refused, Side
+from podbot.streams.channel import Channel, NoiseKind, Refused, Side
 
 LINE = 4096  # bytes of one diagnostic line
 BURST = 1000  # refusals a second that get a line each
+_SHORT = {"text": "of text", "before_frame": "in front of a frame", "json": "of other JSON", "pretty": "of spread JSON"}
 
 
 class Bridge:
@@ -23,6 +25,7 @@ class Bridge:
         self._events = events
         self._transcript = transcript
         self._refusals = RefusalLog(emit)
+        self._moved = NoiseLog(emit)
         self._heard: Side = "client"  # who spoke last: what goes back to that side is podbot's own
         self._stderr: list[bytes | memoryview] = []
         self._half = _HalfLine()
@@ -61,7 +64,8 @@ class Bridge:
             self._refusals.add(refused)
             if self._transcript is not None:
                 self._transcript.refused(refused)
-        for line in self._channel.noise():
+        for kind, line in self._channel.noise():
+            self._moved.add(kind)
             if self._events:
                 self._emit(Event("notice", "agent.noise", _text(line)))
             else:
@@ -74,6 +78,7 @@ class Bridge:
     def close(self) -> None:
         """The session is over: what was only counted is said, and the transcript ends."""
         self._refusals.summary()
+        self._moved.summary()
         if self._transcript is not None:
             self._transcript.ended("agent")
             self._transcript.ended("client")
@@ -129,6 +134,30 @@ class RefusalLog:
             count, self._unsaid = self._unsaid, 0
             text = f"refused or changed {count} more frames"
             self._emit(Event("warning", "host.refused_more", text, {"count": count}))
+
+
+class NoiseLog:
+    """One event for the first noise of each kind, and one with the counts at the end."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._counts: Counter[str] = Counter()
+
+    def add(self, kind: NoiseKind) -> None:
+        self._counts[kind] += 1
+        if self._counts[kind] == 1:
+            from podbot.protocol.noise import KINDS  # here, for a pass-through needs none of it
+
+            text = f"the agent printed {KINDS[kind]}: moved from stdout to stderr"
+            self._emit(Event("notice", "host.noise", text, {"noise": kind}))
+
+    def summary(self) -> None:
+        """How much it was."""
+        if self._counts:
+            said = ", ".join(f"{count} {_SHORT[kind]}" for kind, count in self._counts.items())
+            text = f"lines of the agent's stdout that were moved to stderr: {said}"
+            self._emit(Event("info", "host.noise_total", text, dict(self._counts)))
+            self._counts.clear()
 
 
 class _HalfLine:

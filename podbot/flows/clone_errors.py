@@ -6,18 +6,19 @@ The words are those of git 2.20 to 2.50 with LC_ALL=C, and of the engine for a p
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from podbot.errors import (
     BranchNotFound,
     CloneError,
     CloneFailed,
-    DiskFull,
+    EngineStorageFull,
     GitNotInImage,
     PodbotError,
     RepositoryNotFound,
     ServerUnreachable,
     TokenUnreadable,
+    TransferFailed,
 )
 from podbot.launch import askpass
 from podbot.launch.types import ClonePlan
@@ -29,51 +30,78 @@ class Failure(NamedTuple):
     code: int
     lines: tuple[str, ...]
 
-    @property
-    def text(self) -> str:
-        """All lines, to be searched."""
-        return "\n".join(self.lines)
 
-
-_NO_BRANCH = re.compile(r"Remote branch .* not found|Could not find remote branch")
+_NO_BRANCH = re.compile(
+    r"^(?:fatal|warning): (?:Remote branch .* not found|Could not find remote branch)", re.MULTILINE
+)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
-_REFUSED = re.compile(
-    r"Repository not found|repository '.*' not found|Authentication failed|could not read (?:Username|Password)"
-    r"|returned error: (?:401|403|404)|Write access to repository not granted|Permission to .* denied"
+
+Kind = Literal["refused", "unreachable", "transfer"]
+
+# git's own messages, the first that fits. What a server says ("remote: …") decides nothing: it may say anything.
+# A transfer that failed comes first: the server had let the App read the list of branches, whatever its status later.
+KINDS: tuple[tuple[Kind, str], ...] = (
+    ("transfer", r"error: RPC failed"),  # with the status, or curl's words
+    ("transfer", r"fatal: expected '?\w+'?"),  # 'packfile', 'acknowledgments', flush after ref listing: an empty answer
+    ("transfer", r"fatal: (?:git fetch-pack|fetch-pack): "),  # expected ACK/NAK, invalid index-pack output
+    ("transfer", r"(?:fatal: )?fetch-pack: unexpected disconnect"),
+    ("transfer", r"error: [0-9]+ bytes of (?:body|length header) (?:are|were) still expected"),
+    ("transfer", r"fatal: early EOF"),
+    ("transfer", r"fatal: (?:protocol error|remote-curl|bad line length character|bad band|the remote end sent)"),
+    ("transfer", r"fatal: (?:pack |packfile |serious inflate|index-pack |unpack-objects )"),
+    ("transfer", r"error: inflate"),
+    ("refused", r"fatal: repository '.*' not found"),
+    ("refused", r"fatal: Authentication failed for "),
+    ("refused", r"fatal: could not read (?:Username|Password) for "),
+    ("refused", r"fatal: unable to access '.*': The requested URL returned error: (?:401|403|404|410|451)"),
+    ("refused", r"fatal: remote error: "),  # the server's own words follow
+    ("unreachable", r"fatal: unable to access "),  # name, connection, TLS, proxy, 407, 429, 5xx: curl's words follow
+    ("unreachable", r"fatal: unable to (?:connect to|look up) "),
+    ("unreachable", r"ssh: (?:connect to host|Could not resolve hostname) "),
+    ("transfer", r"fatal: (?:T|t)he remote end hung up"),  # the last line of many failures, so it is asked last
 )
-_UNREACHABLE = re.compile(
-    r"Could not resolve host|Failed to connect|Connection (?:refused|timed out|reset)|Couldn't connect|timed out"
-    r"|SSL|certificate|No route to host|Network is unreachable|Empty reply|returned error: 5[0-9][0-9]|Proxy"
-)
+_KINDS = [(kind, re.compile(f"^{pattern}", re.MULTILINE)) for kind, pattern in KINDS]
 
 
 def clone_error(image: str, clone: ClonePlan, failure: Failure) -> PodbotError:
     """The error for ``failure``. Its texts hold what the server said: whoever shows them escapes them."""
-    text = failure.text
+    own = "\n".join(line for line in failure.lines if not line.startswith("remote:"))
     if failure.code == 127:
         return GitNotInImage(image=image)
-    if askpass.UNREADABLE in text:
+    if askpass.UNREADABLE in own:
         return TokenUnreadable(image=image, path=askpass.TOKEN)
-    if _NO_SPACE.search(text):
-        return DiskFull(path="the engine's storage", operation=f"clone {clone.repo}")
-    if clone.branch is not None and _NO_BRANCH.search(text):
+    if _NO_SPACE.search(own):
+        return EngineStorageFull(operation=f"clone {clone.repo}")
+    if clone.branch is not None and _NO_BRANCH.search(own):
         return BranchNotFound(repo=clone.repo, branch=clone.branch)
-    return _from_words(clone, failure)
+    return _from_words(clone, failure, own)
 
 
-def _from_words(clone: ClonePlan, failure: Failure) -> CloneError:
-    reason = _last_words(failure)
-    if "into submodule path" in failure.text or "clone of submodule" in failure.text:
-        hint = f"The token is for {clone.repo} alone; without --submodules the rest of it is cloned."
+def _from_words(clone: ClonePlan, failure: Failure, own: str) -> CloneError:
+    kind, reason = _judged(own)
+    reason = reason or f"git ended with status {failure.code}"
+    if "into submodule path" in own or "clone of submodule" in own:
+        hint = f"The token is for {clone.repo} alone; omit --submodules to clone without them."
         return CloneFailed(repo=clone.repo, reason=f"a submodule failed: {reason}", hint=hint)
-    if _REFUSED.search(failure.text):
-        return RepositoryNotFound(repo=clone.repo, server=clone.server, reason=reason)
-    if _UNREACHABLE.search(failure.text):
-        return ServerUnreachable(repo=clone.repo, server=clone.server, reason=reason)
+    match kind:
+        case "refused":
+            return RepositoryNotFound(repo=clone.repo, server=clone.server, reason=reason)
+        case "unreachable":
+            return ServerUnreachable(repo=clone.repo, server=clone.server, reason=reason)
+        case "transfer":
+            return TransferFailed(repo=clone.repo, server=clone.server, reason=reason)
     return CloneFailed(repo=clone.repo, reason=reason)
 
 
-def _last_words(failure: Failure) -> str:
-    """The line that says most: the first ``fatal:``, else the last one."""
-    said = [line for line in failure.lines if line.startswith("fatal: ")] or list(failure.lines[-1:])
-    return said[0].removeprefix("fatal: ")[:300] if said else f"git ended with status {failure.code}"
+def _judged(own: str) -> tuple[Kind | None, str]:
+    """The kind of failure, and the line that says most: of an unknown kind the first ``fatal:``, or the last one."""
+    lines = own.splitlines()
+    for kind, pattern in _KINDS:
+        if found := next(filter(pattern.match, lines), None):
+            return kind, _shown(found)
+    said = [line for line in lines if line.startswith("fatal: ")] or lines[-1:]
+    return None, _shown(said[0]) if said else ""
+
+
+def _shown(line: str) -> str:
+    return line.removeprefix("fatal: ").removeprefix("error: ")[:300]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import os
 from collections.abc import Iterator
 
-from podbot.credentials.pack import pack, upload
-from podbot.engine.port import Engine
-from podbot.errors import ContainerError, ContainerNotFound, CreateFailed
+from podbot.credentials.pack import Bundle, pack, upload
+from podbot.engine.port import ContainerInfo, Engine
+from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFailed
 from podbot.events import Emit, Event
+from podbot.flows.disposal import Disposal, dispose
 from podbot.flows.own_files import place_files
+from podbot.flows.repository import check_linked_git
 from podbot.flows.sessions import SessionDirectory
 from podbot.flows.workspace import verified_mount
-from podbot.launch.labels import LABEL
+from podbot.launch.repository import is_placeholder, not_placed
 from podbot.launch.types import LaunchPlan
 from podbot.streams.wake import Wake
-
-CREATED = f"{LABEL}.created"
-STOP_SECONDS = 2  # what a kept container's processes get before KILL
 
 
 @contextlib.contextmanager
@@ -27,7 +28,8 @@ def started_container(
     """Create, furnish and start ``plan.container``, and clone into it; yields its id.
 
     The caller has ``wake`` listening. A clean-up that fails after another error leaves that error, and the
-    session's record, for the next command to report. A container in which no agent ran is never kept.
+    session's record, for the next command to report. A container in which no agent ran is never kept. One that was
+    handed over is left to whoever has it now.
     """
     directory.has_container = True
     ready = False
@@ -39,30 +41,89 @@ def started_container(
             clone_repository(Inside(engine, container, plan.container.image, wake), plan.clone, emit)
         ready = True
         yield container
-    except BaseException:
-        with contextlib.suppress(ContainerError):
-            _clean_up(engine, plan, directory, emit, agent_ran=ready)
+    except BaseException as cause:
+        if not directory.handed_over:
+            try:
+                _clean_up(engine, plan, directory, emit, agent_ran=ready)
+            except PodbotError as exc:  # the error that ends the session is the one to report, once
+                if type(exc) is not type(cause):
+                    text = f"the sandbox {plan.session} may be left behind: {exc.message}"
+                    about = {"session": plan.session, "error": type(exc).__name__}
+                    emit(Event("warning", "container.left", text, about))
         raise
-    _finish(engine, plan, directory, emit, agent_ran=True)
+    if not directory.handed_over:
+        dispose(engine, Disposal.of(plan), directory, emit)
 
 
 def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
-    place_files(plan)
+    place_files(plan, emit)
     with wake.interruptible():
         credentials = pack(plan, emit)  # before there is anything to clean up
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
-        # Not to be interrupted: the engine would go on and make the container after our clean-up.
-        container = engine.create(plan.container)
-        _check_met(engine, container, plan, emit)
-        with wake.interruptible():
-            upload(engine, container, credentials, emit)
-        emit(Event("info", "container.start", "starting the sandbox"))
-        with wake.interruptible():
-            engine.start(container)
+        emit = _once(emit)
+        try:
+            return _attempt(engine, plan, credentials, wake, emit)
+        except (CreateFailed, StartFailed):
+            fewer = tuple(mount for mount in plan.container.files if not is_placeholder(mount))
+            number = len(plan.container.files) - len(fewer)
+            if not number or not _removed(engine, plan):
+                raise
+        # The paths of placeholders are the repository's word, and the image may have a file in the way of one.
+        plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=fewer))
+        wake.check()
+        container = _attempt(engine, plan, credentials, wake, emit)
+        why = (
+            "the sandbox did not start with an empty directory in place of each linked worktree elsewhere, and has none"
+        )
+        text = f"{why}: {not_placed(number)}"
+        emit(Event("notice", "git.no_placeholders", text, {"session": plan.session, "worktrees": number}))
+        return container
+
+
+def _attempt(engine: Engine, plan: LaunchPlan, credentials: Bundle, wake: Wake, emit: Emit) -> str:
+    check_linked_git(plan, os.getuid())
+    # Not to be interrupted: the engine would go on and make the container after our clean-up.
+    container = engine.create(plan.container)
+    _check_met(engine, container, plan, emit)
+    with wake.interruptible():
+        upload(engine, container, credentials, emit)
+    emit(Event("info", "container.start", "starting the sandbox"))
+    with wake.interruptible():
+        engine.start(container)
     return container
+
+
+def _once(emit: Emit) -> Emit:
+    """``emit`` without what a second attempt says again."""
+    told: list[Event] = []
+
+    def once(event: Event) -> None:
+        if event not in told:
+            told.append(event)
+            emit(event)
+
+    return once
+
+
+def _removed(engine: Engine, plan: LaunchPlan) -> bool:
+    """Whether the name is free of what this session created. An error here is not the one to report."""
+    try:
+        found = engine.inspect(plan.container.name)
+        if not _is_ours(found, plan):
+            return False
+        engine.remove(found.id)
+    except ContainerNotFound:
+        return True
+    except PodbotError:
+        return False
+    return True
+
+
+def _is_ours(found: ContainerInfo, plan: LaunchPlan) -> bool:
+    return found.labels.items() >= plan.container.labels.items()
 
 
 def _clean_up(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit, *, agent_ran: bool) -> None:
@@ -76,58 +137,11 @@ def _clean_up(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emi
     except ContainerNotFound:
         directory.has_container = False
         return
-    if found.labels.items() >= plan.container.labels.items():
-        _finish(engine, plan, directory, emit, agent_ran=agent_ran)
+    if _is_ours(found, plan):
+        dispose(engine, Disposal.of(plan), directory, emit, agent_ran=agent_ran)
     else:
         directory.has_container = False
         directory.name_taken()
-
-
-def _finish(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit, *, agent_ran: bool) -> None:
-    what = _worth_keeping(engine, plan, emit) if agent_ran else None
-    # Asked after the look, which `podbot stop` breaks off when it comes in the middle of it.
-    if agent_ran and plan.keep == "when_unsaved" and directory.being_stopped():
-        return  # it looks for itself, and the container and its record are that one's
-    if what is not None:
-        _keep(engine, plan, directory, emit, what)
-        return
-    engine.remove(plan.container.name)
-    directory.has_container = False
-    emit(Event("debug", "container.removed", f"removed the sandbox {plan.session}"))
-
-
-def _worth_keeping(engine: Engine, plan: LaunchPlan, emit: Emit) -> str | None:
-    """What to say of a container that is to be kept; None for one that is not."""
-    if plan.keep != "when_unsaved" or plan.clone is None:
-        return "" if plan.keep == "always" else None
-    from podbot.flows.unsaved import examine
-
-    emit(Event("info", "clone.examine", f"looking for unsaved work in {plan.clone.directory}"))
-    since = plan.container.labels.get(CREATED, "")
-    unsaved = examine(engine, plan.container.name, plan.clone.directory, since)
-    return str(unsaved) if unsaved else None
-
-
-def _keep(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit, unsaved: str) -> None:
-    name = plan.container.name
-    try:
-        engine.stop(name, seconds=STOP_SECONDS)
-    except ContainerNotFound:
-        directory.has_container = False
-        return
-    directory.record(kept=True)
-    emit(kept_event(name, unsaved))
-
-
-def kept_event(name: str, unsaved: str = "") -> Event:
-    """The notice of a session that was kept; ``unsaved``: what is in it, when it was kept for that."""
-    text = f"kept the sandbox {name}, stopped: `podman start {name}` wakes it, `podbot stop --rm {name}` removes it"
-    if unsaved:
-        text = (
-            f"kept the sandbox {name}, stopped, for what is only there: {unsaved}. Get at it with"
-            f" `podman start {name}` and `podbot exec {name} -- git status`; `podbot stop --rm {name}` removes it all"
-        )
-    return Event("notice", "container.kept", text, {"session": name, "unsaved": unsaved})
 
 
 def _check_met(engine: Engine, container: str, plan: LaunchPlan, emit: Emit) -> None:

@@ -10,6 +10,7 @@ from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import PodbotError
+from podbot.events import Emit, ignore
 from podbot.flows.github_checks import check_github
 from podbot.flows.image_checks import check_image
 from podbot.flows.machine_checks import Check, check_machine
@@ -32,12 +33,18 @@ class Patient:
     github: Callable[[AppConfig], Iterator[Check]] = check_github
 
 
-def this_machine(options: LoadOptions, environ: Mapping[str, str]) -> Patient:
-    """The real machine, configuration and engine."""
+def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = ignore) -> Patient:
+    """The real machine, configuration and engine. ``emit`` hears of sessions that a killed podbot left."""
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect, locate
     from podbot.engine.private.machine import detect
+    from podbot.flows.orphans import report_orphans
     from podbot.places import private_runtime_root
+
+    def connected(config: AppConfig) -> Engine:
+        engine = connect(config, environ, emit)
+        report_orphans(engine, environ, emit)
+        return engine
 
     facts = detect(environ)
     return Patient(
@@ -46,7 +53,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str]) -> Patient:
         load=lambda: load_config(options),
         config_path=lambda: config_location(options)[0],
         locate=lambda config: locate(config, environ),
-        connect=lambda config: connect(config, environ),
+        connect=connected,
         runtime_dir=lambda: private_runtime_root(environ),
     )
 

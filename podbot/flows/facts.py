@@ -10,11 +10,13 @@ from typing import Literal
 from podbot.config.models import AppConfig
 from podbot.credentials.families import FAMILIES
 from podbot.errors import InvalidValue, PathError
+from podbot.flows.repository import look_at_repository
+from podbot.flows.timezone import time_zone
 from podbot.launch.mounts import extra_mount
 from podbot.launch.places import refused_sources
 from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
-from podbot.launch.types import CredentialSource, HostFacts, LaunchRequest, PathFacts
+from podbot.launch.types import CredentialSource, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
 from podbot.places import home_dir, state_dir
 
 _GIT_SECONDS = 5
@@ -41,6 +43,7 @@ def collect_facts(
     except OSError as exc:
         raise PathError(path=".", operation="find the working directory", reason=exc.strerror or str(exc)) from exc
     name, email = _git_identity(environ)
+    workspace = _workspace(config, request, environ, home, cwd)
     wanted = {*TERMINAL_VARIABLES, "XDG_CONFIG_HOME", *config.agent.env_allowlist}
     facts = HostFacts(
         home=home,
@@ -52,10 +55,12 @@ def collect_facts(
         runtime_dir=os.path.realpath(runtime_dir),
         state_dir=os.path.realpath(state_dir(environ)),
         engine_socket_dir=os.path.dirname(os.path.realpath(engine_socket_path)) if engine_socket_path else None,
-        workspace=_workspace(config, request, environ, home, cwd),
+        workspace=workspace,
+        repository=_repository(workspace),
         allowed_roots=_allowed_roots(config, home),
         extra_mounts=_extra_mounts(config, home),
         dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # an ordinary user's sandbox gets no more than the user
+        time_zone=time_zone(environ),
         git_name=name,
         git_email=email,
         credentials=_credentials(home_dir(environ)),
@@ -77,6 +82,12 @@ def _workspace(
         path = os.path.join(cwd, path)
     found = _path_facts(given, path)
     return PathFacts(given, found.resolved, found.kind, _spelled(found, environ, cwd))
+
+
+def _repository(workspace: PathFacts | None) -> RepositoryFacts:
+    if workspace is None or workspace.kind != "directory":
+        return RepositoryFacts()
+    return look_at_repository(workspace.resolved, os.getuid())
 
 
 def _spelled(found: PathFacts, environ: Mapping[str, str], cwd: str) -> str | None:
@@ -172,7 +183,8 @@ def _credentials(home: str) -> tuple[CredentialSource, ...]:
     for family in FAMILIES.values():
         given = os.path.join(home, family.directory)
         if _kind(given) != "missing":
-            found.append(CredentialSource(family.name, given, os.path.realpath(given), family.target))
+            logged_in = os.path.isfile(os.path.join(given, family.login))
+            found.append(CredentialSource(family.name, given, os.path.realpath(given), family.target, logged_in))
     return tuple(found)
 
 
@@ -181,6 +193,8 @@ def _with_protected(facts: HostFacts) -> HostFacts:
     import dataclasses
 
     paths = {found.resolved for found in (facts.workspace, *facts.extra_mounts) if found is not None}
+    if facts.repository.linked is not None and facts.repository.linked.directory:
+        paths.add(facts.repository.linked.directory)
     places = {place.path for path in paths for place in refused_sources(facts, path) if place.below}
     led = {os.path.realpath(place) for place in places} - places
     return dataclasses.replace(facts, protected=tuple(sorted(led)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass
 
 from podbot.engine.port import Engine
@@ -11,8 +12,10 @@ from podbot.events import Emit, Event
 from podbot.execution.hosted import HostedExec
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.flows.bridge import Bridge
+from podbot.flows.handover import Handover
 from podbot.flows.session import prepared_session
 from podbot.flows.transcript import Transcript
+from podbot.launch.agents import AGENTS
 from podbot.launch.types import LaunchPlan
 from podbot.streams.channel import Channel, Counts
 from podbot.streams.passthrough import PassThrough
@@ -43,14 +46,19 @@ def channel_for(plan: LaunchPlan) -> Channel:
     if plan.mode != "acp":
         return PassThrough()
     from podbot.protocol.acp import AcpChannel
+    from podbot.protocol.logins import ANY_LOGIN, Logins
     from podbot.protocol.paths import PathScope
 
+    link = plan.container.link
     others = tuple(mount.target for mount in plan.container.mounts if mount != plan.workspace)
+    others += (link[0],) if link is not None else ()
     if plan.workspace is not None:
         mount = PathScope(inside=plan.workspace.target, outside=plan.workspace.source, others=others)
     else:
         mount = PathScope(inside=plan.agent.workdir or "/", outside="", others=others)
-    return AcpChannel(delegation=plan.delegation, mount=mount, limit=plan.frame_limit)
+    login = AGENTS[plan.kind].login
+    logins = ANY_LOGIN if login is None else Logins(login.methods, login.advice)
+    return AcpChannel(delegation=plan.delegation, mount=mount, limit=plan.frame_limit, logins=logins)
 
 
 def run_hosted(
@@ -62,10 +70,12 @@ def run_hosted(
     *,
     channel: Channel,
     transcript: str | None = None,
+    leaves: bool = False,
 ) -> HostResult:
     """Carry out ``plan`` between the client on ``io`` and the agent; what it made is unwound, whatever happens.
 
-    ``io.stderr`` None: the agent's stderr and its noise become events. Raises ContainerError,
+    ``io.stderr`` None: the agent's stderr and its noise become events. ``leaves``: a client that has left is not kept
+    waiting; what takes longer than a moment is left to a helper process. Raises ContainerError,
     FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own failure is a status.
     """
     secrets = [plan.agent.env[name] for name in plan.agent.secrets]
@@ -76,18 +86,19 @@ def run_hosted(
             stack.callback(record.close)
         bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
         stack.callback(bridge.close)
+        hosted = HostedExec(
+            engine,
+            plan.session,
+            spec=plan.agent,
+            io=io,
+            wake=wake,
+            through=bridge,
+            sandbox_ends=True,
+            pipes=plan.pipes_dir,
+            emit=emit,
+        )
         try:
-            hosted = HostedExec(
-                engine,
-                plan.session,
-                spec=plan.agent,
-                io=io,
-                wake=wake,
-                through=bridge,
-                pipes=plan.pipes_dir,
-                emit=emit,
-            )
-            status, kept = _carried_out(engine, plan, hosted, wake, emit)
+            status, kept = _carried_out(engine, plan, hosted, wake, emit, leaves=leaves)
         except Interrupted as exc:  # told to end before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)
             return HostResult(plan.session, status, kept=False, statistics=channel.counts)
@@ -99,7 +110,7 @@ def run_hosted(
 
 
 def _carried_out(
-    engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit
+    engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit, *, leaves: bool
 ) -> tuple[ExecStatus, bool]:
     if plan.mode == "acp" and plan.delegation != "none":
         what = _DELEGATED[plan.delegation]
@@ -108,8 +119,13 @@ def _carried_out(
         emit(Event("notice", "host.delegation", text, {"delegation": plan.delegation}))
     with prepared_session(engine, plan, wake, emit) as directory:
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
+        successor = Handover(engine, plan, directory, emit) if leaves else None
+        hosted.successor = successor
         status = hosted.run()
-        emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
+        if not hosted.left_running:
+            emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
+        if successor is not None and hosted.client_left is not None and not directory.handed_over:
+            successor.clean_up_unless_soon(time.monotonic() - hosted.client_left)
     return status, directory.kept
 
 

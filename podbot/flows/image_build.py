@@ -168,7 +168,10 @@ def plan_build(shop: Workshop, request: BuildRequest) -> BuildPlan:
 
 
 def build_image(plan: BuildPlan, shop: Workshop) -> BuildResult:
-    """Do what ``plan`` says. Raises ImageBuildFailed, DiskFull, EngineGone; the tag is then what it was."""
+    """Do what ``plan`` says. The tag is what it was after a failure.
+
+    Raises ImageBuildFailed, EngineStorageFull, DiskFull, EngineGone.
+    """
     began = time.monotonic()
     if plan.has("base"):
         _make_base(shop)

@@ -25,7 +25,7 @@ class SessionInfo:
     """One of podbot's containers. ``created`` in seconds since the epoch.
 
     ``state`` is the engine's word; ``orphan``: the podbot that started it is gone and it was not to be kept.
-    ``token``: of a session that works on a clone.
+    ``token``: of a session that has one.
     """
 
     session: str

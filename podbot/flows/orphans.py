@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, NotOurs
+from podbot.errors import ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Emit, Event
-from podbot.flows.sessions import remove_directory, sessions, sweep
+from podbot.flows.sessions import is_in_use, remove_directory, sessions, sweep, take_untold
 from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.names import is_name
 from podbot.places import runtime_root
@@ -45,21 +45,52 @@ def is_ours(container: ContainerInfo) -> bool:
     )
 
 
-def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit) -> None:
+def _container_called(engine: Engine, name: str) -> ContainerInfo:
+    """As :func:`our_container`, but for a container whose id begins with ``name``: an engine finds that as well."""
+    container = our_container(engine, name)
+    if container.name != name:
+        raise ContainerNotFound(container=name)
+    return container
+
+
+def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "") -> None:
     """Say once what a killed podbot left on this engine; forget directories whose container is gone.
 
-    Costs one directory listing when nothing was left.
+    What a hosted session left is removed, unless the command is about it (``spare``: a container's name or id) or
+    another `podbot exec` is at work in it. Costs one directory listing when nothing was left.
     """
     sweep(environ)
     for record in sessions(environ):
+        if record.untold and not record.live:
+            for event in take_untold(os.path.join(runtime_root(environ), record.session)):
+                emit(event)
         if record.live or record.endpoint != engine.endpoint:
             continue
         try:
-            container = our_container(engine, record.session)
+            container = _container_called(engine, record.session)
         except (ContainerNotFound, NotOurs):
             remove_directory(os.path.join(runtime_root(environ), record.session))
             continue
-        if not record.kept:
+        path = os.path.join(runtime_root(environ), record.session)
+        needed = is_in_use(path) or (spare and (container.name == spare or container.id.startswith(spare)))
+        if not record.kept and (needed or not _removed(engine, environ, container, emit)):
             text = f"the session {record.session} ({container.state}) was left behind by a podbot that was killed"
             hint = f"`podbot stop {record.session}` {_END[keep_of(container.labels)]}"
             emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": record.session}))
+
+
+def _removed(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> bool:
+    """Whether nothing is left to report: a hosted session's, which was removed, or kept, or is being removed."""
+    from podbot.flows.abandoned import is_hosted, remove_abandoned
+
+    if not is_hosted(container):
+        return False
+    try:
+        remove_abandoned(engine, environ, container, emit)
+    except SessionExists:
+        return True
+    except PodbotError as exc:
+        text = f"the sandbox {container.name} of a killed podbot could not be removed: {exc.message}"
+        emit(Event("warning", "session.not_removed", text, {"session": container.name}))
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""What a stopped clone's container needs on the host to be started again, and a reboot takes away.
+"""What a stopped container of a session with a GitHub token needs on the host to start again, and a reboot removes.
 
 The runtime directory is empty after a reboot, and the engine starts no container whose mount has no source.
 """
@@ -15,12 +15,12 @@ from podbot.flows.sessions import session_directory
 from podbot.launch.labels import LABEL, keep_of
 from podbot.places import private_dir, runtime_root
 
-_MOUNTED = ("secrets", "pipes")  # as in launch.clone and launch.pipes, whose modules `podbot ps` does not need
+_MOUNTED = ("secrets", "pipes")  # as in launch.token and launch.pipes, whose modules `podbot ps` does not need
 _ENDED = ("exited", "stopped")
 
 
 def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable[ContainerInfo]) -> None:
-    """Restore what stopped clones among ``containers`` lack. What cannot be restored is let be.
+    """Restore what stopped sessions with a token among ``containers`` lack. What cannot be restored is left as it is.
 
     An engine elsewhere mounts its own host's directories.
     """
@@ -28,15 +28,15 @@ def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable
         return
     root = runtime_root(environ)
     for container in containers:
-        is_clone = container.labels.get(f"{LABEL}.repo") and keep_of(container.labels) != "never"
+        has_token = container.labels.get(f"{LABEL}.access") and keep_of(container.labels) != "never"
         there = all(os.path.isdir(os.path.join(root, container.name, name)) for name in _MOUNTED)
-        if is_clone and container.state in _ENDED and not there:
+        if has_token and container.state in _ENDED and not there:
             with contextlib.suppress(PodbotError):  # a live session's, or the runtime directory is not ours
                 restore_mounts(engine, environ, container.name)
 
 
 def restore_mounts(engine: Engine, environ: Mapping[str, str], session: str) -> None:
-    """The empty directories that a kept clone mounts, and its record. Raises FilesystemError subclasses."""
+    """The empty directories that such a container mounts, and its record. Raises FilesystemError subclasses."""
     with session_directory(os.path.join(runtime_root(environ), session), engine.endpoint) as directory:
         directory.has_container = True
         directory.record(kept=True)

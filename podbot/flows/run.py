@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from podbot.engine.port import Engine, Size
 from podbot.errors import TerminalTooSmall
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
+from podbot.flows.history import offer_to_resume
 from podbot.flows.session import prepared_session
 from podbot.launch.types import LaunchPlan
 from podbot.streams.wake import Interrupted, Wake
@@ -42,9 +44,11 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
 
 def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> tuple[ExecStatus, bool]:
     with prepared_session(engine, plan, wake, emit) as directory:
+        began = time.time()
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
-        status = run_exec(engine, plan.session, plan.agent, io, wake, pipes=plan.pipes_dir)
+        status = run_exec(engine, plan.session, plan.agent, io, wake, sandbox_ends=True, pipes=plan.pipes_dir)
         emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
+    offer_to_resume(plan, began=began, kept=directory.kept, emit=emit)
     return status, directory.kept
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,10 +12,11 @@ from podbot.engine.port import Engine
 from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, MountRefused, NameTaken
 from podbot.events import Emit, Event
 from podbot.flows.container import started_container
+from podbot.flows.history import history_in_use
 from podbot.flows.recipe import LABEL_AGENTS, agents_in
-from podbot.flows.sessions import SessionDirectory, remove_directory, session_directory
+from podbot.flows.sessions import SessionDirectory, await_ending, remove_directory, session_directory
 from podbot.launch.agents import AGENTS
-from podbot.launch.clone import SECRETS_DIRECTORY
+from podbot.launch.token import SECRETS_DIRECTORY
 from podbot.launch.types import LaunchPlan, TokenPlan
 from podbot.places import private_dir
 from podbot.streams.wake import Wake
@@ -37,8 +39,10 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
     # Signals are queued from here to the end of the clean-up: one that unwound in the wrong place, between two
     # steps of an ExitStack, would skip the rest. Where it is safe to stop early, the steps say so.
     with wake.listening(), contextlib.ExitStack() as stack:
+        with wake.interruptible():
+            await_ending(plan.runtime_dir, emit)
         directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
-        _check_agent(engine, plan)
+        plan = _fitted(engine, plan, emit)
         if plan.pipes_dir is not None:
             # A new directory: another engine, which was not asked, may have a container that mounts the one there.
             remove_directory(plan.pipes_dir)
@@ -46,10 +50,12 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
         if plan.token is not None:
             _check_name(engine, plan, directory)
             grant = _grant(engine, plan, plan.token)
-            stack.callback(_hand_down, directory, grant, emit)
+            stack.callback(hand_down, directory, grant, emit)
             _check_key(plan.token, emit)
             with wake.interruptible():
                 stack.enter_context(_token(directory, grant, emit))
+        if plan.history is not None:
+            stack.enter_context(history_in_use(plan.history))
         stack.enter_context(started_container(engine, plan, directory, wake, emit))
         yield directory
 
@@ -94,15 +100,15 @@ def _token(directory: SessionDirectory, grant: Grant, emit: Emit) -> contextlib.
     # A new directory: another engine, which was not asked, may have a container that mounts the one that is there.
     remove_directory(os.path.join(directory.path, SECRETS_DIRECTORY))
     emit(Event("info", "token.mint", f"asking GitHub for a token for {grant.repo}"))
-    return token_kept(directory.path, grant, minter(grant), emit)
+    return token_kept(directory.path, grant, minter(grant), emit, handed_over=lambda: directory.handed_over)
 
 
-def _hand_down(directory: SessionDirectory, grant: Grant, emit: Emit) -> None:
+def hand_down(directory: SessionDirectory, grant: Grant, emit: Emit) -> None:
     """A container that outlives us has its grant back, so that a token-daemon serves it when it is started again.
 
     That it cannot be written must hide neither the agent's status nor the error that ends the session.
     """
-    if not directory.has_container or directory.is_others:
+    if not directory.has_container or directory.is_others or directory.handed_over:
         return
     try:
         grant.store(directory.path)
@@ -129,13 +135,27 @@ def _check_local(engine: Engine, plan: LaunchPlan) -> None:
         )
 
 
-def _check_agent(engine: Engine, plan: LaunchPlan) -> None:
-    """An image that says what is in it is believed; without this the session ends with status 127 and runc's words."""
-    if plan.kind == "custom":
-        return
+def _fitted(engine: Engine, plan: LaunchPlan, emit: Emit) -> LaunchPlan:
+    """The plan as its image allows it. Raises AgentNotInImage.
+
+    An image that says what is in it is believed; without the check the session ends with status 127 and runc's words.
+    One that says nothing was not built by podbot and may lack the shell that makes the link ``/workspace``; its
+    container would end as soon as it is started.
+    """
     image = engine.image(plan.container.image)
     label = image.labels.get(LABEL_AGENTS) if image is not None else None
-    if label is None or plan.kind in (there := agents_in(label)):
-        return
+    if label is None:
+        return _without_link(plan, emit) if image is not None else plan
+    if plan.kind == "custom" or plan.kind in (there := agents_in(label)):
+        return plan
     agents = ",".join([*(name for name in there if name in AGENTS), plan.kind])  # a label is the image's word
     raise AgentNotInImage(image=plan.container.image, agent=plan.kind, agents=agents)
+
+
+def _without_link(plan: LaunchPlan, emit: Emit) -> LaunchPlan:
+    spec = plan.container
+    if spec.link is None:
+        return plan
+    path, target = spec.link
+    emit(Event("notice", "plan.note", f"there is no {path} inside, only {target}: podbot did not build {spec.image}"))
+    return dataclasses.replace(plan, container=dataclasses.replace(spec, link=None))

@@ -12,12 +12,13 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podbot.atomic import replace_file
-from podbot.errors import PathError, SessionExists
+from podbot.errors import PathError, PodbotError, SessionExists
+from podbot.events import Emit, Event
 from podbot.locks import is_held, same_file
 from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
 
@@ -27,36 +28,48 @@ if TYPE_CHECKING:
 LOCK = "lock"
 RECORD = "session.json"
 STOPPING = "stopping"
+ENDING = "ending"  # held beside the lock: whoever has the session only ends it
+USED = "used"  # shared by every `podbot exec` in the session
+WANTED = "wanted"  # held by a podbot that waits for that end
 GONE = ".gone-"
+ENDING_SECONDS = 30.0  # for whoever ends the previous session of a name: TERM, KILL, a look for unsaved work
 _ATTEMPTS = 8
 
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """What ``session.json`` says. ``endpoint``: the engine that has the container."""
+    """What ``session.json`` says. ``endpoint``: the engine that has the container.
+
+    ``untold``: a helper process left events in it that nobody has heard yet.
+    """
 
     session: str
     endpoint: str
     kept: bool
     live: bool
+    untold: bool = False
 
 
 class SessionDirectory:
     """The directory while its lock is held. ``has_container``: it outlives this podbot unless that is taken back."""
 
-    def __init__(self, path: str, endpoint: str) -> None:
+    def __init__(self, path: str, endpoint: str, lock: int) -> None:
         self.path = path
+        self.lock = lock  # a descriptor
         self.has_container = False
+        self.handed_over = False  # to a helper process, which has the lock as well: nothing here is ours to end
         self.kept = False
         self.is_others = False  # the container: a killed session's, or one on another engine
         self._endpoint = endpoint
         self._before = _read_record(path)
         self.record(kept=False)
 
-    def record(self, *, kept: bool) -> None:
-        """Write ``session.json``."""
+    def record(self, *, kept: bool, untold: Sequence[Event] = ()) -> None:
+        """Write ``session.json``. ``untold``: events for the next podbot command to report."""
         self.kept = kept
-        _write_record(self.path, {"session": os.path.basename(self.path), "endpoint": self._endpoint, "kept": kept})
+        record = {"session": os.path.basename(self.path), "endpoint": self._endpoint, "kept": kept}
+        said = {"untold": [event._asdict() for event in untold]} if untold else {}
+        _write_record(self.path, record | said)
 
     def being_stopped(self) -> bool:
         """A `podbot stop` decides what becomes of the container."""
@@ -73,16 +86,16 @@ class SessionDirectory:
 def session_directory(path: str, endpoint: str) -> Iterator[SessionDirectory]:
     """Hold the session's name for as long as the block runs; then the directory goes, unless it has a container.
 
-    Raises SessionExists when another podbot runs that session.
+    Raises SessionExists when another podbot runs that session. One that was handed over is left as it is.
     """
     trusted_dir(os.path.dirname(path))
     lock = _locked(path, os.path.basename(path))
     try:
-        directory = SessionDirectory(path, endpoint)
+        directory = SessionDirectory(path, endpoint, lock)
         try:
             yield directory
         finally:
-            if not directory.has_container:
+            if not directory.has_container and not directory.handed_over:
                 remove_directory(path)
     finally:
         os.close(lock)
@@ -105,7 +118,8 @@ def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
         record = _read_record(path)
         endpoint = record.get("endpoint")
         kept = record.get("kept") is True
-        found.append(SessionRecord(name, endpoint if isinstance(endpoint, str) else "", kept, is_live(path)))
+        place = endpoint if isinstance(endpoint, str) else ""
+        found.append(SessionRecord(name, place, kept, is_live(path), bool(record.get("untold"))))
     return found
 
 
@@ -124,25 +138,110 @@ def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) ->
     return path if _read_record(session).get("endpoint") == engine.endpoint else None
 
 
+@contextlib.contextmanager
+def in_use(path: str) -> Iterator[None]:
+    """While the block runs, :func:`is_in_use` is true of the session's directory. Any number of processes at once."""
+    if not is_own_directory(path):  # no session of this host, or a directory that another user made in its place
+        yield
+        return
+    try:
+        lock = os.open(os.path.join(path, USED), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # another podbot looks at this moment
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
+
+
+def is_in_use(path: str) -> bool:
+    """A `podbot exec` is at work in the session."""
+    try:
+        lock = os.open(os.path.join(path, USED), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def is_live(path: str, name: str = LOCK) -> bool:
     """A podbot process holds the session's lock (or another file of that directory)."""
     return is_held(os.path.join(path, name))
 
 
-@contextlib.contextmanager
-def stopping(path: str) -> Iterator[None]:
+def stopping(path: str) -> contextlib.AbstractContextManager[int]:
     """While the block runs, the podbot of a live session leaves its container to us. Nothing without a directory."""
+    return flagged(path, STOPPING)
+
+
+@contextlib.contextmanager
+def flagged(path: str, name: str) -> Iterator[int]:
+    """While the block runs, :func:`is_live` is true of that file in the session's directory.
+
+    Yields its descriptor, whose holders hold the flag as well; -1 without a directory.
+    """
+    flag = os.path.join(path, name)
     try:
-        lock = os.open(os.path.join(path, STOPPING), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        lock = os.open(flag, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
-        yield
+        yield -1
         return
     try:
-        with contextlib.suppress(OSError):  # another `podbot stop` of the same session: it says so as well
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        with contextlib.suppress(OSError):
+            _raise_flag(lock, flag)
+        yield lock
     finally:
         os.close(lock)
+
+
+def _raise_flag(lock: int, path: str) -> None:
+    """Hold the lock, unless another process does for the same reason. Tried for 70 ms: is_held has it for a moment."""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(0.01)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if is_held(path):
+                return
+        else:
+            return
+
+
+def take_untold(path: str) -> list[Event]:
+    """The events that a helper process left in the session's record, which it then has no longer."""
+    with contextlib.suppress(PodbotError):
+        lock = _locked(path, os.path.basename(path))
+        try:
+            record = _read_record(path)
+            untold = record.pop("untold", [])
+            if untold:
+                _write_record(path, record)
+            return [Event(**item) for item in untold]  # type: ignore[attr-defined]  # our own
+        finally:
+            os.close(lock)
+    return []
+
+
+def await_ending(path: str, emit: Emit) -> None:
+    """Wait until nobody is still ending the session of that name, which is hurried up; for ENDING_SECONDS at most."""
+    if not is_live(path, ENDING):
+        return
+    session = os.path.basename(path)
+    text = f"waiting for the previous session {session} to end"
+    emit(Event("info", "session.ending", text, {"session": session}))
+    end = time.monotonic() + ENDING_SECONDS
+    with flagged(path, WANTED):
+        while is_live(path, ENDING) and time.monotonic() < end:
+            time.sleep(0.02)
 
 
 def await_release(path: str, seconds: float) -> bool:
@@ -165,7 +264,7 @@ def remove_directory(path: str) -> None:
 
     parent, name = os.path.split(path)
     aside = os.path.join(parent, f"{GONE}{name}-{os.urandom(4).hex()}")
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RecursionError):  # the latter: somebody made it that deep
         if not os.path.islink(path):
             os.rename(path, aside)
             shutil.rmtree(aside, ignore_errors=True)

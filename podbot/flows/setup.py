@@ -82,7 +82,10 @@ def plan_setup(
 
 
 def setup(plan: SetupPlan, shop: Workshop) -> SetupResult:
-    """Do what ``plan`` says. Raises ImageBuildFailed, DiskFull, EngineGone, and PathError for the configuration."""
+    """Do what ``plan`` says.
+
+    Raises ImageBuildFailed, EngineStorageFull, DiskFull, EngineGone, and PathError for the configuration.
+    """
     began = time.monotonic()
     if plan.build is not None:
         build_image(plan.build, shop)

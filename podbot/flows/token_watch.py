@@ -61,7 +61,7 @@ def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
     for name in names:
         if name not in found:
             there = os.path.basename(name) == name.strip(".") != "" and os.path.isdir(os.path.join(root, name))
-            reason = "it works on no clone" if there else "there is no session of that name"
+            reason = "it has no GitHub token" if there else "there is no session of that name"
             raise TokenSessionMissing(session=name, reason=reason)
     return found
 

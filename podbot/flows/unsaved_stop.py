@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerError, ContainerNotFound, PodbotError
 from podbot.events import Emit
-from podbot.flows.container import STOP_SECONDS, kept_event
+from podbot.flows.disposal import STOP_SECONDS, kept_event
 from podbot.flows.restore import restore_mounts
 from podbot.flows.sessions import await_release
 from podbot.flows.unsaved import Unsaved, examine, since_of
@@ -31,22 +31,30 @@ def is_kept(engine: Engine, environ: Mapping[str, str], container: ContainerInfo
         engine.inspect(container.id)
     except ContainerNotFound:  # its own podbot was quicker: its clone was not made yet
         return False
-    unsaved = _looked(engine, environ, container)
+    try:
+        restore_mounts(engine, environ, container.name)
+    except PodbotError as exc:
+        unsaved = _not_started(exc)
+    else:
+        unsaved = look(engine, container)
     if unsaved:
         emit(kept_event(container.name, str(unsaved)))
     return bool(unsaved)
 
 
-def _looked(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> Unsaved:
+def look(engine: Engine, container: ContainerInfo) -> Unsaved:
     """Started for the look, and stopped again: before the stop its agent would still be at work under our eyes."""
     try:
-        restore_mounts(engine, environ, container.name)
         engine.start(container.id)
     except PodbotError as exc:
-        return Unsaved(doubt=f"its container could not be started to look ({exc.message[:200]})")
+        return _not_started(exc)
     directory = container.labels.get(f"{LABEL}.path", "")
     try:
         return examine(engine, container.id, directory, since_of(container.labels, container.created))
     finally:
         with contextlib.suppress(ContainerError):
             engine.stop(container.id, seconds=STOP_SECONDS)
+
+
+def _not_started(exc: PodbotError) -> Unsaved:
+    return Unsaved(doubt=f"its container could not be started to look ({exc.message[:200]})")

@@ -46,7 +46,7 @@ def app_jwt(key: PrivateKey, app_id: int, now: float) -> str:
 class AppClient:
     """Requests as the App. One request a call, no retries but one: with the server's clock, when ours is blamed.
 
-    ``timeout`` in seconds holds for connecting, for each silence, and for the answer's body as a whole.
+    ``timeout`` in seconds is for a whole request: resolving, connecting, TLS, sending, headers and body.
     Every method raises GitHubError, or InvalidValue for a repository that is not ``owner/name``; the constructor
     InvalidValue for an address that no token may be sent to. Nothing is kept open between calls.
     """

@@ -14,13 +14,12 @@ import urllib3
 
 from podbot.errors import GitHubAnswerInvalid, GitHubError, GitHubUnreachable
 from podbot.github.answers import Answer, Ask, shown
-from podbot.github.transport import LARGEST, TooLong, TooSlow, send
+from podbot.github.transport import LARGEST, TooLong, send
 
 _FAILURES = (
     requests.RequestException,
     urllib3.exceptions.HTTPError,
     http.client.HTTPException,
-    TooSlow,
     OSError,
     ValueError,
 )
@@ -38,7 +37,6 @@ def sent(ask: Ask, jwt: str, verb: str, path: str, body: Mapping[str, Any] | Non
         requests.RequestException,
         urllib3.exceptions.HTTPError,
         http.client.HTTPException,
-        TooSlow,
         OSError,
         ValueError,
     ) as exc:
@@ -77,7 +75,7 @@ _BY_CAUSE: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], tu
     (ssl.SSLError, ("TLS failed: {cause}", _NET)),
     (ConnectionRefusedError, ("nothing listens there (connection refused)", _NET)),
     (
-        (TooSlow, TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.TimeoutError),
+        (TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.TimeoutError),
         ("no whole answer within {timeout:g} s", _NET),
     ),
     ((ConnectionResetError, BrokenPipeError), ("the connection was dropped", "")),

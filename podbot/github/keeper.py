@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from podbot.errors import FilesystemError, PathError, PodbotError
 from podbot.events import Emit, Event
@@ -25,14 +25,20 @@ GUARD_WAIT = 2.0
 
 @contextlib.contextmanager
 def token_kept(
-    session_dir: str, grant: Grant, mint: Mint, emit: Emit, *, clock: Clock = SYSTEM
+    session_dir: str,
+    grant: Grant,
+    mint: Mint,
+    emit: Emit,
+    *,
+    clock: Clock = SYSTEM,
+    handed_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[TokenStatus]:
     """``secrets/ghapp_token`` in ``session_dir``, present on entry and renewed until the block ends.
 
     Yields the first token's status. ``emit`` is called from another thread, too. A token-daemon may take the
     renewal over meanwhile, and give it back. At the end the grant and the token are removed; a request under way
-    does not hold that up. Raises what ``mint`` raises when there is no first token, and DiskFull, PathError,
-    UnsafeDirectory.
+    does not hold that up. They stay when ``handed_over`` says that another process ends the session. Raises what
+    ``mint`` raises when there is no first token, and DiskFull, PathError, UnsafeDirectory.
     """
     renewer = Renewer(session_dir, grant, mint, kind="session", clock=clock, emit=emit)
     stop = threading.Event()
@@ -47,10 +53,11 @@ def token_kept(
             yield status
         finally:
             stop.set()
-            if thread.ident is not None:
-                thread.join(JOIN)
-            renewer.close()
-            _clear(session_dir, emit)
+            if not handed_over():
+                if thread.ident is not None:
+                    thread.join(JOIN)
+                renewer.close()
+                clear_token(session_dir, emit)
     finally:
         renewer.close()
 
@@ -85,7 +92,7 @@ def _take_lease(renewer: Renewer) -> None:
         time.sleep(0.05)
 
 
-def _clear(session_dir: str, emit: Emit) -> None:
+def clear_token(session_dir: str, emit: Emit) -> None:
     """Withdraw the grant, then remove the token: in between nobody can write one, for all look at the grant first."""
     file, guard = TokenFile(os.path.join(session_dir, SECRETS)), FileLock(os.path.join(session_dir, GUARD))
     try:

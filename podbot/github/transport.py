@@ -24,10 +24,11 @@ from github.Requester import (
     Requester,
     RequestsResponse,
 )
-from requests.adapters import HTTPAdapter
 
 from podbot._version import __version__
+from podbot.deadline import Deadline
 from podbot.github.answers import Answer
+from podbot.github.timed import TimedAdapter
 
 LARGEST = 1 << 20
 _CHUNK = 16 * 1024
@@ -36,10 +37,6 @@ _RATE = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 
 class TooLong(Exception):
     """The answer's body passed the limit of size."""
-
-
-class TooSlow(Exception):
-    """The answer was not whole in time, though bytes kept coming."""
 
 
 class _Odd(Exception):
@@ -82,7 +79,7 @@ class _Plain(HTTPRequestsConnectionClass):
         self.session.trust_env = False
 
     def getresponse(self) -> RequestsResponse:
-        return _fetch(self)
+        return _fetch(self, None)
 
 
 class _Secure(HTTPSRequestsConnectionClass):
@@ -90,24 +87,20 @@ class _Secure(HTTPSRequestsConnectionClass):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.context: ssl.SSLContext | None = None
         if not (os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")):
-            self.session.mount("https://", _SystemTrust(max_retries=0))
+            self.context = ssl.create_default_context()
             self.verify = os.environ.get("SSL_CERT_FILE") or True
 
     def getresponse(self) -> RequestsResponse:
-        return _fetch(self)
+        return _fetch(self, self.context)
 
 
-class _SystemTrust(HTTPAdapter):
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, ssl_context=ssl.create_default_context(), **kwargs)
-
-
-def _fetch(connection: _Plain | _Secure) -> RequestsResponse:
+def _fetch(connection: _Plain | _Secure, context: ssl.SSLContext | None) -> RequestsResponse:
     """One request and its whole answer: bounded in size and time, no redirect."""
     host = f"[{connection.host}]" if ":" in connection.host else connection.host
     seconds = float(connection.timeout or 10)
-    deadline = time.monotonic() + seconds
+    connection.session.mount(f"{connection.protocol}://", TimedAdapter(Deadline(seconds), context))
     with connection.session.request(
         connection.verb,
         f"{connection.protocol}://{host}:{connection.port}{connection.url}",
@@ -120,10 +113,10 @@ def _fetch(connection: _Plain | _Secure) -> RequestsResponse:
     ) as response:
         if response.is_redirect or response.status_code in (202, 300, 301, 302, 303, 304, 307, 308):
             raise _Odd(response.status_code, dict(response.headers))
-        return _Whole(response, _body(response, deadline))
+        return _Whole(response, _body(response))
 
 
-def _body(response: requests.Response, deadline: float) -> bytes:
+def _body(response: requests.Response) -> bytes:
     parts: list[bytes] = []
     size = 0
     # read1: `iter_content` waits for a whole chunk, however slowly its bytes come.
@@ -132,8 +125,6 @@ def _body(response: requests.Response, deadline: float) -> bytes:
         size += len(part)
         if size > LARGEST:
             raise TooLong
-        if time.monotonic() > deadline:
-            raise TooSlow
     return b"".join(parts)
 
 
@@ -150,7 +141,7 @@ _Requester.injectConnectionClasses(_Plain, _Secure)
 def send(
     api_url: str, jwt: str, verb: str, path: str, body: Mapping[str, Any] | None = None, *, timeout: float
 ) -> Answer:
-    """One request as the App; raises what requests and urllib3 raise, TooLong and TooSlow."""
+    """One request as the App; raises what requests and urllib3 raise, and TooLong."""
     requester = _Requester(
         auth=AppAuthToken(jwt),
         base_url=api_url,

@@ -1,26 +1,24 @@
-"""What is cloned, from where, and what its token is made from. Pure; raises ConfigError only."""
+"""What is cloned, and from where. Pure; raises ConfigError only."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.places import refusal, reserved_targets
-from podbot.launch.types import ClonePlan, HostFacts, LaunchRequest, TokenPlan
+from podbot.launch.types import ClonePlan, LaunchRequest
 
-SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host
 # Managed users of an enterprise have an underscore in their names.
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}\Z", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z", re.ASCII)
 _LONGEST_BRANCH = 244  # bytes; a lock file of that name must still fit a directory entry
 # What git refuses in the name of a branch (git-check-ref-format), and what is no UTF-8.
 _NO_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\A[/.-]|[/.]\Z")
+# A token of any kind, in an address too, and one that was cut.
+_TOKEN = re.compile(r"(?<![A-Za-z0-9])(?:gh[a-z]_|github_pat_)[A-Za-z0-9]{10}", re.ASCII)
 _FORM = "Write it as owner/name, such as octo/hello."
-_KEYS = ("app_id", "installation_id", "private_key_path")
 _CLONE_FLAGS = ("workspace.depth", "workspace.submodules")
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
@@ -57,38 +55,17 @@ def plan_clone(config: AppConfig, request: LaunchRequest) -> ClonePlan | None:
     )
 
 
-def plan_token(config: AppConfig, clone: ClonePlan, facts: HostFacts, session_dir: str) -> TokenPlan:
-    """What the token is made from. Raises MissingRequired, which names every key that is not set, and InvalidValue."""
-    github = config.github
-    app, installation, key = github.app_id, github.installation_id, (github.private_key_path or "").strip()
-    if app is None or installation is None or not key:
-        missing = [f"github.{name}" for name, there in zip(_KEYS, (app, installation, key), strict=True) if not there]
-        hint = "A clone's token comes from a GitHub App: set them in the configuration, or as PODBOT_GITHUB_… variables"
-        raise MissingRequired(field=_listed(missing), hint=f"{hint}; `podbot doctor` checks the App.")
-    path = facts.home + key[1:] if key.startswith("~/") else key
-    if not path.startswith("/"):
-        raise InvalidValue(
-            field="github.private_key_path",
-            origin=str(config.origin("github.private_key_path")),
-            reason=f"{key[:80]!r} is not an absolute path",
-            hint="Write a path that begins with / or ~/.",
-        )
-    return TokenPlan(
-        app_id=app,
-        installation_id=installation,
-        private_key_path=path,
-        server_url=github.server_url,
-        api_url=github.api_url,
-        repo=clone.repo,
-        permissions=dict(github.permissions),
-        secrets_dir=os.path.join(session_dir, SECRETS_DIRECTORY),
-    )
-
-
-def checked_repo(text: str, origin: str = "flag --repo") -> str:
-    """``text`` when GitHub could have a repository of that name. Raises InvalidValue."""
+def checked_repo(text: str, flag: str = "--repo") -> str:
+    """``text`` when GitHub could have a repository of that name. Raises InvalidValue, which repeats no token."""
     owner, slash, name = text.partition("/")
     reason = None
+    if _TOKEN.search(text):
+        raise InvalidValue(
+            field="repository",
+            origin=f"flag {flag}",
+            reason="it looks like a GitHub token, which does not belong on a command line",
+            hint=f"Revoke that token. {_FORM}",
+        )
     if "://" in text or text.startswith("git@"):
         reason = "an address is not a repository's name"
     elif not slash or "/" in name:
@@ -100,20 +77,29 @@ def checked_repo(text: str, origin: str = "flag --repo") -> str:
     elif name.lower().endswith(".git"):
         reason = "no repository's name ends in .git"
     if reason is not None:
-        raise InvalidValue(field="repository", origin=origin, reason=reason, hint=_repo_hint(text))
+        raise InvalidValue(field="repository", origin=f"flag {flag}", reason=reason, hint=_repo_hint(text, flag))
     return text
 
 
 def checked_branch(text: str, origin: str = "flag --branch") -> str:
     """``text`` when git could have a branch of that name, by the rules of git-check-ref-format. Raises InvalidValue."""
-    if text in ("", "HEAD") or _NO_BRANCH.search(text) or len(text.encode()) > _LONGEST_BRANCH:
+    if not _is_branch(text):
+        name = text.removeprefix("refs/heads/")
         raise InvalidValue(
             field="branch",
             origin=origin,
             reason=f"{text[:80]!r} cannot be the name of a branch",
-            hint="Write it as `git branch` shows it, without origin/ or refs/heads/.",
+            hint=f"Write --branch {name}."
+            if _is_branch(name) and name.isprintable()
+            else "Write it as `git branch` shows it, such as main, without origin/ or refs/heads/.",
         )
     return text
+
+
+def _is_branch(text: str) -> bool:
+    """``refs/…`` and ``@`` could be branches to git; who types them means ``main``, or HEAD."""
+    special = text in ("", "@", "HEAD") or text.startswith("refs/")
+    return not special and not _NO_BRANCH.search(text) and len(text.encode()) <= _LONGEST_BRANCH
 
 
 def server_of(url: str) -> Server:
@@ -195,16 +181,12 @@ def _directory(config: AppConfig, name: str) -> str:
     return f"{base}/{name}"
 
 
-def _repo_hint(text: str) -> str:
+def _repo_hint(text: str, flag: str) -> str:
     """What was probably meant by a pasted address; its parts are judged before they are repeated."""
     path = re.sub(r"\A(?:[a-z+]+://[^/]*/|git@[^:/]*:)|[?#].*", "", text, flags=re.DOTALL)
     parts = [part for part in path.split("/") if part][:2]
     if len(parts) == 2:
         name = re.sub(r"\.git\Z", "", parts[1], flags=re.IGNORECASE)
         if _OWNER.match(parts[0]) and _NAME.match(name) and name not in (".", ".."):
-            return f"Write --repo {parts[0]}/{name}."
+            return f"Write {flag} {parts[0]}/{name}."
     return _FORM
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
-from podbot.launch.types import ClonePlan, ContainerSpec, ExecSpec, LaunchPlan, TokenPlan
+from podbot.launch.types import ClonePlan, ContainerSpec, ExecSpec, HistoryPlan, LaunchPlan, TokenPlan
 
 
 def describe(plan: LaunchPlan) -> dict[str, Any]:
@@ -21,6 +22,7 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         "credentials": _credentials(plan),
         "clone": _clone(plan.clone),
         "token": _token(plan.token),
+        "history": _history(plan.history),
         "container": _container(plan.container),
         "agent": _agent(plan.agent),
         **({"delegation": plan.delegation, "frame_limit": plan.frame_limit} if plan.subcommand == "host" else {}),
@@ -66,6 +68,12 @@ def _token(token: TokenPlan | None) -> dict[str, Any] | None:
     }
 
 
+def _history(history: HistoryPlan | None) -> dict[str, Any] | None:
+    if history is None:
+        return None
+    return {"project": history.project, "store": history.store.source, "resume": shlex.join(history.resume)}
+
+
 def _container(spec: ContainerSpec) -> dict[str, Any]:
     security, limits = spec.security, spec.limits
     return {
@@ -76,6 +84,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
         "mounts": [
             {"source": m.source, "target": m.target, "read_only": m.read_only} for m in (*spec.mounts, *spec.files)
         ],
+        "link": None if spec.link is None else {"path": spec.link[0], "target": spec.link[1]},
         "security": {
             "privileged": security.privileged,
             "no_new_privileges": security.no_new_privileges,

@@ -10,12 +10,14 @@ sandbox's user, and git refuses such a repository.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from podbot.launch.own_file import own_file_mount
 from podbot.launch.types import Mount
 
 TARGET = "/run/podbot/gitconfig"
 ENV = {"GIT_CONFIG_SYSTEM": TARGET}
+_NEEDED = (("user.name", "NAME", '"Your Name"'), ("user.email", "EMAIL", "you@example.org"))
 
 
 def gitconfig(identity: Mapping[str, str], *workspace: str) -> str:
@@ -24,6 +26,8 @@ def gitconfig(identity: Mapping[str, str], *workspace: str) -> str:
     values = {key.partition(".")[2]: value for key, value in identity.items()}
     if values:
         lines += ["[user]", *(f"\t{key} = {_quoted(value)}" for key, value in sorted(values.items()))]
+    # `git gc` inside forgets no linked worktree of the host's because it is not there.
+    lines += ["[gc]", "\tworktreePruneExpire = never"]
     lines += ["[safe]", *(f"\tdirectory = {_quoted(place)}" for place in workspace)]
     return "\n".join([*lines, ""])
 
@@ -37,3 +41,17 @@ def _quoted(value: str) -> str:
     """A value as git reads it back: backslash, quote, newline and tab escaped, the rest as it is."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
     return '"' + "".join(escapes.get(char, char) for char in value if char in escapes or char >= " ") + '"'
+
+
+def identity_note(identity: Mapping[str, str], variables: AbstractSet[str]) -> tuple[str, ...]:
+    """What is missing for a commit, and the remedy. ``variables``: names of the agent's, which may give it to git."""
+    missing = [
+        (key, example)
+        for key, name, example in _NEEDED
+        if key not in identity and not {f"GIT_AUTHOR_{name}", f"GIT_COMMITTER_{name}"} <= variables
+    ]
+    if not missing:
+        return ()
+    keys = " and no ".join(key for key, _ in missing)
+    commands = " and ".join(f"`git config --global {key} {example}`" for key, example in missing)
+    return (f"git has no {keys} on this host: commits inside fail unless the repository sets it; run {commands}",)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from podbot.launch.types import Keep
 
 LABEL = "io.podbot"
+HISTORY = f"{LABEL}.history"  # the key of the conversations that it mounts; empty when it mounts none
 KEEP = f"{LABEL}.keep"  # on the container and not only in the runtime directory, which a reboot empties
 MANAGED = f"{LABEL}.managed=true"
 

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
-from podbot.launch.places import refusal, refused_sources, reserved_targets, within
-from podbot.launch.types import HostFacts, LaunchRequest, Mount, PathFacts
+from podbot.launch.places import refusal, refused_sources, within
+from podbot.launch.repository import plan_linked, plan_placeholders
+from podbot.launch.targets import normal_target, shown, unshowable
+from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, Mount, PathFacts
 
 SAME_PATH = "host"  # workspace.container_path: mount where the host has it
-_DEFAULT_TARGET = "/workspace"
+SECOND_NAME = "/workspace"  # a link to the workspace, where that has the host's path
 _EXTRA = "sandbox.extra_mounts"
-# C0 and C1 controls, line separators, bidirectional overrides, and surrogates (bytes that are not UTF-8).
-# The engine takes a newline in a path (measured); a terminal and a log line do not, and JSON takes no surrogate.
-_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class MountPlan(NamedTuple):
-    """``mounts``: all, with parents before what lies below them. ``notes``: a place that was left out, and why.
+    """``mounts``: all, with parents before what lies below them. ``notes``: what the operator is told of them.
 
-    ``places``: where the workspace is inside, its own mount's target first.
+    ``places``: what git inside is to trust: where the workspace is, its own mount's target first, and the linked
+    worktrees below it. ``link``: a symbolic link to be made inside, its path and where it leads. ``linked``: whose
+    directory is mounted because the workspace's ``.git`` file leads there. ``empty``: directories that stand for
+    linked worktrees which the sandbox does not see.
     """
 
     workspace: Mount
     mounts: tuple[Mount, ...]
     places: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    link: tuple[str, str] | None = None
+    linked: LinkedGit | None = None
+    empty: tuple[Mount, ...] = ()
 
 
 def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> MountPlan:
@@ -40,22 +44,44 @@ def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> 
     workspace, same_path = _workspace(config, request, facts)
     extra = _extra_mounts(config, facts)
     mounts = _ordered(config, [workspace, *extra])
+    names, notes = [workspace.target], []
     spelled = facts.workspace.spelled if facts.workspace is not None and same_path else None
-    if spelled is None:
-        return MountPlan(workspace, mounts, (workspace.target,))
-    target, reason = _as_spelled(spelled, workspace, extra)
-    if reason:
-        note = f"inside, the workspace is not at {_shown(spelled)} as well: {reason}"
-        return MountPlan(workspace, mounts, (workspace.target,), (note,))
-    second = Mount(workspace.source, target, workspace.read_only)
-    return MountPlan(workspace, _ordered(config, [*mounts, second]), (workspace.target, target))
+    if spelled is not None:
+        target, reason = _as_spelled(spelled, workspace, extra)
+        if reason:
+            notes.append(f"inside, the workspace is not at {shown(spelled)} as well: {reason}")
+        else:
+            names.append(target)
+            mounts = _ordered(config, [*mounts, Mount(workspace.source, target, workspace.read_only)])
+    link, why_not = _second_name(workspace, mounts) if same_path else (None, ())
+    linked = plan_linked(
+        facts.repository.linked,
+        workspace,
+        mounts,
+        _refused_linked(request, facts),
+    )
+    told = mount_notes(mounts, link)
+    if linked.mount is not None:
+        mounts = _ordered(config, [*mounts, linked.mount])
+    empty, not_placed = plan_placeholders(facts, workspace, mounts, SECOND_NAME if link else None)
+    below = [path for path in facts.repository.worktrees if within(path, workspace.target)]
+    return MountPlan(
+        workspace,
+        mounts,
+        places=tuple(dict.fromkeys((*names, *((SECOND_NAME,) if link else ()), *below))),
+        notes=(*told, *notes, *why_not, *linked.notes, *not_placed),
+        link=link,
+        linked=linked.linked,
+        empty=empty,
+    )
 
 
-def mount_notes(mounts: Sequence[Mount]) -> tuple[str, ...]:
+def mount_notes(mounts: Sequence[Mount], link: tuple[str, str] | None = None) -> tuple[str, ...]:
     """What the operator is told: a line for each source and access."""
     targets: dict[tuple[str, bool], list[str]] = {}
     for mount in mounts:
-        targets.setdefault((mount.source, mount.read_only), []).append(mount.target)
+        found = targets.setdefault((mount.source, mount.read_only), [])
+        found += [mount.target, link[0]] if link is not None and mount.target == link[1] else [mount.target]
     return tuple(
         f"mounting {source} at {' and at '.join(found)} ({'read-only' if read_only else 'read-write'})"
         for (source, read_only), found in targets.items()
@@ -104,26 +130,6 @@ def extra_mount(config: AppConfig, text: str) -> tuple[str, str, bool]:
     return source, target, text.endswith(":ro")
 
 
-def normal_target(text: str, origin: str) -> str:
-    """``text`` as an absolute path inside the sandbox without repeated slashes. Raises MountRefused."""
-    reason = _unshowable(text)
-    if reason is None and not text.startswith("/"):
-        reason = "a target inside the sandbox is an absolute path"
-    parts = [part for part in text.split("/") if part]
-    if reason is None and (".." in parts or "." in parts):
-        reason = "a target has no '.' or '..' in it"
-    target = "/" + "/".join(parts)
-    reason = reason or refusal(target, reserved_targets())
-    if reason is not None:
-        raise MountRefused(
-            path=_shown(text),
-            origin=origin,
-            reason=reason,
-            hint="Choose another target inside the sandbox, such as /workspace.",
-        )
-    return target
-
-
 def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tuple[Mount, bool]:
     """The mount, and whether its target is the path that the host has."""
     found = facts.workspace
@@ -138,14 +144,41 @@ def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> t
         roots.append(found)
     source = _checked_source(found, origin, roots, facts)
     text, target_origin = config.workspace.container_path, config.origin("workspace.container_path")
-    # An editor sends host paths, so they stay true inside unless somebody said otherwise.
-    if request.subcommand == "host" and target_origin.kind == "default" and text == _DEFAULT_TARGET:
-        text = SAME_PATH
     if text == SAME_PATH:
-        target = normal_target(source, f"{target_origin}, the same path as on the host")
+        hint = f'Set workspace.container_path = "{SECOND_NAME}".'
+        target = normal_target(source, f"{target_origin}, the same path as on the host", hint)
     else:
         target = normal_target(text, str(target_origin))
     return Mount(source, target, config.workspace.read_only), text == SAME_PATH
+
+
+def _second_name(workspace: Mount, mounts: Sequence[Mount]) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
+    """The link ``/workspace``, or a note that says why there is none.
+
+    A link and not a second mount: git and other tools record where they really are, and a record of ``/workspace``
+    would be wrong on the host. Nor does it go round a mount that covers a part of the workspace.
+    """
+    if SECOND_NAME in (workspace.target, *(mount.target for mount in mounts if mount.source == workspace.source)):
+        return None, ()
+    over = [mount.target for mount in mounts if within(mount.target, SECOND_NAME)]
+    if over:
+        return None, (f"inside, {SECOND_NAME} is not the workspace: the mount at {over[0]} is in the way",)
+    return (SECOND_NAME, workspace.target), ()
+
+
+def _refused_linked(request: LaunchRequest, facts: HostFacts) -> str | None:
+    """What the mount policy says of the git directory that the workspace's ``.git`` file leads to."""
+    linked = facts.repository.linked
+    if linked is None or linked.reason is not None:
+        return None
+    found = PathFacts(linked.directory, linked.directory, "directory")
+    # Who typed the workspace's path chose that worktree, and the directory points back to it.
+    roots = [*facts.allowed_roots, *([found] if request.trusted_workspace else [])]
+    try:
+        normal_target(_checked_source(found, "the workspace's .git file", roots, facts), "the workspace's .git file")
+    except MountRefused as exc:
+        return f"podbot will not mount {exc.path}: {exc.reason}"
+    return None
 
 
 def _as_spelled(spelled: str, workspace: Mount, extra: Sequence[Mount]) -> tuple[str, str]:
@@ -181,17 +214,17 @@ def _checked_source(
     found: PathFacts, origin: str, roots: list[PathFacts] | tuple[PathFacts, ...], facts: HostFacts
 ) -> str:
     path = found.resolved
-    reason = _unshowable(found.given) or _unshowable(path) or _not_a_directory(found)
+    reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
     reason = reason or refusal(path, refused_sources(facts, path))
     hint = "Choose a project directory instead."
     if reason is None and not any(root.kind == "directory" and within(path, root.resolved) for root in roots):
         reason = "it lies in none of workspace.allowed_roots"
         hint = "Type it on the command line (`--workspace PATH`), or add its parent to workspace.allowed_roots."
     if reason is not None:
-        shown = _shown(path)
+        text = shown(path)
         if found.given not in (path, path + "/"):
-            shown += f", from {_shown(found.given)}"
-        raise MountRefused(path=shown, origin=origin, reason=reason, hint=hint)
+            text += f", from {shown(found.given)}"
+        raise MountRefused(path=text, origin=origin, reason=reason, hint=hint)
     return path
 
 
@@ -202,11 +235,3 @@ def _not_a_directory(found: PathFacts) -> str | None:
         "other": "it is not a directory",
         "unreadable": "this user may not open it",
     }[found.kind]
-
-
-def _unshowable(path: str) -> str | None:
-    return "its name has a control character, or is not UTF-8" if _UNSHOWABLE.search(path) else None
-
-
-def _shown(path: str) -> str:
-    return ascii(path)[1:-1] if _UNSHOWABLE.search(path) else path

@@ -10,17 +10,21 @@ from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired
 from podbot.launch import askpass
-from podbot.launch.agents import AGENTS, command_for
-from podbot.launch.clone import plan_clone, plan_token
+from podbot.launch.agents import agent_env, agent_files, command_for
+from podbot.launch.clone import plan_clone
 from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
-from podbot.launch.gitconfig import gitconfig, gitconfig_mount
-from podbot.launch.labels import LABEL, keep_label
-from podbot.launch.legality import check, for_subcommand
-from podbot.launch.mounts import mount_notes, plan_clone_mounts, plan_mounts
+from podbot.launch.gitconfig import gitconfig, gitconfig_mount, identity_note
+from podbot.launch.history import history_mounts, plan_history
+from podbot.launch.labels import HISTORY, LABEL, keep_label
+from podbot.launch.legality import check, check_effects, for_subcommand
+from podbot.launch.logins import first_run, login_notes, selected_family
+from podbot.launch.mounts import MountPlan, mount_notes, plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
+from podbot.launch.own_file import own_file_mount
 from podbot.launch.pipes import TARGET as PIPES
 from podbot.launch.pipes import has_pipes, pipes_directory
 from podbot.launch.security import frame_limit, nested_env, plan_limits, plan_security
+from podbot.launch.token import plan_token, repository, token_note
 from podbot.launch.types import (
     ClonePlan,
     ContainerSpec,
@@ -34,8 +38,7 @@ from podbot.launch.types import (
     TokenPlan,
 )
 
-TERMINAL_VARIABLES = ("TERM", "COLORTERM", "LANG")
-CLAUDE_LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
+TERMINAL_VARIABLES = ("TERM", "COLORTERM")  # not LANG: which locales there are is the image's to say
 
 
 def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> LaunchPlan:
@@ -45,39 +48,51 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     image = (config.image or "").strip()
     if not image:
         raise MissingRequired(field="image", hint="Run `podbot setup`, which builds one and writes the key.")
-    command = command_for(config.agent, request.words)
     clone = plan_clone(config, request)
-    workspace: Mount | None = None
+    access = repository(request, clone)
+    idle = check_effects(config)
+    mounted: MountPlan | None = None
     if clone is None:
-        workspace, mounts, places, left_out = plan_mounts(config, request, facts)
-        directory, code = workspace.target, workspace.source
+        mounted = plan_mounts(config, request, facts)
+        mounts, places, told = mounted.mounts, mounted.places, mounted.notes
+        directory, code = mounted.workspace.target, mounted.workspace.source
     else:
-        mounts, places, left_out = plan_clone_mounts(config, facts, clone.directory), (clone.directory,), ()
-        directory = code = clone.directory
+        mounts, places = plan_clone_mounts(config, facts, clone.directory), (clone.directory,)
+        directory, code, told = clone.directory, clone.directory, mount_notes(mounts)
+    command = command_for(config.agent, request.words, directory)
     session = session_name(request.name, code, facts.nonce)
     runtime_dir = os.path.join(facts.runtime_dir, session)
-    token = plan_token(config, clone, facts, runtime_dir) if clone is not None else None
+    token = plan_token(config, access, facts, runtime_dir) if access is not None else None
     security, security_notes = plan_security(config, facts)
     env, secrets, env_notes = _agent_env(config, request, facts)
     network = _network(config)
     identity = _git_identity(facts)
     text = gitconfig(identity, *places)
-    helper = askpass.askpass(clone.server) if clone is not None else ""
+    helper = askpass.askpass(token.server) if token is not None else ""
     keep = _keep(config, clone)
     pipes_dir = pipes_directory(runtime_dir) if has_pipes(keep, config.sandbox.runtime) else None
-    credentials = tuple(found for found in facts.credentials if _selected(config, found.family))
+    history = plan_history(config, facts, code, clone)
+    credentials = tuple(found for found in facts.credentials if selected_family(config, found.family))
+    files = agent_files(config.agent)
     container = ContainerSpec(
         name=session,
         image=image,
         image_origin=str(config.origin("image")),
-        labels=_labels(config, facts, session, clone.repo if clone is not None else "", code=code, keep=keep),
+        labels={
+            **_labels(config, facts, session, access or "", code=code, keep=keep),
+            HISTORY: history.key if history is not None else "",
+        },
         mounts=mounts,
         security=security,
         files=(
             gitconfig_mount(text, facts.state_dir),
             *((Mount(pipes_dir, PIPES, read_only=True),) if pipes_dir is not None else ()),
-            *_clone_files(helper, token, facts),
+            *_token_files(helper, token, facts),
+            *(own_file_mount(text, facts.state_dir, "agents", target) for target, text in sorted(files.items())),
+            *history_mounts(history),
+            *(mounted.empty if mounted is not None else ()),
         ),
+        link=mounted.link if mounted is not None else None,
         limits=plan_limits(config),
         network=network,
         workdir=directory,
@@ -85,9 +100,12 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         env={
             **GITCONFIG_ENV,
             **nested_env(security),
+            **({"TZ": facts.time_zone} if facts.time_zone else {}),
+            **(history.env if history is not None else {}),
             **_sandbox_env(config),
+            **agent_env(config.agent),  # for `podbot exec`: the agent can be started there, too
             # Behind the operator's own: without these a credential helper keeps the token, or git asks somebody else.
-            **(askpass.environment(clone.server) if clone is not None else {}),
+            **(askpass.environment(token.server) if token is not None else {}),
         },
         runtime=config.sandbox.runtime,
     )
@@ -108,24 +126,30 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         ),
         keep=keep,
         runtime_dir=runtime_dir,
-        workspace=workspace,
+        workspace=mounted.workspace if mounted is not None else None,
+        linked_git=mounted.linked if mounted is not None else None,
         git_identity=identity,
         gitconfig=text,
         askpass=helper,
         clone=clone,
         token=token,
+        history=history,
         pipes_dir=pipes_dir,
         credentials=credentials,
-        first_run=_first_run(config, facts, credentials, secrets),
+        first_run=first_run(config, facts, credentials, secrets),
+        agent_files=files,
         notes=(
             *(_link_note(facts) if clone is None else ()),
-            *_clone_notes(clone, token),
-            *mount_notes(mounts),
-            *left_out,
+            *_clone_notes(clone),
+            *((token_note(token),) if token is not None else ()),
+            *told,
             *map(_credential_note, credentials),
+            *login_notes(config, credentials, secrets),
             *security_notes,
             *trust,
+            *idle,
             *env_notes,
+            *identity_note(identity, {*config.sandbox.env, *env}),
         ),
         delegation=config.agent.delegation,
         frame_limit=frame_limit(config),
@@ -140,7 +164,7 @@ def _keep(config: AppConfig, clone: ClonePlan | None) -> Keep:
     return "never" if chosen or clone is None else "when_unsaved"
 
 
-def _clone_files(helper: str, token: TokenPlan | None, facts: HostFacts) -> tuple[Mount, ...]:
+def _token_files(helper: str, token: TokenPlan | None, facts: HostFacts) -> tuple[Mount, ...]:
     """The token's directory, and not its file: a file mount would show the first token for ever (measured)."""
     if token is None:
         return ()
@@ -148,33 +172,15 @@ def _clone_files(helper: str, token: TokenPlan | None, facts: HostFacts) -> tupl
     return (askpass.askpass_mount(helper, facts.state_dir), secrets)
 
 
-def _clone_notes(clone: ClonePlan | None, token: TokenPlan | None) -> tuple[str, ...]:
-    if clone is None or token is None:
+def _clone_notes(clone: ClonePlan | None) -> tuple[str, ...]:
+    if clone is None:
         return ()
     branch = "its default branch" if clone.branch is None else f"branch {clone.branch}"
-    levels = ", ".join(f"{name}: {level}" for name, level in sorted(token.permissions.items()))
-    return (
-        f"cloning {clone.url}, {branch}, into {clone.directory}",
-        f"the agent gets a GitHub token for {clone.repo} ({levels or 'metadata: read'})",
-    )
+    return (f"cloning {clone.url}, {branch}, into {clone.directory}",)
 
 
-def _selected(config: AppConfig, family: str) -> bool:
-    return {"claude": config.creds.copy_claude, "codex": config.creds.copy_codex}[family]
-
-
-def _first_run(
-    config: AppConfig, facts: HostFacts, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
-) -> str | None:
-    """Claude's file goes with its family, and with a login that the operator lets in by a variable."""
-    logged_in = config.agent.kind == "claude" and not secrets.isdisjoint(CLAUDE_LOGINS)
-    if _selected(config, "claude") and (logged_in or any(found.family == "claude" for found in credentials)):
-        return os.path.join(facts.home, ".claude.json")
-    return None
-
-
-def _labels(config: AppConfig, facts: HostFacts, session: str, repo: str, *, code: str, keep: Keep) -> dict[str, str]:
-    """``code``: where it is, on the host when mounted, inside the sandbox when cloned."""
+def _labels(config: AppConfig, facts: HostFacts, session: str, access: str, *, code: str, keep: Keep) -> dict[str, str]:
+    """``access``: the token's repository; ``code``: where it is, on the host when mounted, inside when cloned."""
     values = {
         "managed": "true",
         "session": session,
@@ -182,7 +188,8 @@ def _labels(config: AppConfig, facts: HostFacts, session: str, repo: str, *, cod
         "mode": config.agent.mode,
         "workspace": config.workspace.source,
         # Empty, not absent: a container inherits its image's labels, and an image must not name a repository.
-        "repo": repo,
+        "repo": access if config.workspace.source == "github_clone" else "",
+        "access": access,
         "path": code,
         "created": facts.created,
         "keep": keep_label(keep),
@@ -211,13 +218,19 @@ def _agent_env(
                 else f"{name.partition('=')[0]!r} comes with a value",
                 hint="List names only; podbot takes the values from its own environment at launch.",
             )
-    required = AGENTS[config.agent.kind].env
+    required = agent_env(config.agent)
     wanted = [name for name in config.agent.env_allowlist if name not in required]
     secrets = frozenset(name for name in wanted if name in facts.env)
     missing = ", ".join(name for name in wanted if name not in facts.env)
     env |= {name: facts.env[name] for name in secrets}
-    notes = (f"not set on this host, so the agent goes without: {missing} (agent.env_allowlist)",) if missing else ()
-    return env | dict(required), secrets, notes
+    notes: tuple[str, ...] = ()
+    if missing:
+        notes = (f"not set on this host, so not passed to the agent: {missing} (agent.env_allowlist)",)
+    ignored = sorted(name for name in required if config.sandbox.env.get(name, required[name]) != required[name])
+    if ignored:
+        kind = config.agent.kind
+        notes += (f"sandbox.env sets {', '.join(ignored)}, which podbot itself sets for {kind}: ignored",)
+    return env | required, secrets, notes
 
 
 def _sandbox_env(config: AppConfig) -> dict[str, str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from typing import TypeVar
 
-from podbot.config.checks import parse_memory
+from podbot.config.checks import Refusal, cpu_limit, memory_limit, parse_memory, pids_limit
 from podbot.config.models import AppConfig, Profile
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.types import HostFacts, Limits, Security
 
 FUSE = "/dev/fuse"
-_LEAST_CPUS = 0.01  # the kernel's smallest quota is 1 ms in a period of 100 ms
-_LEAST_MEMORY = 6 * 1024 * 1024  # measured with runc: 2 MiB does not start, 4 MiB runs a shell
-_LEAST_PIDS = 8  # measured with runc: below that a container starts, and no command in it does
+V = TypeVar("V")
+R = TypeVar("R")
 
 
 def effective_profile(config: AppConfig) -> Profile:
@@ -62,25 +62,13 @@ def nested_env(security: Security) -> dict[str, str]:
 
 
 def plan_limits(config: AppConfig) -> Limits:
-    """The configured limits, in bytes, cores and tasks.
-
-    Raises InvalidValue for what the engine would take as "no limit" (0, -1) or could not start with.
-    """
+    """The configured limits, in bytes, cores and tasks. Raises InvalidValue as loading a configuration does."""
     sandbox = config.sandbox
-    memory = None
-    if sandbox.memory is not None:
-        try:
-            memory = parse_memory(sandbox.memory)
-        except ValueError as exc:
-            raise _invalid(config, "memory", str(exc)) from None
-        if memory < _LEAST_MEMORY:
-            raise _invalid(config, "memory", f"{sandbox.memory} is too little to start a container: at least 6m")
-    cpus, pids = sandbox.cpus, sandbox.pids
-    if cpus is not None and not (math.isfinite(cpus) and cpus >= _LEAST_CPUS):
-        raise _invalid(config, "cpus", f"{cpus} is not a number of cores: at least {_LEAST_CPUS}")
-    if pids is not None and pids < _LEAST_PIDS:
-        raise _invalid(config, "pids", f"{pids} is too few processes to run a command: at least {_LEAST_PIDS}")
-    return Limits(memory=memory, cpus=cpus, pids=pids)
+    return Limits(
+        memory=_checked(config, "memory", memory_limit, sandbox.memory),
+        cpus=_checked(config, "cpus", cpu_limit, sandbox.cpus),
+        pids=_checked(config, "pids", pids_limit, sandbox.pids),
+    )
 
 
 def frame_limit(config: AppConfig) -> int:
@@ -92,6 +80,12 @@ def frame_limit(config: AppConfig) -> int:
         raise InvalidValue(field="agent.frame_limit", origin=origin, reason=str(exc)) from None
 
 
-def _invalid(config: AppConfig, key: str, reason: str) -> InvalidValue:
-    dotted = f"sandbox.{key}"
-    return InvalidValue(field=dotted, origin=str(config.origin(dotted)), reason=reason)
+def _checked(config: AppConfig, key: str, check: Callable[[V], R], value: V | None) -> R | None:
+    if value is None:
+        return None
+    try:
+        return check(value)
+    except Refusal as exc:
+        field = f"sandbox.{key}"
+        origin = str(config.origin(field))
+        raise InvalidValue(field=field, origin=origin, reason=exc.reason, hint=exc.hint) from None

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from podbot.config.models import Delegation
+from podbot.config.models import AgentKind, Delegation
 from podbot.launch.command import ExecSpec
 
 __all__ = [
-    "ClonePlan", "ContainerSpec", "CredentialSource", "ExecSpec", "HostFacts", "Keep", "LaunchPlan", "LaunchRequest",
-    "Limits", "Mount", "PathFacts", "Security", "Subcommand", "TokenPlan",
+    "ClonePlan", "ContainerSpec", "CredentialSource", "ExecSpec", "HistoryPlan", "HostFacts", "Keep", "LaunchPlan",
+    "LaunchRequest", "Limits", "LinkedGit", "Mount", "PathFacts", "RepositoryFacts", "Security", "Subcommand",
+    "TokenPlan",
 ]  # fmt: skip
 
 Subcommand = Literal["run", "host"]
@@ -26,6 +27,7 @@ class LaunchRequest:
     command). ``tty``: whether the caller has a terminal on both stdin and stdout.
     ``trusted_workspace``: the workspace path was typed by the operator, so it is its own allowed root.
     ``repo``: ``owner/name`` to clone, for workspace.source = github_clone; ``branch``: None is the default one.
+    ``github_access``: ``owner/name`` that a session on a mounted workspace gets a GitHub token for.
     """
 
     subcommand: Subcommand = "run"
@@ -35,6 +37,7 @@ class LaunchRequest:
     trusted_workspace: bool = False
     repo: str | None = None
     branch: str | None = None
+    github_access: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,37 @@ class CredentialSource:
     given: str  # as the home spells it
     source: str  # after resolving every link
     target: str
+    logged_in: bool = False  # the login's file is in it
+
+
+@dataclass(frozen=True)
+class LinkedGit:
+    """The git directory that a workspace's ``.git`` file names, outside the workspace.
+
+    ``directory``: what is to be mounted: the common git directory of a linked worktree, a submodule's own one;
+    empty when ``reason`` says why podbot does not follow the file. The workspace's content is hostile, and so is
+    ``names``, the path in the file; a directory without a reason has been seen to point back to the workspace.
+    """
+
+    names: str
+    kind: Literal["worktree", "submodule"] = "worktree"
+    directory: str = ""
+    relative: bool = False  # the path in the file
+    reason: str | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class RepositoryFacts:
+    """What git keeps of the workspace. ``worktrees``: where the repository's linked worktrees are, by its own records.
+
+    Locked ones are left out, and those over a limit counted in ``more``. All of it can have been written by an agent,
+    so none of these paths was looked at.
+    """
+
+    linked: LinkedGit | None = None
+    worktrees: tuple[str, ...] = ()
+    more: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,9 +109,11 @@ class HostFacts:
     engine_socket_dir: str | None = None  # directory of the engine's unix socket
     workspace: PathFacts | None = None  # workspace.host_path
     allowed_roots: tuple[PathFacts, ...] = ()
+    repository: RepositoryFacts = RepositoryFacts()  # of the workspace
     extra_mounts: tuple[PathFacts, ...] = ()  # sources, in the order of sandbox.extra_mounts
     protected: tuple[str, ...] = ()  # where links at refused places lead: those are refused as well
     dev_fuse: bool = True
+    time_zone: str | None = None  # as TZ has it
     git_name: str | None = None
     git_email: str | None = None
     credentials: tuple[CredentialSource, ...] = ()  # families that are there, in the order of their table
@@ -123,7 +159,8 @@ class ContainerSpec:
     labels: Mapping[str, str]
     mounts: tuple[Mount, ...]
     security: Security
-    files: tuple[Mount, ...] = ()  # podbot's own, each mounted read-only
+    files: tuple[Mount, ...] = ()  # podbot's own, read-only but for the store of conversations
+    link: tuple[str, str] | None = None  # a symbolic link made inside: its path, and where it leads
     limits: Limits = field(default_factory=Limits)
     network: str = "default"
     workdir: str | None = None  # where `podbot exec` starts
@@ -139,7 +176,7 @@ class ClonePlan:
     repo: str  # owner/name
     branch: str | None
     url: str
-    server: str  # scheme, host and port: the only place that the token is for
+    server: str  # scheme, host and port
     directory: str  # inside the sandbox
     depth: int | None = None
     submodules: bool = False
@@ -153,10 +190,28 @@ class TokenPlan:
     installation_id: int
     private_key_path: str  # absolute
     server_url: str
+    server: str  # its scheme, host and port: the only place that the token is for
     api_url: str | None  # None: it follows server_url
     repo: str
     permissions: Mapping[str, str]
     secrets_dir: str  # on the host; mounted read-only
+
+
+@dataclass(frozen=True)
+class HistoryPlan:
+    """The store of one project's conversations with one agent.
+
+    ``directory``: the project's, on the host. ``project``: a host path, or server and repository. ``resume``: the
+    command line that continues the latest conversation. ``texts``: files of podbot's own that the agent needs for it.
+    """
+
+    key: str
+    directory: str
+    project: str
+    store: Mount  # the one thing of it that the sandbox can write
+    resume: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[Mount, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -165,7 +220,7 @@ class LaunchPlan:
 
     session: str
     subcommand: Subcommand
-    kind: str
+    kind: AgentKind
     mode: str
     source: str
     container: ContainerSpec
@@ -173,14 +228,17 @@ class LaunchPlan:
     keep: Keep
     runtime_dir: str  # the session's own
     workspace: Mount | None = None
+    linked_git: LinkedGit | None = None  # mounted as well; looked at again right before the container is created
     git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known
     gitconfig: str = ""  # text of a file that ``container.files`` mounts
-    askpass: str = ""  # the same, of a program; for a clone
+    askpass: str = ""  # the same, of a program; with a token
     clone: ClonePlan | None = None
     token: TokenPlan | None = None
+    history: HistoryPlan | None = None
     pipes_dir: str | None = None  # on the host, where the sandbox has one: see ``launch.pipes``
     credentials: tuple[CredentialSource, ...] = ()  # selected and there
     first_run: str | None = None  # the host's ~/.claude.json, of which a reduced one goes along; it may be missing
+    agent_files: Mapping[str, str] = field(default_factory=dict)  # target of a file -> its text
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr
     delegation: Delegation = "none"  # what the client of ``host`` keeps of its own capabilities
     frame_limit: int = 64 << 20  # bytes; a longer frame is refused

@@ -7,33 +7,38 @@ its own frames, their answers (up to a few hundred bytes for each request of the
 
 from __future__ import annotations
 
-import re
-
 from podbot.config.models import Delegation
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import LineAssembler, Overlong
+from podbot.protocol.logins import ANY_LOGIN, Logins
 from podbot.protocol.mask import LOOKED_INTO, client_rule
+from podbot.protocol.noise import Spread, is_like_json
+from podbot.protocol.opening import Opening
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import agent_rule
 from podbot.protocol.quick import Sieve
-from podbot.protocol.refusal import POLICY, REWRITTEN, Refusal
-from podbot.streams.channel import Counts, Side
+from podbot.protocol.refusal import NOT_JSONRPC, POLICY, REWRITTEN, Refusal
+from podbot.streams.channel import Counts, Noise, NoiseKind, Side
 
 LIMIT = 64 << 20  # bytes of one frame
-
-# "[INFO] ready" is a banner, "[{" is not. What looks like JSON is judged, and refused when it is broken.
-_LIKE_JSON = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:\{|\[[ \t\r\n]*[\[{\]])")
 
 
 class AcpChannel:
     """See ``streams.channel.Channel``. ``limit``: bytes of one frame, its newline included.
 
-    ``mount``: where the workspace is; None: ``cwd`` is not looked at.
+    ``mount``: where the workspace is; None: ``cwd`` is not looked at. ``logins``: what is known of the agent's.
     """
 
-    def __init__(self, *, delegation: Delegation = "none", mount: PathScope | None = None, limit: int = LIMIT) -> None:
+    def __init__(
+        self,
+        *,
+        delegation: Delegation = "none",
+        mount: PathScope | None = None,
+        limit: int = LIMIT,
+        logins: Logins = ANY_LOGIN,
+    ) -> None:
         self._client_rule = client_rule(delegation, mount)
-        self._agent_rule = agent_rule(delegation)
+        self._agent_rule = agent_rule(delegation, logins)
         self._client_sieve = Sieve(self._client_rule, look_into=LOOKED_INTO, answers=True)
         self._agent_sieve = Sieve(self._agent_rule)
         self._client_lines = LineAssembler(limit)
@@ -41,7 +46,9 @@ class AcpChannel:
         self._client_open = self._agent_open = True
         self._to_agent: list[bytes] = []
         self._to_client: list[bytes] = []
-        self._noise: list[bytes] = []
+        self._noise: list[Noise] = []
+        self._spread = Spread()
+        self._opening: Opening | None = Opening()  # None from the agent's first frame on
         self._said: list[Refusal] = []
         self._agent_traffic = [0, 0]  # frames and bytes to the agent
         self._client_traffic = [0, 0]
@@ -91,7 +98,7 @@ class AcpChannel:
         taken, self._to_client = self._to_client, []
         return taken
 
-    def noise(self) -> list[bytes]:
+    def noise(self) -> list[Noise]:
         taken, self._noise = self._noise, []
         return taken
 
@@ -108,7 +115,7 @@ class AcpChannel:
         for run, frames in self._client_sieve.runs(block):
             if frames:
                 self._client_form = ""
-                self._to_agent.append(_count(self._agent_traffic, run, frames))
+                self._send_agent(run, frames)
             else:
                 self._from_client(run)
 
@@ -116,6 +123,8 @@ class AcpChannel:
         for run, frames in self._agent_sieve.runs(block):
             if frames:
                 handed_on.append(_count(self._client_traffic, run, frames))
+                self._spread.ends()
+                self._opening = None
             else:
                 self._from_agent(run, handed_on)
 
@@ -130,23 +139,48 @@ class AcpChannel:
         verdict = judge(line, "client", self._client_rule)
         self._client_form = next((said.reason for said in verdict.said if said.reason not in POLICY), "")
         if verdict.forward is not None:
-            self._to_agent.append(_count(self._agent_traffic, verdict.forward))
+            self._send_agent(verdict.forward)
         self._tell(verdict)
         if self._agent_open:  # after its last byte there is no frame boundary left
             self._to_client += [_count(self._client_traffic, answer) for answer in verdict.answers]
 
     def _from_agent(self, line: bytes, handed_on: list[bytes]) -> None:
         """Judge a line; what is handed on is joined later, so that a chunk of good frames stays one piece."""
-        if line[0] != 0x7B and not _LIKE_JSON.match(line):
-            self._noise.append(line)
+        spread = self._spread.holds(line)
+        if self._spread.begins(line):
+            self._noise.append(Noise("pretty", line))
+            return
+        if (spread and line[0] != 0x7B) or not is_like_json(line):
+            self._from_noise(line, handed_on, spread=spread)
             return
         verdict = judge(line, "agent", self._agent_rule)
+        if verdict.said and (kind := _noise_kind(verdict, line, spread=spread)):
+            self._noise.append(Noise(kind, line))
+            return
+        self._spread.ends()
         if verdict.forward is not None:
+            self._opening = None
             handed_on.append(_count(self._client_traffic, verdict.forward))
         if verdict.said:
             self._tell(verdict)
             if self._client_open:  # the agent's stdin is closed behind the client's last frame
                 self._to_agent += [_count(self._agent_traffic, answer) for answer in verdict.answers]
+
+    def _from_noise(self, line: bytes, handed_on: list[bytes], *, spread: bool) -> None:
+        """Noise, and perhaps the agent's first reply at its end. In the middle of spread JSON that is a part of it."""
+        opening = self._opening if not spread or line[0] in b"}]" else None
+        start = opening.reply_at(line) if opening is not None else 0
+        if not start:
+            self._noise.append(Noise("pretty" if spread else "text", line))
+            return
+        self._opening = None
+        self._noise.append(Noise("before_frame", line[:start]))
+        self._from_agent(line[start:], handed_on)
+
+    def _send_agent(self, data: bytes, frames: int = 1) -> None:
+        self._to_agent.append(_count(self._agent_traffic, data, frames))
+        if self._opening is not None:
+            self._opening.sent(data)
 
     def _hand_on(self, run: list[bytes]) -> None:
         if run:
@@ -162,6 +196,14 @@ class AcpChannel:
             self._rewritten += 1
         else:
             self._refused += 1
+
+
+def _noise_kind(verdict: Verdict, line: bytes, *, spread: bool) -> NoiseKind | None:
+    """What a line is that is no message; None for a frame, refused or not. A batch is a frame."""
+    reasons = [said.reason for said in verdict.said]
+    if spread and reasons in (["unparseable"], [NOT_JSONRPC]):
+        return "pretty"
+    return "json" if reasons == [NOT_JSONRPC] and line.lstrip(b" \t\r\n")[:1] == b"{" else None
 
 
 def _count(traffic: list[int], data: bytes, frames: int = 1) -> bytes:

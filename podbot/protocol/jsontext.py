@@ -41,6 +41,9 @@ class BadFrame(Exception):
         self.reason = reason
 
 
+Cut = tuple[int, int] | tuple[int, int, str]  # a range of a frame's text, and what stands there instead
+
+
 class Part(NamedTuple):
     """An element of an array, or a member of an object (then ``key`` is its name, decoded).
 
@@ -216,22 +219,22 @@ def alike(parts: Sequence[Part], name: str) -> Part | None:
     return found[0] if found else None
 
 
-def cuts_for(parts: Sequence[Part], drop: set[int]) -> list[tuple[int, int]]:
+def cuts_for(parts: Sequence[Part], drop: set[int]) -> list[Cut]:
     """The ranges whose removal takes the parts numbered ``drop`` out of their list, each with one comma."""
     if not drop:
         return []
     last = max((number for number in range(len(parts)) if number not in drop), default=-1)
-    cuts = [(parts[number].start, parts[number + 1].start) for number in sorted(drop) if number < last]
+    cuts: list[Cut] = [(parts[number].start, parts[number + 1].start) for number in sorted(drop) if number < last]
     if last < len(parts) - 1:
         cuts.append((parts[last].end if last >= 0 else parts[0].start, parts[-1].end))
     return cuts
 
 
-def without(text: str, cuts: Sequence[tuple[int, int]]) -> str:
+def without(text: str, cuts: Sequence[Cut]) -> str:
     """``text`` without the ranges, which do not overlap."""
     pieces = []
     at = 0
-    for start, end in sorted(cuts):
-        pieces.append(text[at:start])
+    for start, end, *instead in sorted(cuts):
+        pieces += [text[at:start], *instead]
         at = end
     return "".join([*pieces, text[at:]])

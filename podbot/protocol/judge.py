@@ -7,6 +7,7 @@ from typing import NamedTuple
 from podbot.protocol.jsontext import (
     MAX_MESSAGES,
     BadFrame,
+    Cut,
     Part,
     cuts_for,
     elements,
@@ -18,10 +19,10 @@ from podbot.protocol.jsontext import (
 )
 from podbot.protocol.message import Message, Refuse, read_envelope, read_id, read_method
 from podbot.protocol.policy import Rule
-from podbot.protocol.refusal import Refusal, shown
+from podbot.protocol.refusal import NOT_JSONRPC, Refusal, shown
 from podbot.streams.channel import Side
 
-Cuts = list[tuple[int, int]]
+Cuts = list[Cut]
 # What to cut out of one message (None: all of it), what to say about it, and what to answer.
 Finding = tuple[Cuts | None, tuple[Refusal, ...], tuple[bytes, ...]]
 
@@ -102,9 +103,17 @@ def _judge_message(text: str, parts: list[Part], size: int, direction: Side, rul
         fields = read_envelope(parts)
         raw_id = read_id(text, fields)
         method = read_method(text, fields)
+        if direction == "agent":
+            _check_message(fields)
     except BadFrame as exc:
         return None, (Refusal(direction, None, shown(raw_id), size, exc.reason),), ()
     return _ruled(Message(text, fields, method, raw_id), size, direction, rule)
+
+
+def _check_message(fields: dict[str, Part]) -> None:
+    """Raise BadFrame for what is no JSON-RPC message, by what is in it: without "jsonrpc" it may be one."""
+    if "method" not in fields and not ("id" in fields and ("result" in fields or "error" in fields)):
+        raise BadFrame(NOT_JSONRPC)
 
 
 def _ruled(message: Message, size: int, direction: Side, rule: Rule) -> Finding:

@@ -1,71 +1,116 @@
-"""agent -> client: login commands that the agent offers for the client's own machine.
+"""agent -> client: ways to log in that the agent offers, and its error when it needs a login.
 
-An editor runs them on a click: a method of type "terminal" starts the configured agent program with the
-agent's arguments and environment, ``_meta["terminal-auth"]`` names any program at all.
+An editor runs login commands on a click: a method of type "terminal" starts the configured agent program with the
+agent's arguments and environment, ``_meta["terminal-auth"]`` names any program at all. Other methods the agent carries
+out itself, and inside there is no browser for it to open: the user would wait for nothing.
 """
 
 from __future__ import annotations
 
-from podbot.protocol.jsontext import BadFrame, Part, alike, cuts_for, elements, likeness, members
+import json
+from typing import NamedTuple
+
+from podbot.protocol.jsontext import BadFrame, Cut, Part, alike, cuts_for, elements, likeness, members
 from podbot.protocol.message import Message
 
-Cuts = list[tuple[int, int]]
+Cuts = list[Cut]
+AUTH_REQUIRED = "-32000"  # ACP's code for it, as JSON text
 
 
-def login_cuts(message: Message) -> Cuts:
-    """What to cut out of a response. Raises BadFrame when it says one thing twice.
+class Logins(NamedTuple):
+    """``methods``: ids of those that can finish inside; None: podbot does not know. ``advice``: what to do instead."""
+
+    methods: frozenset[str] | None = None
+    advice: str = ""
+
+
+ANY_LOGIN = Logins()
+
+
+def login_cuts(message: Message, logins: Logins = ANY_LOGIN, *, commands_stay: bool = False) -> tuple[Cuts, str]:
+    """What to change in a response, and the reason. Raises BadFrame when it says one thing twice.
 
     Looked for in every response, not only in the one to ``initialize``: which response that is would be
-    the agent's to spell (an id of 1 or of 1.0).
+    the agent's to spell (an id of 1 or of 1.0). ``commands_stay``: login commands are left to the client.
     """
-    text = message.text
+    look = _Look(message.text, logins.methods, commands_stay)
     result, error = message.fields.get("result"), message.fields.get("error")
-    cuts = [] if result is None else _in_holder(text, result)
+    cuts = [] if result is None else look.in_holder(result)
+    advice: Cuts = []
     if error is not None and isinstance(error.value, dict):
-        data = alike(members(text, error.place)[0], "data")
-        cuts += [] if data is None else _in_holder(text, data)
-    return cuts
+        parts, _ = members(message.text, error.place)
+        data = alike(parts, "data")
+        cuts += [] if data is None else look.in_holder(data)
+        advice = _advised(message.text, parts, logins.advice)
+    return cuts + advice, "advised_login" if advice else "removed_login"
 
 
-def _in_holder(text: str, holder: Part) -> Cuts:
-    """Cuts in an object that may have ``authMethods`` and ``_meta``."""
-    if not isinstance(holder.value, dict):
+def _advised(text: str, parts: list[Part], advice: str) -> Cuts:
+    """Podbot's own words behind the error's message: the one place where something is written into a frame."""
+    code, said = alike(parts, "code"), alike(parts, "message")
+    if not advice or code is None or said is None:
         return []
-    parts, _ = members(text, holder.place)
-    cuts = meta_cuts(text, parts)
-    methods = alike(parts, "authMethods")
-    if methods is None or methods.value is None:
-        return cuts
-    if not isinstance(methods.value, list):
-        return cuts + cuts_for(parts, {parts.index(methods)})
-    return cuts + _in_list(text, methods)
+    if text[code.place : code.end] != AUTH_REQUIRED or text[said.place] != '"':
+        return []
+    words = f" (podbot: the agent cannot log in from inside its sandbox; {advice}, then start it again)"
+    end = said.end - 1  # before the closing quote
+    return [(end, end, json.dumps(words)[1:-1])]
 
 
-def _in_list(text: str, methods: Part) -> Cuts:
-    offers, _ = elements(text, methods.place)
-    cuts: Cuts = []
-    drop = set()
-    for number, offer in enumerate(offers):
-        inner = _in_offer(text, offer)
-        if inner is None:
-            drop.add(number)
-        else:
-            cuts += inner
-    return cuts + cuts_for(offers, drop)
+class _Look(NamedTuple):
+    text: str
+    methods: frozenset[str] | None
+    commands_stay: bool
 
+    def in_holder(self, holder: Part) -> Cuts:
+        """Cuts in an object that may have ``authMethods`` and ``_meta``."""
+        if not isinstance(holder.value, dict):
+            return []
+        parts, _ = members(self.text, holder.place)
+        cuts = self._meta(parts)
+        methods = alike(parts, "authMethods")
+        if methods is None or methods.value is None:
+            return cuts
+        if not isinstance(methods.value, list):
+            return cuts + cuts_for(parts, {parts.index(methods)})
+        return cuts + self._in_list(methods)
 
-def _in_offer(text: str, offer: Part) -> Cuts | None:
-    """Cuts in one way to log in; None: not to be offered at all."""
-    if not isinstance(offer.value, dict):
-        return None
-    parts, _ = members(text, offer.place)
-    try:
-        kind = alike(parts, "type")
-        if kind is not None and (not isinstance(kind.value, str) or likeness(kind.value) == "terminal"):
+    def _meta(self, parts: list[Part]) -> Cuts:
+        return [] if self.commands_stay else meta_cuts(self.text, parts)
+
+    def _in_list(self, methods: Part) -> Cuts:
+        offers, _ = elements(self.text, methods.place)
+        cuts: Cuts = []
+        drop = set()
+        for number, offer in enumerate(offers):
+            inner = self._in_offer(offer)
+            if inner is None:
+                drop.add(number)
+            else:
+                cuts += inner
+        return cuts + cuts_for(offers, drop)
+
+    def _in_offer(self, offer: Part) -> Cuts | None:
+        """Cuts in one way to log in; None: not to be offered at all."""
+        if not isinstance(offer.value, dict):
             return None
-        return meta_cuts(text, parts)
-    except BadFrame:
-        return None
+        parts, _ = members(self.text, offer.place)
+        try:
+            kind = alike(parts, "type")
+            is_command = kind is not None and (not isinstance(kind.value, str) or likeness(kind.value) == "terminal")
+            meta = meta_cuts(self.text, parts)
+            if self.commands_stay and (is_command or meta):
+                return []
+            return None if is_command or not self._can_finish(parts) else meta
+        except BadFrame:
+            return None
+
+    def _can_finish(self, parts: list[Part]) -> bool:
+        """Whether a method that the agent carries out by itself comes to an end inside."""
+        if self.methods is None:
+            return True
+        ids = [found.value for name in ("id", "methodId") if (found := alike(parts, name)) is not None]  # ACP 1 and 2
+        return bool(ids) and all(isinstance(value, str) and value in self.methods for value in ids)
 
 
 def meta_cuts(text: str, parts: list[Part]) -> Cuts:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 from podbot.config.models import Delegation
-from podbot.protocol.jsontext import BadFrame
-from podbot.protocol.logins import login_cuts
+from podbot.protocol.jsontext import BadFrame, Cut
+from podbot.protocol.logins import ANY_LOGIN, Logins, login_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
 
 CODE = -32001
-Rule = Callable[[Message], tuple[list[tuple[int, int]], str]]  # what to cut out of a message, and the reason
+Rule = Callable[[Message], tuple[list[Cut], str]]  # what to cut out of a message, and the reason
 
 # What a method may be made of. No space, control or escape character, nothing that folds or decodes to another.
 _PLAIN = re.compile(r"[!#$&()*+,./:;<=>?@A-Z\[\]^_a-z0-9{|}~-]+")
@@ -25,12 +25,13 @@ def delegated(delegation: Delegation) -> frozenset[str]:
     return _PARTS[delegation]
 
 
-def agent_rule(delegation: Delegation) -> Rule:
+def agent_rule(delegation: Delegation, logins: Logins = ANY_LOGIN) -> Rule:
     """The verdict on one message from the agent; it raises Refuse, or BadFrame when there is nobody to tell."""
     allowed = delegated(delegation)
-    logins_stay = "terminal" in allowed
+    commands_stay = "terminal" in allowed
+    nothing_to_do = commands_stay and logins == ANY_LOGIN
 
-    def rule(message: Message) -> tuple[list[tuple[int, int]], str]:
+    def rule(message: Message) -> tuple[list[Cut], str]:
         method = message.method
         if method is not None:
             if not _PLAIN.fullmatch(method):
@@ -38,9 +39,9 @@ def agent_rule(delegation: Delegation) -> Rule:
             found = _DENIED.match(method.lower())
             if found and (found[1] or found[2]) not in allowed:
                 raise _denied(message, method, "denied_method", delegation)
-        if logins_stay or ("result" not in message.fields and "error" not in message.fields):
+        if nothing_to_do or ("result" not in message.fields and "error" not in message.fields):
             return [], ""
-        return login_cuts(message), "removed_login"
+        return login_cuts(message, logins, commands_stay=commands_stay)
 
     return rule
 

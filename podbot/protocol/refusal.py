@@ -19,6 +19,7 @@ REASONS = {
     "too_many_values": "too many JSON values for one frame",
     "bad_batch": "an empty batch, or one with too many messages",
     "not_object": "an element of a batch is not an object",
+    "not_jsonrpc": "an element of a batch has neither a method, nor an id with a result or an error",
     "duplicate_key": "a member that decides is there twice",
     "ambiguous_key": "a member is spelled like one that decides",
     "bad_method": "the method is not a plain string",
@@ -27,9 +28,11 @@ REASONS = {
     "denied_method": "the capability policy denies this method",
     "outside_mount": "the working directory lies outside the workspace",
     "masked_capabilities": "capabilities of the client were masked",
-    "removed_login": "login commands for the client's machine were removed",
+    "removed_login": "ways to log in that cannot work from inside the sandbox were removed",
+    "advised_login": "the agent needs a login; what to do on the host was added to its error",
 }
-REWRITTEN = frozenset({"masked_capabilities", "removed_login"})
+NOT_JSONRPC = "not_jsonrpc"
+REWRITTEN = frozenset({"masked_capabilities", "removed_login", "advised_login"})
 POLICY = frozenset({"denied_method", "outside_mount"}) | REWRITTEN  # what a good frame asks for
 
 

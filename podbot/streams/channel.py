@@ -23,6 +23,19 @@ class Counts(NamedTuple):
     rewritten: int = 0
 
 
+NoiseKind = Literal["text", "before_frame", "json", "pretty"]
+
+
+class Noise(NamedTuple):
+    """Output of the agent that is no protocol: a line, or the beginning of one that ends with a reply ("before_frame").
+
+    "json": JSON that is no message; "pretty": JSON that is spread over lines; "text": anything else.
+    """
+
+    kind: NoiseKind
+    line: bytes
+
+
 class Refused(Protocol):
     """What was refused or rewritten, without its contents. ``direction``: who sent it; ``id``: its JSON text."""
 
@@ -56,8 +69,8 @@ class Channel(Protocol):
         """Whole frames for the client, in order."""
         ...
 
-    def noise(self) -> Sequence[bytes]:
-        """Lines of agent output that are no protocol."""
+    def noise(self) -> Sequence[Noise]:
+        """What the agent printed that is no protocol, in order."""
         ...
 
     def refusals(self) -> Sequence[Refused]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podbot.streams.channel import Counts, Refused
+from podbot.streams.channel import Counts, Noise, Refused
 
 
 class PassThrough:
@@ -32,7 +32,7 @@ class PassThrough:
     def for_client(self) -> Sequence[bytes]:
         return self._to_client.take()
 
-    def noise(self) -> Sequence[bytes]:
+    def noise(self) -> Sequence[Noise]:
         return ()
 
     def refusals(self) -> Sequence[Refused]:

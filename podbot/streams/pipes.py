@@ -106,6 +106,12 @@ class CommandPipes:
         except OSError:
             return False
 
+    def hand_over(self) -> tuple[int, ...]:
+        """What another process must hold for the pump to go on when we end, ``output`` first. It is not waited for."""
+        _left.append(self._pump)
+        self._pump = 0
+        return self.output, self._ours["control"]
+
     def close(self) -> None:
         """Give everything back."""
         self._unlink()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from typing import Literal
+from typing import Literal, Protocol
 
 from podbot.streams.channel import Filter
 from podbot.streams.demux import Piece
@@ -17,9 +17,9 @@ from podbot.streams.outbox import Outbox
 from podbot.streams.sides import CHUNK, CommandSide
 from podbot.streams.sink import LIMIT, LOG_PATIENCE, LogSink, Sink
 
-__all__ = ["LIMIT", "Pause", "Relay", "SinkClosed"]
+__all__ = ["LIMIT", "Pause", "Relay", "SinkClosed", "Watch"]
 
-Pause = Literal["ended", "woken", "deadline", "input_ended", "input_closed", "undelivered"]
+Pause = Literal["ended", "woken", "deadline", "input_ended", "input_closed", "undelivered", "noticed"]
 _IN = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -32,6 +32,18 @@ class SinkClosed(Exception):
         self.error = error
 
 
+class Watch(Protocol):
+    """Sees what passes on a terminal."""
+
+    def typed(self, data: bytes) -> bool:
+        """Before it goes to the command; true: ``run`` is to return "noticed"."""
+        ...
+
+    def shown(self, data: bytes | memoryview) -> None:
+        """What the command printed."""
+        ...
+
+
 class Relay:
     """Moves bytes until the command ended. ``run`` returns early when woken or at a deadline; call it again.
 
@@ -41,6 +53,8 @@ class Relay:
     when stdin has ended ("input_ended"), when the command's has as well ("input_closed"), and when the
     command ended and output still waits ("undelivered"). A side whose frames podbot answers itself is left
     unread while it does not read those answers.
+
+    ``watch``: sees what passes, where there is no filter.
     """
 
     def __init__(
@@ -52,6 +66,7 @@ class Relay:
         stderr: int | None,
         wake: int,
         through: Filter | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._side = side
         self._stdin = stdin
@@ -59,6 +74,7 @@ class Relay:
         self._wake = wake
         self._outbox = Outbox(side)
         self._through = through
+        self._watch = watch
         self._news: list[Pause] = []
         self._room = True  # for output of the command, when its descriptors were last polled
         if stdin is None:
@@ -120,6 +136,10 @@ class Relay:
         """Go on without this one's reader: "stdout" or "stderr"."""
         self._sinks[1 if stream == "stdout" else 2].discard()
 
+    def hand_over(self) -> tuple[int, ...]:
+        """See :class:`~podbot.streams.sides.CommandSide`."""
+        return self._side.hand_over()
+
     def close(self) -> None:
         """Give back what the sinks opened; the caller's descriptors stay open."""
         for sink in self._sinks.values():
@@ -160,6 +180,8 @@ class Relay:
     def _deliver(self, pieces: list[Piece]) -> None:
         if self._through is None:
             for stream, piece in pieces:
+                if self._watch is not None:
+                    self._watch.shown(piece)
                 self._sinks[stream].push(memoryview(piece))
             return
         output = []
@@ -208,6 +230,8 @@ class Relay:
                 self._news.append("input_ended")
             self.end_input()
         elif self._through is None:
+            if self._watch is not None and self._watch.typed(data):
+                self._news.append("noticed")
             self._outbox.push(memoryview(data))
         else:
             self._through.client_data(data)

@@ -70,6 +70,13 @@ class CommandSide(Protocol):
         """End of file for the command."""
         ...
 
+    def hand_over(self) -> tuple[int, ...]:
+        """Descriptors that another process must keep open, and read the first of, for a command that we leave running.
+
+        Without that it might be ended by its next print.
+        """
+        ...
+
 
 class EngineSide:
     """See :class:`CommandSide`. All over the engine's connection; with ``tty`` unframed, and all of it stdout."""
@@ -126,6 +133,9 @@ class EngineSide:
 
     def shut_write(self) -> None:
         self.stream.shut_write()
+
+    def hand_over(self) -> tuple[int, ...]:
+        return ()  # the engine's monitor reads on without us (measured)
 
 
 class WayLost(Exception):
@@ -202,3 +212,6 @@ class PipedSide:
 
     def shut_write(self) -> None:
         self._pipes.close_input()
+
+    def hand_over(self) -> tuple[int, ...]:
+        return self._pipes.hand_over()

@@ -130,12 +130,12 @@ class LogSink(Sink):
         return now - self._since < LOG_PATIENCE
 
     def push(self, data: memoryview, *, answer: bool = False) -> None:
-        if self.pending + len(data) > 2 * LIMIT:
+        note = self._note(self._lost) if self._lost else b""
+        if self.pending + len(note) + len(data) > 2 * LIMIT:
             self._lost += len(data)
             return
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            super().push(memoryview(self._note(lost)))
+        self._lost = 0
+        super().push(memoryview(note))
         super().push(data, answer=answer)
 
     def taken(self, done: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +20,15 @@ class Signal(NamedTuple):
     number: int
 
 
-Message = Resize | Signal
+class Suspend(NamedTuple):
+    """podbot was asked to stop itself (SIGTSTP)."""
+
+
+class Continued(NamedTuple):
+    """podbot goes on after others stopped it."""
+
+
+Message = Resize | Signal | Suspend | Continued
 
 
 class Interrupted(BaseException):
@@ -84,6 +93,11 @@ class Wake:
         for message in self.take():
             if isinstance(message, Signal):
                 raise Interrupted(message.number)
+
+    @property
+    def ending(self) -> bool:
+        """A signal that ends the session is queued; INT goes to the command."""
+        return any(isinstance(message, Signal) and message.number != signal.SIGINT for message in tuple(self._queue))
 
     def take(self) -> list[Message]:
         """All queued messages; empties the descriptor."""

@@ -14,6 +14,7 @@ from podbot.cli.attach import attached, both_terminals
 from podbot.engine.port import Size
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.streams.terminal import RESET
+from podbot.streams.wake import Wake
 from tests.streams.test_terminal import resize
 
 
@@ -29,6 +30,12 @@ def pty(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     os.close(terminal)
 
 
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    with contextlib.closing(Wake()) as made:
+        yield made
+
+
 def said(controller: int) -> bytes:
     os.set_blocking(controller, False)
     try:
@@ -37,20 +44,20 @@ def said(controller: int) -> bytes:
         return b""
 
 
-def test_without_a_terminal_it_is_the_three_descriptors() -> None:
+def test_without_a_terminal_it_is_the_three_descriptors(wake: Wake) -> None:
     seen: list[ExecIO] = []
 
     def work(io: ExecIO) -> ExecStatus:
         seen.append(io)
         return ExecStatus(3)
 
-    assert attached(work, tty=False) == ExecStatus(3)
+    assert attached(work, tty=False, wake=wake) == ExecStatus(3)
     (io,) = seen
     assert (io.stdin, io.stdout, io.stderr, io.size()) == (0, 1, 2, None)
     assert isinstance(io.terminal(), contextlib.nullcontext)
 
 
-def test_size_and_raw_mode_are_the_terminal_s(pty: tuple[int, int]) -> None:
+def test_size_and_raw_mode_are_the_terminal_s(pty: tuple[int, int], wake: Wake) -> None:
     resize(pty[0], 101, 33)
     before = termios.tcgetattr(pty[1])
 
@@ -61,35 +68,35 @@ def test_size_and_raw_mode_are_the_terminal_s(pty: tuple[int, int]) -> None:
         return ExecStatus(0)
 
     assert both_terminals()
-    assert attached(work, tty=True) == ExecStatus(0)
+    assert attached(work, tty=True, wake=wake) == ExecStatus(0)
     assert termios.tcgetattr(pty[1]) == before
     assert said(pty[0]) == b"", "a command that ended by itself left the screen as it wanted"
 
 
 @pytest.mark.parametrize("status", [ExecStatus(143, 15), ExecStatus(137), ExecStatus(130)])
-def test_a_screen_that_a_killed_command_left_is_reset(pty: tuple[int, int], status: ExecStatus) -> None:
+def test_a_screen_that_a_killed_command_left_is_reset(pty: tuple[int, int], status: ExecStatus, wake: Wake) -> None:
     def work(io: ExecIO) -> ExecStatus:
         with io.terminal():
             return status
 
-    attached(work, tty=True)
+    attached(work, tty=True, wake=wake)
     assert said(pty[0]) == RESET
 
 
-def test_a_screen_is_reset_after_an_error(pty: tuple[int, int]) -> None:
+def test_a_screen_is_reset_after_an_error(pty: tuple[int, int], wake: Wake) -> None:
     def work(io: ExecIO) -> ExecStatus:
         with io.terminal():
             raise ValueError("x")
 
     with pytest.raises(ValueError, match="x"):
-        attached(work, tty=True)
+        attached(work, tty=True, wake=wake)
     assert said(pty[0]) == RESET
 
 
-def test_a_screen_that_was_never_touched_is_left_alone(pty: tuple[int, int]) -> None:
+def test_a_screen_that_was_never_touched_is_left_alone(pty: tuple[int, int], wake: Wake) -> None:
     def work(_io: ExecIO) -> ExecStatus:
         raise ValueError("x")
 
     with pytest.raises(ValueError, match="x"):
-        attached(work, tty=True)
+        attached(work, tty=True, wake=wake)
     assert said(pty[0]) == b""

@@ -6,12 +6,16 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from podbot.cli import attach, ps
+from podbot.cli import exec as exec_command
+from podbot.cli import run as run_command
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
+from podbot.execution.runner import ExecIO
 from podbot.flows.manage import SessionInfo
 from podbot.flows.sessions import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
@@ -88,6 +92,146 @@ def test_exec_detached_attaches_nothing(engine: FakeEngine, place: Place, capfdb
     engine.on("it", it)
     assert main(["exec", "-d", "a", "--", "it"]) == 5
     assert capfdbinary.readouterr() == (b"", b"")
+
+
+def test_what_stands_behind_the_session_is_the_command_s(
+    engine: FakeEngine, place: Place, capfdbinary: Capture
+) -> None:
+    """Issue 10.1: podbot took `-d` for itself, and `git branch nosuch` made a branch."""
+    made(engine, "a")
+    seen = []
+
+    def it(io: ExecPeer) -> int:
+        seen.append(io.spec.command)
+        io.write(STDOUT, b"out")
+        return 0
+
+    for words in (
+        ("git", "branch", "-d", "nosuch"),
+        ("grep", "-v", "foo", "f"),
+        ("sh", "-c", "x"),
+        ("ls", "-la"),
+        ("tool", "--", "--help"),
+    ):
+        engine.on(words[0], it)
+        for between in ((), ("--",)):
+            assert main(["exec", "a", *between, *words]) == 0
+            assert seen.pop() == words
+    assert capfdbinary.readouterr().out == b"out" * 10
+
+
+def test_exec_alone_opens_a_shell_that_reads_stdin(engine: FakeEngine, place: Place, capfdbinary: Capture) -> None:
+    made(engine, "a")
+    seen = []
+
+    def shell(io: ExecPeer) -> int:
+        seen.append(io.spec)
+        return 3
+
+    engine.on("/bin/sh", shell)
+    assert main(["exec", "a"]) == 3
+    (spec,) = seen
+    assert "exec bash" in spec.command[2]
+    assert spec.command[2].endswith("exec sh")
+    assert (spec.stdin, spec.tty) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["-d", "a"], "-d needs a command"),
+        (["a", "--"], "no command stands behind --"),
+        (["-u", "", "a", "id"], "user (flag --user): it is blank"),
+        (["-w=", "a", "id"], "workdir (flag --workdir): it is blank"),
+        (["--env-file", "/dev/zero", "a", "id"], "larger than 1 MiB"),
+        (["--env-file", "/nosuch", "a", "id"], "env-file (flag --env-file): /nosuch cannot be read: No such file"),
+    ],
+)
+def test_exec_refuses_what_cannot_be_meant(
+    engine: FakeEngine, place: Place, argv: list[str], words: str, capfd: Capture
+) -> None:
+    made(engine, "a")
+    assert main(["exec", *argv]) == 2
+    assert words in str(capfd.readouterr().err)
+    assert not any(name == "exec_create" for name, _ in engine.calls)
+
+
+def test_what_a_file_takes_from_the_host_is_told_by_name(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    """An agent that can write the file could name the operator's secrets in it."""
+    made(engine, "a")
+    monkeypatch.setenv("MY_TOKEN", "s3cret")
+    path = os.path.join(place.base, "variables")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("A=hidden\nMY_TOKEN\nNOT_SET\n")
+    engine.on("it", ScriptedExec())
+    assert main(["exec", "--env-file", path, "a", "it"]) == 0
+    assert str(capfd.readouterr().err) == "podbot: passing on from this host, as --env-file says: MY_TOKEN\n"
+
+
+def test_exec_as_another_user_goes_over_the_engine(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    """The session's pipes are its own user's: `launch.pipes.can_be_piped`."""
+    made(engine, "a")
+    seen = []
+
+    def it(io: ExecPeer) -> int:
+        seen.append(io.spec)
+        return 0
+
+    engine.on("it", it)
+    for flags in (["-u", "1000:1000"], ["-u=1000:1000"], ["--user=1000:1000"]):
+        assert main(["exec", *flags, "a", "it"]) == 0
+        assert seen.pop().user == "1000:1000"
+
+
+@pytest.mark.parametrize(
+    ("flags", "terminals", "tty", "notice"),
+    [
+        ((), True, True, ""),
+        (("-i",), True, True, ""),
+        (("-it",), True, True, ""),
+        (("-T",), True, False, ""),
+        (("-t", "--no-tty"), True, False, ""),
+        ((), False, False, ""),
+        (("-i",), False, False, ""),
+        (("-it",), False, False, "no terminal (-t)"),
+        (("-dit",), True, False, "-i and -t have no effect"),
+        (("-di",), False, False, "-i and -t have no effect"),
+        (("-d",), True, False, ""),
+    ],
+)
+def test_when_a_command_gets_a_terminal(  # noqa: PLR0917 - four of them are the table's columns
+    engine: FakeEngine,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: Capture,
+    flags: tuple[str, ...],
+    terminals: bool,
+    tty: bool,
+    notice: str,
+) -> None:
+    made(engine, "a")
+    monkeypatch.setattr(exec_command, "both_terminals", lambda: terminals)
+    monkeypatch.setattr(exec_command, "attached", lambda work, **_: work(ExecIO(None, None, None)))
+    monkeypatch.setenv("TERM", "screen")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    seen = []
+
+    def it(io: ExecPeer) -> int:
+        seen.append(io.spec)
+        return 0
+
+    engine.on("it", it)
+    assert main(["exec", *flags, "-e", "COLORTERM=no", "a", "it"]) == 0
+    (spec,) = seen
+    assert spec.tty == tty
+    assert spec.env == {"COLORTERM": "no"} | ({"TERM": "screen"} if tty else {})
+    err = str(capfd.readouterr().err)
+    assert len(err.splitlines()) == (1 if notice else 0)
+    assert notice in err
 
 
 def test_exec_in_no_container(engine: FakeEngine, place: Place, capfd: Capture) -> None:
@@ -206,7 +350,7 @@ def test_stop_s_time_has_bounds(engine: FakeEngine, place: Place, seconds: str) 
 def test_run_is_the_agent_s_status_and_leaves_nothing(engine: FakeEngine, place: Place, capfdbinary: Capture) -> None:
     def agent(io: ExecPeer) -> int:
         assert io.spec.command == ("my-agent", "--flag")
-        assert io.spec.workdir == "/workspace"
+        assert io.spec.workdir == place.workspace
         io.write(STDOUT, b"answer")
         return 9
 
@@ -278,6 +422,77 @@ def test_run_s_bad_input_leaves_nothing(  # noqa: PLR0917 - three of them are th
     assert "Traceback" not in err
     assert list(engine.by_name) == ["taken"]
     assert not os.path.isdir(place.runtime) or [n for n in os.listdir(place.runtime) if n[0] != "."] == []
+
+
+def planned(capfd: Capture, *argv: str) -> dict[str, Any]:
+    assert main(["--image", IMAGE, "run", "--dry-run", "--json", *argv]) == 0
+    return dict(json.loads(capfd.readouterr().out))
+
+
+def test_an_agent_a_path_and_words_behind_the_dashes(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    """Issue 10.2: `run -w D codex` planned claude with the word "codex"."""
+    w = place.workspace
+    for argv in (("codex", w), (w, "codex"), ("--workspace", w, "codex"), (w, "--agent", "codex"), ("codex", "-v", w)):
+        plan = planned(capfd, *argv)
+        assert (plan["kind"], plan["agent"]["command"][-1]) == ("codex", "--dangerously-bypass-approvals-and-sandbox")
+        assert w in {mount["source"] for mount in plan["container"]["mounts"]}
+    behind = ["codex", "/a:/b", "--name", "x", "--", "-v"]
+    plan = planned(capfd, w, "--name", "mine", "--", *behind)
+    assert (plan["kind"], plan["session"]) == ("claude", "mine")
+    assert plan["agent"]["command"][-len(behind) :] == behind
+    assert engine.calls == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["-w", ".", "-v", "/a:/b"], "sandbox.extra_mounts"),
+        (["-w", ".", "fix the tests"], "`podbot run -- 'fix the tests'`"),
+        (["codex", "--agent", "codex"], "the agent is given twice"),
+        ([".", "--repo", "octo/hello"], "the workspace is given twice"),
+        (["--json", "."], "--json without --dry-run"),
+        (["--name", "--", "x"], "--name"),
+        (["/etc"], "will not mount /etc (argument PATH)"),
+        (["codex"], "a workspace is required"),
+    ],
+)
+def test_run_says_what_to_type(engine: FakeEngine, place: Place, argv: list[str], words: str, capfd: Capture) -> None:
+    assert main(["--image", IMAGE, "run", *argv]) == 2
+    assert words in str(capfd.readouterr().err)
+    assert engine.calls == []
+
+
+def test_on_a_terminal_the_workspace_is_the_current_directory(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    os.mkdir(other := os.path.join(place.base, "other"))
+    monkeypatch.chdir(place.workspace)
+    monkeypatch.setattr(run_command, "both_terminals", lambda: True)
+
+    def source(*argv: str) -> str:
+        return str(planned(capfd, *argv)["container"]["mounts"][0]["source"])
+
+    assert source() == source("codex") == source("--", "words") == place.workspace
+    assert source(other) == source("-w", other) == other
+    monkeypatch.chdir("/etc")
+    assert main(["--image", IMAGE, "run"]) == 2
+    assert "will not mount /etc, from . (the current directory)" in str(capfd.readouterr().err)
+    for argv in (["--branch", "main"], ["--depth", "1"]):
+        assert main(["--image", IMAGE, "run", *argv]) == 2
+        assert "--repo" in str(capfd.readouterr().err)
+    # A workspace that the configuration names is not passed over.
+    monkeypatch.setenv("PODBOT_WORKSPACE_SOURCE", "host_mount")
+    monkeypatch.setenv("PODBOT_WORKSPACE_HOST_PATH", other)
+    monkeypatch.setenv("PODBOT_WORKSPACE_ALLOWED_ROOTS", other)
+    assert source() == other
+
+
+def test_host_takes_no_words_before_the_dashes(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    assert main(["host", "--image", IMAGE, "-w", place.workspace, "codex"]) == 2
+    assert "--agent codex" in str(capfd.readouterr().err)
+    assert main(["host", "--image", IMAGE, "-w", place.workspace, "--json"]) == 2
+    assert "--json without --dry-run" in str(capfd.readouterr().err)
+    assert engine.calls == []
 
 
 @pytest.mark.parametrize("pair", ["A B=1", "=1", "A\nB=1", "1A=x"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import podbot.cli.exec
 import podbot.cli.ps
 import podbot.cli.token_daemon
-from podbot.cli import fast, main
+from podbot.cli import fast, guard, main
 from podbot.cli.exec import ExecArgs
 from podbot.cli.globals import Globals
 from podbot.cli.ps import PsArgs
@@ -78,7 +78,8 @@ WORDS = st.sampled_from(
     ["s", "podbot-a-1", "x y", "", "-", "exec", "ps", "status", "ünï", "-x", "--nope", "-dv", "--", "1"]
 )
 VALUES = st.one_of(WORDS, st.sampled_from(["text", "json", "junk", "K=V", "K", "/w", "-c", "--json", "a=b=c"]))
-VALUED = ["-c", "--config", "--engine-socket", "--image", "--log-format", "-w", "--workdir", "-e", "--env", "--name"]
+VALUED = ["-c", "--config", "--engine-socket", "--image", "--log-format", "-w", "--workdir", "-e", "--env", "-u"]
+VALUED += ["--user", "--env-file", "--name"]
 GLOBALS = VALUED[:5]
 SWITCHES = [
     "-v",
@@ -87,6 +88,12 @@ SWITCHES = [
     "--verbose",
     "-d",
     "--detach",
+    "-i",
+    "-t",
+    "-it",
+    "-Tdv",
+    "--tty",
+    "--no-tty",
     "-a",
     "--all",
     "--json",
@@ -100,6 +107,7 @@ SWITCHES = [
 def spelled(names: list[str]) -> st.SearchStrategy[list[str]]:
     """An option with its value in one of its spellings, or without."""
     return st.one_of(
+        st.builds(lambda name, value: [f"{name}{value}"], st.sampled_from(names), VALUES),
         st.builds(lambda name, value: [name, value], st.sampled_from(names), VALUES),
         st.builds(lambda name, value: [f"{name}={value}"], st.sampled_from(names), VALUES),
         st.builds(lambda name: [name], st.sampled_from(names)),
@@ -113,8 +121,10 @@ PLAIN = st.one_of(
 )
 EXEC = st.one_of(
     PLAIN,
-    st.builds(lambda name, value: [name, value], st.sampled_from(VALUED[5:9]), VALUES),
-    st.sampled_from([["-d"], ["--detach"]]),
+    st.builds(lambda name, value: [name, value], st.sampled_from(VALUED[5:12]), VALUES),
+    st.builds(lambda name, value: [f"{name}={value}"], st.sampled_from(VALUED[5:12]), VALUES),
+    st.builds(lambda name, value: [f"{name}{value}"], st.sampled_from(["-w", "-e", "-u", "-dw", "-itu"]), VALUES),
+    st.sampled_from([["-d"], ["--detach"], ["-it"], ["-ti"], ["-dit"], ["-T"], ["--no-tty"], ["-iv"], ["--tty"]]),
 )
 PS = st.one_of(PLAIN, st.sampled_from([["-a"], ["--all"], ["--json"]]))
 
@@ -127,17 +137,11 @@ def joined(*parts: list[list[str]]) -> list[str]:
 
 LIKELY = st.one_of(
     st.builds(
-        lambda before, options, command: joined(before, [["exec"]], options, [["s", "--"]], [command]),
+        lambda before, options, session, command: joined(before, [["exec"]], options, [session], command),
         st.lists(PLAIN, max_size=2),
         st.lists(EXEC, max_size=3),
-        st.lists(VALUES, max_size=3),
-    ),
-    st.builds(
-        lambda before, early, late, command: joined(before, [["exec"]], early, [["s"]], late, [["--"]], [command]),
-        st.lists(PLAIN, max_size=2),
-        st.lists(EXEC, max_size=2),
-        st.lists(EXEC, max_size=2),
-        st.lists(VALUES, min_size=1, max_size=3),
+        st.sampled_from([["s"], ["s", "--"], ["--", "s"]]),
+        st.lists(st.one_of(EXEC, VALUES.map(lambda word: [word])), max_size=3),
     ),
     st.builds(
         lambda before, after: joined(before, [["ps"]], after), st.lists(PLAIN, max_size=2), st.lists(PS, max_size=3)
@@ -165,6 +169,9 @@ ANY = st.builds(
 @example(["exec", "s", "--", "--", "-d"])
 @example(["exec", "s", "--", ""])
 @example(["exec", "s", "x", "--", "y"])
+@example(["exec", "-u=root", "-w=/", "s", "id"])
+@example(["exec", "-e", "A=1", "s", "--", "-e", "B"])
+@example(["exec", "--tty=true", "s", "x"])
 @example(["exec", "-e", "K=1", "-e", "K=2", "s", "--", "env"])
 @example(["exec", "s", "-w", "/a", "-w", "/b", "--", "x"])
 @example(["--image", "exec", "exec", "s", "--", "x"])
@@ -185,10 +192,31 @@ def test_what_the_fast_lane_takes_typer_takes_the_same_way(argv: list[str]) -> N
         (["ps", "-a", "--json"], PsArgs(include_stopped=True, as_json=True)),
         (["exec", "s", "--", "true"], ExecArgs("s", ("true",))),
         (["exec", "-d", "s", "--", "a", "-d", "--"], ExecArgs("s", ("a", "-d", "--"), detach=True)),
+        (["exec", "s", "x"], ExecArgs("s", ("x",))),
+        (["exec", "s", "x", "--", "y"], ExecArgs("s", ("x", "--", "y"))),
+        (["exec", "s", "--", "--", "y"], ExecArgs("s", ("--", "y"))),
+        (["exec", "s"], ExecArgs("s")),
+        (["exec", "-it", "s"], ExecArgs("s", tty=True, interactive=True)),
+        (["exec", "-tiT", "s", "sh"], ExecArgs("s", ("sh",), tty=False, interactive=True)),
+        (["exec", "--no-tty", "-ditt", "s", "sh"], ExecArgs("s", ("sh",), detach=True, tty=True, interactive=True)),
         (
-            ["exec", "-w", "/w", "-e", "A=1", "s", "-e", "B", "--", "env"],
-            ExecArgs("s", ("env",), workdir="/w", env=("A=1", "B")),
+            ["exec", "-w", "/w", "-e", "A=1", "-eB", "s", "-e", "C", "--", "env"],
+            ExecArgs("s", ("-e", "C", "--", "env"), workdir="/w", env=("A=1", "B")),
         ),
+        (
+            ["exec", "--workdir=/w", "--env=A=1", "--user=1:2", "--env-file=a", "--env-file", "b", "s", "env"],
+            ExecArgs("s", ("env",), workdir="/w", env=("A=1",), user="1:2", env_files=("a", "b")),
+        ),
+        (
+            ["exec", "-uroot", "-w/w", "-iw", "/v", "s", "id"],
+            ExecArgs("s", ("id",), False, "/v", (), "root", (), None, True),
+        ),
+        # What podbot took for itself once (issue 10.1):
+        (["exec", "S", "git", "branch", "-d", "nosuch"], ExecArgs("S", ("git", "branch", "-d", "nosuch"))),
+        (["exec", "S", "grep", "-v", "foo", "f"], ExecArgs("S", ("grep", "-v", "foo", "f"))),
+        (["exec", "S", "sh", "-c", "x"], ExecArgs("S", ("sh", "-c", "x"))),
+        (["exec", "S", "ls", "-la"], ExecArgs("S", ("ls", "-la"))),
+        (["exec", "S", "tool", "--help", "--image", "x"], ExecArgs("S", ("tool", "--help", "--image", "x"))),
     ],
 )
 def test_the_plain_forms_are_on_the_fast_lane(argv: list[str], expected: object) -> None:
@@ -197,6 +225,7 @@ def test_the_plain_forms_are_on_the_fast_lane(argv: list[str], expected: object)
     assert call[2] == expected
     assert call[1] == Globals()
     assert by_typer(argv) == call
+    assert not guard.is_hosting(argv)
 
 
 GIVEN = ["-c", "f", "--engine-socket", "e", "--image", "i", "--log-format", "json", "-v"]
@@ -231,13 +260,16 @@ def test_after_the_command_wins_and_v_adds_up() -> None:
         ["ps", "extra"],
         ["ps", "--"],
         ["exec"],
-        ["exec", "s"],
         ["exec", "s", "--"],
-        ["exec", "s", "x"],
         ["exec", "--", "s", "x"],
-        ["exec", "s", "x", "--", "y"],
+        ["exec", "-", "x"],
         ["exec", "-w"],
-        ["exec", "--workdir=/w", "s", "--", "x"],
+        ["exec", "-dw"],
+        ["exec", "--tty=true", "s", "x"],
+        ["exec", "--privileged", "s", "x"],
+        ["exec", "-itx", "s", "x"],
+        ["exec", "", "x"],
+        ["exec", "--help"],
         ["run"],
         ["stop", "s"],
         ["exe", "s", "--", "x"],

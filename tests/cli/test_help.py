@@ -64,13 +64,3 @@ def test_short_help_too() -> None:
     result = CliRunner().invoke(app, ["exec", "-h"], prog_name="podbot")
     assert result.exit_code == 0
     assert "Usage: podbot exec" in result.output
-
-
-def test_completion_of_session_names(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from podbot.cli.app import complete_session
-    from podbot.flows.sessions import session_directory
-
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with session_directory(str(tmp_path / "podbot" / "podbot-a"), "e"):
-        assert complete_session("podbot-") == ["podbot-a"]
-        assert complete_session("x") == []

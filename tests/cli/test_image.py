@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,11 +16,12 @@ from podbot.cli import image as room
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
 from podbot.engine.private.machine import MachineFacts
-from podbot.errors import DiskFull
+from podbot.errors import EngineStorageFull
 from podbot.flows import base_image, build_turn
 from podbot.flows.image_build import Workshop
+from podbot.flows.sessions import session_directory
 from podbot.testing import IMAGE, FakeEngine
-from tests.flows.plans import Place
+from tests.flows.plans import SESSION, Place, container, labels
 from tests.flows.test_setup import BASE, RECIPE, Works, sandbox
 
 Capture = pytest.CaptureFixture[str]
@@ -56,6 +57,18 @@ def test_build_says_what_was_built(works: Works, capsys: Capture) -> None:
     assert works.built["no_cache"] is False
 
 
+@pytest.mark.parametrize("words", [["image", "ls"], ["image", "build"], ["setup", "--yes"], ["doctor"]])
+def test_what_a_killed_hosted_session_left_is_removed_by_any_command(
+    works: Works, engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Issue 10.16."""
+    engine.start(engine.create(container(SESSION, marks=labels(mode="acp"))))
+    with session_directory(place.directory(), engine.endpoint) as directory:
+        directory.has_container = True
+    main(words)
+    assert engine.by_name == {}
+
+
 def test_build_without_agents(works: Works, capsys: Capture) -> None:
     assert main(["image", "build", "--agents", "", "--no-cache"]) == 0
     assert "with no agent" in capsys.readouterr().out
@@ -84,11 +97,11 @@ def test_what_cannot_be_built(works: Works, capsys: Capture, words: list[str], s
 
 def test_a_full_disk_is_one_paragraph(works: Works, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
-        raise DiskFull(path="the engine's storage", operation="build it")
+        raise EngineStorageFull(operation="build it")
 
     monkeypatch.setattr(works, "build", full)
     assert main(["image", "build"]) == 1
-    assert "no space left on the engine's storage" in capsys.readouterr().err
+    assert "no space left in the engine's storage" in capsys.readouterr().err
 
 
 def test_json_lines_of_progress(works: Works, capsys: Capture) -> None:
@@ -120,17 +133,25 @@ def test_what_another_podbot_built_meanwhile_is_seen(
     assert works.calls == calls
 
 
-def test_a_build_waits_for_another(works: Works, capsys: Capture) -> None:
-    told = threading.Event()
+def test_a_build_waits_for_another(works: Works, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    building, waiting = threading.Event(), threading.Event()
+    flock = fcntl.flock
+
+    def watched(lock: int, operation: int) -> None:
+        if operation == fcntl.LOCK_EX:  # without LOCK_NB: the second build has found the first one
+            waiting.set()
+        flock(lock, operation)
+
+    monkeypatch.setattr(fcntl, "flock", watched)
 
     def other() -> None:
         with build_turn.build_turn(os.environ, FakeEngine().endpoint):
-            told.set()
-            time.sleep(0.05)
+            building.set()
+            waiting.wait(60)
 
     thread = threading.Thread(target=other)
     thread.start()
-    assert told.wait(5)
+    assert building.wait(60)
     assert main(["image", "build"]) == 0
     thread.join()
     assert capsys.readouterr().err.splitlines()[0] == (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -156,13 +157,102 @@ def test_a_reader_that_left_is_an_error_with_words(monkeypatch: pytest.MonkeyPat
     assert "went away" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("argv", [["nope"], ["exec"], ["exec", "s"], ["ps", "x"], ["stop", "--time", "x"], ["--nope"]])
+@pytest.mark.parametrize("argv", [["nope"], ["exec"], ["exec", "-d"], ["ps", "x"], ["stop", "--time", "x"], ["--nope"]])
 def test_wrong_usage_is_2_and_names_the_help(argv: list[str], capsys: Capture) -> None:
     assert main(argv) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Usage: podbot" in captured.err
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "command", "words"),
+    [
+        (["--log-format", "json", "nope"], "podbot", "No such command 'nope'"),
+        (["ps", "--log-format=json", "--nope"], "podbot ps", "No such option: --nope"),
+        (["ps", "--nope", "--log-format", "text", "--log-format", "json"], "podbot ps", "--nope"),
+        (["exec", "--log-format", "json"], "podbot exec", "Missing argument"),
+        (["run", "--depth", "x", "--log-format", "json", "--", "--log-format", "text"], "podbot run", "--depth"),
+        (["host", "--log-format", "json", "--nope"], "podbot host", "--nope"),
+        (["--log-format", "json", "config"], "podbot config", "a command is missing"),
+        (["token-daemon", "--log-format", "json", "install", "--once"], "podbot token-daemon", "install"),
+        (["run", "--log-format", "json", "--json", "."], "podbot run", "--json without --dry-run"),
+        (["exec", "--log-format", "json", "s", "--"], "podbot exec", "no command stands behind --"),
+    ],
+)
+def test_wrong_usage_as_json_is_one_object(argv: list[str], command: str, words: str, capfd: Capture) -> None:
+    """Issue 10.3: it was text in either form."""
+    assert main(argv) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    said = json.loads(line)
+    assert (said["level"], said["kind"], said["fields"]["command"]) == ("error", "UsageError", command)
+    assert words in said["message"]
+    assert said["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("words", "typed"),
+    [
+        ("run claude . --resume", "podbot run claude . -- --resume"),
+        ("run claude . --continue", "podbot run claude . -- --continue"),
+        ("run claude . --model opus", "podbot run claude . -- --model opus"),
+        ("run claude . --model=opus", "podbot run claude . -- --model=opus"),
+        ("run claude . -p hi", "podbot run claude . -- -p hi"),
+        ("run claude . -phi", "podbot run claude . -- -phi"),
+        ("run --ask . --resume -- hi", "podbot run --ask . -- --resume hi"),
+        ("run . --model 'a b'", "podbot run . -- --model 'a b'"),
+        ("host -w . --resume", "podbot host -w . -- --resume"),
+        # Where the agent's words end is not known here.
+        ("run --model opus .", "podbot run [AGENT] [PATH] [-- WORDS…]"),
+        ("run --resume codex", "podbot run [AGENT] [PATH] [-- WORDS…]"),
+        ("run . --resume --ask", "podbot run [AGENT] [PATH] [-- WORDS…]"),
+        ("run . --resume --name=shop", "podbot run [AGENT] [PATH] [-- WORDS…]"),
+        ("host --model opus -w .", "podbot host [-- WORDS…]"),
+        ("run . --model " + "x" * 500, "podbot run [AGENT] [PATH] [-- WORDS…]"),
+        ("run . --model '\x1b'", "podbot run [AGENT] [PATH] [-- WORDS…]"),
+    ],
+)
+def test_an_option_for_the_agent_is_told_where_it_stands(words: str, typed: str, capfd: Capture) -> None:
+    """Issue 10.2: `podbot run claude . --resume` was told of --rm and --submodules."""
+    argv = shlex.split(words)
+    hint = f"Options for the agent stand behind --: `{typed}`."
+    assert main(argv) == 2
+    assert capfd.readouterr().err.splitlines()[-1] == hint
+    assert main([argv[0], "--log-format=json", *argv[1:]]) == 2
+    typed_as_json = hint.replace(f"podbot {argv[0]} ", f"podbot {argv[0]} --log-format=json ")
+    assert json.loads(capfd.readouterr().err)["remedy"] == (hint if "WORDS…" in typed else typed_as_json)
+
+
+def test_an_option_that_another_command_does_not_know_is_for_no_agent(capfd: Capture) -> None:
+    assert main(["ps", "--nope"]) == 2
+    assert "for the agent" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["ps", "--nope", "--", "--log-format", "json"],
+        ["--log-format", "json", "ps", "--nope", "--log-format", "text"],
+        [],
+    ],
+)
+def test_wrong_usage_is_text_unless_json_was_asked_for(argv: list[str], capsys: Capture) -> None:
+    assert main(argv) == 2
+    assert "Usage: podbot" in "".join(capsys.readouterr())
+
+
+def test_an_answer_that_was_broken_off(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    import typer
+
+    def execute(*_args: Any) -> int:
+        raise typer.Abort
+
+    monkeypatch.setattr(podbot.cli.stop, "execute", execute)
+    assert main(["stop", "x"]) == 1
+    assert capsys.readouterr().err == "Aborted!\n"
 
 
 @pytest.mark.parametrize("argv", [["--log-format", "xml", "ps"], ["ps", "--log-format", "xml"]])

@@ -63,6 +63,11 @@ def test_a_file_that_mounts_gives_way_to_repo(app: Place, capfd: Capture, monkey
     [
         (["--repo", "octo/shop", "--workspace", "."], "--workspace . names another workspace"),
         (["--repo", "shop"], "'shop' is not owner/name"),
+        (["--repo", "octo/shop", "--github-access", "octo/b"], "the clone of octo/shop has a token of its own"),
+        (
+            ["--workspace", ".", "--github-access", "shop"],
+            "repository (flag --github-access): 'shop' is not owner/name",
+        ),
         (["--repo", "https://github.com/octo/shop.git"], "Write --repo octo/shop."),
         (["--repo", "octo/shop", "--branch", "a..b"], "branch (flag --branch): 'a..b' cannot be the name of a branch"),
         (["--repo", "octo/shop", "--depth", "0"], "workspace.depth (flag --depth): it is out of range"),

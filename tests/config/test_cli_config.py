@@ -107,6 +107,22 @@ def test_check_says_ok_or_fails_with_the_error(file: Path, monkeypatch: pytest.M
     assert failed.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('memory = "1m"', "sandbox.memory (config file"),
+        ("cpus = 0.001", "Write 0.01 or more"),
+        ("pids = 3", "Write 8 or more"),
+    ],
+)
+def test_check_refuses_limits_that_no_sandbox_starts_with(file: Path, line: str, words: str) -> None:
+    """Issue 10.3: they were found when a session was planned."""
+    wrote(file, f"[sandbox]\n{line}\n")
+    result = run("check")
+    assert isinstance(result.exception, InvalidValue)
+    assert words in str(result.exception)
+
+
 @pytest.mark.parametrize("command", ["show", "check"])
 def test_a_named_file_that_is_missing_is_an_error(file: Path, command: str) -> None:
     assert isinstance(run(command, "--config", "/no/where.toml").exception, ConfigFileNotFound)

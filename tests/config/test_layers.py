@@ -171,8 +171,8 @@ def test_wrong_values_name_key_and_file(path: Path, text: str, field: str, reaso
 
 
 def test_the_environment_layer_names_the_variable() -> None:
-    layer = environment_layer({"PODBOT_IMAGE": "x", "PODBOT_SANDBOX_PIDS": "5", "HOME": "/h", "podbot_image": "no"})
-    assert {dotted: setting.value for dotted, setting in layer.items()} == {"image": "x", "sandbox.pids": 5}
+    layer = environment_layer({"PODBOT_IMAGE": "x", "PODBOT_SANDBOX_PIDS": "50", "HOME": "/h", "podbot_image": "no"})
+    assert {dotted: setting.value for dotted, setting in layer.items()} == {"image": "x", "sandbox.pids": 50}
     assert layer["image"].origin == Origin("environment", "PODBOT_IMAGE")
 
 

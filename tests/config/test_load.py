@@ -34,7 +34,7 @@ private_key_path = "/home/user/.config/podbot/github-app.pem"
 source = "host_mount" # "github_clone" or "host_mount"
 base_dir = "/work" # github_clone only
 host_path = "/abs/path/to/project" # host_mount only
-container_path = "/workspace/project" # defaults to "/workspace"
+container_path = "/workspace/project" # defaults to "host"
 
 [creds]
 copy_claude = true
@@ -233,3 +233,12 @@ def test_loading_imports_nothing_heavy() -> None:
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     heavy = {"tomllib", "tomli_w", "difflib", "urllib", "pathlib", "tempfile", "logging", "typer", "pydantic"}
     assert loaded.isdisjoint(heavy), loaded & heavy
+
+
+def test_the_file_that_the_caller_named_is_known_by_its_absolute_path(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = home.write(OLD_STYLE)
+    assert home.load().file is None
+    monkeypatch.chdir(named.parent)
+    assert home.load(file=named.name).file == str(named)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +60,42 @@ def raw(data: bytes) -> Answer:
         sock.shutdown(socket.SHUT_RDWR)
 
     return answer
+
+
+class Drip:
+    """Answers with ``data`` byte by byte, for 20 s unless the client leaves. ``left``: it did."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.left = threading.Event()
+
+    def once(self, listener: socket.socket) -> threading.Thread:
+        """Answer the first connection so, in a thread; ``listener`` gets a limit, so that the thread ends."""
+        listener.settimeout(20)
+
+        def serve() -> None:
+            sock, _ = listener.accept()
+            with sock:
+                try:
+                    sock.recv(65536)
+                except OSError:
+                    self.left.set()
+                    return
+                self(Request("", "", {}, b""), sock)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        return thread
+
+    def __call__(self, _request: Request, sock: socket.socket) -> None:
+        tail = itertools.chain((bytes([byte]) for byte in self._data), itertools.repeat(b"x"))
+        for piece in itertools.islice(tail, 2000):
+            try:
+                sock.sendall(piece)
+            except OSError:
+                self.left.set()
+                return
+            time.sleep(0.01)
 
 
 @dataclass

@@ -33,6 +33,7 @@ CASES: dict[str, ContainerSpec] = {
         BASE,
         mounts=(*BASE.mounts, Mount("/srv/reference", "/reference", read_only=True)),
         files=(Mount("/home/ann/.local/state/podbot/gitconfig/0a1b", "/run/podbot/gitconfig", read_only=True),),
+        link=("/workspace", "/home/ann/src/proj"),
         workdir="/workspace",
         network="my-net",
         env={"TZ": "UTC"},

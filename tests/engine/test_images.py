@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from podbot.engine import images
-from podbot.errors import DiskFull, EngineGone, ImageBuildFailed
+from podbot.errors import EngineGone, EngineStorageFull, ImageBuildFailed
 
 
 class Service(socketserver.ThreadingUnixStreamServer):
@@ -136,7 +136,7 @@ def test_no_range_of_user_ids_is_named_with_its_remedy(service: Service) -> None
 
 def test_a_full_disk_has_its_own_error(service: Service) -> None:
     service.lines = ({"error": "copying layer: write /var/x: No space left on device"},)
-    with pytest.raises(DiskFull):
+    with pytest.raises(EngineStorageFull):
         build(service, [])
 
 
@@ -203,3 +203,4 @@ def test_a_context_is_the_same_bytes_whatever_the_files_modes_and_times(tmp_path
         assert tar.getnames() == ["askpass", "host/ca.crt", "host/env"]
         assert tar.getmember("askpass").mode == 0o755
         assert (tar.extractfile("host/env") or io.BytesIO()).read() == b"filled"
+    assert len(first) == 6 * 512 + 2 * 512, "three files of one block each, and the end: nothing may follow it"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from podbot.engine.http import Response
 from podbot.engine.mapping import reason_of, refusal
-from podbot.errors import ContainerNotFound, DiskFull, PodbotError, RequestFailed
+from podbot.errors import ContainerNotFound, EngineStorageFull, PodbotError, RequestFailed
 from tests.engine.serving import recorded
 
 KEYS = st.sampled_from(["message", "cause", "response", "x"])
@@ -55,7 +55,7 @@ def test_any_answer_has_a_bounded_reason_on_one_line(status: int, body: Any) -> 
 def test_a_full_disk_is_said_first() -> None:
     body = {"message": "writing blob: write /var/lib/x: no space left on device"}
     exc = refusal("create a container", said(404, body), container="c")
-    assert isinstance(exc, DiskFull)
+    assert isinstance(exc, EngineStorageFull)
     assert exc.operation == "create a container"
 
 

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.deadline import Deadline
 from podbot.engine import rest
 from podbot.engine.create_body import create_body
 from podbot.engine.endpoint import Endpoint
@@ -24,8 +27,8 @@ from podbot.errors import (
     ContainerError,
     ContainerNotFound,
     CreateFailed,
-    DiskFull,
     EngineGone,
+    EngineStorageFull,
     ExecFailed,
     HealthCheckFailed,
     ImageNotFound,
@@ -38,7 +41,7 @@ from podbot.errors import (
     UploadFailed,
 )
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
-from tests.engine.serving import Answer, Request, Server, http, raw, recorded, replay, serving
+from tests.engine.serving import Answer, Drip, Request, Server, http, raw, recorded, replay, serving
 
 SPEC = ContainerSpec(
     name="podbot-rec-1",
@@ -284,10 +287,10 @@ BROKEN = http(500, json.dumps({"message": "it broke", "response": 500}))
             CreateFailed,
             {"reason": "statfs /nonexistent-src: no such file or directory"},
         ),
-        (FULL, lambda e: e.create(SPEC), DiskFull, {"operation": "create a container"}),
+        (FULL, lambda e: e.create(SPEC), EngineStorageFull, {"operation": "create a container"}),
         (replay("start_failed"), lambda e: e.start("c"), StartFailed, {"container": "c"}),
         (replay("start_missing"), lambda e: e.start("c"), ContainerNotFound, {"container": "c"}),
-        (FULL, lambda e: e.start("c"), DiskFull, {}),
+        (FULL, lambda e: e.start("c"), EngineStorageFull, {}),
         (replay("stop_missing"), lambda e: e.stop("c", seconds=1), ContainerNotFound, {"container": "c"}),
         (BROKEN, lambda e: e.stop("c", seconds=1), StopFailed, {"container": "c", "reason": "it broke"}),
         (BROKEN, lambda e: e.remove("c"), RemoveFailed, {"container": "c", "reason": "it broke"}),
@@ -301,7 +304,7 @@ BROKEN = http(500, json.dumps({"message": "it broke", "response": 500}))
             UploadFailed,
             {"container": "c", "path": "/x", "reason": "it broke"},
         ),
-        (FULL, lambda e: e.put_archive("c", "/x", b""), DiskFull, {}),
+        (FULL, lambda e: e.put_archive("c", "/x", b""), EngineStorageFull, {}),
         (replay("exec_missing"), lambda e: e.exec_create("c", TRUE), ContainerNotFound, {"container": "c"}),
         (replay("exec_stopped"), lambda e: e.exec_create("c", TRUE), ExecFailed, {"container": "c", "command": "true"}),
         (replay("exec_inspect_missing"), lambda e: e.exec_inspect("e"), RequestFailed, {"status": 404}),
@@ -362,13 +365,89 @@ def test_an_engine_that_closes_in_the_middle_is_gone(serve: Serve, name: str) ->
 def test_an_engine_that_says_nothing(serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest, "PATIENCE", 0.02)
     monkeypatch.setattr(rest, "TIMEOUT", 0.02)
-    # Bound at definition: the default of one request's patience.
-    monkeypatch.setitem(RestEngine._call.__kwdefaults__ or {}, "patience", 0.02)
     engine, _ = serve(lambda _request, sock: sock.recv(1) and None)
     call = (lambda e: e.stop("c", seconds=0)) if name == "stop" else CALLS[name]
     with pytest.raises(HealthCheckFailed if name == "ping" else EngineGone) as caught:
         call(engine)
-    assert "no answer within" in caught.value.fields["reason"]
+    assert "no whole answer within" in caught.value.fields["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [*((name, "head") for name in CALLS), *(("ping", where) for where in ("body", "chunks", "rest"))],
+)
+def test_an_engine_that_drips_has_one_deadline(
+    serve: Serve, name: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 10.6: one byte a second held the health check for more than 100 s."""
+    monkeypatch.setattr(rest, "PATIENCE", 0.1)
+    monkeypatch.setattr(rest, "TIMEOUT", 0.1)
+    head = b"HTTP/1.1 200 OK\r\nLibpod-Api-Version: 4.3.1\r\n"
+    starts = {
+        "head": b"",
+        "body": head + b"Content-Length: 9999\r\n\r\n",
+        "chunks": head + b"Transfer-Encoding: chunked\r\n\r\n9999\r\n",
+        "rest": head + b"\r\n",
+    }
+    start, drip = starts[where], Drip(b"HTTP/1.1 200 OK\r\nX: " if where == "head" else b"")
+
+    def answer(request: Request, sock: socket.socket) -> None:
+        sock.sendall(start)
+        drip(request, sock)
+
+    engine, _ = serve(answer)
+    call = (lambda e: e.stop("c", seconds=0)) if name == "stop" else CALLS[name]
+    with pytest.raises(HealthCheckFailed if name == "ping" else EngineGone) as caught:
+        call(engine)
+    assert caught.value.fields["reason"] == "no whole answer within 0.1 s"
+    assert drip.left.wait(20)
+
+
+def test_an_engine_that_sips_at_an_upload_has_one_deadline(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "PATIENCE", 0.1)
+    monkeypatch.setattr(rest, "UPLOAD_RATE", 1 << 30)
+    ours, theirs = socket.socketpair()
+    with theirs:
+
+        def sip() -> None:
+            while theirs.recv(10_000):
+                time.sleep(0.01)
+
+        reader = threading.Thread(target=sip, daemon=True)
+        reader.start()
+        monkeypatch.setattr(rest, "connect", lambda *_: ours)
+        engine, _ = serve()
+        with pytest.raises(EngineGone) as caught:
+            engine.put_archive("c", "/root", bytes(1 << 23))
+        assert caught.value.reason == "no whole answer within 0.1 s"
+        assert ours.fileno() == -1
+        reader.join()  # it has read the end
+
+
+def test_an_upload_has_time_in_proportion_to_its_size(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+
+    def noted(limit: float) -> Deadline:
+        seconds.append(limit)
+        return Deadline(limit)
+
+    monkeypatch.setattr(rest, "Deadline", noted)
+    engine, _ = serve(http(200), http(200))
+    engine.put_archive("c", "/root", b"x")
+    engine.put_archive("c", "/root", bytes(rest.UPLOAD_RATE * 3))
+    assert [round(limit) for limit in seconds] == [120, 123]
+
+
+def test_an_engine_that_refuses_an_upload_before_it_was_read(serve: Serve) -> None:
+    """It answers and closes; podbot is still sending, and reports the answer, not that its pipe broke."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.sendall(b"HTTP/1.1 500 X\r\nContent-Length: 23\r\n\r\n" + b'{"message": "it broke"}')
+        theirs.shutdown(socket.SHUT_RD)
+        engine, _ = serve()
+        engine._wire, engine._used = Wire(ours), time.monotonic()
+        with pytest.raises(UploadFailed, match="it broke"):
+            engine.put_archive("c", "/root", bytes(1 << 22))
 
 
 @pytest.mark.parametrize("name", CALLS)

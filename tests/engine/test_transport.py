@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.deadline import Deadline
 from podbot.engine import transport
 from podbot.engine.endpoint import Endpoint, parse_endpoint
 from podbot.engine.rest import RestEngine
 from podbot.engine.transport import connect, connect_error, ssh_command
 from podbot.errors import ConnectionFailed, PermissionDenied, PodbotError, SocketNotFound, UnsupportedEndpoint
-from tests.engine.serving import replay, serving
+from tests.engine.serving import Drip, replay, serving
 
 
 def failure(endpoint: Endpoint) -> PodbotError:
@@ -104,9 +105,31 @@ def test_a_named_pipe_is_for_windows() -> None:
     assert "Windows" in exc.reason
 
 
-def test_a_connection_has_a_timeout(tmp_path: os.PathLike[str]) -> None:
-    with serving(os.path.join(tmp_path, "s")) as server, connect(server.endpoint) as sock:
-        assert sock.gettimeout() == transport.TIMEOUT == 10.0
+@pytest.mark.parametrize(("left", "most"), [(120.0, transport.TIMEOUT), (0.5, 0.5)])
+def test_a_connection_has_a_timeout(tmp_path: os.PathLike[str], left: float, most: float) -> None:
+    with serving(os.path.join(tmp_path, "s")) as server, connect(server.endpoint, Deadline(left)) as sock:
+        assert 0 < (sock.gettimeout() or 0) <= most
+    assert transport.TIMEOUT == 10.0
+
+
+def test_a_deadline_that_is_over_connects_nowhere(tmp_path: os.PathLike[str]) -> None:
+    with serving(os.path.join(tmp_path, "s")) as server:
+        with pytest.raises(ConnectionFailed, match="no answer within"):
+            connect(server.endpoint, Deadline(0))
+        assert server.connections == 0
+
+
+def test_a_tls_handshake_that_drips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head of a record of 16 KiB, then single bytes. In the one second authorities are loaded, too."""
+    monkeypatch.setattr(transport, "TIMEOUT", 1.0)
+    drip = Drip(b"\x16\x03\x03\x40\x00")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = drip.once(listener)
+        exc = failure(parse_endpoint(f"https://127.0.0.1:{listener.getsockname()[1]}", "flag"))
+        assert isinstance(exc, ConnectionFailed)
+        assert exc.reason == "no answer within 1 s"
+        assert drip.left.wait(20)
+        thread.join()
 
 
 def test_tcp_reaches_an_engine(tmp_path: os.PathLike[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podbot.errors import EngineGone, ExecFailed
+from podbot.errors import EngineGone, EngineStorageFull, ExecFailed
 from podbot.execution import group
 from podbot.execution.group import signal_group
 from podbot.launch.types import ExecSpec
@@ -80,29 +81,104 @@ def test_a_process_of_ours_that_is_not_the_container_s_is_left_alone(running: tu
     with subprocess.Popen([sys.executable, "-c", code], start_new_session=True) as stranger:
         engine.local = True
         engine.sessions[exec_id].pid = stranger.pid
-        assert not group._from_host(stranger.pid, engine.inspect(container).id, signal.SIGTERM)
+        assert not group._from_host(engine, container, stranger.pid, signal.SIGTERM)
         assert stranger.poll() is None
         signal_group(engine, container, exec_id, signal.SIGTERM)
         assert stranger.poll() is None
         stranger.kill()
 
 
-def test_a_process_of_the_container_is_signalled_with_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    with open("/proc/self/cgroup", encoding="ascii") as file:
-        cgroup = file.read()
+HOST_CASES: dict[str, tuple[dict[str, str], bool]] = {
+    "named by its control group": ({"{pid}/cgroup": "0::/libpod-{id}/container"}, True),
+    "known by its number inside": ({"{pid}/status": "NSpid:\t{pid}\t{inner}", "{main}/status": "NSpid:\t9\t1"}, True),
+    "in a namespace of ours": ({"{pid}/status": "NSpid:\t{pid}", "{main}/status": "NSpid:\t9\t1"}, False),
+    "of another number inside": ({"{pid}/status": "NSpid:\t{pid}\t2", "{main}/status": "NSpid:\t9\t1"}, False),
+    "beside another first process": (
+        {"{pid}/status": "NSpid:\t{pid}\t{inner}", "{main}/status": "NSpid:\t9\t4"},
+        False,
+    ),
+    "in another container": (
+        {"{pid}/status": "NSpid:\t{pid}\t{inner}", "{main}/status": "NSpid:\t9\t1", "namespaces": "differ"},
+        False,
+    ),
+    "without a word of the kernel's": ({}, False),
+}
+
+
+@pytest.mark.parametrize("case", HOST_CASES)
+def test_whose_group_is_signalled_from_the_host(
+    running: tuple[FakeEngine, str, str], case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an exec, which a full storage refuses (issue 10.7); a stranger, by a reused number or of another
+    host's numbering, never is."""
+    engine, container, exec_id = running
+    engine.local = True
+    files, signalled = HOST_CASES[case]
+    found = engine.inspect(container)
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True) as child:
-        # Every process here is in the cgroup of the tests, so that is the "container's id".
-        assert group._from_host(child.pid, cgroup, signal.SIGTERM)
+        engine.sessions[exec_id].pid = child.pid
+        inner = engine.processes(container)[child.pid]
+        names = {"pid": child.pid, "inner": inner, "main": found.pid, "id": found.id}
+        known = {f"/proc/{name.format(**names)}": text.format(**names) for name, text in files.items()}
+        monkeypatch.setattr(group, "_read", lambda path: known.get(path, ""))
+        monkeypatch.setattr(group, "_namespace", lambda pid: str(pid) if "namespaces" in files else "one")
+        done = group._from_host(engine, container, child.pid, signal.SIGTERM)
+        if not signalled:
+            child.kill()  # before anything is asserted: leaving the block waits for it
+        assert done is signalled
+        if signalled:
+            assert child.wait(10) == -signal.SIGTERM
+        else:
+            assert child.wait(10) == -signal.SIGKILL
+
+
+def test_a_full_storage_does_not_keep_a_signal_from_a_command(
+    running: tuple[FakeEngine, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, container, exec_id = running
+    engine.local = True
+    engine.fail("exec_create", EngineStorageFull(operation="write to its storage"), times=None)
+    assert not signal_group(engine, container, exec_id, signal.SIGTERM), "no exec, and no process of this host"
+    monkeypatch.setattr(group, "_read", lambda _: engine.inspect(container).id)
+    with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True) as child:
+        engine.sessions[exec_id].pid = child.pid
+        assert signal_group(engine, container, exec_id, signal.SIGTERM)
         assert child.wait(10) == -signal.SIGTERM
 
 
-def test_a_process_that_is_gone() -> None:
+def test_a_process_that_is_gone(running: tuple[FakeEngine, str, str]) -> None:
+    engine, container, _ = running
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()
-    assert not group._from_host(child.pid, "", signal.SIGTERM)
+    assert not group._from_host(engine, container, child.pid, signal.SIGTERM)
 
 
 def test_refusals_of_the_engine_are_no_exception(running: tuple[FakeEngine, str, str]) -> None:
     engine, container, exec_id = running
     engine.fail("exec_create", ExecFailed(container=container, command="sh", reason="no sh"))
     assert signal_group(engine, container, exec_id, signal.SIGTERM) is False
+
+
+GONE_CASES = {
+    "a command that ended": ("{id}", True),
+    "where the engine's numbers are another host's": ("", False),
+}
+
+
+@pytest.mark.parametrize("case", GONE_CASES)
+def test_a_process_that_the_kernel_no_longer_has(
+    running: tuple[FakeEngine, str, str], case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine whose storage is full calls it running for ever (issue 10.7)."""
+    engine, container, _ = running
+    text, gone = GONE_CASES[case]
+    cgroup = text.format(id=engine.inspect(container).id)
+    monkeypatch.setattr(group, "_read", lambda path: cgroup if path.endswith("/cgroup") else "")
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        child.wait()
+    engine.local = False
+    assert not group.is_gone(engine, container, child.pid)
+    engine.local = True
+    assert group.is_gone(engine, container, child.pid) is gone
+    assert not group.is_gone(engine, container, os.getpid())
+    assert not group.is_gone(engine, "nosuch", child.pid)

@@ -9,7 +9,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import pytest
 from podbot.errors import DiskFull, EngineGone, OutputClosed, RequestFailed, SandboxDied
 from podbot.events import Event
 from podbot.execution import hosted, runner
-from podbot.execution.hosted import HostedExec
+from podbot.execution.hosted import HostedExec, Successor
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.pipes import TARGET
 from podbot.launch.types import ExecSpec, Mount
@@ -40,10 +40,11 @@ class Rig:
     directory: str | None  # of named pipes
     events: list[Event] = field(default_factory=list)
     through: LineFilter = field(default_factory=LineFilter)
+    successor: Successor | None = None
 
     def run(self, command: Command, io: ExecIO | None = None) -> ExecStatus:
         self.engine.on("it", command)
-        return HostedExec(
+        hosted_exec = HostedExec(
             self.engine,
             self.name,
             spec=ExecSpec(command=("it",)),
@@ -52,7 +53,9 @@ class Rig:
             through=self.through,
             pipes=self.directory,
             emit=self.events.append,
-        ).run()
+        )
+        hosted_exec.successor = self.successor
+        return hosted_exec.run()
 
     def said(self, pipe: Pipe) -> bytes:
         os.set_blocking(pipe.read, False)
@@ -84,7 +87,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same steps, sooner."""
     for name in ("TERM_GRACE", "KILL_GRACE", "STATUS_PATIENCE"):
         monkeypatch.setattr(runner, name, 0.05)
-    for name in ("GRACE", "DELIVERY", "LOOK"):
+    for name in ("GRACE", "DELIVERY", "LOOK", "REST"):
         monkeypatch.setattr(hosted, name, 0.05)
 
 
@@ -419,3 +422,155 @@ def test_noise_and_stderr_come_out_on_stderr(rig: Rig) -> None:
     assert rig.run(agent) == ExecStatus(0)
     assert rig.said(rig.stdout) == b"frame\n"
     assert rig.said(rig.stderr) in (b"# bannerwarned", b"warned# banner")
+
+
+# --- somebody else sees to the end (issue 10.16) -----------------------------------------------------
+
+
+@dataclass
+class Heir:
+    """A successor that notes what it is given, and ends the agent when it is told to take over."""
+
+    rig: Rig
+    takes: bool = True
+    given: list[tuple[str, int, bool]] = field(default_factory=list)
+
+    def __call__(self, exec_id: str, descriptors: Sequence[int], *, hurried: bool) -> bool:
+        assert all(os.fstat(fd) for fd in descriptors)
+        self.given.append((exec_id, len(descriptors), hurried))
+        return self.takes
+
+
+@pytest.fixture
+def heir(rig: Rig) -> Iterator[Heir]:
+    """The agents that are left running end with the test."""
+    rig.successor = made = Heir(rig)
+    yield made
+    for session in rig.engine.sessions.values():
+        if session.running:
+            session.end(0)
+
+
+def test_an_agent_that_stays_is_left_to_the_successor(rig: Rig, heir: Heir) -> None:
+    agent = Stubborn()
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(agent) == ExecStatus(0)
+    (exec_id,) = rig.engine.sessions
+    assert heir.given == [(exec_id, 2 if rig.directory else 0, False)]
+    assert agent.ended_input.wait(5)
+    assert agent.signals == []
+    assert not rig.events
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_after_a_signal_the_status_says_so(rig: Rig, heir: Heir, number: int) -> None:
+    rig.wake.post(Signal(number))
+    assert rig.run(Stubborn()) == ExecStatus(128 + number, signal=number)
+    assert [hurried for _, _, hurried in heir.given] == [False]
+
+
+def test_a_second_signal_leaves_it_at_once(rig: Rig, heir: Heir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "REST", 60.0)
+    agent = Stubborn()
+
+    def twice() -> None:
+        rig.wake.post(Signal(signal.SIGTERM))
+        agent.ended_input.wait(10)
+        rig.wake.post(Signal(signal.SIGTERM))
+
+    with in_thread(twice):
+        assert rig.run(agent) == ExecStatus(143, signal=15)
+    assert [hurried for _, _, hurried in heir.given] == [True]
+
+
+def test_an_agent_that_leaves_in_time_needs_no_successor(rig: Rig, heir: Heir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "REST", 20.0)
+
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, io.read_all() + b"bye\n")
+        return 4
+
+    os.write(rig.stdin.write, b"hello\n")
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(agent) == ExecStatus(4)
+    assert rig.said(rig.stdout) == b"hello\nbye\n"
+    assert heir.given == []
+
+
+def test_a_successor_that_cannot_leaves_the_end_to_us(rig: Rig, heir: Heir) -> None:
+    heir.takes = False
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(Stubborn()) == ExecStatus(143)
+    assert len(heir.given) == 1
+    assert rig.kinds == ["host.grace"]
+
+
+def test_and_after_two_signals_as_well(rig: Rig, heir: Heir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted, "REST", 60.0)
+    heir.takes = False
+    agent = Stubborn(deaf=True)
+
+    def twice() -> None:
+        rig.wake.post(Signal(signal.SIGTERM))
+        agent.ended_input.wait(10)
+        rig.wake.post(Signal(signal.SIGTERM))
+
+    with in_thread(twice):
+        assert rig.run(agent) == ExecStatus(143, signal=15)
+    assert agent.signals[:1] == [signal.SIGTERM]
+
+
+def test_what_neither_side_takes_any_more_is_lost_and_said(rig: Rig, heir: Heir) -> None:
+    def agent(io: ExecPeer) -> int:
+        with contextlib.suppress(OSError):
+            io.write(STDOUT, b"z" * 299_999 + b"\n")
+        io.ended.wait(20)
+        return 0
+
+    def client() -> None:
+        for _ in range(900):
+            os.write(rig.stdin.write, b"x" * 1023 + b"\n")
+        rig.stdin.close(rig.stdin.write)
+
+    with in_thread(client):
+        assert rig.run(agent) == ExecStatus(0)
+    assert "host.undelivered" in rig.kinds
+    assert len(heir.given) == 1
+
+
+def test_an_agent_that_ended_is_not_left_and_its_output_has_no_more_time(rig: Rig, heir: Heir) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.read_all()
+        io.write(STDOUT, b"z" * 299_999 + b"\n")
+        return 3
+
+    rig.stdin.close(rig.stdin.write)
+    assert rig.run(agent).code == 3
+    assert rig.kinds == ["host.undelivered"]
+    assert heir.given == []
+
+
+def test_a_client_that_closed_its_stdout_does_not_wait_for_the_agent(rig: Rig, heir: Heir) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.write(STDOUT, b"hello\n")
+        io.ended.wait(20)
+        return 0
+
+    rig.stdout.close(rig.stdout.read)
+    with pytest.raises(OutputClosed):
+        rig.run(agent)
+    assert [hurried for _, _, hurried in heir.given] == [True]
+
+
+def test_output_that_could_not_go_out_is_still_a_failure(rig: Rig, heir: Heir) -> None:
+    def agent(io: ExecPeer) -> int:
+        io.read_all()
+        io.write(STDOUT, b"hello\n")
+        io.ended.wait(20)
+        return 0
+
+    rig.stdin.close(rig.stdin.write)
+    rig.stdout.close(rig.stdout.read)
+    with pytest.raises(OutputClosed):
+        rig.run(agent)
+    assert len(heir.given) == 1

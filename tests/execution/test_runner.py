@@ -16,6 +16,7 @@ import pytest
 
 from podbot.engine.port import Size
 from podbot.errors import (
+    CommandSurvived,
     ContainerNotFound,
     EngineGone,
     ExecFailed,
@@ -24,11 +25,12 @@ from podbot.errors import (
     RequestFailed,
     SandboxDied,
 )
-from podbot.execution import runner
+from podbot.execution import runner, suspension
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.launch.pipes import TARGET
 from podbot.launch.types import ExecSpec, Mount
-from podbot.streams.wake import Resize, Signal, Wake
+from podbot.streams.screen import ScreenModes
+from podbot.streams.wake import Continued, Resize, Signal, Suspend, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
 from tests.streams.plumbing import Pipe, pipes
 from tests.testing.contract import a_spec
@@ -362,6 +364,46 @@ def test_a_terminal_is_given_back_when_the_engine_goes(rig: Rig) -> None:
     assert rig.terminal == ["raw", "restored"]
 
 
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("way", ["term", "reader"])
+@pytest.mark.parametrize("sandbox_ends", [False, True])
+def test_a_command_that_nobody_could_signal_is_an_error(
+    rig: Rig, way: str, sandbox_ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 10.7: with the engine's storage full, one outlived podbot's TERM, and podbot said that it had ended."""
+    over = threading.Event()
+
+    def survivor(io: ExecPeer) -> int:
+        if way == "term":
+            rig.wake.post(Signal(signal.SIGTERM))
+        else:
+            rig.stdout.close(rig.stdout.read)
+            io.write(STDOUT, b"x")
+        over.wait(20)
+        return 0
+
+    monkeypatch.setattr(runner, "signal_group", lambda *_: False)
+    rig.engine.on("it", survivor)
+    spec = ExecSpec(command=("it",), stdin=False)
+    io = rig.io()
+
+    def run() -> ExecStatus:
+        return run_exec(rig.engine, rig.name, spec, io, rig.wake, sandbox_ends=sandbox_ends, pipes=rig.directory)
+
+    try:
+        if not sandbox_ends:
+            with pytest.raises(CommandSurvived) as caught:
+                run()
+            assert (caught.value.container, caught.value.command) == (rig.name, "it")
+        elif way == "reader":
+            with pytest.raises(OutputClosed):
+                run()
+        else:
+            assert run() == ExecStatus(code=143, signal=signal.SIGTERM)
+    finally:
+        over.set()
+
+
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_a_reader_that_goes_away_ends_the_command(rig: Rig, name: str) -> None:
     def talking(io: ExecPeer) -> int:
@@ -464,3 +506,49 @@ def test_nothing_stays_open(rig: Rig) -> None:
     for number in range(5):
         rig.run(ScriptedExec(stdout=b"x", code=number))
     assert len(os.listdir("/proc/self/fd")) <= before + 1  # a command's thread may still be closing its end
+
+
+# --- Ctrl-Z --------------------------------------------------------------------------------------
+
+
+def test_a_command_that_may_have_suspended_itself_is_continued(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake's processes cannot be seen in /proc, as a remote engine's."""
+    monkeypatch.setattr(suspension, "LOOKS", (0.0, 0.01))
+
+    def command(peer: ExecPeer) -> int:
+        peer.trap(signal.SIGCONT)
+        assert peer.read() == b"a\x1a"
+        return peer.signals.get()
+
+    os.write(rig.stdin.write, b"a\x1a")
+    assert rig.run(command, tty=True) == ExecStatus(code=signal.SIGCONT)
+
+
+def test_podbot_stopped_by_others_suspends_itself_and_redraws(rig: Rig) -> None:
+    asked: list[object] = []
+
+    class Recorded:
+        def suspend(self, leave: bytes, enter: bytes) -> None:
+            asked.append((leave, enter))
+
+        def retake(self, enter: bytes) -> None:
+            asked.append(enter)
+
+    def command(peer: ExecPeer) -> int:
+        peer.trap(signal.SIGCONT)
+        peer.write(STDOUT, b"\x1b[?1049h")
+        assert os.read(rig.stdout.read, 100) == b"\x1b[?1049h"
+        rig.wake.post(Suspend())
+        number = peer.signals.get()
+        rig.wake.post(Continued())
+        sizes = [peer.sizes.get() for _ in range(4)]
+        assert set(sizes) == {Size(100, 29), Size(100, 30)}
+        return number
+
+    rig.size = Size(100, 30)
+    io = dataclasses.replace(rig.io(), job=Recorded())
+    assert rig.run(command, tty=True, io=io) == ExecStatus(code=signal.SIGCONT)
+    enter = b"\x1b[?1049h"
+    screen = ScreenModes()
+    screen.feed(enter)
+    assert asked == [(screen.leave(), enter), enter]

@@ -15,7 +15,9 @@ from tests.flows.real import git, server
 def clone_labels(place: Place, session: str = SESSION, keep: Keep = "when_unsaved") -> dict[str, str]:
     """What a clone's container says."""
     path = os.path.join(place.base, "inside", "shop")
-    return labels(session, workspace="github_clone", repo="octo/shop", path=path, keep=keep_label(keep))
+    return labels(
+        session, workspace="github_clone", repo="octo/shop", access="octo/shop", path=path, keep=keep_label(keep)
+    )
 
 
 def clone_plan(place: Place, keep: Keep = "when_unsaved", session: str = SESSION) -> LaunchPlan:

@@ -13,7 +13,7 @@ from podbot.events import Event
 from podbot.flows.bridge import BURST, LINE, Bridge, RefusalLog, printable
 from podbot.flows.transcript import Transcript
 from podbot.protocol.acp import AcpChannel
-from podbot.streams.channel import Filter
+from podbot.streams.channel import Filter, Noise
 from tests.streams.channels import LineChannel, Refusal
 
 
@@ -75,7 +75,26 @@ def test_stderr_and_noise_as_they_are_but_for_control_characters(events: list[Ev
     bridge.agent_data(b"# \x1b]0;title\x07\r\nframe\n")
     assert list(bridge.for_client()) == [b"frame\n"]
     assert b"".join(bridge.for_stderr()) == b"\x1b[1mraw\xff# \\x1b]0;title\\x07\n"
-    assert not events
+    assert [event.kind for event in events] == ["host.noise"]
+
+
+def test_what_was_moved_is_said_once_for_each_kind_and_counted_at_the_end(events: list[Event]) -> None:
+    """10.18."""
+    channel = LineChannel()
+    bridge = Bridge(channel, events.append, events=False)
+    bridge.agent_data(b"# one\n# two\n")
+    channel.noises += [Noise("json", b'{"level":"info"}\n'), Noise("before_frame", b"> ")]
+    bridge.for_stderr()
+    bridge.agent_data(b"# three\n")
+    assert b"".join(bridge.for_stderr()) == b"# three\n"
+    bridge.close()
+    assert [(event.level, event.kind) for event in events] == [("notice", "host.noise")] * 3 + [
+        ("info", "host.noise_total")
+    ]
+    assert "text that is no frame: moved from stdout to stderr" in events[0].message
+    assert "JSON that is no JSON-RPC message" in events[1].message
+    assert "3 of text, 1 of other JSON, 1 in front of a frame" in events[3].message
+    assert events[3].fields == {"text": 3, "json": 1, "before_frame": 1}
 
 
 def test_a_long_line_of_noise_is_told_with_its_true_size(events: list[Event]) -> None:
@@ -95,6 +114,7 @@ def test_stderr_and_noise_as_events(events: list[Event]) -> None:
     assert [(event.kind, event.message) for event in events] == [
         ("agent.stderr", "one"),
         ("agent.stderr", '{"level": "error"}'),
+        ("host.noise", "the agent printed text that is no frame: moved from stdout to stderr"),
         ("agent.noise", "# noise"),
         ("agent.stderr", "half"),
     ]

@@ -17,13 +17,14 @@ from podbot.errors import (
     BranchNotFound,
     CloneError,
     CloneFailed,
-    DiskFull,
     EmptyRepository,
+    EngineStorageFull,
     GitNotInImage,
     PodbotError,
     RepositoryNotFound,
     ServerUnreachable,
     TokenUnreadable,
+    TransferFailed,
 )
 from podbot.events import Event
 from podbot.flows.clone import Inside, clone_command, clone_repository
@@ -301,10 +302,64 @@ SAID: list[tuple[type[PodbotError], tuple[str, ...]]] = [
     (ServerUnreachable, ("fatal: unable to access 'http://x/': Failed to connect to 127.0.0.1 port 9: Connection",)),
     (ServerUnreachable, ("fatal: unable to access 'https://x/': server certificate verification failed.",)),
     (ServerUnreachable, ("fatal: unable to access 'https://x/': The requested URL returned error: 502",)),
-    (DiskFull, ("error: file write error: No space left on device", "fatal: unable to write sha1 file")),
+    (EngineStorageFull, ("error: file write error: No space left on device", "fatal: unable to write sha1 file")),
     (TokenUnreadable, (UNREADABLE, "fatal: could not read Password for 'https://x-access-token@x': No such device")),
     (CloneFailed, ("fatal: could not create leading directories of '/src/x': Permission denied",)),
-    (CloneFailed, ("error: RPC failed", "fatal: early EOF")),
+    (RepositoryNotFound, ("fatal: unable to access 'https://x/': The requested URL returned error: 451",)),
+    (RepositoryNotFound, ("fatal: remote error: access denied or repository not exported: /x",)),
+    (ServerUnreachable, ("fatal: unable to access 'https://x/': Received HTTP code 403 from proxy after CONNECT",)),
+    (ServerUnreachable, ("fatal: unable to access 'https://x/': Could not resolve proxy: p",)),
+    (ServerUnreachable, ("fatal: unable to access 'https://x/': The requested URL returned error: 407",)),
+    (ServerUnreachable, ("fatal: unable to access 'https://x/': The requested URL returned error: 429",)),
+    (ServerUnreachable, ("fatal: unable to access 'https://x/': Recv failure: Connection reset by peer",)),
+    (
+        ServerUnreachable,
+        ("fatal: unable to access 'https://x/': gnutls_handshake() failed: Error in the pull",),
+    ),
+    (ServerUnreachable, ("fatal: unable to access 'https://x/': Operation timed out after 300000 milliseconds",)),
+    (
+        ServerUnreachable,
+        ("ssh: connect to host x port 22: Connection refused", "fatal: Could not read from remote repository."),
+    ),
+    *(
+        (TransferFailed, (f"error: RPC failed; {reason}", *more))
+        for reason, more in (
+            ("HTTP 403 curl 22 The requested URL returned error: 403", ("fatal: expected 'packfile'",)),
+            ("HTTP 404 curl 22 The requested URL returned error: 404", ("fatal: expected 'packfile'",)),
+            ("HTTP 502 curl 22 The requested URL returned error: 502", ("fatal: the remote end hung up unexpectedly",)),
+            ("HTTP 503 curl 22 The requested URL returned error: 503", ("fatal: expected 'packfile'",)),
+            ("curl 56 Recv failure: Connection reset by peer", ("fatal: expected 'packfile'",)),
+            ("curl 92 HTTP/2 stream 5 was not closed cleanly: CANCEL (err 8)", ("fatal: early EOF",)),
+            (
+                "curl 18 transfer closed with 150416 bytes remaining to read",
+                (
+                    "error: 5626 bytes of body are still expected",
+                    "fetch-pack: unexpected disconnect while reading sideband packet",
+                    "fatal: early EOF",
+                    "fatal: fetch-pack: invalid index-pack output",
+                ),
+            ),
+        )
+    ),
+    (TransferFailed, ("fatal: expected 'packfile'",)),
+    (TransferFailed, ("fatal: expected flush after ref listing",)),
+    (TransferFailed, ("fatal: early EOF", "fatal: index-pack failed")),
+    (TransferFailed, ("fatal: the remote end hung up unexpectedly",)),
+    (TransferFailed, ("fatal: git fetch-pack: expected ACK/NAK, got a flush packet",)),
+    (
+        TransferFailed,
+        ("fatal: remote-curl: bad line length character: <htm", "fatal: the remote end hung up unexpectedly"),
+    ),
+    (TransferFailed, ("fatal: protocol error: bad line length character: <htm",)),
+    (TransferFailed, ("error: inflate: data stream error (incorrect data check)", "fatal: unpack-objects failed")),
+    (TransferFailed, ("fatal: pack has bad object at offset 145: inflate returned -3",)),
+    (TransferFailed, ("fatal: pack version 1852796531 unsupported", "fatal: fetch-pack: invalid index-pack output")),
+    (
+        TransferFailed,  # what the server says is not git's word
+        ("remote: Write access to repository not granted. Repository not found.", "fatal: early EOF"),
+    ),
+    (CloneFailed, ("remote: Repository not found. No space left on device", "fatal: something new")),
+    (CloneFailed, ("warning: unknown", "something new")),
     (CloneFailed, ()),
 ]
 
@@ -314,6 +369,17 @@ def test_what_git_said_has_a_class(kind: type[PodbotError], lines: tuple[str, ..
     error = clone_error(IMAGE, PLAN, Failure(128, lines))
     assert type(error) is kind
     assert str(error)
+
+
+def test_a_transfer_s_reason_is_the_first_cause_and_not_its_last_echo() -> None:
+    """Issue 10.8: this one was "GitHub does not let the App read it: expected 'packfile'"."""
+    lines = ("error: RPC failed; HTTP 403 curl 22 The requested URL returned error: 403", "fatal: expected 'packfile'")
+    error = clone_error(IMAGE, PLAN, Failure(128, lines))
+    assert isinstance(error, TransferFailed)
+    assert error.reason == "RPC failed; HTTP 403 curl 22 The requested URL returned error: 403"
+    assert "permission" not in str(error).lower()
+    unknown = clone_error(IMAGE, PLAN, Failure(128, ("fatal: something new",)))
+    assert unknown.fields["reason"] == "something new"
 
 
 def test_a_submodule_s_failure_is_not_the_repository_s() -> None:

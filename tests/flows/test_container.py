@@ -15,7 +15,9 @@ from podbot.errors import (
     ContainerNotFound,
     CreateFailed,
     CredentialUnreadable,
+    DiskFull,
     EngineGone,
+    EngineStorageFull,
     ImageNotFound,
     MountRefused,
     NameTaken,
@@ -26,7 +28,8 @@ from podbot.errors import (
 )
 from podbot.flows.container import started_container
 from podbot.flows.sessions import SessionRecord, session_directory, sessions
-from podbot.launch.types import CredentialSource, LaunchPlan, Mount
+from podbot.launch.repository import EMPTY, is_placeholder
+from podbot.launch.types import ContainerSpec, CredentialSource, LaunchPlan, LinkedGit, Mount
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
 from tests.flows.plans import SESSION, Place, container, labels
@@ -204,6 +207,19 @@ def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, p
     assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=False, live=False)]
 
 
+@pytest.mark.parametrize(
+    "second", [EngineStorageFull(operation="remove a container"), DiskFull(path="/run/x", operation="write it")]
+)
+def test_a_clean_up_that_fails_leaves_the_first_error(engine: FakeEngine, place: Place, second: PodbotError) -> None:
+    """Issue 10.7: a full storage at the clean-up hid why the session had ended."""
+    engine.fail("start", FAILURES["start"])
+    engine.fail("remove", second)
+    with pytest.raises(StartFailed), started(engine, place, place.plan()):
+        pass
+    assert place.kinds()[-1] == "container.left"
+    assert [found.session for found in sessions(place.environ)] == [SESSION]
+
+
 def test_a_clean_up_that_fails_on_the_good_way_out_is_an_error(engine: FakeEngine, place: Place) -> None:
     error = StopFailed(container=SESSION, reason="no")
     with pytest.raises(StopFailed), started(engine, place, place.plan(keep="always")):
@@ -286,6 +302,15 @@ def test_a_workspace_swapped_while_it_starts_is_refused(engine: FakeEngine, plac
     assert engine.by_name == {}
 
 
+def test_a_git_directory_that_no_longer_points_back_is_not_mounted(engine: FakeEngine, place: Place) -> None:
+    """Issue 10.10: the look before the plan is repeated."""
+    linked = LinkedGit(f"{place.base}/shop/.git/worktrees/x", "worktree", f"{place.base}/shop/.git")
+    with pytest.raises(MountRefused) as caught, started(engine, place, place.plan(linked_git=linked)):
+        pytest.fail("it started")
+    assert caught.value.path == linked.directory
+    assert not any(name == "create" for name, _ in engine.calls)
+
+
 def test_every_mount_is_checked(engine: FakeEngine, place: Place) -> None:
     mount = Mount(os.path.join(place.base, "gone"), "/reference", read_only=True)
     spec = container(SESSION, Mount(place.workspace, "/workspace"), mount)
@@ -301,6 +326,125 @@ def test_a_container_that_vanished_is_cleaned_up_all_the_same(engine: FakeEngine
     with pytest.raises(ContainerNotFound):
         engine.inspect(SESSION)
     assert sessions(place.environ) == []
+
+
+# --- places for linked worktrees -----------------------------------------------------------------------
+
+
+def with_placeholders(place: Place, plan: LaunchPlan | None = None) -> LaunchPlan:
+    """Of a repository with two worktrees elsewhere."""
+    plan = plan or place.plan()
+    source = os.path.join(place.base, "state", EMPTY, "0a1b")
+    empty = tuple(Mount(source, f"/root/.bashrc/{name}/.git", read_only=True) for name in "ab")
+    files = (*plan.container.files, *empty)
+    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=files))
+
+
+def refusing_placeholders(engine: FakeEngine, operation: str) -> None:
+    """An engine that cannot make the directories that placeholders are to be mounted on."""
+    create, start = engine.create, engine.start
+    error = FAILURES[operation]
+
+    def refusing_create(spec: ContainerSpec) -> str:
+        if operation == "create" and any(map(is_placeholder, spec.files)):
+            engine.calls.append(("create", "refused"))
+            raise error
+        return create(spec)
+
+    def refusing_start(container: str) -> None:
+        if operation == "start" and any(map(is_placeholder, engine.by_name[SESSION].spec.files)):
+            engine.calls.append(("start", "refused"))
+            raise error
+        start(container)
+
+    engine.create, engine.start = refusing_create, refusing_start  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("operation", ["create", "start"])
+def test_without_the_places_that_it_cannot_have_a_sandbox_starts(
+    engine: FakeEngine, place: Place, operation: str
+) -> None:
+    """Their paths are the repository's word: an agent could keep every later session from starting."""
+    refusing_placeholders(engine, operation)
+    plan = with_placeholders(place, logged_in(place))
+    with started(engine, place, plan) as found:
+        assert engine.inspect(found).state == "running"
+        made = engine.by_name[SESSION]
+        assert made.spec == dataclasses.replace(plan.container, files=plan.container.files[:-2])
+        assert made.files == {"/root/.codex/auth.json": b"login"}, "the second container has the logins, too"
+        (notice,) = [event for event in place.events if event.kind == "git.no_placeholders"]
+    assert notice.level == "notice"
+    assert "`git worktree prune` inside would delete the records of 2 of" in notice.message
+    assert "`git worktree lock PATH` on the host prevents that" in notice.message
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert len(place.kinds()) == len(set(place.kinds())), "nothing is said twice"
+
+
+@pytest.mark.parametrize("operation", ["create", "start"])
+def test_what_fails_without_them_as_well_is_the_error(engine: FakeEngine, place: Place, operation: str) -> None:
+    engine.fail(operation, FAILURES[operation], times=None)
+    with pytest.raises(type(FAILURES[operation])), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count(operation) == 2
+    assert "git.no_placeholders" not in place.kinds()
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+@pytest.mark.parametrize("error", [GONE, NameTaken(container=SESSION), ImageNotFound(image="i", origin="flag")])
+def test_what_has_another_cause_is_not_tried_again(engine: FakeEngine, place: Place, error: PodbotError) -> None:
+    engine.fail("create", error)
+    with pytest.raises(type(error)), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count("create") == 1
+
+
+def test_a_first_container_that_cannot_be_removed_leaves_the_first_error(engine: FakeEngine, place: Place) -> None:
+    refusing_placeholders(engine, "start")
+    engine.fail("remove", EngineStorageFull(operation="remove a container"))
+    with pytest.raises(StartFailed), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+def test_somebody_s_container_of_that_name_is_not_removed_for_it(engine: FakeEngine, place: Place) -> None:
+    theirs = somebody_s(engine)
+    engine.fail("create", FAILURES["create"])
+    with pytest.raises(CreateFailed), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert engine.inspect(SESSION).id == theirs
+
+
+def test_a_signal_between_the_two_attempts_ends_the_start(engine: FakeEngine, place: Place) -> None:
+    refusing_placeholders(engine, "start")
+    wake, remove = Wake(), engine.remove
+
+    def interrupted(container: str) -> None:
+        wake.deliver(signal.SIGTERM)
+        remove(container)
+
+    engine.remove = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, with_placeholders(place), wake):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count("create") == 1
+    assert engine.by_name == {}
+
+
+def test_the_second_attempt_looks_at_the_mounts_again(engine: FakeEngine, place: Place) -> None:
+    refusing_placeholders(engine, "start")
+    remove = engine.remove
+
+    def swapping(container: str) -> None:
+        remove(container)
+        if not os.path.islink(place.workspace):
+            os.rename(place.workspace, place.workspace + ".away")
+            os.symlink("/etc", place.workspace)
+
+    engine.remove = swapping  # type: ignore[method-assign]
+    with pytest.raises(MountRefused), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert engine.by_name == {}
 
 
 # --- credentials -------------------------------------------------------------------------------------

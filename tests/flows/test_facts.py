@@ -312,6 +312,9 @@ def test_credential_families_that_are_there(host: Host) -> None:
     (found,) = host.facts().credentials
     assert (found.family, found.target) == ("claude", "/root/.claude")
     assert (found.given, found.source) == (str(host.home / ".claude"), str(host.root / "dots"))
+    assert not found.logged_in
+    (host.root / "dots" / ".credentials.json").write_text("{}")
+    assert [found.logged_in for found in host.facts().credentials] == [True]
 
 
 def test_credential_families_have_one_order_and_what_cannot_be_read_is_not_missing(host: Host) -> None:

@@ -88,8 +88,8 @@ def test_acp_is_filtered(engine: FakeEngine, place: Place, wake: Wake, client: t
     )
     kinds = place.kinds()
     assert kinds[:4] == ["container.create", "container.start", "agent.start", "host.rewritten"]
-    assert sorted(kinds[4:6]) == ["agent.noise", "agent.stderr"]
-    assert kinds[6:] == ["agent.end", "container.removed"]
+    assert sorted(kinds[4:7]) == ["agent.noise", "agent.stderr", "host.noise"]
+    assert kinds[7:] == ["agent.end", "container.removed", "host.noise_total"]
     assert engine.by_name == {}
 
 
@@ -140,11 +140,13 @@ def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(AcpChannel, "__init__", lambda _self, **given: seen.update(given))
     decided = plan(place, delegation="terminal", frame_limit=123)
     more = Mount("/srv/ref", "/reference")
-    container = dataclasses.replace(decided.container, mounts=(*decided.container.mounts, more))
+    more_mounts = (*decided.container.mounts, more)
+    container = dataclasses.replace(decided.container, mounts=more_mounts, link=("/short", place.workspace))
     channel_for(dataclasses.replace(decided, container=container))
-    mount = seen.pop("mount")
+    mount, logins = seen.pop("mount"), seen.pop("logins")
     assert seen == {"delegation": "terminal", "limit": 123}
-    assert (mount.inside, mount.outside, mount.others) == ("/workspace", place.workspace, ("/reference",))
+    assert "ANTHROPIC_API_KEY" in logins.advice
+    assert (mount.inside, mount.outside, mount.others) == ("/workspace", place.workspace, ("/reference", "/short"))
     assert isinstance(channel_for(plan(place, mode="codex_app_server")), PassThrough)
 
 
@@ -228,12 +230,12 @@ def test_the_sandbox_is_stopped_from_outside(
     engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]
 ) -> None:
     def agent(io: ExecPeer) -> int:
-        io.write(STDOUT, b'{"id":1}\n{"id":')
+        io.write(STDOUT, b'{"id":1,"result":2}\n{"id":')
         engine.die(SESSION)
         return 0
 
     engine.on("claude-agent-acp", agent)
     with pytest.raises(SandboxDied):
         hosted(engine, place, wake, client, plan(place))
-    assert read(client[1]) == b'{"id":1}\n', "half a frame is not for the client"
+    assert read(client[1]) == b'{"id":1,"result":2}\n', "half a frame is not for the client"
     assert engine.by_name == {}

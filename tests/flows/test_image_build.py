@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from podbot.engine.port import ImageInfo
 from podbot.engine.private.machine import MachineFacts
-from podbot.errors import DiskFull, ImageBuildFailed, ImageNotFound, InvalidValue
+from podbot.errors import EngineStorageFull, ImageBuildFailed, ImageNotFound, InvalidValue
 from podbot.events import Event
 from podbot.flows.image_build import PULLED_BASE, BuildPlan, BuildRequest, build_image, plan_build
 from podbot.flows.recipe import LABEL_AGENTS
@@ -161,10 +161,10 @@ def test_cached_is_every_layer(drop: int | None, cached: bool) -> None:
 def test_a_build_that_fails_removes_nothing() -> None:
     class Full(Works):
         def build(self, endpoint: str, **rest: Any) -> None:
-            raise DiskFull(path="the engine's storage", operation="build")
+            raise EngineStorageFull(operation="build")
 
     works = Full({RECIPE.image: sandbox("claude", recipe="old"), RECIPE.base: BASE})
-    with pytest.raises(DiskFull):
+    with pytest.raises(EngineStorageFull):
         build_image(decide(works), shop(works))
     assert works.calls == []
 

@@ -17,8 +17,8 @@ from podbot.flows.manage import StopResult, list_sessions, stop_sessions
 from podbot.flows.restore import restore_mounts
 from podbot.flows.run import run_session
 from podbot.flows.sessions import session_directory, sessions, stopping
-from podbot.launch.clone import SECRETS_DIRECTORY
 from podbot.launch.pipes import DIRECTORY as PIPES_DIRECTORY
+from podbot.launch.token import SECRETS_DIRECTORY
 from podbot.launch.types import Keep
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import ExecPeer, FakeEngine
@@ -76,7 +76,7 @@ def test_unsaved_work_keeps_it_and_is_named(engine: FakeEngine, place: Place, wa
     assert engine.inspect(SESSION).state == "exited"
     assert [(found.kept, found.live) for found in sessions(place.environ)] == [(True, False)]
     assert "1 untracked file (new)" in notice(place)
-    for command in (f"podman start {SESSION}", f"podbot exec {SESSION} -- git status", f"podbot stop --rm {SESSION}"):
+    for command in (f"podman start {SESSION}", f"podbot exec {SESSION} git status", f"podbot stop --rm {SESSION}"):
         assert f"`{command}`" in notice(place)
 
 

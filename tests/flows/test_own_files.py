@@ -8,10 +8,13 @@ import stat
 
 import pytest
 
-from podbot.errors import DiskFull, PathError
+from podbot.errors import DiskFull, PathError, UnsafeDirectory
+from podbot.events import Event, ignore
 from podbot.flows.own_files import place_files
 from podbot.launch.askpass import SECRETS, askpass, askpass_mount
 from podbot.launch.gitconfig import gitconfig, gitconfig_mount
+from podbot.launch.own_file import own_file_mount
+from podbot.launch.repository import EMPTY
 from podbot.launch.types import LaunchPlan, Mount
 from tests.flows.plans import Place
 
@@ -32,14 +35,14 @@ def test_it_is_written_once_for_everyone_inside_to_read(tmp_path: os.PathLike[st
     plan = a_plan(os.fspath(tmp_path))
     umask = os.umask(0o077)
     try:
-        place_files(plan)
+        place_files(plan, ignore)
     finally:
         os.umask(umask)
     path = plan.container.files[0].source
     before = os.stat(path)
     assert stat.S_IMODE(before.st_mode) == 0o644
     assert content(plan) == plan.gitconfig.encode()
-    place_files(plan)
+    place_files(plan, ignore)
     assert os.stat(path).st_ino == before.st_ino
     assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
 
@@ -47,28 +50,28 @@ def test_it_is_written_once_for_everyone_inside_to_read(tmp_path: os.PathLike[st
 @pytest.mark.parametrize("tampered", [b"", b"[core]\n\tsshCommand = evil\n", b"x" * 5000])
 def test_what_was_changed_is_written_anew(tmp_path: os.PathLike[str], tampered: bytes) -> None:
     plan = a_plan(os.fspath(tmp_path))
-    place_files(plan)
+    place_files(plan, ignore)
     with open(plan.container.files[0].source, "wb") as file:
         file.write(tampered)
-    place_files(plan)
+    place_files(plan, ignore)
     assert content(plan) == plan.gitconfig.encode()
 
 
 def test_a_link_in_its_place_is_replaced_not_followed(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
-    place_files(plan)
+    place_files(plan, ignore)
     path = plan.container.files[0].source
     elsewhere = os.path.join(os.fspath(tmp_path), "elsewhere")
     os.rename(path, elsewhere)
     os.symlink(elsewhere, path)
-    place_files(plan)
+    place_files(plan, ignore)
     assert not os.path.islink(path)
     assert content(plan) == plan.gitconfig.encode()
 
 
 def test_bytes_that_are_not_utf_8_stay_the_bytes_they_are(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path), b"J\xf6rg".decode("utf-8", "surrogateescape"))
-    place_files(plan)
+    place_files(plan, ignore)
     assert b"J\xf6rg" in content(plan)
 
 
@@ -77,7 +80,7 @@ def test_a_directory_that_cannot_be_made_is_a_path_error(tmp_path: os.PathLike[s
     with open(os.path.join(os.fspath(tmp_path), "state"), "w", encoding="utf-8"):
         pass
     with pytest.raises(PathError):
-        place_files(plan)
+        place_files(plan, ignore)
 
 
 def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_path: os.PathLike[str]) -> None:
@@ -87,15 +90,103 @@ def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_pa
     secrets = Mount(os.path.join(os.fspath(tmp_path), "secrets"), SECRETS, read_only=True)
     files = (*plan.container.files, mount, secrets)
     plan = dataclasses.replace(plan, askpass=helper, container=dataclasses.replace(plan.container, files=files))
-    place_files(plan)
+    place_files(plan, ignore)
     with open(mount.source, encoding="utf-8") as file:
         assert file.read() == helper
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o755
     assert content(plan) == plan.gitconfig.encode()
     assert not os.path.exists(secrets.source)
     os.chmod(mount.source, 0o644)
-    place_files(plan)
+    place_files(plan, ignore)
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o755, "a helper that cannot be run is no helper"
+
+
+def test_the_directory_that_stands_for_worktrees_is_made_and_empty(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    plan, empty = with_placeholder(plan, os.fspath(tmp_path))
+    for _ in range(2):
+        place_files(plan, ignore)
+        assert os.listdir(empty) == []
+        assert stat.S_IMODE(os.stat(empty).st_mode) == 0o500
+
+
+def with_placeholder(plan: LaunchPlan, base: str) -> tuple[LaunchPlan, str]:
+    """With two worktrees elsewhere, and the directory that stands for them."""
+    source = os.path.join(base, "state", EMPTY, "0a1b")
+    placeholders = tuple(Mount(source, f"/srv/{name}/.git", read_only=True) for name in ("one", "two"))
+    files = (*plan.container.files, *placeholders)
+    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=files)), source
+
+
+@pytest.mark.parametrize("meddle", ["repository", "link", "closed", "many levels"])
+def test_what_an_agent_left_in_it_is_gone_before_the_next_start(
+    tmp_path: os.PathLike[str], meddle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the profile `minimal` it can make the mount writable; git would run what the configuration there says."""
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    place_files(plan, ignore)
+    os.chmod(empty, 0o700)
+    outside = os.path.join(os.fspath(tmp_path), "outside")
+    os.makedirs(os.path.join(outside, "kept"))
+    if meddle == "link":
+        os.symlink(outside, os.path.join(empty, "objects"))
+    else:
+        os.makedirs(os.path.join(empty, "objects", "a", "b"))
+    if meddle == "closed":
+        os.chmod(empty, 0)
+    if meddle == "many levels":
+
+        def too_deep(*_: object, **__: object) -> None:
+            raise RecursionError
+
+        monkeypatch.setattr("shutil.rmtree", too_deep)
+    events: list[Event] = []
+    place_files(plan, events.append)
+    assert os.listdir(empty) == []
+    assert os.listdir(outside) == ["kept"]
+    assert [(event.level, event.kind) for event in events] == [("warning", "git.placeholder_changed")]
+    if meddle != "many levels":
+        assert os.listdir(os.path.dirname(empty)) == [os.path.basename(empty)]
+    place_files(plan, events.append)
+    assert len(events) == 1
+
+
+def test_one_that_was_given_away_is_replaced(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    place_files(plan, ignore)
+    held = os.open(empty, os.O_RDONLY | os.O_DIRECTORY)  # or its number is the next directory's
+    given, lstat = os.fstat(held).st_ino, os.lstat
+
+    def given_away(path: str, **options: int) -> os.stat_result:
+        found = lstat(path, **options)
+        if found.st_ino != given:
+            return found
+        return os.stat_result((*found[:4], os.getuid() + 1, *found[5:]))
+
+    monkeypatch.setattr(os, "lstat", given_away)
+    events: list[Event] = []
+    place_files(plan, events.append)
+    assert os.stat(empty).st_ino != given
+    assert len(events) == 1
+    os.close(held)
+
+
+def test_one_that_cannot_be_moved_aside_ends_the_start(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    os.makedirs(os.path.join(empty, "objects"))
+    monkeypatch.setattr("podbot.flows.own_files.remove_directory", lambda _: None)
+    with pytest.raises(UnsafeDirectory, match="not empty"):
+        place_files(plan, ignore)
+
+
+def test_a_link_in_its_place_ends_the_start(tmp_path: os.PathLike[str]) -> None:
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    os.makedirs(os.path.dirname(empty))
+    os.symlink(os.fspath(tmp_path), empty)
+    with pytest.raises(UnsafeDirectory):
+        place_files(plan, ignore)
 
 
 def test_a_full_disk(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,4 +195,14 @@ def test_a_full_disk(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(DiskFull):
-        place_files(a_plan(os.fspath(tmp_path)))
+        place_files(a_plan(os.fspath(tmp_path)), ignore)
+
+
+def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    mount = own_file_mount("{}", os.path.join(os.fspath(tmp_path), "state"), "agents", "/etc/x/podbot.json")
+    container = dataclasses.replace(plan.container, files=(*plan.container.files, mount))
+    place_files(dataclasses.replace(plan, container=container, agent_files={mount.target: "{}"}), ignore)
+    with open(mount.source, encoding="utf-8") as file:
+        assert file.read() == "{}"
+    assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o644

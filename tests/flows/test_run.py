@@ -13,9 +13,9 @@ from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.flows.run import MINIMUM, SessionResult, run_session
 from podbot.flows.sessions import session_directory, sessions
-from podbot.launch.types import CredentialSource, ExecSpec
+from podbot.launch.types import ContainerSpec, CredentialSource, ExecSpec
 from podbot.streams.wake import Signal, Wake
-from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.flows.plans import SESSION, Place
 from tests.streams.plumbing import pipes
 
@@ -195,6 +195,28 @@ def test_an_agent_that_may_be_in_the_image(
     engine.image_labels = labels
     engine.on("claude", ScriptedExec())
     assert run_session(engine, place.plan(kind=kind), SILENT, wake, place.events.append).status.code == 0
+
+
+@pytest.mark.parametrize(("labels", "linked"), [({"io.podbot.agents": ""}, True), ({}, False)])
+def test_an_image_that_may_lack_a_shell_gets_no_link_made_by_one(
+    place: Place, wake: Wake, labels: dict[str, str], *, linked: bool
+) -> None:
+    made: list[ContainerSpec] = []
+
+    class Watched(FakeEngine):
+        def create(self, spec: ContainerSpec) -> str:
+            made.append(spec)
+            return super().create(spec)
+
+    engine = Watched()
+    engine.image_labels = labels
+    engine.on("claude", ScriptedExec())
+    plan = place.plan(kind="custom")
+    spec = dataclasses.replace(plan.container, link=("/workspace", place.workspace))
+    run_session(engine, dataclasses.replace(plan, container=spec), SILENT, wake, place.events.append)
+    assert [spec.link is not None for spec in made] == [linked]
+    note = f"there is no /workspace inside, only {place.workspace}: podbot did not build {IMAGE}"
+    assert [event.message for event in place.events if "inside" in event.message] == ([] if linked else [note])
 
 
 @pytest.mark.parametrize("label", ["codex=1", ""])

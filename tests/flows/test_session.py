@@ -58,6 +58,7 @@ def token_plan(place: Place, github: FakeGitHub, key: str | None = None) -> Laun
         installation_id=github.installation_id,
         private_key_path=key or github.write_key(os.path.join(place.base, "app.pem")),
         server_url="https://github.com",
+        server="https://github.com",
         api_url=github.url,
         repo="octo/shop",
         permissions={"contents": "write", "metadata": "read"},

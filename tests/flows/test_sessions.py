@@ -5,6 +5,8 @@ import json
 import multiprocessing
 import os
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ from podbot.errors import PathError, PodbotError, SessionExists, UnsafeDirectory
 from podbot.flows.sessions import (
     LOCK,
     RECORD,
+    STOPPING,
     SessionRecord,
+    flagged,
     is_live,
     remove_directory,
     session_directory,
@@ -327,3 +331,53 @@ def test_pipes_are_made_in_directories_of_our_own_only(tmp_path: Path) -> None:
     assert session_pipes(engine, environ, "linked") is None
     engine.local = False
     assert session_pipes(engine, environ, "shop") is None
+
+
+# --- flags ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flag(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flag]:
+    """The flag of a session, with another descriptor of it, and the seconds that podbot has slept."""
+    left_behind(place, SESSION)
+    other = os.open(os.path.join(place.directory(), STOPPING), os.O_RDWR | os.O_CREAT, 0o600)
+    flag = Flag(place.directory(), other)
+    monkeypatch.setattr("podbot.flows.sessions.time.sleep", flag.sleep)
+    yield flag
+    os.close(other)
+
+
+@dataclass
+class Flag:
+    path: str
+    other: int
+    released_after: int = 0  # sleeps
+    sleeps: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        if len(self.sleeps) == self.released_after:
+            fcntl.flock(self.other, fcntl.LOCK_UN)
+
+
+def test_a_flag_is_raised_though_somebody_looks_at_it(flag: Flag) -> None:
+    """`is_live` holds the lock for a moment; the flag was then not raised for as long as the block ran."""
+    fcntl.flock(flag.other, fcntl.LOCK_SH)
+    flag.released_after = 2
+    with flagged(flag.path, STOPPING):
+        assert is_live(flag.path, STOPPING)
+    assert flag.sleeps == [0.01] * 2
+    assert not is_live(flag.path, STOPPING)
+
+
+def test_a_flag_that_another_process_has_raised_is_not_waited_for(flag: Flag) -> None:
+    fcntl.flock(flag.other, fcntl.LOCK_EX)
+    with flagged(flag.path, STOPPING) as lock:
+        assert (lock >= 0, is_live(flag.path, STOPPING)) == (True, True)
+    assert flag.sleeps == []
+
+
+def test_the_block_runs_although_the_flag_cannot_be_raised(flag: Flag) -> None:
+    fcntl.flock(flag.other, fcntl.LOCK_SH)
+    with flagged(flag.path, STOPPING):
+        assert len(flag.sleeps) == 7

@@ -470,7 +470,7 @@ def test_a_name_without_a_token_is_an_error(place: Place, engine: FakeEngine, na
     with pytest.raises(TokenSessionMissing) as caught:
         find_named(place.runtime, ("a", name))
     assert caught.value.session == name
-    assert ("clone" in caught.value.reason) == (name == "clone-less")
+    assert ("no GitHub token" in caught.value.reason) == (name == "clone-less")
 
 
 def test_what_is_no_session_is_not_found(place: Place, engine: FakeEngine) -> None:

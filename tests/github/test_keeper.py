@@ -341,3 +341,16 @@ def test_the_system_s_clock() -> None:
     assert not SYSTEM.wait(event, 0)
     event.set()
     assert SYSTEM.wait(event, 60)
+
+
+def test_one_that_is_handed_over_stays_for_who_ends_the_session(place: Place) -> None:
+    """10.16: a helper process looks for unsaved work with it; the lease is free, so that a daemon may renew it."""
+    with token_kept(place.path, GRANT, place.mint, place.events.append, handed_over=lambda: True):
+        pass
+    assert place.token == "ghs_0"
+    assert Grant.load(place.path) == GRANT
+    assert not place.locked("token.lock")
+    keeper.clear_token(place.path, place.events.append)
+    assert not os.path.exists(os.path.join(place.path, "secrets", "ghapp_token"))
+    assert Grant.load(place.path) is None
+    assert "token.left" not in [event.kind for event in place.events]

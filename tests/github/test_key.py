@@ -278,7 +278,7 @@ def test_the_key_is_not_in_its_repr(tmp_path: Path) -> None:
     assert "rsa" not in repr(key).replace(key.path, "").lower()
 
 
-@pytest.mark.parametrize("kind", [k for k, (data, _) in KINDS.items() if data.count(b"\n") > 8])
+@pytest.mark.parametrize("kind", [k for k, (data, _) in KINDS.items() if k != "der" and data.count(b"\n") > 8])
 def test_no_error_and_no_chain_holds_the_keys_bytes(tmp_path: Path, kind: str) -> None:
     data, _ = KINDS[kind]
     error = refusal(put(tmp_path, data))

@@ -28,6 +28,8 @@ def facts(**changes: Any) -> HostFacts:
         state_dir="/home/ann/.local/state/podbot",
         engine_socket_dir="/run/user/1000/podman",
         workspace=directory("/home/ann/src/proj"),
+        git_name="Ann",
+        git_email="ann@example.org",
     )
     return dataclasses.replace(base, **changes)
 

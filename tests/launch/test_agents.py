@@ -1,24 +1,44 @@
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podbot.config.models import AGENT_KINDS, AgentConfig, AgentKind, AgentMode
 from podbot.errors import MissingRequired
+from podbot.launch import bashenv
 from podbot.launch.agents import AGENTS, command_for
 
-CODEX = ("codex", "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
+CODEX: tuple[str, ...] = ("codex", "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
+CODEX += ("-c", 'projects={"/"={trust_level="trusted"}}')
+ASKS = ("-c", 'approval_policy="on-request"', "-c", 'sandbox_mode="read-only"')
+NEVER = ("-c", 'approval_policy="never"', "-c", 'sandbox_mode="danger-full-access"')
 EXPECTED: dict[tuple[AgentKind, AgentMode], tuple[str, ...]] = {
     ("claude", "podbot"): ("claude", "--dangerously-skip-permissions"),
     ("claude", "acp"): ("claude-agent-acp",),
     ("codex", "podbot"): (*CODEX, "--dangerously-bypass-approvals-and-sandbox"),
     ("codex", "acp"): ("codex-acp",),
-    ("codex", "codex_app_server"): (*CODEX, "app-server", "--listen", "stdio://"),
+    ("codex", "codex_app_server"): (*CODEX, *NEVER, "app-server", "--listen", "stdio://"),
     ("opencode", "podbot"): ("opencode",),
     ("opencode", "acp"): ("opencode", "acp"),
     ("gemini", "podbot"): ("gemini", "--yolo"),
-    ("gemini", "acp"): ("gemini", "--acp"),
+    ("gemini", "acp"): ("gemini", "--acp", "--yolo"),
+}
+ASKING = EXPECTED | {
+    ("claude", "podbot"): ("claude", "--permission-mode", "default"),
+    ("codex", "podbot"): (*CODEX, *ASKS),
+    ("codex", "codex_app_server"): (*CODEX, *ASKS, "app-server", "--listen", "stdio://"),
+    ("gemini", "podbot"): ("gemini", "--approval-mode", "default"),
+    ("gemini", "acp"): ("gemini", "--acp", "--approval-mode", "default"),
 }
 
 
@@ -34,6 +54,56 @@ def test_known_kind_appends_the_words(kind: AgentKind, mode: AgentMode) -> None:
     agent = AgentConfig(kind=kind, mode=mode, command="ignored", args=("ignored",))
     assert command_for(agent) == EXPECTED[kind, mode]
     assert command_for(agent, ("--model", "x y")) == (*EXPECTED[kind, mode], "--model", "x y")
+    agent = dataclasses.replace(agent, permissions="ask")
+    assert command_for(agent, ("--model", "x y")) == (*ASKING[kind, mode], "--model", "x y")
+
+
+def test_an_agent_that_asks_has_the_same_modes_and_nothing_dangerous() -> None:
+    for kind, agent in AGENTS.items():
+        if kind != "custom":
+            assert set(agent.asking) == set(agent.commands)
+        words = [word for command in agent.asking.values() for word in command]
+        values = [*agent.permission_env.get("ask", {}).values(), *agent.files.get("ask", {}).values()]
+        assert not [word for word in (*words, *values) if re.search("dangerous|yolo|bypass|full|allow", word)]
+
+
+@given(st.text().filter(lambda text: not any("\ud800" <= char <= "\udfff" for char in text)))
+def test_the_trusted_directory_is_toml_whatever_it_is_called(directory: str) -> None:
+    command = command_for(AgentConfig(kind="codex"), directory=directory)
+    (setting,) = (word for word in command if word.startswith("projects="))
+    assert "\n" not in setting
+    assert tomllib.loads(setting) == {"projects": {directory: {"trust_level": "trusted"}}}
+
+
+def test_a_path_that_toml_cannot_hold_is_left_out() -> None:
+    assert "projects={}" in command_for(AgentConfig(kind="codex"), directory="/srv/\udcff")
+    assert tomllib.loads("projects={}") == {"projects": {}}
+
+
+def test_opencode_is_told_about_everything_that_it_would_ask_for() -> None:
+    full, ask = (json.loads(AGENTS["opencode"].permission_env[each]["OPENCODE_PERMISSION"]) for each in ("full", "ask"))
+    assert set(full.values()) == {"allow"}
+    assert set(ask.values()) == {"ask"}
+    assert set(full) == {"*", *ask}
+
+
+def test_geminis_shell_has_git_as_it_was_and_no_shell_below_is_changed(tmp_path: Path) -> None:
+    """Issue 10.11: gemini takes the identity and the askpass helper from git in the commands that it runs."""
+    (tmp_path / "bashenv").write_text(bashenv.TEXT)
+    env = {
+        "PATH": os.environ["PATH"], "BASH_ENV": str(tmp_path / "bashenv"), "GEMINI_CLI": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
+    }  # fmt: skip
+    script = "export GIT_CONFIG_NOSYSTEM=1; env; echo --; GIT_CONFIG_SYSTEM=x bash -c env"
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)
+    first, below = done.stdout.split("--\n")
+    assert "GIT_CONFIG_SYSTEM=/run/podbot/gitconfig" in first.splitlines()
+    assert "GIT_CONFIG_GLOBAL" not in first
+    assert "BASH_ENV" not in first
+    assert {"GIT_CONFIG_SYSTEM=x", "GIT_CONFIG_NOSYSTEM=1"} <= set(below.splitlines())
+    del env["GEMINI_CLI"]  # a wrapper around gemini
+    done = subprocess.run(["bash", "-c", "env"], env=env, capture_output=True, text=True, check=True)
+    assert {"GIT_CONFIG_NOSYSTEM=1", f"BASH_ENV={tmp_path}/bashenv"} <= set(done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("mode", get_args(AgentMode))
@@ -58,6 +128,10 @@ def test_claude_needs_is_sandbox_to_be_exactly_one() -> None:
 def test_no_agent_updates_itself_or_asks_before_it_works() -> None:
     assert AGENTS["claude"].env["DISABLE_AUTOUPDATER"] == "1"
     assert AGENTS["opencode"].env == {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
-    assert AGENTS["gemini"].env == {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_SANDBOX": "false"}
+    assert AGENTS["gemini"].env == {
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GEMINI_SANDBOX": "false",
+        "BASH_ENV": "/run/podbot/bashenv",
+    }
     assert not AGENTS["codex"].env  # it takes its settings as arguments
     assert not AGENTS["custom"].env

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from podbot.config.models import DEFAULT_ORIGIN, Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
+from podbot.launch.agents import AGENTS
 from podbot.launch.clone import checked_branch, checked_repo, server_of
 from podbot.launch.plan import normalize
 from podbot.launch.types import ClonePlan, LaunchPlan, LaunchRequest, Mount, TokenPlan
@@ -54,6 +55,7 @@ def test_a_whole_clone() -> None:
         installation_id=67890,
         private_key_path="/home/ann/.config/podbot/app.pem",
         server_url="https://github.com",
+        server="https://github.com",
         api_url=None,
         repo="octo/Shop.js",
         permissions={"contents": "write", "pull_requests": "write", "metadata": "read"},
@@ -69,10 +71,13 @@ def test_a_whole_clone() -> None:
         ("/run/podbot/pipes", True),
         ("/run/podbot/askpass", True),
         ("/run/secrets", True),
+        ("/etc/claude-code/managed-settings.d/podbot.json", True),
+        ("/root/.claude/projects", False),
     ]
     assert container.files[3].source == made.token.secrets_dir
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
+        **AGENTS["claude"].env,
         "GIT_ASKPASS": "/run/podbot/askpass",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_COUNT": "1",
@@ -163,36 +168,6 @@ def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins
 
 def test_the_file_s_keys_for_clones_do_not_disturb_a_mount() -> None:
     assert normalize(config({"workspace.depth": 3}), typed(), facts()).clone is None
-
-
-@pytest.mark.parametrize(
-    ("missing", "named"),
-    [
-        (("app_id",), "github.app_id is required"),
-        (("app_id", "private_key_path"), "github.app_id and github.private_key_path are required"),
-        (
-            ("app_id", "installation_id", "private_key_path"),
-            "github.app_id, github.installation_id and github.private_key_path are required",
-        ),
-    ],
-)
-def test_every_missing_key_is_named_at_once(missing: tuple[str, ...], named: str) -> None:
-    with pytest.raises(MissingRequired) as caught:
-        plan({f"github.{name}": None for name in missing})
-    assert str(caught.value).startswith(named)
-
-
-def test_a_blank_key_path_is_missing() -> None:
-    with pytest.raises(MissingRequired, match=r"github\.private_key_path is"):
-        plan({"github.private_key_path": " "})
-
-
-def test_the_key_s_path() -> None:
-    made = plan({"github.private_key_path": "~/app.pem"})
-    assert made.token is not None
-    assert made.token.private_key_path == "/home/ann/app.pem"
-    with pytest.raises(InvalidValue, match="not an absolute path"):
-        plan({"github.private_key_path": "app.pem"})
 
 
 # --- mounts beside a clone ------------------------------------------------------------------------------
@@ -325,8 +300,27 @@ PIECES = st.sampled_from(
 @example("a.")
 def test_a_branch_is_what_git_says_it_is(name: str) -> None:
     refusal = refused(checked_branch, name)
-    assert (refusal is None) == git_takes(name)
+    meant_otherwise = name == "@" or name.startswith("refs/")
+    assert (refusal is None) == (git_takes(name) and not meant_otherwise)
     assert refusal is None or refusal.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("refs/heads/main", "Write --branch main."),
+        ("refs/heads/a/b", "Write --branch a/b."),
+        ("refs/heads/refs/heads/main", "such as main"),
+        ("refs/tags/v1", "such as main"),
+        ("refs/heads/", "such as main"),
+        ("@", "such as main"),
+    ],
+)
+def test_a_ref_is_refused_before_a_token_is_made(name: str, remedy: str) -> None:
+    """Issue 10.3: git looked for refs/heads/refs/heads/main, after a token had been minted."""
+    with pytest.raises(InvalidValue) as caught:
+        plan(request=LaunchRequest(repo="octo/shop", branch=name))
+    assert remedy in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["", "a\x00b", "a\ud800", "a" * 245, "HEAD"])

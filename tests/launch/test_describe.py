@@ -13,7 +13,7 @@ from tests.launch.build import config, facts, typed
 
 BASE = "/work"  # workspace.base_dir
 
-CODEX = CredentialSource("codex", "/home/ann/.codex", "/data/codex", "/root/.codex")
+CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/data/claude", "/root/.claude", logged_in=True)
 CANARY = "c4n4ry-"
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
 
@@ -42,8 +42,9 @@ def test_a_description_says_everything_that_was_decided() -> None:
             }
         ),
         typed(),
-        facts(env={"KEY": "x"}, git_name="Ann", credentials=(CODEX,)),
+        facts(env={"KEY": "x"}, credentials=(CLAUDE,)),
     )
+    assert made.history is not None
     assert describe(made) == {
         "session": "podbot-proj-0a1b2c",
         "subcommand": "run",
@@ -52,22 +53,40 @@ def test_a_description_says_everything_that_was_decided() -> None:
         "source": "host_mount",
         "keep": "never",
         "runtime_dir": "/run/user/1000/podbot/podbot-proj-0a1b2c",
-        "git_identity": {"user.name": "Ann"},
+        "git_identity": {"user.name": "Ann", "user.email": "ann@example.org"},
         "credentials": [
-            {"family": "codex", "source": "/data/codex", "target": "/root/.codex", "reduced": False},
+            {"family": "claude", "source": "/data/claude", "target": "/root/.claude", "reduced": False},
+            {
+                "family": "claude",
+                "source": "/home/ann/.claude.json",
+                "target": "/root/.claude.json",
+                "reduced": True,
+            },
         ],
         "clone": None,
         "token": None,
+        "history": {
+            "project": "/home/ann/src/proj",
+            "store": made.history.store.source,
+            "resume": "podbot run --workspace /home/ann/src/proj --agent claude -- --continue",
+        },
         "container": {
             "image": "localhost/podbot:latest",
             "image_origin": "default",
             "network": "default",
             "runtime": None,
             "mounts": [
-                {"source": "/home/ann/src/proj", "target": "/workspace", "read_only": False},
+                {"source": "/home/ann/src/proj", "target": "/home/ann/src/proj", "read_only": False},
                 {"source": made.container.files[0].source, "target": "/run/podbot/gitconfig", "read_only": True},
                 {"source": made.pipes_dir, "target": "/run/podbot/pipes", "read_only": True},
+                {
+                    "source": made.container.files[2].source,
+                    "target": "/etc/claude-code/managed-settings.d/podbot.json",
+                    "read_only": True,
+                },
+                {"source": made.history.store.source, "target": "/root/.claude/projects", "read_only": False},
             ],
+            "link": {"path": "/workspace", "target": "/home/ann/src/proj"},
             "security": {
                 "privileged": False,
                 "no_new_privileges": True,
@@ -76,12 +95,12 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "selinux_disable": True,
             },
             "limits": {"memory": 1 << 30, "cpus": None, "pids": None},
-            "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b"},
+            "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **AGENTS["claude"].env},
             "labels": dict(made.container.labels),
         },
         "agent": {
             "command": ["claude", "--dangerously-skip-permissions"],
-            "workdir": "/workspace",
+            "workdir": "/home/ann/src/proj",
             "tty": False,
             "env": [
                 {"name": "DISABLE_AUTOUPDATER", "value": "1"},
@@ -90,8 +109,8 @@ def test_a_description_says_everything_that_was_decided() -> None:
             ],
         },
         "notes": [
-            "mounting /home/ann/src/proj at /workspace (read-write)",
-            "copying /home/ann/.codex to /root/.codex: the agent can use that login (creds.copy_codex)",
+            "mounting /home/ann/src/proj at /home/ann/src/proj and at /workspace (read-write)",
+            "copying /home/ann/.claude to /root/.claude: the agent can use that login (creds.copy_claude)",
         ],
     }
 

@@ -6,10 +6,11 @@ import os
 import subprocess
 import tempfile
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podbot.launch.gitconfig import TARGET, gitconfig, gitconfig_mount
+from podbot.launch.gitconfig import TARGET, gitconfig, gitconfig_mount, identity_note
 
 # git's own values are bytes without NUL; other control characters are dropped on purpose.
 VALUES = st.text(
@@ -38,6 +39,7 @@ def test_git_reads_back_what_was_meant(name: str, email: str, target: str) -> No
     found = read_back(gitconfig({"user.name": name, "user.email": email}, target).encode())
     assert found == {
         "include.path": b"/etc/gitconfig",
+        "gc.worktreepruneexpire": b"never",
         "user.name": name.encode(),
         "user.email": email.encode(),
         "safe.directory": target.encode(),
@@ -46,7 +48,11 @@ def test_git_reads_back_what_was_meant(name: str, email: str, target: str) -> No
 
 def test_an_unknown_identity_is_left_to_the_image() -> None:
     found = read_back(gitconfig({}, "/workspace").encode())
-    assert found == {"include.path": b"/etc/gitconfig", "safe.directory": b"/workspace"}
+    assert found == {
+        "include.path": b"/etc/gitconfig",
+        "gc.worktreepruneexpire": b"never",
+        "safe.directory": b"/workspace",
+    }
 
 
 def test_every_place_of_the_workspace_is_safe() -> None:
@@ -63,3 +69,31 @@ def test_a_file_is_named_by_its_content(one: str, other: str) -> None:
     assert (first.source == second.source) == (one == other)
     assert os.path.dirname(first.source) == "/state/gitconfig"
     assert (first.target, first.read_only) == (TARGET, True)
+
+
+NAME, EMAIL = {"user.name": "Ann"}, {"user.email": "ann@example.org"}
+BY_VARIABLES = {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}
+
+
+@pytest.mark.parametrize(
+    ("identity", "variables", "said", "unsaid"),
+    [
+        ({}, set(), ["no user.name and no user.email", "`git config --global user.name", "global user.email"], []),
+        (NAME, set(), ["no user.email on this host", "`git config --global user.email"], ["user.name"]),
+        (EMAIL, set(), ["no user.name on this host"], ["user.email"]),
+        ({}, BY_VARIABLES, ["no user.email on this host"], ["user.name"]),
+        ({}, {"GIT_AUTHOR_NAME"}, ["no user.name and no user.email"], []),
+    ],
+)
+def test_a_missing_identity_is_one_notice_with_the_remedy(
+    identity: dict[str, str], variables: set[str], said: list[str], unsaid: list[str]
+) -> None:
+    """Issue 10.3: the agent's commit died instead."""
+    (note,) = identity_note(identity, variables)
+    assert all(words in note for words in said)
+    assert not any(words in note for words in unsaid)
+
+
+def test_a_whole_identity_is_not_mentioned() -> None:
+    assert identity_note(NAME | EMAIL, set()) == ()
+    assert identity_note(EMAIL, BY_VARIABLES) == ()

@@ -8,9 +8,9 @@ import pytest
 from podbot.config.models import AGENT_KINDS, DEFAULT_ORIGIN, AgentMode, Origin, WorkspaceSource
 from podbot.errors import IllegalCombination
 from podbot.launch import legality
-from podbot.launch.legality import check, for_subcommand
+from podbot.launch.legality import USES, check, check_effects, for_subcommand
 from podbot.launch.types import Subcommand
-from tests.launch.build import config
+from tests.launch.build import FILE, config
 
 SUBCOMMANDS = get_args(Subcommand)
 MODES = get_args(AgentMode)
@@ -94,3 +94,92 @@ def test_a_mode_that_nobody_set_is_the_subcommand_s_own() -> None:
     set_on_purpose = config({"agent.mode": "podbot"})
     assert for_subcommand(set_on_purpose, "host") is set_on_purpose
     assert "interactive" in refused({"agent.mode": "podbot"}, "host").reason
+
+
+# --- settings without effect ---
+
+FLAG = Origin("flag", "--some-flag")
+OVERRIDE = Origin("override")
+VARIABLE = Origin("environment", "PODBOT_X")
+# key: (a value that is not the default, the choice, a value with which it has an effect, one with which it has none)
+IDLE: dict[str, tuple[Any, str, str, str]] = {
+    "agent.command": ("mine", "agent.kind", "custom", "codex"),
+    "agent.args": (("-x",), "agent.kind", "custom", "codex"),
+    "agent.permissions": ("ask", "agent.kind", "codex", "custom"),
+    "agent.delegation": ("fs", "agent.mode", "acp", "codex_app_server"),
+    "agent.frame_limit": ("1m", "agent.mode", "acp", "codex_app_server"),
+    "workspace.base_dir": ("/src", "workspace.source", "github_clone", "host_mount"),
+    "workspace.depth": (1, "workspace.source", "github_clone", "host_mount"),
+    "workspace.submodules": (True, "workspace.source", "github_clone", "host_mount"),
+    "workspace.host_path": ("/x", "workspace.source", "host_mount", "github_clone"),
+    "workspace.container_path": ("/x", "workspace.source", "host_mount", "github_clone"),
+    "workspace.read_only": (True, "workspace.source", "host_mount", "github_clone"),
+    "sandbox.mount_dev_fuse": (False, "sandbox.profile", "minimal", "privileged"),
+    "sandbox.selinux_label_mode": ("keep_default", "sandbox.profile", "hardened", "privileged"),
+}
+TOLD = {"agent.command", "agent.args", "agent.permissions", "agent.delegation", "workspace.read_only"} | {
+    key for key in IDLE if key.startswith("sandbox.")
+}
+
+
+def with_idle(key: str, origin: Origin, chosen_by: Origin, *, used: bool) -> Any:
+    value, choice, with_effect, without = IDLE[key]
+    values = {"workspace.host_path": None, choice: with_effect if used else without, key: value}
+    return config(values, {key: origin, choice: chosen_by})
+
+
+def test_the_table_is_the_one_that_the_tests_know() -> None:
+    assert {key for use in USES for key in use.keys} == set(IDLE)
+
+
+@pytest.mark.parametrize("key", IDLE)
+@pytest.mark.parametrize("origin", [FLAG, OVERRIDE, VARIABLE, FILE])
+def test_a_setting_with_an_effect_is_no_matter(key: str, origin: Origin) -> None:
+    assert check_effects(with_idle(key, origin, FILE, used=True)) == ()
+
+
+@pytest.mark.parametrize("key", IDLE)
+@pytest.mark.parametrize("origin", [FLAG, OVERRIDE])
+def test_what_was_given_for_this_session_is_never_ignored(key: str, origin: Origin) -> None:
+    """Issue 10.3: `--acp-delegation` with the Codex App Server was accepted and ignored."""
+    with pytest.raises(IllegalCombination) as caught:
+        check_effects(with_idle(key, origin, FILE, used=False))
+    error = caught.value
+    assert (error.field, error.origin) == (key, str(origin))
+    assert IDLE[key][1] in error.reason
+    assert IDLE[key][3] in error.reason
+    assert error.hint
+
+
+@pytest.mark.parametrize("key", IDLE)
+@pytest.mark.parametrize("origin", [FILE, VARIABLE])
+def test_what_a_file_sets_for_other_sessions_too_is_no_error(key: str, origin: Origin) -> None:
+    notes = check_effects(with_idle(key, origin, FILE, used=False))
+    assert len(notes) == (key in TOLD)
+    assert all(note.startswith(f"{key} ({origin}) has no effect: only {IDLE[key][1]} = ") for note in notes)
+
+
+@pytest.mark.parametrize("key", ["agent.command", "agent.args"])
+def test_a_custom_agent_s_command_and_another_agent(key: str) -> None:
+    """Silent when the agent was chosen for this session; refused when nobody chose one."""
+    for by in (FLAG, OVERRIDE):
+        assert check_effects(with_idle(key, FILE, by, used=False)) == ()
+    with pytest.raises(IllegalCombination) as caught:
+        check_effects(with_idle(key, FILE, DEFAULT_ORIGIN, used=False))
+    assert caught.value.hint.startswith('Set agent.kind = "custom"')
+
+
+def test_a_default_is_nobody_s_setting() -> None:
+    for key, (_, choice, _, without) in IDLE.items():
+        assert check_effects(config({"workspace.host_path": None, choice: without}, {key: DEFAULT_ORIGIN})) == ()
+    same = config({"agent.mode": "codex_app_server", "agent.delegation": "none"}, {"agent.delegation": FLAG})
+    assert check_effects(same) == ()
+
+
+def test_the_other_spelling_of_the_privileged_profile() -> None:
+    made = config({"sandbox.privileged": True, "sandbox.mount_dev_fuse": False})
+    assert "here it is privileged" in check_effects(made)[0]
+
+
+def test_delegation_in_the_file_serves_host_and_is_no_word_in_run() -> None:
+    assert check_effects(config({"agent.delegation": "fs"}, {"agent.mode": DEFAULT_ORIGIN})) == ()

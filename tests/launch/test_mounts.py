@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.config.models import DEFAULT_ORIGIN
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.launch import places
-from podbot.launch.mounts import MountPlan, extra_mount, mount_notes, normal_target, plan_mounts
+from podbot.launch.mounts import MountPlan, extra_mount, plan_mounts
 from podbot.launch.places import own_places, within
+from podbot.launch.targets import normal_target
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
 from tests.launch.build import FLAG, config, directory, facts, typed
 
@@ -66,7 +66,7 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("path", ACCEPTED)
 def test_what_only_looks_like_a_refused_place_is_fine(path: str) -> None:
-    assert accepted(path) == Mount(path, "/workspace")
+    assert accepted(path) == Mount(path, path)
 
 
 def test_root_whose_home_is_root() -> None:
@@ -226,14 +226,58 @@ def test_target_rules_hold_for_the_same_path_too(monkeypatch: pytest.MonkeyPatch
         plan_mounts(made, typed(), facts(workspace=directory("/srv/needed/w")))
 
 
-def test_host_defaults_to_the_same_path_and_run_does_not() -> None:
-    host = typed(subcommand="host")
-    assert plan_mounts(config(), host, facts())[0].target == "/home/ann/src/proj"
-    assert plan_mounts(config(), typed(), facts())[0].target == "/workspace"
-    chosen = config({"workspace.container_path": "/workspace"})
-    assert plan_mounts(chosen, host, facts())[0].target == "/workspace"
-    unrecorded = config({"workspace.container_path": "/code"}, {"workspace.container_path": DEFAULT_ORIGIN})
-    assert plan_mounts(unrecorded, host, facts())[0].target == "/code"
+@pytest.mark.parametrize("subcommand", ["run", "host"])
+def test_run_and_host_mount_where_the_host_has_it_unless_a_key_says_otherwise(
+    subcommand: Literal["run", "host"],
+) -> None:
+    """Issue 10.9."""
+    request = typed(subcommand=subcommand)
+    made = plan_mounts(config(), request, facts())
+    assert (made.workspace.target, made.link) == ("/home/ann/src/proj", ("/workspace", "/home/ann/src/proj"))
+    for chosen in ("/workspace", "/code"):
+        made = plan_mounts(config({"workspace.container_path": chosen}), request, facts())
+        assert (made.workspace.target, made.link, made.places) == (chosen, None, (chosen,))
+
+
+def test_a_workspace_that_cannot_be_at_its_own_path_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "RESERVED_TARGETS", ("/srv/needed",))
+    with pytest.raises(MountRefused) as caught:
+        plan_mounts(config(), typed(), facts(workspace=directory("/srv/needed/w")))
+    assert 'workspace.container_path = "/workspace"' in caught.value.hint
+
+
+# --- the link /workspace ---
+
+
+def test_the_link_is_told_as_a_second_name_and_trusted() -> None:
+    made = plan_mounts(config(), typed(), facts())
+    path = "/home/ann/src/proj"
+    assert made.notes == (f"mounting {path} at {path} and at /workspace (read-write)",)
+    assert made.places == (path, "/workspace")
+
+
+@pytest.mark.parametrize("path", ["/workspace", "/workspace/shop"])
+def test_a_host_with_a_workspace_directory_of_its_own_has_no_link(path: str) -> None:
+    made = plan_mounts(config(), typed(), facts(workspace=directory(path)))
+    assert (made.link, made.places) == (None, (path,))
+    assert ("the mount at /workspace/shop is in the way" in "".join(made.notes)) == (path != "/workspace")
+
+
+def test_a_workspace_that_is_spelled_so_needs_no_link() -> None:
+    made = linked("/workspace")
+    assert (made.link, made.places) == (None, (REAL, "/workspace"))
+    assert len(made.mounts) == 2
+
+
+@pytest.mark.parametrize("target", ["/workspace", "/workspace/reference"])
+def test_an_extra_mount_there_takes_its_place(target: str) -> None:
+    made = plan_mounts(
+        config({"sandbox.extra_mounts": (f"/srv/a:{target}",)}),
+        typed(),
+        facts(extra_mounts=(directory("/srv/a"),), allowed_roots=(directory("/srv"),)),
+    )
+    assert made.link is None
+    assert made.notes[-1] == f"inside, /workspace is not the workspace: the mount at {target} is in the way"
 
 
 # --- the workspace under the name that a link gives it ---
@@ -253,19 +297,16 @@ def linked(
 def test_a_workspace_that_was_opened_through_a_link_is_at_both_its_names(read_only: bool) -> None:
     made = linked(values={"workspace.read_only": read_only})
     real, second = Mount(REAL, REAL, read_only), Mount(REAL, LINKED, read_only)
-    assert made == MountPlan(real, (second, real), (REAL, LINKED))
-    assert mount_notes(made.mounts) == (
-        f"mounting {REAL} at {LINKED} and at {REAL} ({'read-only' if read_only else 'read-write'})",
-    )
+    told = f"mounting {REAL} at {LINKED} and at {REAL} and at /workspace ({'read-only' if read_only else 'read-write'})"
+    places = (REAL, LINKED, "/workspace")
+    assert made == MountPlan(real, (second, real), places, (told,), link=("/workspace", REAL))
 
 
 def test_only_where_the_workspace_has_the_hosts_path() -> None:
-    same = {"workspace.container_path": "host"}
-    assert linked(values=same).places == linked(values=same, request=typed()).places == (REAL, LINKED)
-    assert linked(request=typed()).mounts == (Mount(REAL, "/workspace"),)
+    assert linked().places == linked(request=typed()).places == (REAL, LINKED, "/workspace")
     for target in ("/workspace", REAL):
         assert linked(values={"workspace.container_path": target}).mounts == (Mount(REAL, target),)
-    assert linked(None) == MountPlan(Mount(REAL, REAL), (Mount(REAL, REAL),), (REAL,))
+    assert linked(None)[:3] == (Mount(REAL, REAL), (Mount(REAL, REAL),), (REAL, "/workspace"))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +331,7 @@ def test_only_where_the_workspace_has_the_hosts_path() -> None:
 def test_a_name_where_nothing_may_be_mounted_is_left_out_and_said(spelled: str, reason: str) -> None:
     made = linked(spelled)
     assert made[:3] == linked(None)[:3]
-    (note,) = made.notes
+    _, note = made.notes
     assert note.startswith("inside, the workspace is not at ")
     assert reason in note
     assert note.isprintable()
@@ -308,8 +349,8 @@ def test_a_mount_over_a_part_of_the_workspace_leaves_no_way_round_it(target: str
     }
     made = linked(**more)
     assert made[:3] == linked(None, **more)[:3]
-    assert made.notes == (
-        f"inside, the workspace is not at {LINKED} as well: the mount at {target} is in the way (sandbox.extra_mounts)",
+    assert made.notes[-1] == (
+        f"inside, the workspace is not at {LINKED} as well: the mount at {target} is in the way (sandbox.extra_mounts)"
     )
 
 
@@ -320,28 +361,28 @@ def test_a_mount_beside_it_is_not_in_the_way(target: str) -> None:
         extra_mounts=(directory("/srv/ref"),),
         allowed_roots=(directory("/srv"),),
     )
-    assert (made.places, made.notes) == ((REAL, LINKED), ())
-    assert len(made.mounts) == 3
+    assert made.places == (REAL, LINKED, "/workspace")
+    assert (len(made.mounts), len(made.notes)) == (3, 2)
 
 
 # --- extra mounts ---
 
 
 def test_extra_mounts_come_with_parents_first() -> None:
-    made = config({"sandbox.extra_mounts": ("/srv/c:/workspace/c/d", "/srv/b:/workspace/c:ro", "/srv/a:/a")})
+    made = config({"sandbox.extra_mounts": ("/srv/c:/z/c/d", "/srv/b:/z/c:ro", "/srv/a:/a")})
     found = tuple(directory(f"/srv/{name}") for name in "cba")
     workspace, mounts, *_ = plan_mounts(made, typed(), facts(extra_mounts=found, allowed_roots=(directory("/srv"),)))
-    assert workspace == Mount("/home/ann/src/proj", "/workspace")
+    assert workspace == Mount("/home/ann/src/proj", "/home/ann/src/proj")
     assert mounts == (
         Mount("/srv/a", "/a"),
         workspace,
-        Mount("/srv/b", "/workspace/c", read_only=True),
-        Mount("/srv/c", "/workspace/c/d"),
+        Mount("/srv/b", "/z/c", read_only=True),
+        Mount("/srv/c", "/z/c/d"),
     )
 
 
 def test_two_mounts_never_share_a_target() -> None:
-    made = config({"sandbox.extra_mounts": ("/srv/a://workspace/",)})
+    made = config({"sandbox.extra_mounts": ("/srv/a://home/ann//src/proj/",)})
     with pytest.raises(MountRefused, match="two mounts"):
         plan_mounts(made, typed(), facts(extra_mounts=(directory("/srv/a"),), allowed_roots=(directory("/srv"),)))
 
@@ -435,7 +476,9 @@ def test_a_second_name_is_a_target_like_any_and_nothing_more(  # noqa: PLR0917 -
         assert not any(lies_in(mount.target, place) or lies_in(place, mount.target) for place in UNTOUCHED)
     second = [mount for mount in found.mounts if mount not in before.mounts]
     assert [mount for mount in found.mounts if mount in before.mounts] == list(before.mounts)
-    assert (bool(second), found.places) == (not found.notes and spelled != real, (real, *(m.target for m in second)))
+    left_out = any("as well" in note for note in found.notes)
+    assert bool(second) == (not left_out and spelled != real)
+    assert found.places == (real, *(m.target for m in second), *((found.link[0],) if found.link else ()))
     for mount in second:
         assert mount == Mount(real, spelled, read_only)
         assert found.workspace == Mount(real, real, read_only)

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+import dataclasses
+import json
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from podbot._version import __version__
-from podbot.config.models import AGENT_KINDS
+from podbot.config.models import AGENT_KINDS, AgentConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
-from podbot.launch.agents import AGENTS
+from podbot.launch.agents import AGENTS, agent_env
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, PathFacts, Security
 from tests.launch.build import config, directory, facts, typed
+
+CUSTOM = {"agent.kind": "custom"}
+CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude")
+CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex")
 
 
 def plan(values: dict[str, Any] | None = None, *, request: Any = None, **changes: Any) -> LaunchPlan:
@@ -32,6 +38,8 @@ def test_a_whole_plan() -> None:
         env={"TERM": "tmux-256color", "LANG": "C.UTF-8", "COLORTERM": ""},
         git_name="Ann",
         git_email="ann@example.org",
+        time_zone="Europe/Berlin",
+        credentials=(dataclasses.replace(CODEX, logged_in=True),),
     )
     assert made.session == "podbot-proj-0a1b2c"
     assert (made.subcommand, made.kind, made.mode, made.source) == ("run", "codex", "podbot", "host_mount")
@@ -42,30 +50,38 @@ def test_a_whole_plan() -> None:
             "analytics.enabled=false",
             "-c",
             "check_for_update_on_startup=false",
+            "-c",
+            'projects={"/home/ann/src/proj"={trust_level="trusted"}}',
             "--dangerously-bypass-approvals-and-sandbox",
             "--model",
             "m",
         ),
-        workdir="/workspace",
-        env={"TERM": "tmux-256color", "LANG": "C.UTF-8"},
+        workdir="/home/ann/src/proj",
+        env={"TERM": "tmux-256color", "INITIAL_AGENT_MODE": "agent-full-access"},
         tty=True,
     )
     container = made.container
     assert container.name == made.session
     assert container.image == "localhost/podbot:latest"
     assert container.image_origin == "default"
-    assert container.mounts == (Mount("/home/ann/src/proj", "/workspace"),)
+    assert container.mounts == (Mount("/home/ann/src/proj", "/home/ann/src/proj"),)
     assert container.security == Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True)
     assert container.limits == Limits(memory=1 << 30, pids=64)
     assert container.network == "default"
-    assert container.env == {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "TZ": "UTC"}
+    assert container.env == {
+        "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
+        "TZ": "UTC",
+        "INITIAL_AGENT_MODE": "agent-full-access",
+    }
     assert [(file.target, file.read_only) for file in container.files] == [
         ("/run/podbot/gitconfig", True),
         ("/run/podbot/pipes", True),
+        ("/root/.codex/sessions", False),
     ]
     assert container.files[1].source == made.pipes_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"
     assert 'name = "Ann"' in made.gitconfig
-    assert container.workdir == "/workspace"
+    assert container.workdir == "/home/ann/src/proj"
+    assert container.link == ("/workspace", "/home/ann/src/proj")
     assert container.runtime == "crun"
     assert container.labels == {
         "io.podbot.managed": "true",
@@ -74,16 +90,21 @@ def test_a_whole_plan() -> None:
         "io.podbot.mode": "podbot",
         "io.podbot.workspace": "host_mount",
         "io.podbot.repo": "",
+        "io.podbot.access": "",
         "io.podbot.path": "/home/ann/src/proj",
         "io.podbot.created": "2026-08-01T12:00:00Z",
         "io.podbot.keep": "false",
+        "io.podbot.history": made.history.key if made.history is not None else "",
         "io.podbot.version": __version__,
     }
     assert made.workspace == container.mounts[0]
     assert made.keep == "never"
     assert made.runtime_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c"
     assert made.git_identity == {"user.name": "Ann", "user.email": "ann@example.org"}
-    assert made.notes == ("mounting /home/ann/src/proj at /workspace (read-write)",)
+    assert made.notes == (
+        "mounting /home/ann/src/proj at /home/ann/src/proj and at /workspace (read-write)",
+        "copying /home/ann/.codex to /root/.codex: the agent can use that login (creds.copy_codex)",
+    )
 
 
 def test_the_chosen_name_is_container_label_and_directory() -> None:
@@ -121,24 +142,24 @@ def test_a_refused_mount_stops_the_plan() -> None:
 def test_an_agent_gets_what_its_kind_needs_and_nothing_of_another() -> None:
     for kind in AGENT_KINDS:
         made = plan({"agent.kind": kind}, request=typed(words=("x",)))
-        assert made.agent.env == AGENTS[kind].env
+        assert made.agent.env == agent_env(AgentConfig(kind=kind))
         assert ("IS_SANDBOX" in made.agent.env) == (kind == "claude")
 
 
 def test_a_terminal_has_a_type_even_when_the_host_names_none() -> None:
-    assert plan({"agent.kind": "codex"}, request=typed(tty=True)).agent.env == {"TERM": "xterm-256color"}
+    assert plan(CUSTOM, request=typed(tty=True, words=("x",))).agent.env == {"TERM": "xterm-256color"}
 
 
 def test_without_a_terminal_no_terminal_variables_travel() -> None:
-    made = plan({"agent.kind": "codex"}, env={"TERM": "xterm", "LANG": "C"})
+    made = plan(CUSTOM, request=typed(words=("x",)), env={"TERM": "xterm", "LANG": "C"})
     assert made.agent.env == {}
     assert made.agent.tty is False
 
 
 def test_host_never_has_a_terminal() -> None:
     made = plan(
-        {"agent.kind": "codex", "agent.mode": "codex_app_server"},
-        request=typed(subcommand="host", tty=True),
+        {**CUSTOM, "agent.mode": "codex_app_server"},
+        request=typed(subcommand="host", tty=True, words=("x",)),
         env={"TERM": "xterm"},
     )
     assert made.agent.tty is False
@@ -163,12 +184,13 @@ def test_a_frame_limit_that_is_no_size() -> None:
 
 def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
     made = plan(
-        {"agent.kind": "codex", "agent.env_allowlist": ("API_KEY", "GONE", "EMPTY", "LOST")},
+        {**CUSTOM, "agent.env_allowlist": ("API_KEY", "GONE", "EMPTY", "LOST")},
+        request=typed(words=("x",)),
         env={"API_KEY": "s3cret", "EMPTY": "", "OTHER": "no"},
     )
     assert made.agent.env == {"API_KEY": "s3cret", "EMPTY": ""}
     assert made.agent.secrets == {"API_KEY", "EMPTY"}
-    assert "goes without: GONE, LOST" in made.notes[-1]
+    assert "not passed to the agent: GONE, LOST" in made.notes[-1]
     assert "s3cret" not in repr(made)
     assert "s3cret" not in repr(facts(env={"API_KEY": "s3cret"}))
 
@@ -179,7 +201,7 @@ def test_an_allowlist_cannot_change_what_an_agent_requires() -> None:
         assert made.agent.env == AGENTS["claude"].env
         assert made.agent.env["IS_SANDBOX"] == "1"
         assert made.agent.secrets == frozenset()
-        assert len(made.notes) == 1
+        assert not [note for note in made.notes if "not set on this host" in note]
 
 
 @pytest.mark.parametrize("name", ["", "A B", "1A", "A-B", "*"])
@@ -227,9 +249,9 @@ def test_every_mount_is_told_and_so_is_a_weaker_profile() -> None:
     )
     assert made.notes[:2] == (
         "mounting /srv/d at /data (read-write)",
-        "mounting /home/ann/src/proj at /workspace (read-only)",
+        "mounting /home/ann/src/proj at /home/ann/src/proj and at /workspace (read-only)",
     )
-    assert made.notes[2].startswith("profile minimal")
+    assert made.notes[-1].startswith("profile minimal")
 
 
 def test_without_fuse_the_podman_inside_takes_vfs_unless_the_operator_says_otherwise() -> None:
@@ -268,9 +290,9 @@ def test_a_link_to_the_workspace_is_said_aloud(given: str, noted: bool) -> None:
 def test_a_workspace_under_both_its_names() -> None:
     real, spelled = "/var/home/ann/proj", "/home/ann/proj"
     made = plan(request=typed(subcommand="host"), workspace=PathFacts(spelled, real, "directory", spelled))
-    assert made.notes == (
+    assert made.notes[:2] == (
         f"{spelled} leads through a link to {real}",
-        f"mounting {real} at {spelled} and at {real} (read-write)",
+        f"mounting {real} at {spelled} and at {real} and at /workspace (read-write)",
     )
     assert made.workspace == Mount(real, real)
     assert (made.agent.workdir, made.container.workdir) == (real, real)
@@ -283,7 +305,7 @@ def test_a_workspace_under_both_its_names() -> None:
 
 def test_a_name_that_was_left_out_is_said() -> None:
     made = plan(request=typed(subcommand="host"), workspace=PathFacts("/etc/p", "/srv/p", "directory", "/etc/p"))
-    assert made.notes[1] == "mounting /srv/p at /srv/p (read-write)"
+    assert made.notes[1] == "mounting /srv/p at /srv/p and at /workspace (read-write)"
     assert made.notes[2].startswith("inside, the workspace is not at /etc/p as well: it lies in /etc")
 
 
@@ -293,29 +315,34 @@ def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:
     assert _link_note(facts(workspace=None)) == ()
 
 
-CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude")
-CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex")
 CLAUDE_JSON = "/home/ann/.claude.json"
 
 
 @pytest.mark.parametrize(
     ("creds", "there", "copied", "first_run"),
     [
-        ({}, (CLAUDE, CODEX), (CLAUDE, CODEX), CLAUDE_JSON),
-        ({}, (CODEX,), (CODEX,), None),
-        ({}, (), (), None),
-        ({"creds.copy_claude": False}, (CLAUDE, CODEX), (CODEX,), None),
-        ({"creds.copy_codex": False}, (CLAUDE, CODEX), (CLAUDE,), CLAUDE_JSON),
-        ({"creds.copy_claude": False, "creds.copy_codex": False}, (CLAUDE, CODEX), (), None),
+        (CUSTOM, (CLAUDE, CODEX), (CLAUDE, CODEX), CLAUDE_JSON),
+        (CUSTOM, (CODEX,), (CODEX,), None),
+        (CUSTOM, (), (), None),
+        (CUSTOM | {"creds.copy_claude": False}, (CLAUDE, CODEX), (CODEX,), None),
+        (CUSTOM | {"creds.copy_codex": False}, (CLAUDE, CODEX), (CLAUDE,), CLAUDE_JSON),
+        (CUSTOM | {"creds.copy_claude": False, "creds.copy_codex": False}, (CLAUDE, CODEX), (), None),
+        # Issue 10.14: a known agent gets the login that it can use, and no other.
+        ({"agent.kind": "claude"}, (CLAUDE, CODEX), (CLAUDE,), CLAUDE_JSON),
+        ({"agent.kind": "claude", "creds.copy_claude": False}, (CLAUDE, CODEX), (), None),
+        ({"agent.kind": "codex"}, (CLAUDE, CODEX), (CODEX,), None),
+        ({"agent.kind": "opencode"}, (CLAUDE, CODEX), (), None),
+        ({"agent.kind": "gemini"}, (CLAUDE, CODEX), (), None),
     ],
 )
 def test_credentials_that_are_selected_and_there(
-    creds: dict[str, bool],
+    creds: dict[str, Any],
     there: tuple[CredentialSource, ...],
     copied: tuple[CredentialSource, ...],
     first_run: str | None,
 ) -> None:
-    made = normalize(config(creds), typed(), facts(credentials=there))
+    words = ("x",) if creds["agent.kind"] == "custom" else ()
+    made = normalize(config(creds), typed(words=words), facts(credentials=there))
     assert (made.credentials, made.first_run) == (copied, first_run)
     assert [note.split()[1] for note in made.notes if note.startswith("copying")] == [c.given for c in copied]
 
@@ -337,3 +364,73 @@ def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
     made = normalize(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
     assert made.first_run == (CLAUDE_JSON if wanted else None)
     assert made.credentials == ()
+
+
+# --- permissions, trust, locale, time zone and logins: issue 10.11, 12, 14, 17 ---
+
+
+def test_permissions_choose_the_command_the_variables_and_the_files() -> None:
+    claude = "/etc/claude-code/managed-settings.d/podbot.json"
+    for permissions, mode in (("full", "bypassPermissions"), ("ask", "default")):
+        made = plan({"agent.kind": "claude", "agent.permissions": permissions})
+        assert json.loads(made.agent_files[claude]) == {"permissions": {"defaultMode": mode}}
+        (mount,) = (file for file in made.container.files if file.target == claude)
+        assert mount.read_only
+        assert mount.source.startswith("/home/ann/.local/state/podbot/agents/")
+        made = plan({"agent.kind": "codex", "agent.permissions": permissions}, request=typed(subcommand="host"))
+        wanted = {"full": "agent-full-access", "ask": "read-only"}[permissions]
+        assert made.agent.env == {"INITIAL_AGENT_MODE": wanted}
+        assert made.agent_files == {}
+
+
+def test_codex_trusts_the_directory_that_it_starts_in() -> None:
+    made = plan({"agent.kind": "codex", "workspace.container_path": "/workspace"}, workspace=directory('/srv/a "b"'))
+    assert 'projects={"/workspace"={trust_level="trusted"}}' in made.agent.command
+    made = plan({"agent.kind": "codex"}, workspace=directory('/srv/a "b"'))
+    assert made.agent.workdir == '/srv/a "b"'
+    assert 'projects={"/srv/a \\"b\\""={trust_level="trusted"}}' in made.agent.command
+
+
+def test_the_locale_is_the_images_and_the_time_zone_the_hosts() -> None:
+    made = plan(request=typed(tty=True), env={"LANG": "de_DE.UTF-8"}, time_zone="Europe/Berlin")
+    assert "LANG" not in {**made.agent.env, **made.container.env}
+    assert made.container.env["TZ"] == "Europe/Berlin"
+    theirs = {"sandbox.env": MappingProxyType({"TZ": "UTC", "LANG": "de_DE.UTF-8"})}
+    made = plan(theirs, time_zone="Europe/Berlin")
+    assert (made.container.env["TZ"], made.container.env["LANG"]) == ("UTC", "de_DE.UTF-8")
+    assert "TZ" not in plan(time_zone=None).container.env
+
+
+@pytest.mark.parametrize("value", ["no", "1"])
+def test_a_variable_that_podbot_sets_itself_is_reported(value: str) -> None:
+    made = plan({"sandbox.env": MappingProxyType({"IS_SANDBOX": value, "OTHER": "x"})})
+    told = [note for note in made.notes if note.startswith("sandbox.env")]
+    assert told == (["sandbox.env sets IS_SANDBOX, which podbot itself sets for claude: ignored"] * (value == "no"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "there", "env", "told"),
+    [
+        ({"agent.kind": "claude"}, (), {}, "run `claude` on the host"),
+        ({"agent.kind": "claude"}, (CLAUDE,), {}, "run `claude` on the host"),  # settings, and no login
+        ({"agent.kind": "claude"}, (dataclasses.replace(CLAUDE, logged_in=True),), {}, ""),
+        ({"agent.kind": "codex"}, (dataclasses.replace(CLAUDE, logged_in=True),), {}, "run `codex login` on the host"),
+        ({"agent.kind": "claude", "agent.env_allowlist": ("CLAUDE_CODE_OAUTH_TOKEN",)}, (), {}, "run `claude`"),
+        (
+            {"agent.kind": "claude", "agent.env_allowlist": ("CLAUDE_CODE_OAUTH_TOKEN",)},
+            (), {"CLAUDE_CODE_OAUTH_TOKEN": "s"}, "",
+        ),
+        ({"agent.kind": "codex", "agent.env_allowlist": ("MISTRAL_API_KEY",)}, (), {"MISTRAL_API_KEY": "s"}, ""),
+        ({"agent.kind": "gemini", "sandbox.env": {"GOOGLE_GENAI_USE_VERTEXAI": "true"}}, (), {}, ""),
+        ({"agent.kind": "gemini"}, (), {}, 'agent.env_allowlist = ["GEMINI_API_KEY"]'),
+        ({"agent.kind": "opencode"}, (), {}, ""),  # has models for those without a login
+        ({"agent.kind": "custom"}, (), {}, ""),
+    ],
+)  # fmt: skip
+def test_no_login_is_one_notice_with_what_to_do(
+    changes: dict[str, Any], there: tuple[CredentialSource, ...], env: dict[str, str], told: str
+) -> None:
+    made = plan(changes, request=typed(words=("x",)), credentials=there, env=env)
+    notes = [note for note in made.notes if note.startswith("no login for")]
+    assert len(notes) == bool(told)
+    assert told in "".join(notes)

@@ -7,15 +7,23 @@ from typing import NamedTuple
 
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.refusal import Refusal
-from podbot.streams.channel import Counts
+from podbot.streams.channel import Counts, Noise
 
 
 class Outcome(NamedTuple):
     to_agent: bytes
     to_client: bytes
-    noise: bytes
+    moved: list[Noise]
     said: list[Refusal]
     counts: Counts
+
+    @property
+    def noise(self) -> bytes:
+        return b"".join(noise.line for noise in self.moved)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [noise.kind for noise in self.moved]
 
     @property
     def reasons(self) -> list[str]:
@@ -32,10 +40,18 @@ def outcome(channel: AcpChannel) -> Outcome:
     return Outcome(
         b"".join(channel.for_agent()),
         b"".join(channel.for_client()),
-        b"".join(channel.noise()),
+        channel.noise(),
         channel.refusals(),
         channel.counts,
     )
+
+
+def after(*frames: bytes, channel: AcpChannel | None = None) -> AcpChannel:
+    """A channel whose client has sent ``frames``, and whose agent has them."""
+    channel = channel or AcpChannel()
+    channel.client_data(b"".join(frames))
+    channel.for_agent()
+    return channel
 
 
 def from_agent(data: bytes, *, places: Iterable[int] = (), channel: AcpChannel | None = None) -> Outcome:

@@ -131,8 +131,18 @@ def usual(draw: st.DrawFn) -> bytes:
     return _changed(draw, text.encode("utf-8", "surrogatepass"), st.sampled_from([0, 0, 0, 1, 2]))
 
 
+BANNERS = st.sampled_from(
+    [b"Loading ", b"> ", b"\x1b[2K", b'"', b"\\", b"}", b"[INFO] ", b"{\n", b"[\n  ", b'x "{" ', b"\xff"]
+)
+OTHERS = st.sampled_from(
+    [b'{"level":"info"}', b'{"id":1}', b'{\n  "a": {\n    "b": 1\n  }\n}', b"[\n  {}\n]", b"{\n", b"}"]
+)
+REPLIES = st.sampled_from([LOGINS, FROM_AGENT[2], b'{"jsonrpc":"2.0","id":"1","result":{}}\n'])
+NOISY = st.lists(BANNERS | OTHERS | GOLDEN | REPLIES | usual() | st.just(b"\n"), max_size=6).map(b"".join)
+
 STREAMS = (
-    mutated()
+    NOISY
+    | mutated()
     | st.lists(LINES | GOLDEN, max_size=5).map(b"".join)
     | st.lists(usual() | GOLDEN, max_size=5).map(b"".join)
     | st.binary(max_size=80)

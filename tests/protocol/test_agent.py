@@ -246,8 +246,8 @@ def test_over_the_limit() -> None:
     channel = AcpChannel(limit=40)
     frame = b'{"method":"session/x","a":"aaaaaaaaaaa"}\n'
     assert len(frame) == 41
-    result = from_agent(frame + b"{}\n" + b"x" * 100, channel=channel, places=range(200))
-    assert result.to_client == b"{}\n"
+    result = from_agent(frame + b'{"method":"x"}\n' + b"x" * 100, channel=channel, places=range(200))
+    assert result.to_client == b'{"method":"x"}\n'
     assert [(said.reason, said.size) for said in result.said] == [("over_limit", 41), ("over_limit", 100)]
 
 
@@ -316,9 +316,9 @@ def test_a_batch_with_nothing_left() -> None:
 
 
 def test_a_bad_element_does_not_take_the_others_with_it() -> None:
-    result = from_agent(b'[{"a":1},{"method":"x","method":"fs/x","id":1},{"ID":1}]\n')
-    assert result.to_client == b'[{"a":1}]\n'
-    assert result.reasons == ["duplicate_key", "ambiguous_key"]
+    result = from_agent(b'[{"method":"a"},{"method":"x","method":"fs/x","id":1},{"ID":1},{"a":1},{"id":1}]\n')
+    assert result.to_client == b'[{"method":"a"}]\n'
+    assert result.reasons == ["duplicate_key", "ambiguous_key", "not_jsonrpc", "not_jsonrpc"]
 
 
 # --- delegation ------------------------------------------------------------------------------

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.launch.agents import AGENTS
 from podbot.protocol.acp import AcpChannel
-from tests.protocol.drive import from_agent
+from podbot.protocol.logins import Logins
+from tests.protocol.drive import Outcome, from_agent
 from tests.protocol.golden import LOGINS, LOGINS_REMOVED
 
 
@@ -95,3 +101,116 @@ def test_a_type_that_ends_at_nul_however_long_it_is() -> None:
 
 def test_an_offer_with_a_name_of_no_sane_length_is_dropped() -> None:
     assert offered('{"typ' + "_" * 5000 + 'e":"terminal"},{"id":"a"}') == '{"id":"a"}'
+
+
+# --- issue 10.17: logins that cannot finish inside ---
+
+KNOWN = Logins(frozenset({"api-key"}), 'run "it" on the host')
+
+
+def known(frame: bytes, delegation: str = "none", logins: Logins = KNOWN) -> Outcome:
+    return from_agent(frame, channel=AcpChannel(delegation=delegation, logins=logins))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("offers", "left"),
+    [
+        ('{"id":"api-key","name":"API Key"},{"id":"chat-gpt"}', '{"id":"api-key","name":"API Key"}'),
+        ('{"id":"chat-gpt"}', ""),
+        ('{"methodId":"api-key","type":"agent"},{"methodId":"chat-gpt"}', '{"methodId":"api-key","type":"agent"}'),
+        ('{"id":"api-key","methodId":"chat-gpt"}', ""),  # a reader of either version would take its own
+        ('{"id":"api-key","Id":"chat-gpt"}', ""),
+        ('{"id":["api-key"]},{"id":null},{"id":{}},{}', ""),
+        ('{"id":"api\\u002dkey"}', '{"id":"api\\u002dkey"}'),
+        ('{"id":"api-key","type":"terminal"}', ""),
+        ('{"id":"x","_meta":{"terminal-auth":{}}}', ""),
+        ('{"id":"api-key","_meta":{"terminal-auth":{}}}', '{"id":"api-key","_meta":{}}'),
+    ],
+)
+def test_a_known_agents_offers(offers: str, left: str) -> None:
+    sent = known(f'{{"id":0,"result":{{"authMethods":[{offers}]}}}}\n'.encode())
+    assert sent.to_client == f'{{"id":0,"result":{{"authMethods":[{left}]}}}}\n'.encode()
+    assert sent.reasons == ["removed_login"] * (offers != left)
+
+
+@pytest.mark.parametrize("delegation", ["terminal", "all"])
+def test_login_commands_that_are_delegated_stay_and_dead_ends_still_go(delegation: str) -> None:
+    stay = '{"id":"x","type":"terminal"},{"id":"y","_meta":{"terminal-auth":{}}},{"id":"api-key"}'
+    frame = f'{{"id":0,"result":{{"_meta":{{"terminal-auth":1}},"authMethods":[{stay},{{"id":"chat-gpt"}}]}}}}\n'
+    assert known(frame.encode(), delegation).to_client == frame.replace(',{"id":"chat-gpt"}', "").encode()
+    assert known(frame.encode(), delegation, Logins()).to_client == frame.encode()
+
+
+def test_every_known_agent_offers_what_can_finish_and_no_browser() -> None:
+    seen = {  # with their versions of November 2026
+        "claude": (["gateway", "gateway-bedrock"], []),
+        "codex": (["api-key", "chat-gpt-device-code", "gateway"], ["chat-gpt"]),
+        "gemini": (["gemini-api-key", "vertex-ai", "gateway"], ["oauth-personal"]),
+        "opencode": ([], ["opencode-login"]),
+    }
+    assert set(seen) == {kind for kind, agent in AGENTS.items() if agent.login is not None}
+    for kind, (stay, go) in seen.items():
+        login = AGENTS[kind].login  # type: ignore[index]
+        assert login is not None
+        frame = json.dumps({"id": 0, "result": {"authMethods": [{"id": name} for name in (*stay, *go)]}}).encode()
+        sent = known(frame + b"\n", logins=Logins(login.methods, login.advice))
+        left = json.loads(sent.to_client)["result"]["authMethods"]
+        assert [offer["id"] for offer in left] == stay
+
+
+def test_an_error_that_asks_for_a_login_says_what_to_do_on_the_host() -> None:
+    frame = b'{"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"Authentication required"}}\n'
+    sent = known(frame)
+    answer = json.loads(sent.to_client)
+    assert answer["error"]["message"] == (
+        "Authentication required (podbot: the agent cannot log in from inside its sandbox;"
+        ' run "it" on the host, then start it again)'
+    )
+    assert (
+        sent.to_client.replace(answer["error"]["message"].encode(), b"") != sent.to_client
+        or b'\\"it\\"' in sent.to_client
+    )
+    assert [(said.reason, said.id) for said in sent.said] == [("advised_login", "3")]
+    assert sent.counts.rewritten == 1
+    assert known(frame, logins=Logins()).to_client == frame
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        '"code":-32001,"message":"x"',
+        '"code":"-32000","message":"x"',
+        '"code":-32000.0,"message":"x"',
+        '"code":-32000',
+        '"message":"x"',
+        '"code":-32000,"message":null',
+        '"code":-32000,"message":["x"]',
+    ],
+)
+def test_other_errors_keep_their_bytes(error: str) -> None:
+    frame = f'{{"id":1,"error":{{{error}}}}}\n'.encode()
+    assert known(frame).to_client == frame
+    assert known(frame).said == []
+
+
+def test_an_error_may_need_both() -> None:
+    data = '"data":{"authMethods":[{"id":"chat-gpt"},{"id":"api-key"}]}'
+    sent = known(f'{{"id":1,"error":{{{data},"code":-32000,"message":""}}}}\n'.encode())
+    error = json.loads(sent.to_client)["error"]
+    assert error["data"]["authMethods"] == [{"id": "api-key"}]
+    assert error["message"].startswith(" (podbot: ")
+    assert sent.reasons == ["advised_login"]
+
+
+@given(st.text(), st.booleans(), st.text())
+def test_the_advice_is_put_behind_any_message(message: str, ascii_only: bool, advice: str) -> None:
+    frame = json.dumps({"id": 1, "error": {"code": -32000, "message": message}}, ensure_ascii=ascii_only)
+    try:
+        line = frame.encode() + b"\n"
+    except UnicodeEncodeError:
+        line = json.dumps(json.loads(frame)).encode() + b"\n"
+    sent = known(line, logins=Logins(None, advice))
+    told = json.loads(sent.to_client)["error"]["message"]
+    assert told.startswith(message)
+    assert (advice in told[len(message) :]) or told == message
+    assert sent.to_client.count(b"\n") == 1

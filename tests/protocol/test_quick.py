@@ -10,7 +10,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from podbot.config.models import Delegation
-from podbot.protocol.jsontext import MAX_DEPTH, MAX_STRUCTURE
+from podbot.protocol.jsontext import MAX_DEPTH, MAX_STRUCTURE, Cut
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import whole_lines
 from podbot.protocol.mask import LOOKED_INTO, client_rule
@@ -267,7 +267,7 @@ def test_nothing_is_copied_when_all_lines_pass() -> None:
 def test_a_rule_that_would_cut_something_out_is_asked_closely() -> None:
     asked = []
 
-    def cutting(message: Message) -> tuple[list[tuple[int, int]], str]:
+    def cutting(message: Message) -> tuple[list[Cut], str]:
         asked.append(message.method)
         return ([(1, 2)], "removed_login") if message.method == "x" else ([], "")
 

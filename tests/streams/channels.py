@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from podbot.streams.channel import Counts, Refused, Side
+from podbot.streams.channel import Counts, Noise, Refused, Side
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class LineChannel:
     to_agent: list[bytes] = field(default_factory=list)
     to_client: list[bytes] = field(default_factory=list)
     told: list[Refused] = field(default_factory=list)
-    noises: list[bytes] = field(default_factory=list)
+    noises: list[Noise] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
     answer: bytes = b"refused\n"
     refused: int = 0
@@ -48,7 +48,7 @@ class LineChannel:
         *lines, self._agent = (self._agent + data).split(b"\n")
         for line in lines:
             if line.startswith(b"#"):
-                self.noises.append(line)
+                self.noises.append(Noise("text", line))
             else:
                 self._judge("agent", line, self.to_client, self.to_agent)
 
@@ -71,7 +71,7 @@ class LineChannel:
         taken, self.to_client = self.to_client, []
         return taken
 
-    def noise(self) -> Sequence[bytes]:
+    def noise(self) -> Sequence[Noise]:
         taken, self.noises = self.noises, []
         return taken
 
@@ -94,5 +94,5 @@ class LineFilter(LineChannel):
         self.log.append(data)
 
     def for_stderr(self) -> Sequence[bytes | memoryview]:
-        taken, self.log = [*self.log, *self.noise()], []
+        taken, self.log = [*self.log, *(noise.line for noise in self.noise())], []
         return taken

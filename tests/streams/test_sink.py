@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podbot.streams.sink import ATOMIC, Sink
+from podbot.streams.sink import ATOMIC, LIMIT, LogSink, Sink
 from tests.streams.plumbing import Pipe, pipes
 
 BLOCK = b"x" * (1 << 20)
@@ -156,3 +156,15 @@ def test_a_socket_under_a_default_timeout(blocking: bool) -> None:
             assert os.get_blocking(theirs.fileno()) is blocking
     finally:
         socket.setdefaulttimeout(before)
+
+
+def test_a_log_s_note_about_lost_bytes_counts_towards_its_limit(pipe: Pipe) -> None:
+    made = LogSink(pipe.write)
+    with contextlib.closing(made):
+        made.push(memoryview(b"e" * (2 * LIMIT - 10)))
+        made.push(memoryview(b"lost, it does not fit"))
+        made.push(memoryview(b"ten bytes\n"))  # fits alone, but not behind the note
+        assert made.pending == 2 * LIMIT - 10
+        made.taken(1000)
+        made.push(memoryview(b"fits\n"))
+        assert made.pending <= 2 * LIMIT

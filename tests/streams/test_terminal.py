@@ -56,6 +56,32 @@ def test_raw_mode_lets_every_key_through_and_is_undone(pty: tuple[int, int]) -> 
     assert termios.tcgetattr(pty[1]) == before
 
 
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        (b"\x04", b""),
+        (b"\x04\x04\x04", b""),
+        (b"\x04ab", b"ab"),
+        (b"ab\n", b"ab\n"),
+        (b"ab", b"ab"),
+        (b"", b""),
+    ],
+)
+def test_an_end_of_file_typed_before_raw_mode_is_no_nul_byte(pty: tuple[int, int], typed: bytes, left: bytes) -> None:
+    """Issue 10.14: `script` types one at once, and the first output was ``^@``."""
+    os.write(pty[0], typed)
+    with raw_mode(pty[1]):
+        os.write(pty[0], b"\x04!")  # what is typed from here on is the agent's, as it is
+        wanted = left + b"\x04!"
+        assert b"".join(os.read(pty[1], 1) for _ in wanted) == wanted
+
+
+def test_a_terminal_that_reports_an_end_for_ever_is_left_alone(pty: tuple[int, int]) -> None:
+    os.write(pty[0], b"\x04" * 20)
+    with raw_mode(pty[1]):
+        assert os.read(pty[1], 10) == b"\0" * 4
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_raw_mode_is_undone_whatever_happens(pty: tuple[int, int], error: type[BaseException]) -> None:
     before = termios.tcgetattr(pty[1])

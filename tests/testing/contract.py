@@ -13,11 +13,13 @@ import signal
 import tarfile
 import time
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
+from podbot.engine.archive import END
 from podbot.engine.port import Engine, ExecState, ExecStream, Size
-from podbot.errors import ContainerNotFound, ExecFailed, ImageNotFound, NameTaken
+from podbot.errors import ContainerError, ContainerNotFound, ExecFailed, ImageNotFound, NameTaken
 from podbot.execution.group import signal_group
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
 from podbot.streams.demux import FrameDemux
@@ -48,7 +50,7 @@ def archive(**files: str) -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))
-    return buffer.getvalue()
+        return buffer.getvalue() + END
 
 
 def read_to_end(stream: ExecStream) -> bytes:
@@ -83,8 +85,35 @@ def ended(engine: Engine, exec_id: str) -> ExecState:
     return state
 
 
+class OnlyContainerErrors:
+    """An engine whose every method raises ContainerError and nothing else, as the port promises (issue 10.7)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._engine, name)
+        if not callable(found):
+            return found
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return found(*args, **kwargs)
+            except ContainerError:
+                raise
+            except Exception as exc:
+                raise AssertionError(f"{name} raised {exc!r}, which is no ContainerError") from exc
+
+        return called
+
+
 class EngineContract:
-    """Subclass it, and give ``engine`` and ``image``."""
+    """Subclass it, and give ``bare_engine`` and ``image``."""
+
+    @pytest.fixture
+    def engine(self, bare_engine: Engine) -> Engine:
+        """Asserts the base class of whatever is raised, in every test."""
+        return cast("Engine", OnlyContainerErrors(bare_engine))
 
     @pytest.fixture
     def spec(self, engine: Engine, image: str) -> Iterator[ContainerSpec]:
@@ -214,6 +243,21 @@ class EngineContract:
             with pytest.raises(ContainerNotFound) as caught:
                 operation()
             assert caught.value.container == name
+
+    def test_whatever_cannot_be_done_is_a_container_error(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(spec)
+        true = ExecSpec(command=("true",))
+        for operation in (
+            lambda: engine.exec_start("no-such-session", tty=False, size=None),
+            lambda: engine.exec_inspect("no-such-session"),
+            lambda: engine.exec_create("", true),
+            lambda: engine.exec_create(container, true),
+            lambda: engine.inspect("../x"),
+            lambda: engine.create(a_spec("not a reference")),
+            lambda: engine.create(spec),
+        ):
+            with pytest.raises(ContainerError):
+                operation()
 
     def test_files_put_before_the_start_are_there_afterwards(self, engine: Engine, spec: ContainerSpec) -> None:
         container = engine.create(spec)

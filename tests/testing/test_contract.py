@@ -10,7 +10,7 @@ from tests.testing.contract import EngineContract
 
 class TestFakeEngine(EngineContract):
     @pytest.fixture
-    def engine(self) -> FakeEngine:
+    def bare_engine(self) -> FakeEngine:
         return FakeEngine()
 
     @pytest.fixture

@@ -1,0 +1,69 @@
+"""The engine's storage is full: commands are ended all the same, and every error says what it is (issue 10.7)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import podbot
+from e2e.harness import World, running, small_disk, wait_for
+from podbot.engine.port import Engine
+from podbot.errors import ContainerError
+from podbot.launch.types import ExecSpec
+from tests.testing.contract import OnlyContainerErrors, a_spec, archive
+
+
+@pytest.fixture
+def small_world(own_world: World) -> Iterator[World]:
+    """Containers lie on a file system of 24 MiB; images are the operator's."""
+    store = os.path.join(own_world.root, "small")
+    with open(own_world.storage_conf, encoding="utf-8") as file:
+        text = file.read()
+    with open(own_world.storage_conf, "w", encoding="utf-8") as file:
+        file.write(re.sub(r'graphroot = ".*"', f'graphroot = "{store}/graph"', text))
+    with small_disk(own_world, store, "24m"):
+        yield own_world
+
+
+def test_a_command_ends_and_errors_say_why(small_world: World) -> None:
+    """The sandbox itself fills the storage, as a hostile agent would."""
+    world, command = small_world, "sleep 41077"
+    with world.session() as name:
+        child = world.start("exec", name, "--", *command.split())
+        wait_for(lambda: running(command), what="the command", child=child)
+        # Its status is lost with it: the engine cannot write that either.
+        world.podbot("exec", name, "--", "sh", "-c", "cat /dev/zero >/filler 2>/dev/null")
+        done = world.podbot("exec", name, "--", "true")
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=60)
+        assert child.returncode == 143, err
+        assert not running(command)
+        # Where the engine got as far as to start the command, its status is lost, and 1 is all that the engine says.
+        assert done.returncode == 1
+        assert done.stderr == "" or "no space left in the engine's storage: cannot " in done.stderr
+        refused = world.agent("true")
+        assert refused.returncode == 1
+        assert "no space left in the engine's storage: cannot " in refused.stderr
+        config = podbot.load_config(podbot.LoadOptions(environ=world.env))
+        with podbot.open_engine(config, environ={**os.environ, **world.env}) as bare:
+            engine: Engine = OnlyContainerErrors(bare)
+            operations: tuple[Callable[[], object], ...] = (
+                lambda: engine.create(a_spec(world.image)),
+                lambda: engine.put_archive(name, "/root", archive(big="x" * 100_000)),
+                lambda: engine.exec_create(name, ExecSpec(command=("true",))),
+                lambda: engine.inspect(name),
+                lambda: engine.processes(name),
+            )
+            for operation in operations:
+                with contextlib.suppress(ContainerError):
+                    operation()
+        # The engine cannot note that a container is gone, either: the operator frees some, as every error says.
+        for filler in Path(world.root, "small").rglob("filler"):
+            os.truncate(filler, 0)
+    assert world.managed() == []

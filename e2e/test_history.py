@@ -1,0 +1,247 @@
+"""Issue 10.15: conversations survive. Real agents continue them in the next session; nobody else reaches them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shlex
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import acp
+import pexpect
+import pytest
+
+from e2e.agents.kinds import KINDS
+from e2e.agents.provider import aimock
+from e2e.agents.scenario import AGAIN, ANOTHER, KEY, SAY, Scenario, scenario
+from e2e.harness import PODBOT, World, wait_for
+from e2e.host.editor import hosted
+from e2e.test_agents import PROMPTS, typed
+from e2e.test_terminal import hang_up
+
+FIRST = f"{SAY} and remember BANANA-SPLIT"
+LINE = re.compile(r"(?m)podbot: to continue this conversation: (.*?)\r?$")
+LISTING = ("claude", "codex", "opencode")  # gemini 0.61 has no session/list
+
+Make = Callable[..., AbstractContextManager[Scenario]]
+
+
+@pytest.fixture
+def make(world: World, request: pytest.FixtureRequest) -> Make:
+    """A scenario that keeps its artefacts under the test's name."""
+    test = re.sub(r"[^\w-]+", "-", request.node.name).strip("-")
+    return lambda kind, mode="podbot": scenario(world, kind, aimock(), test, mode)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_line_that_podbot_prints_continues_the_conversation(make: Make, world: World, kind: str) -> None:
+    with make(kind) as run:
+        (line,) = LINE.findall(_begun(run))
+        assert stat.S_IMODE(os.lstat(os.path.dirname(run.store)).st_mode) == 0o700
+        assert KEY not in "".join(_texts(run.store))
+
+        words = shlex.split(line)
+        at = words.index("--")
+        config = ["--config", run.path("config.toml")]
+        assert words[1 : at + 1] == ["run", *config, "--workspace", run.workspace, "--agent", kind, "--"]
+        again = [*words[1:at], "--name", run.name, "--"]
+        with _screen(run, [*again, *KINDS[kind].interactive, *words[at + 1 :]], "again") as screen:
+            screen.expect("podbot-mock-answer")  # what was said before is shown
+            typed(screen, AGAIN)
+            screen.expect(ANOTHER)
+        wait_for(lambda: run.name not in world.sessions(), what="the session to end", seconds=60)
+        _assert_remembered(run)
+
+
+def _begun(run: Scenario) -> str:
+    """One prompt and its answer in a first session; returns what podbot printed."""
+    if run.kind.name != "claude":
+        return run.run(FIRST).stderr
+    # On its own screen, claude continues nothing that was begun without one.
+    with _screen(run, run.command(*run.kind.interactive), "screen") as screen:
+        screen.expect(PROMPTS["claude"])
+        typed(screen, FIRST)
+        screen.expect("podbot-mock-answer")
+        typed(screen, "/exit")
+        screen.expect(pexpect.EOF)
+    return run.read("screen")
+
+
+@contextlib.contextmanager
+def _screen(run: Scenario, words: list[str], name: str) -> Iterator[pexpect.spawn]:
+    """podbot on a terminal; what it shows is the artefact ``name``."""
+    child = pexpect.spawn(
+        PODBOT[0], [*PODBOT[1:], *words],
+        env={**run.world.env, **run.secrets}, cwd=run.world.root, dimensions=(40, 120), timeout=60, encoding="utf-8",
+    )  # fmt: skip
+    child.logfile_read = open(run.path(name), "w", encoding="utf-8")  # noqa: SIM115 - closed with the child
+    try:
+        yield child
+    finally:
+        hang_up(child)
+        child.logfile_read.close()
+
+
+def _assert_remembered(run: Scenario) -> None:
+    """The model was sent the first prompt with the second one: not in the small requests beside it, as for a title."""
+    asked = [request["body"] for request in run.requests() if AGAIN in str(request["body"])]
+    assert any(FIRST in str(body) for body in asked if body.get("tools")), asked
+
+
+async def _first(run: Scenario) -> str:
+    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
+        await host.initialize()
+        session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
+        await host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block(FIRST)])
+        await host.leave()
+    return str(session.session_id)
+
+
+async def _second(run: Scenario, session: str) -> tuple[list[str], str]:
+    """A new podbot: (conversations that the agent lists, what it said when it loaded and continued that one)."""
+    listed: list[str] = []
+    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
+        await host.initialize()
+        if run.kind.name in LISTING:
+            listed = [found.session_id for found in (await host.agent.list_sessions(cwd=run.workspace)).sessions]
+        await host.agent.load_session(cwd=run.workspace, session_id=session, mcp_servers=[])
+        answer = await host.agent.prompt(session_id=session, prompt=[acp.text_block(AGAIN)])
+        assert answer.stop_reason == "end_turn"
+        said = "".join(host.editor.said)
+        await host.leave()
+    assert host.returncode == 0, host.err.decode()
+    return listed, said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_editor_loads_an_old_session_in_a_new_podbot(make: Make, kind: str) -> None:
+    with make(kind, "acp") as run:
+        session = asyncio.run(_first(run))
+        if kind == "gemini":
+            _age(run)
+        listed, said = asyncio.run(_second(run, session))
+        assert listed == ([session] if kind in LISTING else [])
+        assert ANOTHER in said
+        _assert_remembered(run)
+        if kind == "gemini":  # its clean-up would delete what was loaded once; a third start finds it still
+            _age(run)
+            assert ANOTHER in asyncio.run(_second(run, session))[1]
+
+
+def _age(run: Scenario) -> None:
+    """As if an hour had passed: gemini 0.61 names a file by the minute, and overwrites a conversation of this one."""
+    for path, _, names in os.walk(run.store):
+        for name in names:
+            if found := re.match(r"(session-\d+-\d+-\d+T)(\d\d)(-\d\d-.*)", name):
+                earlier = f"{found[1]}{(int(found[2]) + 23) % 24:02}{found[3]}"
+                if not os.path.exists(os.path.join(path, earlier)):
+                    os.rename(os.path.join(path, name), os.path.join(path, earlier))
+
+
+# An agent that does its worst, started by the name of a known one; its words are a shell line.
+AGENT = '#!/bin/sh\nfor line; do :; done\nexec sh -c "$line"\n'
+STORE = "/root/.claude/projects"
+WORST = f"""set -e; cd {STORE}
+echo secret-of-the-first > notes.jsonl; ln -s /etc etc; ln -s {{outside}} out; mkfifo fifo; chmod 4777 notes.jsonl
+mkdir -p given/away closed && echo x > given/away/file && echo x > closed/file
+chown -R 1000:1000 given && chmod 000 closed
+truncate -s 1T sparse
+python3 -c 'import os
+for _ in range(1500): os.mkdir("d"); os.chdir("d")'
+test -s /root/.claude/.credentials.json
+"""
+
+
+@pytest.fixture
+def hostile(own_world: World) -> Callable[..., tuple[str, ...]]:
+    """Runs a shell line as the agent claude on a workspace; its word is the last one of podbot's."""
+    tools = own_world.workspace("tools")
+    with open(os.path.join(tools, "claude"), "w", encoding="utf-8") as file:
+        file.write(AGENT)
+    os.chmod(file.name, 0o755)
+    path = "/tools:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    with open(own_world.config, "a", encoding="utf-8") as file:
+        file.write(f'extra_mounts = ["{tools}:/tools:ro"]\nenv = {{ PATH = "{path}" }}\n')
+        file.write(f'[workspace]\nallowed_roots = ["{tools}"]\n')
+    os.mkdir(os.path.join(own_world.env["HOME"], ".claude"), 0o700)
+    with open(os.path.join(own_world.env["HOME"], ".claude", ".credentials.json"), "w", encoding="utf-8") as file:
+        file.write('{"login": "the-login-of-the-operator"}')
+
+    def words(workspace: str, line: str, *flags: str) -> tuple[str, ...]:
+        return ("run", "--workspace", workspace, "--agent", "claude", *flags, "--", line)
+
+    return words
+
+
+def test_a_store_is_its_projects_own_and_the_worst_agent_keeps_it_removable(
+    own_world: World, hostile: Callable[..., tuple[str, ...]]
+) -> None:
+    world = own_world
+    first, second, third = (world.workspace(name) for name in ("first", "second", "third"))
+    outside = os.path.join(world.root, "outside")
+    os.mkdir(outside)
+    open(os.path.join(outside, "keep"), "w").close()
+
+    world.podbot(*hostile(first, WORST.format(outside=outside)), check=True)
+    found = _listed(world)
+    assert [(one["project"], [part["agent"] for part in one["agents"]]) for one in found] == [(first, ["claude"])]
+    assert found[0]["agents"][0]["bytes"] < 10_000_000  # on the disk
+    assert stat.S_IMODE(os.lstat(world.history).st_mode) == 0o700
+
+    # Another project's sandbox has no way to it; the same project's has what was left.
+    look = f"ls -A {STORE}; grep -rl secret-of-the-first /root /run /tmp 2>/dev/null; cat /proc/self/mountinfo; true"
+    other = world.podbot(*hostile(second, look), check=True)
+    assert "notes.jsonl" not in other.stdout
+    assert found[0]["key"] not in other.stdout
+    assert f" {STORE} " in other.stdout
+    same = world.podbot(*hostile(first, f"cat {STORE}/notes.jsonl"), check=True)
+    assert same.stdout == "secret-of-the-first\n"
+
+    # Switched off, nothing is mounted, kept or offered.
+    none = world.podbot(*hostile(third, f"mkdir -p {STORE}/x; cat /proc/self/mountinfo", "--no-history"), check=True)
+    assert f" {STORE} " not in none.stdout
+    assert not LINE.search(none.stderr)
+    assert {one["project"] for one in _listed(world)} == {first, second}
+
+    # Not removed under a session, nor under one that was kept; then it is, whoever owns the files.
+    running = world.start(*hostile(first, "touch up; sleep 600", "--name", "e2e-history"))
+    wait_for(lambda: os.path.exists(os.path.join(first, "up")), what="the agent", child=running)
+    refused = world.podbot("history", "rm", "--yes", first)
+    assert (refused.returncode, "in use by" in refused.stderr) == (1, True), refused.stderr
+    world.podbot("stop", "--time", "0", "e2e-history", check=True)
+    running.communicate(timeout=60)
+    world.podbot(*hostile(first, "true", "--keep", "--name", "e2e-kept"), check=True)
+    refused = world.podbot("history", "rm", "--yes", first)
+    assert (refused.returncode, "podbot stop --rm e2e-kept" in refused.stderr) == (1, True), refused.stderr
+    world.podbot("stop", "--rm", "e2e-kept", check=True)
+    assert _listed(world)
+
+    removed = world.podbot("history", "rm", "--yes", first)
+    assert (removed.returncode, removed.stdout) == (0, f"{first}\n"), removed.stderr
+    assert [one["project"] for one in _listed(world)] == [second]
+    assert not [name for name in os.listdir(world.history) if name.startswith(".")]
+    assert os.listdir(outside) == ["keep"]
+    world.podbot("history", "rm", "--all", "--yes", check=True)
+    assert os.listdir(world.history) == []
+
+
+def _listed(world: World) -> list[dict[str, Any]]:
+    began = time.monotonic()
+    found: list[dict[str, Any]] = json.loads(world.podbot("history", "ls", "--json", check=True).stdout)
+    assert time.monotonic() - began < 20
+    return found
+
+
+def _texts(directory: str) -> Iterator[str]:
+    for path, _, names in os.walk(directory):
+        for name in names:
+            found = os.path.join(path, name)
+            with open(found, encoding="utf-8", errors="replace") as file:
+                yield file.read()

@@ -1,0 +1,180 @@
+"""Issue 10.9 and 10.10: a workspace has one path inside and outside, and git works in it on both sides."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from e2e.harness import ROOTLESS, World, wait_for
+
+
+class Repository:
+    """An operator's repository ``shop`` with a linked worktree beside it, in ``base``."""
+
+    def __init__(self, world: World) -> None:
+        self.base = world.workspace("one-path")
+        self.shop, self.feature = os.path.join(self.base, "shop"), os.path.join(self.base, "feature")
+        with open(os.path.join(world.env["HOME"], ".gitconfig"), "w", encoding="utf-8") as file:
+            file.write("[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n")
+        self._env = {"PATH": os.environ["PATH"], "HOME": world.env["HOME"], "GIT_CONFIG_NOSYSTEM": "1"}
+        self.git("init", "-q", self.shop, cwd=self.base)
+        self.commit("first")
+        self.git("worktree", "add", "-q", self.feature)
+
+    def git(self, *words: str, cwd: str = "") -> str:
+        """git on the host, as the operator."""
+        done = subprocess.run(
+            ["git", "-c", "protocol.file.allow=always", *words],
+            cwd=cwd or self.shop, env=self._env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def commit(self, message: str, cwd: str = "") -> None:
+        self.git("commit", "-q", "--allow-empty", "-m", message, cwd=cwd)
+
+    def last(self, cwd: str) -> str:
+        """The subject of the last commit there."""
+        return self.git("log", "-1", "--format=%s", cwd=cwd).strip()
+
+    def worktrees(self) -> list[str]:
+        """All of the repository's checkouts that are there, as git on the host sees them."""
+        shown = self.git("worktree", "list", "--porcelain")
+        assert "prunable" not in shown
+        return [line.partition(" ")[2] for line in shown.splitlines() if line.startswith("worktree ")]
+
+
+@pytest.fixture
+def repository(world: World) -> Repository:
+    return Repository(world)
+
+
+TIDY = "git worktree prune -v; git gc -q --prune=now; "
+
+
+def test_run_has_the_hosts_path_and_workspace_is_a_second_name(world: World, repository: Repository) -> None:
+    """Worktrees made on either side work on the other, prune and gc forget nothing, a virtual environment starts."""
+    shop = repository.shop
+    repository.git("worktree", "add", "-q", os.path.join(shop, ".trees", "outside"))
+    subprocess.run([_python(), "-m", "venv", "--without-pip", os.path.join(shop, "venv")], check=True)
+    with open(os.path.join(shop, "venv", "bin", "hello"), "w", encoding="utf-8") as file:
+        file.write(f"#!{shop}/venv/bin/python\nimport sys\nprint(sys.prefix)\n")
+    os.chmod(file.name, 0o755)
+    script = f"""set -e
+    pwd; [ /workspace -ef . ] && cd /workspace && git rev-parse --show-toplevel; venv/bin/hello
+    {TIDY}
+    git worktree remove --force {repository.feature} 2>&1 | grep -o 'cannot remove'
+    git -C .trees/outside commit -q --allow-empty -m from-inside
+    git worktree add -q .trees/inside
+    git -C {shop}/.trees/inside commit -q --allow-empty -m made-inside
+    git worktree list --porcelain | grep -c ^worktree"""
+    done = world.agent("sh", "-c", script, workspace=shop)
+    assert done.stdout.split("\n")[:-1] == [shop, shop, f"{shop}/venv", "cannot remove", "4"], done.stderr
+    assert f"mounting {shop} at {shop} and at /workspace (read-write)" in done.stderr
+    everything = [shop, repository.feature, f"{shop}/.trees/inside", f"{shop}/.trees/outside"]
+    assert sorted(repository.worktrees()) == sorted(everything)
+    repository.git("worktree", "prune")
+    assert len(repository.worktrees()) == 4
+    assert repository.last(f"{shop}/.trees/outside") == "from-inside"
+    assert repository.last(f"{shop}/.trees/inside") == "made-inside"
+    repository.commit("outside-again", cwd=repository.feature)
+
+
+def test_two_sessions_on_two_worktrees_of_one_repository_at_once(world: World, repository: Repository) -> None:
+    other = os.path.join(repository.base, "other")
+    repository.git("worktree", "add", "-q", other)
+    wait = "touch up; while [ ! -e go ]; do sleep 0.1; done; "
+    child = world.start(
+        "run", "--workspace", repository.feature, "--agent", "custom", "--",
+        "sh", "-c", f"{wait} {TIDY} git commit -q --allow-empty -m of-feature && git -C /workspace status -s -b",
+    )  # fmt: skip
+    try:
+        wait_for(lambda: os.path.exists(os.path.join(repository.feature, "up")), what="the agent", child=child)
+        script = f"git commit -q --allow-empty -m of-other; {TIDY} git push -q . HEAD:refs/heads/pushed && pwd"
+        done = world.agent("sh", "-c", script, workspace=other)
+        assert done.stdout == f"{other}\n", done.stderr
+        assert f"also mounting {repository.shop}/.git, because the workspace is a linked worktree of it" in done.stderr
+    finally:
+        with open(os.path.join(repository.feature, "go"), "wb"):
+            pass
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    assert out.startswith(b"## feature\n")
+    assert (repository.last(repository.feature), repository.last(other)) == ("of-feature", "of-other")
+    assert sorted(repository.worktrees()) == sorted([repository.shop, repository.feature, other])
+    assert repository.git("log", "-1", "--format=%s", "pushed") == "of-other\n"
+    repository.git("fsck", "--strict")
+    assert repository.git("status", "--porcelain") == ""
+
+
+def test_a_submodules_checkout_has_its_own_git_directory_and_nothing_of_the_rest(
+    world: World, repository: Repository
+) -> None:
+    repository.git("clone", "-q", repository.shop, os.path.join(repository.base, "lib"))
+    repository.git("submodule", "add", "-q", os.path.join(repository.base, "lib"), "lib")
+    lib = os.path.join(repository.shop, "lib")
+    script = f"git commit -q --allow-empty -m of-lib && git worktree prune && git gc -q; ls -A {repository.shop}/.git"
+    done = world.agent("sh", "-c", script, workspace=lib)
+    assert (done.returncode, done.stdout) == (0, "modules\n"), done.stderr
+    assert repository.last(lib) == "of-lib"
+    assert "lib" in repository.git("status", "--porcelain")
+
+
+def test_a_planted_git_file_opens_no_other_repository(world: World, repository: Repository) -> None:
+    """An agent leaves it in its workspace for the next session to follow."""
+    planted = world.workspace("planted")
+    for named in (f"{repository.shop}/.git", f"{repository.shop}/.git/worktrees/feature"):
+        with open(os.path.join(planted, ".git"), "w", encoding="utf-8") as file:
+            file.write(f"gitdir: {named}\n")
+        shown = world.podbot("run", "--workspace", planted, "--agent", "custom", "--dry-run", "--json", "--", "true")
+        mounts = [row["source"] for row in json.loads(shown.stdout)["container"]["mounts"]]
+        assert planted in mounts
+        assert not [source for source in mounts if source.startswith(repository.base)]
+    done = world.agent("sh", "-c", f"ls {repository.base}; git status", workspace=planted)
+    assert (done.returncode, done.stdout) == (128, ""), done.stderr
+    assert f"git will not work inside, because podbot does not follow {planted}/.git" in done.stderr
+    assert "does not point back" in done.stderr
+
+
+def test_a_record_that_no_container_can_start_with_ends_no_session(world: World, repository: Repository) -> None:
+    """An agent writes the record of a worktree below a file of the image, where nothing can be mounted."""
+    record = os.path.join(repository.shop, ".git", "worktrees", "z")
+    shutil.copytree(os.path.join(repository.shop, ".git", "worktrees", "feature"), record)
+    with open(os.path.join(record, "gitdir"), "w", encoding="utf-8") as file:
+        file.write("/root/.bashrc/.git\n")
+    done = world.agent("sh", "-c", "test -f /root/.bashrc && git log -1 --format=%s", workspace=repository.shop)
+    assert (done.returncode, done.stdout) == (0, "first\n"), done.stderr
+    assert "the sandbox did not start with an empty directory in place of each linked worktree elsewhere" in done.stderr
+    assert "`git worktree prune` inside would delete the records of 2 of this repository's linked" in done.stderr
+    assert "`git worktree lock PATH` on the host prevents that" in done.stderr
+    assert done.stderr.count("starting the sandbox") <= 1
+
+
+def test_what_an_agent_leaves_in_place_of_a_worktree_is_gone_in_the_next_session(
+    world: World, repository: Repository
+) -> None:
+    """With the profile `minimal` and a rootful engine it can mount the empty directory again, writable."""
+    place = f"{repository.feature}/.git"
+    script = f"mount -o remount,rw,bind {place} && git init -q --bare {place} && ls {place}"
+    done = world.agent("sh", "-c", script, workspace=repository.shop, env={"PODBOT_SANDBOX_PROFILE": "minimal"})
+    if ROOTLESS:  # this mount was refused (measured): so what it would leave is made from outside
+        places = os.path.join(os.path.dirname(world.history), "empty-git")
+        for name in os.listdir(places):  # one for each workspace of this operator
+            os.chmod(os.path.join(places, name), 0o700)
+            repository.git("init", "-q", "--bare", os.path.join(places, name))
+    else:
+        assert "HEAD\n" in done.stdout, done.stderr
+    done = world.agent("sh", "-c", f"ls -A {place} && git worktree prune -v", workspace=repository.shop)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "which stands empty in sandboxes in place of linked worktrees, was changed" in done.stderr
+    assert sorted(repository.worktrees()) == sorted([repository.shop, repository.feature])
+
+
+def _python() -> str:
+    """One that the sandbox has at the same place, as on two machines with the same distribution."""
+    return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable

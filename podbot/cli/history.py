@@ -1,0 +1,161 @@
+"""``podbot history``: the conversations that are kept on this host, and removing them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podbot.cli.common import global_options, load_options
+from podbot.cli.completion import complete_agent, complete_project
+from podbot.cli.globals import Globals
+
+if TYPE_CHECKING:
+    from podbot.flows.history_list import ProjectHistory
+
+app = typer.Typer(
+    name="history",
+    help="Conversations that later sessions can continue: list them, remove them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("ls")
+@global_options
+def ls(_: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JSON array.")] = False) -> None:
+    """List the projects whose conversations are kept: agents, size on the disk, last use.
+
+    No engine is needed, and nothing that an agent wrote is read.
+    """
+    from podbot.api import history
+
+    found = history()
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        sys.stdout.write(json.dumps([asdict(project) for project in found], indent=2) + "\n")
+    elif found:
+        _table(found)
+
+
+@app.command("rm")
+@global_options
+def rm(
+    g: Globals,
+    project: Annotated[
+        str | None,
+        typer.Argument(metavar="[PROJECT]", help="A directory, or OWNER/NAME.", autocompletion=complete_project),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="The conversations of all projects.")] = False,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="KIND", help="Those with this agent only.", autocompletion=complete_agent),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove conversations for good.
+
+    Refused while a session mounts them, a kept one included.
+
+    Example: podbot history rm ~/src/shop
+    """
+    from podbot import api
+    from podbot.cli.report import Reporter, printable
+
+    if project is not None and all_:
+        raise typer.BadParameter("PROJECT and --all exclude each other")
+    if project is None and not all_:
+        raise typer.BadParameter("name a PROJECT, or say --all; `podbot history ls` lists them")
+    if agent is not None:
+        _check_agent(agent)
+    chosen = api.history() if project is None else [_found(project, agent)]
+    chosen = [found for found in chosen if _has(found, agent)]
+    if not chosen:
+        return
+    if not yes:
+        _confirm(chosen, agent)
+    config = api.load_config(load_options(g))
+    for found in api.remove_history(config, chosen, agent=agent, emit=Reporter(g)):
+        typer.echo(printable(found.project))
+
+
+def _check_agent(agent: str) -> None:
+    """Raises InvalidValue, which names the nearest agent."""
+    from podbot.config.coerce import from_text
+    from podbot.config.models import Origin
+    from podbot.config.schema import KEYS
+
+    from_text(KEYS["agent.kind"], agent, Origin("flag", "--agent"))
+
+
+def _found(project: str, agent: str | None) -> ProjectHistory:
+    """Raises HistoryNotFound when nothing is kept of ``project``, or nothing of ``agent`` in it."""
+    from podbot import api
+    from podbot.errors import HistoryNotFound
+
+    try:
+        found = api.find_history(project)
+    except HistoryNotFound:
+        raise HistoryNotFound(project=_looked_for(project)) from None
+    if not _has(found, agent):
+        raise HistoryNotFound(project=found.project, agent=agent or "")
+    return found
+
+
+def _has(found: ProjectHistory, agent: str | None) -> bool:
+    return agent is None or agent in {part.agent for part in found.agents}
+
+
+def _looked_for(project: str) -> str:
+    """As what ``project`` was looked for: OWNER/NAME and an address as they stand, a path with its links resolved."""
+    typed_as_path = project.startswith(("/", ".", "~")) or "/" not in project
+    if typed_as_path or os.path.lexists(project):
+        return os.path.realpath(os.path.expanduser(project))
+    return project
+
+
+def _confirm(projects: Sequence[ProjectHistory], agent: str | None) -> None:
+    from podbot.cli.report import printable
+    from podbot.errors import MissingRequired
+
+    for found in projects:
+        typer.echo(printable(f"  - {found.project}: {agent or _agents(found)}"), err=True)
+    if not os.isatty(0):
+        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; say --yes.")
+    if not typer.confirm("Remove these conversations for good?", default=False, err=True):
+        raise typer.Exit(1)
+
+
+def _agents(found: ProjectHistory) -> str:
+    return ", ".join(part.agent for part in found.agents) or "none"
+
+
+def _table(found: Sequence[ProjectHistory]) -> None:
+    import time
+
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from podbot.cli.image import age
+    from podbot.cli.report import printable
+
+    console = Console(highlight=False)
+    if not console.is_terminal:  # a pipe has no width: nothing is to be cut off
+        console = Console(highlight=False, width=10_000)
+    table = Table(box=None, pad_edge=False)
+    for title in ("PROJECT", "AGENTS", "SIZE", "LAST USED"):
+        table.add_column(title, overflow="fold")
+    now = time.time()
+    for project in found:
+        size = f"{sum(part.bytes for part in project.agents) / 1e6:.1f} MB"
+        known = all(part.complete for part in project.agents)
+        used = f"{age(now - project.last_used)} ago" if project.last_used else ""
+        cells = (project.project, _agents(project), size if known else f"over {size}", used)
+        table.add_row(*(escape(printable(cell)) for cell in cells))
+    console.print(table)

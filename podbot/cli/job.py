@@ -1,0 +1,76 @@
+"""podbot as a job of the operator's shell: stopped with the terminal given back, and continued by ``fg``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+from podbot.streams.terminal import RawMode
+from podbot.streams.wake import Continued, Suspend, Wake
+
+
+class TerminalJob:
+    """See :class:`~podbot.execution.suspension.Job`. ``output``: the terminal that the command's output goes to."""
+
+    def __init__(self, wake: Wake, *, output: int) -> None:
+        self._wake = wake
+        self._output = output
+        self._mode: RawMode | None = None
+
+    @contextlib.contextmanager
+    def using(self, mode: RawMode) -> Iterator[None]:
+        """While the block runs the command has the terminal in ``mode``, and stops from outside are noticed.
+
+        What podbot was started to ignore stays ignored.
+        """
+        self._mode = mode
+        before = {}
+        for number in (signal.SIGTSTP, signal.SIGCONT):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, self._post)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._mode = None
+
+    def _post(self, number: int, frame: object) -> None:  # noqa: ARG002
+        self._wake.post(Suspend() if number == signal.SIGTSTP else Continued())
+
+    def suspend(self, leave: bytes, enter: bytes) -> None:
+        """See the class. The whole group is stopped, as a terminal does it: a script that started podbot, too."""
+        if self._mode is None or signal.getsignal(signal.SIGTSTP) == signal.SIG_IGN:
+            return
+        self._write(leave)
+        self._mode.give_back()
+        before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTSTP, signal.SIGCONT)}
+        try:
+            # The kernel knows whether anybody could continue us: it discards this in an orphaned group and in PID 1.
+            os.kill(0, signal.SIGTSTP)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        self.retake(enter)
+
+    def retake(self, enter: bytes) -> None:
+        """See the class. Not when podbot is to end: it may be in the background, and would be stopped once more."""
+        import errno
+        import termios
+
+        while self._mode is not None and not self._wake.ending:
+            try:
+                self._mode.take()
+            except termios.error as exc:
+                if exc.args[0] == errno.EINTR:
+                    continue
+                return  # the terminal is gone, or another group has it and no shell could give it to us
+            self._write(enter)
+            return
+
+    def _write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[os.write(self._output, data) :]

@@ -1,0 +1,226 @@
+"""What git keeps of a workspace, read without git and without trust: an agent may have written all of it.
+
+A ``.git`` file that leads out of the workspace is followed only when what it names points back, in a file that an
+agent confined to the workspace cannot have written, and is named as git names its directories: the files of one can
+all be in a plain checkout, where another agent, or the repository itself, put them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Literal
+
+from podbot.errors import MountRefused
+from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
+from podbot.launch.places import within
+from podbot.launch.targets import UNSHOWABLE
+from podbot.launch.types import LaunchPlan, LinkedGit, RepositoryFacts
+
+_LINUX = sys.platform == "linux"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not to wait: for the other end of a pipe, or for an agent that has a lease on the file.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_WORKTREES = "worktrees"
+_MOST_WORKTREES = 64  # linked worktrees that a sandbox has a place for; ADR 0017 has the figures
+_MOST_ENTRIES = 512  # that are counted at all
+_CONFIG = 1 << 20  # bytes of a git directory's configuration
+_GIT_SECONDS = 5
+
+
+class _NotFollowed(Exception):
+    """Why a git directory is not the workspace's."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.remedy = reason, remedy
+
+
+def look_at_repository(workspace: str, uid: int) -> RepositoryFacts:
+    """``workspace``: resolved. ``uid``: whose a git directory must be. Never raises for what lies there."""
+    try:
+        with _directory(workspace) as top:
+            mode = _mode(top, ".git")
+            if stat.S_ISDIR(mode):
+                with _directory(".git", top) as git:
+                    return RepositoryFacts(None, *_worktrees(git, joined(workspace, ".git")))
+            if not mode:  # a bare repository, or none
+                return RepositoryFacts(None, *_worktrees(top, workspace))
+            linked = _linked(top, mode, workspace, uid)
+        if linked is None or not linked.directory:
+            return RepositoryFacts(linked)
+        with _directory(linked.directory) as git:
+            return RepositoryFacts(linked, *_worktrees(git, linked.directory))
+    except OSError:
+        return RepositoryFacts()
+
+
+def check_linked_git(plan: LaunchPlan, uid: int) -> None:
+    """The last look, right before the container is created. Raises MountRefused when the answer has changed."""
+    if plan.linked_git is None or plan.workspace is None:
+        return
+    now = look_at_repository(plan.workspace.source, uid).linked
+    if now != plan.linked_git:
+        raise MountRefused(
+            path=plan.linked_git.directory,
+            origin="checked again right before the sandbox is created",
+            reason="the workspace's .git file and this directory no longer point to each other",
+            hint="Check what changed there, then start again.",
+        )
+
+
+def _linked(top: int, mode: int, workspace: str, uid: int) -> LinkedGit | None:
+    """What the workspace's ``.git``, which is no directory, leads to; None when that is nothing outside."""
+    is_link = stat.S_ISLNK(mode)
+    try:
+        text = os.readlink(".git", dir_fd=top) if is_link else pointed_to(_read(top, ".git"))
+    except OSError as exc:
+        return LinkedGit("", reason=f"it cannot be read ({exc.strerror})")
+    if text is None or UNSHOWABLE.search(text):
+        return LinkedGit("", reason="it is not a file that git wrote")
+    named = joined(workspace, text)
+    if within(named, workspace):
+        return None
+    relative = not os.path.isabs(text)
+    try:
+        kind, directory = _pointing_back(named, joined(workspace, ".git"), uid, is_link=is_link)
+    except _NotFollowed as why:
+        return LinkedGit(named, reason=why.reason, remedy=why.remedy, relative=relative)
+    except OSError as exc:
+        remedy = "If the repository was moved, run `git worktree repair PATH` there."
+        return LinkedGit(named, reason=f"it cannot be read ({exc.strerror})", remedy=remedy, relative=relative)
+    return LinkedGit(named, kind, directory, relative=relative)
+
+
+def _pointing_back(
+    named: str, git_file: str, uid: int, *, is_link: bool
+) -> tuple[Literal["worktree", "submodule"], str]:
+    """What the workspace is, and what to mount so that ``named`` is there. Raises _NotFollowed, OSError."""
+    if is_link:
+        raise _NotFollowed(".git is a symbolic link", "Replace it with a file that has the line `gitdir: PATH`.")
+    with _directory(named) as handle:
+        _check_own(handle, named, uid)
+        if not _mode(handle, "commondir"):
+            _check_is_git(handle, as_named=is_submodules(named))
+            _check_submodule(handle, named, git_file)
+            return "submodule", named
+        common = os.path.dirname(os.path.dirname(named))
+        text = one_path(_read(handle, "commondir"))
+        if text is None or joined(named, text) != common or os.path.dirname(named) != joined(common, _WORKTREES):
+            raise _NotFollowed("it is not laid out as git does it")
+        with _directory(common) as git:
+            _check_own(git, common, uid)
+            _check_is_git(git, as_named=is_common(common))
+        back = one_path(_read(handle, "gitdir"))
+        if back is None or joined(named, back) != git_file:
+            remedy = "If you moved the worktree, run `git worktree repair` in it."
+            raise _NotFollowed("it does not point back to this worktree", remedy)
+        return "worktree", common
+
+
+def _check_own(handle: int, path: str, uid: int) -> None:
+    """That the path leads there without a link, and belongs to the operator."""
+    leads = os.readlink(f"/proc/self/fd/{handle}") if _LINUX else os.path.realpath(path)
+    if leads != path:
+        raise _NotFollowed("there is a symbolic link in that path", "Write the path without links into the .git file.")
+    if (owner := os.fstat(handle).st_uid) != uid:
+        raise _NotFollowed(f"it belongs to user {owner}", f"If it is yours, `chown` it to user {uid}.")
+
+
+def _check_is_git(handle: int, *, as_named: bool) -> None:
+    """``as_named``: whether its path is one that git gives such a directory."""
+    if not as_named:
+        raise _NotFollowed(
+            "it is not named as git names such a directory (NAME.git, or .git/modules/NAME)",
+            "If it is one (`git init --separate-git-dir`), mount it with sandbox.extra_mounts, at the same path.",
+        )
+    if _mode(handle, ".git"):
+        raise _NotFollowed("it has a .git of its own, as a checkout has")
+    modes = {name: _mode(handle, name) for name in ("HEAD", "objects", "refs")}
+    if not (stat.S_ISREG(modes["HEAD"]) and stat.S_ISDIR(modes["objects"]) and stat.S_ISDIR(modes["refs"])):
+        raise _NotFollowed("it is not a git directory")
+
+
+def _check_submodule(handle: int, path: str, git_file: str) -> None:
+    """A submodule's git directory names its checkout in its configuration."""
+    back = _configured_worktree(_read(handle, "config", _CONFIG))
+    if back is None or joined(path, back) != os.path.dirname(git_file):
+        remedy = "If you moved the submodule's checkout, set core.worktree in that directory's configuration."
+        raise _NotFollowed("it does not name this directory as its working tree", remedy)
+
+
+def _configured_worktree(config: bytes) -> str | None:
+    """``core.worktree`` of a configuration, which git reads from a pipe, where it would follow includes (measured)."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            ["git", "config", "--no-includes", "--null", "--file", "-", "--get", "core.worktree"],
+            env={"PATH": os.environ.get("PATH", os.defpath), "GIT_DIR": "/dev/null"},
+            cwd="/",
+            input=config,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return one_path(done.stdout.rstrip(b"\0")) if done.returncode == 0 else None
+
+
+def _worktrees(git: int, path: str) -> tuple[tuple[str, ...], int]:
+    """Where the linked worktrees of a git directory are that `git worktree prune` would look for, and how many more."""
+    found: list[str] = []
+    more = 0
+    with contextlib.suppress(OSError), _directory(_WORKTREES, git) as handle, os.scandir(handle) as entries:
+        for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False):
+            place = _worktree(handle, entry.name, joined(path, f"{_WORKTREES}/{entry.name}"))
+            if place is None:
+                continue
+            if len(found) < _MOST_WORKTREES:
+                found.append(place)
+            else:
+                more += 1
+    return tuple(sorted(set(found))), more
+
+
+def _worktree(worktrees: int, name: str, path: str) -> str | None:
+    """None also for a locked one, which git does not prune."""
+    with contextlib.suppress(OSError), _directory(name, worktrees) as handle:
+        text = None if _mode(handle, "locked") else one_path(_read(handle, "gitdir"))
+        if text is not None:
+            place, name = os.path.split(joined(path, text))
+            return place if name == ".git" else None
+    return None
+
+
+@contextlib.contextmanager
+def _directory(path: str, parent: int | None = None) -> Iterator[int]:
+    handle = os.open(path, _DIRECTORY, dir_fd=parent)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _mode(directory: int, name: str) -> int:
+    """0: nothing of that name."""
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return 0
+
+
+def _read(directory: int, name: str, most: int = LONGEST) -> bytes:
+    """A regular file of at most ``most`` bytes; empty otherwise. Raises OSError."""
+    if not stat.S_ISREG(_mode(directory, name)):
+        return b""  # a device would notice that it is opened
+    with open(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return b""
+        data = file.read(most + 1)
+    return data if len(data) <= most else b""

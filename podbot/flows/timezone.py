@@ -1,0 +1,46 @@
+"""The host's time zone, as the variable TZ has it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+_DATABASE = "/zoneinfo/"
+# A name of the database, or the rule itself (CET-1CEST,M3.5.0,M10.5.0/3); never a file's path.
+_ZONE = re.compile(r"[A-Za-z0-9<][A-Za-z0-9<>+,./:_-]{0,99}")
+
+
+def time_zone(
+    environ: Mapping[str, str], localtime: str = "/etc/localtime", timezone: str = "/etc/timezone"
+) -> str | None:
+    """A name such as Europe/Berlin; None when the host does not say, and for anything else than a name or a rule.
+
+    Order: TZ, where ``localtime`` leads, what ``timezone`` (Debian's) says.
+    """
+    given = environ.get("TZ")
+    if given is not None:
+        given = given.removeprefix(":") or "UTC"
+        return _plain(_in_database(given) if given.startswith("/") else given)
+    return _plain(_in_database(localtime)) or _plain(_first_line(timezone))
+
+
+def _in_database(path: str) -> str:
+    """The name of the zone whose file ``path`` is, or leads to; empty when it is none of the database's."""
+    try:
+        found = os.path.realpath(path).partition(_DATABASE)[2]
+    except ValueError:  # a NUL byte
+        return ""
+    return found.removeprefix("posix/").removeprefix("right/")
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readline(200).strip()
+    except OSError:
+        return ""
+
+
+def _plain(zone: str) -> str | None:
+    return zone if _ZONE.fullmatch(zone) and ".." not in zone else None

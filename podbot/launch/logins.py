@@ -1,0 +1,46 @@
+"""Which of the operator's logins an agent gets, and what to say when it gets none."""
+
+from __future__ import annotations
+
+import os
+
+from podbot.config.models import AppConfig
+from podbot.launch.agents import AGENTS
+from podbot.launch.types import CredentialSource, HostFacts
+
+CLAUDE_LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
+
+
+def selected_family(config: AppConfig, family: str) -> bool:
+    """Whether the agent can use this family, and the configuration lets it."""
+    wanted = {"claude": config.creds.copy_claude, "codex": config.creds.copy_codex}[family]
+    return wanted and family in AGENTS[config.agent.kind].credentials
+
+
+def first_run(
+    config: AppConfig, facts: HostFacts, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
+) -> str | None:
+    """Claude's file accompanies its family, and a login that the operator passes in by a variable."""
+    if not selected_family(config, "claude"):
+        return None
+    logged_in = config.agent.kind == "claude" and not secrets.isdisjoint(CLAUDE_LOGINS)
+    if logged_in or any(found.family == "claude" for found in credentials):
+        return os.path.join(facts.home, ".claude.json")
+    return None
+
+
+def login_notes(
+    config: AppConfig, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
+) -> tuple[str, ...]:
+    """What the operator can do, when nothing was found that logs the agent in.
+
+    Some other variable may: those of a provider are called SOMETHING_API_KEY.
+    """
+    kind = config.agent.kind
+    login = AGENTS[kind].login
+    if login is None or not login.needed or any(found.logged_in for found in credentials):
+        return ()
+    given = secrets | config.sandbox.env.keys()
+    if not given.isdisjoint(login.variables) or any(name.endswith("_API_KEY") for name in given):
+        return ()
+    return (f"no login for {kind} was found; to give it one, {login.advice}",)

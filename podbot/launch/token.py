@@ -1,0 +1,74 @@
+"""The session's GitHub token: for which repository, and what it is made from. Pure; raises ConfigError only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from podbot.config.models import AppConfig
+from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
+from podbot.launch.clone import checked_repo, server_of
+from podbot.launch.types import ClonePlan, HostFacts, LaunchRequest, TokenPlan
+
+SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host
+FLAG = "--github-access"
+_KEYS = ("app_id", "installation_id", "private_key_path")
+
+
+def repository(request: LaunchRequest, clone: ClonePlan | None) -> str | None:
+    """The one repository that the session gets a token for: its clone's, or the one that was asked for.
+
+    Only the operator names it. A mounted workspace's git configuration may be anybody's, and is not read.
+    """
+    asked = request.github_access
+    if asked is None:
+        return clone.repo if clone is not None else None
+    checked_repo(asked, FLAG)
+    if clone is not None:
+        raise IllegalCombination(
+            field=FLAG,
+            value=asked,
+            origin="command line",
+            reason=f"the clone of {clone.repo} has a token of its own, and a session has one",
+            hint=f"Leave {FLAG} out; it is for a mounted workspace.",
+        )
+    return asked
+
+
+def plan_token(config: AppConfig, repo: str, facts: HostFacts, session_dir: str) -> TokenPlan:
+    """What the token is made from. Raises MissingRequired, which names every key that is not set, and InvalidValue."""
+    github = config.github
+    app, installation, key = github.app_id, github.installation_id, (github.private_key_path or "").strip()
+    if app is None or installation is None or not key:
+        missing = [f"github.{name}" for name, there in zip(_KEYS, (app, installation, key), strict=True) if not there]
+        hint = "The token comes from a GitHub App: set them in the configuration, or as PODBOT_GITHUB_… variables"
+        raise MissingRequired(field=_listed(missing), hint=f"{hint}; `podbot doctor` checks the App.")
+    path = facts.home + key[1:] if key.startswith("~/") else key
+    if not path.startswith("/"):
+        raise InvalidValue(
+            field="github.private_key_path",
+            origin=str(config.origin("github.private_key_path")),
+            reason=f"{key[:80]!r} is not an absolute path",
+            hint="Write a path that begins with / or ~/.",
+        )
+    return TokenPlan(
+        app_id=app,
+        installation_id=installation,
+        private_key_path=path,
+        server_url=github.server_url,
+        server=server_of(github.server_url).origin,
+        api_url=github.api_url,
+        repo=repo,
+        permissions=dict(github.permissions),
+        secrets_dir=os.path.join(session_dir, SECRETS_DIRECTORY),
+    )
+
+
+def token_note(token: TokenPlan) -> str:
+    """What the operator must know before the agent has it."""
+    levels = ", ".join(f"{name}: {level}" for name, level in sorted(token.permissions.items()))
+    return f"the agent gets a GitHub token for {token.repo} ({levels or 'metadata: read'})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,0 +1,117 @@
+"""The modes that a full-screen program has set on the terminal, so that they can be undone and set again."""
+
+from __future__ import annotations
+
+import re
+
+_ALTERNATE = (b"1049", b"1047", b"47")
+# Mouse and focus reports, bracketed paste, held-back drawing, colour-scheme reports, cursor keys.
+_OFF_BY_DEFAULT = (
+    *(b"9", b"1000", b"1002", b"1003", b"1004", b"1005", b"1006", b"1015", b"1016"),
+    *(b"2004", b"2026", b"2031", b"1"),
+)
+_ON_BY_DEFAULT = (b"25", b"7")  # the cursor, line wrap
+# Those that would type into the operator's shell. Switching one off that is off does nothing.
+_REPORTS = (b"1000", b"1002", b"1003", b"1004", b"1006", b"2004")
+_KNOWN = frozenset((*_ALTERNATE, *_OFF_BY_DEFAULT, *_ON_BY_DEFAULT))
+_DEEPEST = 16  # entries of the kitty protocol's stack; a terminal has a limit as well
+# Terminals ignore or obey these inside a sequence and go on with it; CAN and SUB end it, ESC begins another.
+_IGNORED = bytes({*range(0x20), 0x7F} - {0x18, 0x1A, 0x1B})
+_SEQUENCE = re.compile(
+    rb"\x1b\[(?:\?([0-9;]{1,64})([hl])|([<>=])([0-9;]{0,32})u|>4(?:;([0-9]{0,2}))?m)",
+    re.ASCII,
+)
+_PARTIAL = re.compile(rb"\x1b(?:\[(?:\?[0-9;]{0,64}|[<>=][0-9;]{0,32})?)?\Z", re.ASCII)
+
+
+class ScreenModes:
+    """Fed with all output; knows what to send when the terminal is lent to somebody else, and afterwards.
+
+    What the program undid by itself is not undone again: leaving the alternate screen twice moves the cursor. Reports
+    are switched off even so: terminals differ in the odd spellings that they obey, so none is known to be off.
+    """
+
+    def __init__(self) -> None:
+        self._changed: dict[bytes, None] = {}  # known modes that are not at their default, in the order of change
+        self._keyboard: list[bytes] = []  # flags pushed by the kitty protocol
+        self._flags = b""  # those that were set without a push
+        self._other_keys = b""
+        self._rest = b""
+        self._private = False  # something was printed that may have set a private mode
+
+    @property
+    def clean(self) -> bool:
+        """All is as a shell expects it."""
+        return not (self._changed or self._keyboard or self._flags or self._other_keys)
+
+    def feed(self, data: bytes) -> None:
+        """What the program printed; a sequence may be spread over several calls."""
+        # CSI as one byte, or as two in UTF-8; also a part of many letters.
+        self._private = self._private or b"\x9b" in data
+        if not self._rest and b"\x1b" not in data:
+            return
+        data = self._rest + data.translate(None, _IGNORED)
+        self._private = self._private or b"\x1b[?" in data
+        for found in _SEQUENCE.finditer(data):
+            self._apply(found)
+        partial = _PARTIAL.search(data, max(0, data.rfind(b"\x1b")))
+        self._rest = partial[0] if partial else b""
+
+    def leave(self) -> bytes:
+        """What gives the terminal back as a shell expects it."""
+        alternate = [mode for mode in self._changed if mode in _ALTERNATE]
+        others = [mode for mode in self._changed if mode not in _ALTERNATE]
+        return b"".join(
+            (
+                b"\x1b[<%du" % len(self._keyboard) if self._keyboard else b"",
+                b"\x1b[=0u" if self._flags else b"",
+                b"\x1b[>4;0m" if self._other_keys else b"",
+                *(_switch(mode, on=mode in _ON_BY_DEFAULT) for mode in others),
+                *(_switch(mode, on=False) for mode in _REPORTS if self._private and mode not in self._changed),
+                *(_switch(mode, on=False) for mode in alternate),
+                b"\x1b[0m",
+            )
+        )
+
+    def enter(self) -> bytes:
+        """What :meth:`leave` undid, as far as it was seen to be set."""
+        alternate = [mode for mode in self._changed if mode in _ALTERNATE]
+        others = [mode for mode in self._changed if mode not in _ALTERNATE]
+        return b"".join(
+            (
+                *(_switch(mode, on=True) for mode in alternate),
+                *(_switch(mode, on=mode not in _ON_BY_DEFAULT) for mode in others),
+                b"\x1b[>4;%sm" % self._other_keys if self._other_keys else b"",
+                b"\x1b[=%su" % self._flags if self._flags else b"",
+                *(b"\x1b[>%su" % flags for flags in self._keyboard),
+            )
+        )
+
+    def _apply(self, found: re.Match[bytes]) -> None:
+        modes, switch, action, flags, other_keys = found.groups()
+        if modes is not None:
+            for number in modes.split(b";"):
+                mode = number.lstrip(b"0")
+                if mode in _KNOWN:
+                    self._changed.pop(mode, None)
+                    if (switch == b"h") != (mode in _ON_BY_DEFAULT):
+                        self._changed[mode] = None
+        elif action is not None:
+            self._keyboard_flags(action, flags.partition(b";")[0])
+        else:
+            self._other_keys = (other_keys or b"").lstrip(b"0")
+
+    def _keyboard_flags(self, action: bytes, number: bytes) -> None:
+        if action == b">":
+            self._keyboard = [*self._keyboard, number][-_DEEPEST:]
+        elif action == b"<":
+            # No more than there can be: the number is the program's.
+            del self._keyboard[max(0, len(self._keyboard) - int(number[:3] or b"1")) :]
+        elif self._keyboard:
+            self._keyboard[-1] = number
+        else:
+            self._flags = number.lstrip(b"0")
+
+
+def _switch(mode: bytes, *, on: bool) -> bytes:
+    return b"\x1b[?%s%s" % (mode, b"h" if on else b"l")

@@ -1,0 +1,123 @@
+"""Issue 10.2: before ``--`` stand options, an agent's name and a path; anything else says what to type."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.cli.operands import Operands, read_operands, refuse_twice, refuse_words
+from podbot.config.models import AGENT_KINDS
+from podbot.errors import UsageError
+
+THERE = {"shop", "src/shop", "octo/hello", "/a:/b", "two words", "sub:/x"}
+
+
+def read(*words: str) -> Operands:
+    return read_operands(words, lambda path: path in THERE)
+
+
+@pytest.mark.parametrize(
+    ("words", "agent", "path"),
+    [
+        ((), None, None),
+        (("codex",), "codex", None),
+        (("codex", "shop"), "codex", "shop"),
+        (("shop", "codex"), "codex", "shop"),
+        ((".",), None, "."),
+        (("..",), None, ".."),
+        (("~/src/shop",), None, "~/src/shop"),
+        (("/nowhere",), None, "/nowhere"),
+        (("./nowhere",), None, "./nowhere"),
+        (("a/b/nowhere",), None, "a/b/nowhere"),
+        (("src/shop",), None, "src/shop"),
+        (("octo/hello",), None, "octo/hello"),
+        (("/a:/b",), None, "/a:/b"),
+        (("two words",), None, "two words"),
+        (("./codex",), None, "./codex"),
+        (("/x y/z",), None, "/x y/z"),
+    ],
+)
+def test_an_agent_and_a_path(words: tuple[str, ...], agent: str | None, path: str | None) -> None:
+    assert read(*words) == Operands(agent, path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("/c:/d",), "sandbox.extra_mounts = ['/c:/d']"),
+        (("/c:/d:ro",), "-v is --verbose"),
+        (("data:/d",), "sandbox.extra_mounts"),
+        (("codx",), "Did you mean codex?"),
+        (("Claude",), "Did you mean claude?"),
+        (("fix it",), "`podbot run -- 'fix it'`"),
+        (("fix src/main.py now",), "`podbot run -- 'fix src/main.py now'`"),
+        (("hello",), "`podbot run -- hello`"),
+        (("octo/nowhere",), "--repo OWNER/NAME"),
+        (("https://github.com/octo/hello",), "--repo OWNER/NAME"),
+        (("git@github.com:octo/hello.git",), "--repo OWNER/NAME"),
+        (("",), "neither an agent nor a directory"),
+        (("-",), "neither an agent nor a directory"),
+        (("/a\0b",), "neither an agent nor a directory"),
+        (("x" * 500,), "`podbot run -- WORDS…`"),
+        (("codex", "gemini"), "two agents, codex and gemini"),
+        ((".", "shop"), "sandbox.extra_mounts"),
+        (("codex", ".", "please"), "`podbot run codex . -- please`"),
+        (("codex", ".", "fix", "it"), "`podbot run codex . -- fix it`"),
+        ((".", "fix it", "codex"), "`podbot run . -- 'fix it' codex`"),
+        (("two words", "hello"), "`podbot run 'two words' -- hello`"),
+        (("/" + "x" * 500, "hello"), "`podbot run PATH -- hello`"),
+        (("/a\nb", "hello"), "`podbot run PATH -- hello`"),
+    ],
+)
+def test_anything_else_says_what_to_type(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(*words)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert caught.value.exit_code == 2
+    assert caught.value.command == "podbot run"
+
+
+@given(st.lists(st.one_of(st.sampled_from([*AGENT_KINDS, *sorted(THERE), ".", "-x", "a:b"]), st.text()), max_size=3))
+def test_no_word_is_lost(words: list[str]) -> None:
+    try:
+        found = read(*words)
+    except UsageError:
+        return
+    assert sorted(word for word in found if word is not None) == sorted(words)
+    assert found.agent is None or found.agent in AGENT_KINDS
+
+
+@pytest.mark.parametrize(
+    ("operands", "options", "said"),
+    [
+        (Operands("codex"), {"agent": "codex"}, "the agent is given twice: 'codex' and --agent 'codex'"),
+        (Operands(path="."), {"workspace": "shop"}, "the workspace is given twice: '.' and --workspace 'shop'"),
+        (Operands(path="."), {"repo": "octo/hello"}, "the workspace is given twice: '.' and --repo 'octo/hello'"),
+    ],
+)
+def test_what_is_given_twice(operands: Operands, options: dict[str, str], said: str) -> None:
+    none = {"agent": None, "workspace": None, "repo": None}
+    with pytest.raises(UsageError) as caught:
+        refuse_twice(operands, **(none | options))
+    assert said in str(caught.value)
+    refuse_twice(Operands(), **(none | options))
+    refuse_twice(operands, **none)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("codex", "Name the agent with `--agent codex`."),
+        ("./a b", "Name the directory with `--workspace './a b'`."),
+        (".", "Name the directory with `--workspace .`."),
+        ("./" + "x" * 500, "Name the directory with `--workspace PATH`."),
+        ("please", "Words for the agent stand behind --"),
+    ],
+)
+def test_host_takes_options_only(word: str, said: str) -> None:
+    refuse_words([])
+    with pytest.raises(UsageError) as caught:
+        refuse_words([word])
+    assert said in str(caught.value)

@@ -1,0 +1,97 @@
+"""``-e`` and ``--env-file``: podman's and docker's form, and no value in a message."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.cli.variables import LARGEST_FILE, file_variables, variables
+from podbot.config.checks import is_variable_name
+from podbot.errors import InvalidValue, PodbotError
+
+HOST = {"HERE": "mine", "EMPTY": ""}
+
+
+def read(text: str | bytes) -> dict[str, str | None]:
+    data = text if isinstance(text, bytes) else text.encode()
+    return dict(file_variables(data, "f"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        ("A=1", {"A": "1"}),
+        ("A=1\nB=2\n", {"A": "1", "B": "2"}),
+        ("A=1\r\nB=2\r\n", {"A": "1", "B": "2"}),
+        ("# comment\n\n   \n \t# another\nA=1 # not one", {"A": "1 # not one"}),
+        ("  A= x ", {"A": " x "}),
+        ("A='q'\nB=\"q\"", {"A": "'q'", "B": '"q"'}),
+        ("A=b=c", {"A": "b=c"}),
+        ("A=", {"A": ""}),
+        ("A=1\nA=2", {"A": "2"}),
+        ("HERE\nEMPTY=\n  NOT_HERE", {"HERE": None, "EMPTY": "", "NOT_HERE": None}),
+        ("\ufeffA=1", {"A": "1"}),
+        ("A=ü", {"A": "ü"}),
+    ],
+)
+def test_a_file_reads_as_podman_reads_it(text: str, expected: dict[str, str | None]) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    "line", [b"s3cret value", b"=s3cret", b"1s3cret=x", b"s3cret =x", b"A=s3\0cret", b"A=s3cret\xff"]
+)
+def test_a_line_that_will_not_do_is_named_and_not_shown(line: bytes) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        read(b"A=1\n" + line)
+    assert "line 2 of f" in str(caught.value)
+    assert "s3" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@given(st.text(), st.text(alphabet="AB_= \t#\n\r1xü\0", max_size=40))
+def test_any_text_is_read_or_refused(one: str, two: str) -> None:
+    for text in (one, two):
+        try:
+            found = dict(file_variables(text.encode("utf-8", "surrogateescape"), "f"))
+        except (InvalidValue, UnicodeEncodeError):
+            continue
+        assert all(is_variable_name(name) for name in found)
+        assert not any("\0" in value or "\n" in value for value in found.values() if value)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True), st.text(alphabet=" a#='\"\\ü\t", max_size=9)
+    )
+)
+def test_what_is_written_is_read_back(env: dict[str, str]) -> None:
+    assert read("".join(f"{name}={value}\n" for name, value in env.items())) == env
+
+
+def test_flags_count_before_files_and_later_files_before_earlier(tmp_path: os.PathLike[str]) -> None:
+    for name, text in (("one", "A=1\nB=1\nC=1\nEMPTY\nNOT_HERE"), ("two", "B=2\nC=2\nEMPTY")):
+        with open(os.path.join(tmp_path, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    files = [os.path.join(tmp_path, name) for name in ("one", "two")]
+    found = variables(["C=3", "HERE"], files, HOST)
+    assert found.env == {"A": "1", "B": "2", "C": "3", "EMPTY": "", "HERE": "mine"}
+    assert found.taken == ("EMPTY",)
+
+
+@pytest.mark.parametrize("path", ["/does/not/exist", "/", "a\0b"])
+def test_a_file_that_cannot_be_read(path: str) -> None:
+    with pytest.raises(InvalidValue, match=r"^env-file \(flag --env-file\): .* cannot be read: ") as caught:
+        variables([], [path], HOST)
+    assert caught.value.exit_code == 2
+
+
+def test_a_file_without_an_end() -> None:
+    with pytest.raises(PodbotError) as caught:
+        variables([], ["/dev/zero"], HOST)
+    assert "larger than 1 MiB" in str(caught.value)
+    assert LARGEST_FILE == 1 << 20

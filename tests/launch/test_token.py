@@ -1,0 +1,143 @@
+"""For which repository a session gets a token, and what that is made from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
+from podbot.launch.plan import normalize
+from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, Subcommand
+from tests.launch.build import config, facts, typed
+
+APP = {
+    "github.app_id": 12345,
+    "github.installation_id": 67890,
+    "github.private_key_path": "/home/ann/.config/podbot/app.pem",
+}
+ACCESS = typed(github_access="octo/shop")
+CLONING = {"workspace.source": "github_clone"}
+TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+def plan(values: dict[str, Any] | None = None, request: LaunchRequest = ACCESS) -> LaunchPlan:
+    return normalize(config(APP | (values or {})), request, facts())
+
+
+@pytest.mark.parametrize("subcommand", ["run", "host"])
+def test_a_mounted_workspace_with_a_token(subcommand: Subcommand) -> None:
+    made = plan(request=typed(subcommand=subcommand, github_access="octo/shop"))
+    assert made.clone is None
+    assert made.workspace is not None
+    assert made.token is not None
+    assert (made.token.repo, made.token.server) == ("octo/shop", "https://github.com")
+    assert made.token.permissions == {"contents": "write", "pull_requests": "write", "metadata": "read"}
+    secrets = f"{made.runtime_dir}/secrets"
+    assert made.token.secrets_dir == secrets
+    assert Mount(secrets, "/run/secrets", read_only=True) in made.container.files
+    assert "/run/podbot/askpass" in [file.target for file in made.container.files]
+    assert made.askpass
+    env = made.container.env
+    assert (env["GIT_ASKPASS"], env["GIT_TERMINAL_PROMPT"]) == ("/run/podbot/askpass", "0")
+    assert (env["GIT_CONFIG_KEY_0"], env["GIT_CONFIG_VALUE_0"]) == ("credential.https://github.com.helper", "")
+    levels = "contents: write, metadata: read, pull_requests: write"
+    assert f"the agent gets a GitHub token for octo/shop ({levels})" in made.notes
+    assert not any("cloning" in note for note in made.notes)
+    assert made.keep == "never"
+
+
+def test_labels_tell_a_clone_from_access() -> None:
+    labels = plan().container.labels
+    assert (labels["io.podbot.repo"], labels["io.podbot.access"]) == ("", "octo/shop")
+    assert labels["io.podbot.path"] == "/home/ann/src/proj"
+    labels = plan(CLONING, LaunchRequest(repo="octo/shop")).container.labels
+    assert (labels["io.podbot.repo"], labels["io.podbot.access"]) == ("octo/shop", "octo/shop")
+
+
+def test_a_token_that_was_not_asked_for_is_not_there() -> None:
+    made = plan(request=typed())
+    assert made.token is None
+    assert made.askpass == ""
+    assert not {"GIT_ASKPASS", "GIT_CONFIG_COUNT"} & set(made.container.env)
+    assert "/run/secrets" not in [file.target for file in made.container.files]
+
+
+def test_a_clone_has_a_token_of_its_own() -> None:
+    with pytest.raises(IllegalCombination) as caught:
+        plan(CLONING, LaunchRequest(repo="octo/shop", github_access="octo/other"))
+    assert caught.value.field == "--github-access"
+    assert "octo/shop has a token of its own" in str(caught.value)
+
+
+def test_without_an_app_nothing_is_planned() -> None:
+    with pytest.raises(MissingRequired, match=r"github\.app_id, .* are required"):
+        normalize(config(), ACCESS, facts())
+
+
+@pytest.mark.parametrize("text", ["shop", "", "/", "octo/", "octo/shop/x", "-octo/shop", "octo/shop.git", "octo/.."])
+def test_what_is_no_repository(text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan(request=typed(github_access=text))
+    assert caught.value.origin == "flag --github-access"
+
+
+def test_a_pasted_address_gets_a_hint() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan(request=typed(github_access="https://github.com/octo/shop.git"))
+    assert caught.value.hint == "Write --github-access octo/shop."
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "octo/{}", "{}/shop", "https://x-access-token:{}@github.com/octo/shop", "{}@github.com", "octo/a {}"]
+)
+@pytest.mark.parametrize("token", [TOKEN, TOKEN.replace("ghp", "ghs"), "github_pat_11ABCDEFG0abcdefghij_klmnop"])
+def test_a_token_on_the_command_line_is_refused_and_not_repeated(form: str, token: str) -> None:
+    for values, request in (
+        (None, typed(github_access=form.format(token))),
+        (CLONING, LaunchRequest(repo=form.format(token))),
+    ):
+        with pytest.raises(InvalidValue) as caught:
+            plan(values, request)
+        assert "looks like a GitHub token" in str(caught.value)
+        assert token[4:] not in f"{caught.value} {caught.value.__dict__}"
+
+
+@given(st.text(max_size=30), st.sampled_from(["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"]))
+def test_no_token_gets_into_an_error(around: str, prefix: str) -> None:
+    secret = f"{prefix}0123456789abcdefSECRET"
+    with pytest.raises(InvalidValue) as caught:
+        plan(request=typed(github_access=f"{around}/{secret}"))
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [
+        (("app_id",), "github.app_id is required"),
+        (("app_id", "private_key_path"), "github.app_id and github.private_key_path are required"),
+        (
+            ("app_id", "installation_id", "private_key_path"),
+            "github.app_id, github.installation_id and github.private_key_path are required",
+        ),
+    ],
+)
+def test_every_missing_key_is_named_at_once(missing: tuple[str, ...], named: str) -> None:
+    with pytest.raises(MissingRequired) as caught:
+        plan({f"github.{name}": None for name in missing})
+    assert str(caught.value).startswith(named)
+
+
+def test_a_blank_key_path_is_missing() -> None:
+    with pytest.raises(MissingRequired, match=r"github\.private_key_path is"):
+        plan({"github.private_key_path": " "})
+
+
+def test_the_key_s_path() -> None:
+    made = plan({"github.private_key_path": "~/app.pem"})
+    assert made.token is not None
+    assert made.token.private_key_path == "/home/ann/app.pem"
+    with pytest.raises(InvalidValue, match="not an absolute path"):
+        plan({"github.private_key_path": "app.pem"})

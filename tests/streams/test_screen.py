@@ -1,0 +1,140 @@
+"""What a full-screen program did to the terminal, undone and done again."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.streams.screen import ScreenModes
+
+RESET = b"\x1b[0m"
+
+
+def off(data: bytes) -> bytes:
+    """What switches off each report that is not switched off in ``data`` already."""
+    reports = (b"\x1b[?%dl" % mode for mode in (1000, 1002, 1003, 1004, 1006, 2004))
+    return b"".join(report for report in reports if report not in data)
+
+
+def without_reports(data: bytes) -> bytes:
+    return re.sub(rb"\x1b\[\?(1000|1002|1003|1004|1006|2004)l", b"", data)
+
+
+def fed(*pieces: bytes) -> ScreenModes:
+    screen = ScreenModes()
+    for piece in pieces:
+        screen.feed(piece)
+    return screen
+
+
+@pytest.mark.parametrize(
+    ("data", "leave", "enter"),
+    [
+        (b"plain", b"", b""),
+        (b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?1049h"),
+        (b"\x1b[?25l", b"\x1b[?25h", b"\x1b[?25l"),
+        (b"\x1b[?25h", b"", b""),
+        (b"\x1b[?1000;1006h", b"\x1b[?1000l\x1b[?1006l", b"\x1b[?1000h\x1b[?1006h"),
+        (b"\x1b[?1000h\x1b[?1000l", b"", b""),
+        (b"\x1b[?2004h\x1b[?1049h", b"\x1b[?2004l\x1b[?1049l", b"\x1b[?1049h\x1b[?2004h"),
+        (b"\x1b[>1u\x1b[>3u", b"\x1b[<2u", b"\x1b[>1u\x1b[>3u"),
+        (b"\x1b[>1u\x1b[<u", b"", b""),
+        (b"\x1b[>1u\x1b[<99999u", b"", b""),
+        (b"\x1b[<u", b"", b""),
+        (b"\x1b[>1u\x1b[=5;1u", b"\x1b[<1u", b"\x1b[>5u"),
+        (b"\x1b[=5u", b"\x1b[=0u", b"\x1b[=5u"),
+        (b"\x1b[=5u\x1b[=0u", b"", b""),
+        (b"\x1b[>4;2m", b"\x1b[>4;0m", b"\x1b[>4;2m"),
+        (b"\x1b[>4;2m\x1b[>4m", b"", b""),
+        (b"\x1b[>4;1m\x1b[>4;0m", b"", b""),
+        (b"\x1b[?4242h\x1b[?5h", b"", b""),  # unknown ones are not podbot's to undo
+        (b"\x1b]0;title\x07\x1b[31m", b"", b""),
+    ],
+)
+def test_it_is_undone_and_done_again(data: bytes, leave: bytes, enter: bytes) -> None:
+    screen = fed(data)
+    assert without_reports(screen.leave()) == without_reports(leave) + RESET
+    assert (
+        screen.leave().count(b"\x1b") == leave.count(b"\x1b") + (off(leave).count(b"\x1b") if b"?" in data else 0) + 1
+    )
+    assert screen.enter() == enter
+    assert screen.clean == (not leave)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x1b[?01003h",
+        b"\x1b[?" + b"0" * 50 + b"1003;0001006h",
+        b"\x1b[?10\x0003h",
+        b"\x1b\x00[\x07?1003\n\x7fh",
+    ],
+)
+def test_a_mode_is_known_by_any_spelling(data: bytes) -> None:
+    for screen in (fed(data), fed(*(data[at : at + 1] for at in range(len(data))))):
+        assert screen.leave().count(b"\x1b[?1003l") == screen.enter().count(b"\x1b[?1003h") == 1
+        assert not screen.clean
+    assert fed(data, data[:-1] + b"l").clean
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x1b[?" + b"0;" * 80 + b"1003h",
+        b"\x1b[?" + b"0" * 80 + b"1003h",
+        b"\x1b[?1003h\x1b[?" + b"0;" * 30 + b"1003l",  # more than terminals look at
+        b"\x1b[?1003h\x1b[?1003s\x1b[?1003l\x1b[?1003r",  # saved, and restored
+        b"\x1b[?1003:1h",
+        b"\x9b?1003h",
+        b"\xc2\x9b?1003h",
+    ],
+)
+def test_reports_are_switched_off_whatever_podbot_makes_of_the_spelling(data: bytes) -> None:
+    """A mouse that goes on reporting types into the operator's shell."""
+    for screen in (fed(data), fed(*(data[at : at + 1] for at in range(len(data))))):
+        assert screen.leave() == off(b"") + RESET
+        assert (screen.enter(), screen.clean) == (b"", True)
+
+
+def test_nothing_is_switched_off_behind_plain_output() -> None:
+    assert fed(b"\x1b[31mred\x1b[0m\x1b]0;title?\x07\x1b[2J plain?\n").leave() == RESET
+
+
+def test_a_program_cannot_make_it_grow() -> None:
+    screen = fed(*(b"\x1b[>%du\x1b[?%dh\x1b[" % (n % 32, n) for n in range(3000)), b"?" + b"1;" * 5000)
+    assert len(screen.leave()) < 400
+    assert len(screen.enter()) < 400
+
+
+sequences = st.lists(
+    st.one_of(
+        st.binary(max_size=6),
+        st.sampled_from(
+            [
+                *(b"\x1b[?%d%s" % (mode, switch) for mode in (25, 1049, 2004, 1000, 7, 77) for switch in (b"h", b"l")),
+                *(b"\x1b[>5u", b"\x1b[<u", b"\x1b[<2u", b"\x1b[=3u", b"\x1b[>4;2m", b"\x1b[>4m", b"\x1b[?1;25l"),
+            ]
+        ),
+    )
+).map(b"".join)
+
+
+@given(sequences, st.lists(st.integers(1, 7)))
+def test_pieces_do_not_matter(data: bytes, sizes: list[int]) -> None:
+    whole, rest, pieces = fed(data), data, []
+    for size in sizes:
+        pieces.append(rest[:size])
+        rest = rest[size:]
+    parts = fed(*pieces, rest)
+    assert (parts.leave(), parts.enter()) == (whole.leave(), whole.enter())
+
+
+@given(sequences)
+def test_what_it_sends_it_understands(data: bytes) -> None:
+    screen = fed(data)
+    again = fed(screen.enter())
+    assert (again.enter(), without_reports(again.leave())) == (screen.enter(), without_reports(screen.leave()))
+    assert fed(screen.enter(), screen.leave()).clean
