@@ -273,20 +273,32 @@ def close_world(world: World) -> None:
     world.settled()
     if left := world.managed():  # not `--all`: the engine's store is everyone's
         world.podbot("stop", "--rm", "--time", "0", *left)
-    for pid in world.service_pids():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
+    _end_service(world)
     if ROOTLESS:
         _remove_store(world)
     _end_namespace(world)
-    # A rootful engine mounts the directory onto itself.
-    mounted = os.path.join(world.root, "store", "overlay")
-    subprocess.run(["umount", "--lazy", mounted], stderr=subprocess.DEVNULL, check=False)
+    # A rootful engine mounts the directory onto itself, and two that start at the same time do so twice.
+    for mounted in reversed(_mounts(world)):
+        if mounted == os.path.join(world.root, "store", "overlay"):
+            subprocess.run(["umount", "--lazy", mounted], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(world.root, ignore_errors=True)
-    with open("/proc/self/mounts", encoding="utf-8") as file:
-        mounts = [line.split()[1] for line in file if world.root in line]
+    mounts = _mounts(world)
     assert not mounts, f"mounts left behind: {mounts}"
     assert not os.path.exists(world.root), f"files left behind: {os.listdir(world.root)}"
+
+
+def _end_service(world: World) -> None:
+    """podbot's private engine service, which mounts its store until its last moment."""
+    for pid in world.service_pids():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not world.service_pids(), what="the service to end")
+
+
+def _mounts(world: World) -> list[str]:
+    """Where something is mounted below the world's directory, in the order of mounting."""
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        return [path for path in (line.split()[1] for line in file) if path.startswith(f"{world.root}/")]
 
 
 @contextlib.contextmanager
@@ -303,10 +315,7 @@ def small_disk(world: World, path: str, size: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for pid in world.service_pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not world.service_pids(), what="the service to end")
+        _end_service(world)
         subprocess.run([*prefix, "umount", "--lazy", "--recursive", path], env=world.podman_env(), check=True)
 
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pexpect
@@ -130,6 +131,35 @@ def test_podbot_that_is_killed_leaves_what_the_next_command_removes(own_world: W
         assert f"removed the sandbox {host.name}" in listed.stderr
         assert not left(own_world, host)
         assert not running("sleep 46077")
+
+
+def test_restarts_after_a_kill_while_other_commands_clear_up(own_world: World) -> None:
+    """10.16: whichever command removes what was left, the restart under the same name waits for it."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            own_world.podbot("ps", "-a")
+
+    others = [threading.Thread(target=look) for _ in range(3)]
+    for other in others:
+        other.start()
+    try:
+        with pipe(own_world, "puppet") as host:
+            host.ask("session/list")
+            host.child.kill()
+            host.end()
+            for _ in range(12):
+                with pipe(own_world, "puppet", name=host.name) as again:
+                    again.ask("session/list")
+                    again.child.kill()
+                    again.end()
+    finally:
+        over.set()
+        for other in others:
+            other.join()
+    own_world.podbot("ps", check=True)
+    assert not left(own_world, host)
 
 
 def report(what: str, began: float, *, most: float) -> None:

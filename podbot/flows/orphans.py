@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Emit, Event
-from podbot.flows.sessions import is_in_use, remove_directory, sessions, sweep, take_untold
+from podbot.flows.sessions import ENDING, flagged, is_in_use, session_directory, sessions, sweep, take_untold
 from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.names import is_name
 from podbot.places import runtime_root
@@ -69,7 +70,7 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
         try:
             container = _container_called(engine, record.session)
         except (ContainerNotFound, NotOurs):
-            remove_directory(os.path.join(runtime_root(environ), record.session))
+            _forget(engine, os.path.join(runtime_root(environ), record.session))
             continue
         path = os.path.join(runtime_root(environ), record.session)
         needed = is_in_use(path) or (spare and (container.name == spare or container.id.startswith(spare)))
@@ -77,6 +78,16 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
             text = f"the session {record.session} ({container.state}) was left behind by a podbot that was killed"
             hint = f"`podbot stop {record.session}` {_END[keep_of(container.labels)]}"
             emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": record.session}))
+
+
+def _forget(engine: Engine, path: str) -> None:
+    """Remove the directory of a session whose container is gone, unless another podbot has taken the name meanwhile."""
+    with contextlib.suppress(SessionExists), flagged(path, ENDING), session_directory(path, engine.endpoint) as found:
+        found.name_taken()  # it stays as it is, unless the engine says again that there is no such container
+        try:
+            _container_called(engine, os.path.basename(path))
+        except (ContainerNotFound, NotOurs):
+            found.has_container = False
 
 
 def _removed(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> bool:

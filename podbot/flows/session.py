@@ -5,16 +5,24 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine
-from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, MountRefused, NameTaken
+from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, MountRefused, NameTaken, SessionExists
 from podbot.events import Emit, Event
 from podbot.flows.container import started_container
 from podbot.flows.history import history_in_use
 from podbot.flows.recipe import LABEL_AGENTS, agents_in
-from podbot.flows.sessions import SessionDirectory, await_ending, remove_directory, session_directory
+from podbot.flows.sessions import (
+    ENDING_SECONDS,
+    SessionDirectory,
+    await_ending,
+    is_passing,
+    remove_directory,
+    session_directory,
+)
 from podbot.launch.agents import AGENTS
 from podbot.launch.token import SECRETS_DIRECTORY
 from podbot.launch.types import LaunchPlan, TokenPlan
@@ -39,9 +47,7 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
     # Signals are queued from here to the end of the clean-up: one that unwound in the wrong place, between two
     # steps of an ExitStack, would skip the rest. Where it is safe to stop early, the steps say so.
     with wake.listening(), contextlib.ExitStack() as stack:
-        with wake.interruptible():
-            await_ending(plan.runtime_dir, emit)
-        directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
+        directory = stack.enter_context(_claimed(engine, plan, wake, emit))
         plan = _fitted(engine, plan, emit)
         if plan.pipes_dir is not None:
             # A new directory: another engine, which was not asked, may have a container that mounts the one there.
@@ -57,6 +63,27 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
         if plan.history is not None:
             stack.enter_context(history_in_use(plan.history))
         stack.enter_context(started_container(engine, plan, directory, wake, emit))
+        yield directory
+
+
+@contextlib.contextmanager
+def _claimed(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
+    """The session's name, once nobody ends an earlier session of that name any more. Raises SessionExists.
+
+    Any other podbot command may begin to remove what a killed podbot left there, at any moment, so the lock decides.
+    """
+    end = time.monotonic() + ENDING_SECONDS
+    with contextlib.ExitStack() as stack:
+        while True:
+            with wake.interruptible():
+                await_ending(plan.runtime_dir, emit)
+            try:
+                directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
+            except SessionExists:
+                if not is_passing(plan.runtime_dir) or time.monotonic() > end:
+                    raise
+            else:
+                break
         yield directory
 
 

@@ -244,6 +244,11 @@ def await_ending(path: str, emit: Emit) -> None:
             time.sleep(0.02)
 
 
+def is_passing(path: str) -> bool:
+    """Whoever had the session's lock a moment ago only ends that session, or has let go of it since."""
+    return is_live(path, ENDING) or not is_live(path)
+
+
 def await_release(path: str, seconds: float) -> bool:
     """Wait until no podbot holds the session; false when one still does."""
     end = time.monotonic() + seconds

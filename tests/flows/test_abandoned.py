@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+from collections.abc import Iterator
 
 import pytest
 
-from podbot.errors import RemoveFailed
+from podbot.errors import RemoveFailed, SessionExists
+from podbot.events import Emit
+from podbot.execution.runner import ExecIO
 from podbot.flows.orphans import report_orphans
-from podbot.flows.sessions import in_use, session_directory, sessions
+from podbot.flows.run import run_session
+from podbot.flows.sessions import ENDING, await_ending, flagged, in_use, session_directory, sessions
 from podbot.launch.labels import keep_label
+from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.flows.clones import clone_labels, left_behind
 from tests.flows.granted import granted
@@ -163,3 +170,46 @@ def test_two_commands_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> 
         report_orphans(engine, place.environ, place.events.append)
     assert place.events == []
     assert SESSION in engine.by_name
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    with contextlib.closing(Wake()) as made:
+        yield made
+
+
+def test_a_name_that_another_command_clears_at_the_last_moment_is_waited_for(
+    place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any podbot command removes what a killed one left: it may begin just after we looked."""
+    engine = FakeEngine()
+    begun, cleared = threading.Event(), threading.Event()
+
+    def clear() -> None:
+        with flagged(place.directory(), ENDING), session_directory(place.directory(), engine.endpoint):
+            begun.set()
+            cleared.wait(10)
+
+    other = threading.Thread(target=clear)
+
+    def looked(path: str, emit: Emit) -> None:
+        if not begun.is_set():
+            os.makedirs(place.directory(), 0o700)
+            other.start()
+            assert begun.wait(10)
+        else:
+            cleared.set()
+            await_ending(path, emit)
+
+    monkeypatch.setattr("podbot.flows.session.await_ending", looked)
+    result = run_session(engine, place.plan(), ExecIO(None, None, None), wake, place.events.append)
+    other.join()
+    assert result.session == SESSION
+    assert sessions(place.environ) == []
+
+
+def test_a_session_that_lives_is_not_waited_for(place: Place, wake: Wake) -> None:
+    engine = FakeEngine()
+    with session_directory(place.directory(), engine.endpoint), pytest.raises(SessionExists):
+        run_session(engine, place.plan(), ExecIO(None, None, None), wake, place.events.append)
+    assert place.events == []

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -118,3 +120,43 @@ def test_removals_that_were_broken_off_are_finished(place: Place) -> None:
     report_orphans(engine, place.environ, place.events.append)
     assert not os.path.exists(gone)
     assert os.path.exists(engine_dir)
+
+
+class AskedWhenGone(FakeEngine):
+    """``meanwhile`` happens once, as this engine says that there is no such container."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def inspect(self, container: str) -> ContainerInfo:
+        try:
+            return super().inspect(container)
+        except ContainerNotFound:
+            happens, self.meanwhile = self.meanwhile, None
+            if happens is not None:
+                happens()
+            raise
+
+
+def test_a_name_that_another_podbot_takes_meanwhile_is_its_own(place: Place) -> None:
+    """It began while we asked for the container of the session before: its directory must not go."""
+    engine = AskedWhenGone()
+    orphaned(engine, place, "again")
+    engine.remove("again")
+    with contextlib.ExitStack() as other:
+        engine.meanwhile = lambda: _take(other, place.directory("again"), engine.endpoint)
+        report_orphans(engine, place.environ, place.events.append)
+        assert [(record.session, record.live) for record in sessions(place.environ)] == [("again", True)]
+    assert sessions(place.environ) == []
+
+
+def test_a_container_that_is_made_meanwhile_keeps_its_record(place: Place) -> None:
+    engine = AskedWhenGone()
+    kept(engine, place, "again")
+    engine.remove("again")
+    engine.meanwhile = lambda: made(engine, "again")
+    report_orphans(engine, place.environ, place.events.append)
+    assert [(record.session, record.kept) for record in sessions(place.environ)] == [("again", True)]
+
+
+def _take(stack: contextlib.ExitStack, path: str, endpoint: str) -> None:
+    stack.enter_context(session_directory(path, endpoint))
