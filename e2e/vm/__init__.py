@@ -1,0 +1,1 @@
+"""A Debian 13 machine under QEMU: systemd, cgroup v2, Podman 5, an ordinary user. ``make test-vm``, ``scripts/vm``."""
