@@ -7,9 +7,10 @@ WORKSPACE ?= .
 AGENT ?= claude
 ARGS ?=
 CELLS ?=
+PARTS ?=
 comma := ,
 
-.PHONY: help run test test-e2e test-e2e-rootless matrix fuzz bench lint type arch check image clean
+.PHONY: help run test test-e2e test-e2e-rootless test-vm matrix fuzz bench lint type arch check image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -31,6 +32,9 @@ test-e2e: $(READY) ## Real engine, real image; prepares both, and fails when it 
 
 test-e2e-rootless: $(READY) ## The same as an ordinary user on rootless Podman; root makes one for the run
 	@scripts/e2e-rootless
+
+test-vm: $(READY) ## What depends on the engine and systemd, in an emulated Debian 13 with Podman 5; PARTS="newcomer …" for some
+	@scripts/vm test $(PARTS)
 
 matrix: $(READY) ## Drive each agent with each client and write docs/reference/clients.md; CELLS="python/claude …" for some
 	@scripts/e2e $(BIN)/python -m e2e.matrix $(CELLS)
@@ -61,4 +65,4 @@ check: lint type arch ## What CI runs first
 	$(BIN)/coverage report --include='podbot/launch/*,podbot/config/merge.py,podbot/protocol/*' --fail-under=100
 
 clean: ## Remove what the targets above made here
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .e2e dist build
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .e2e .vm dist build

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from e2e.vm.errors import VmError
 from e2e.vm.image import STATE, USER, Image, image
 from e2e.vm.machine import Machine, running
+from e2e.vm.page import VERSIONS, keep, needed
+from e2e.vm.parts import run_part
 from e2e.vm.steps import need_room, say, step
+from e2e.vm.suite import PARTS
 from e2e.vm.tree import TREE, bring_back, copy_in
-
-DAY = 86400.0
 
 
 def main() -> int:
@@ -53,6 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="for the command (3600)")
     run.add_argument("command", nargs="+", metavar="COMMAND", help="words; one word is a line of shell")
     run.set_defaults(do=_run)
+    test = verbs.add_parser("test", help='run the parts of "Tested on", and write that page')
+    test.add_argument("--keep", metavar="NAME", help="as for run: go on with what an earlier run installed")
+    test.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {' '.join(PARTS)} (all)")
+    test.set_defaults(do=_test)
     return parser
 
 
@@ -78,6 +83,20 @@ def _run(options: argparse.Namespace) -> int:
                 bring_back(machine, user)
 
 
+def _test(options: argparse.Namespace) -> int:
+    if unknown := [name for name in options.parts if name not in PARTS]:
+        raise VmError(f"no such part: {' '.join(unknown)}; there are {' '.join(PARTS)}")
+    kept = options.keep and os.path.exists(_kept_path(image(), options.keep))
+    parts = {name: PARTS[name] for name in options.parts} if kept else needed(options.parts)
+    worst = 0
+    with prepared(options) as machine:
+        for name, part in parts.items():
+            result = run_part(machine, name, part)
+            keep(name, result, {what: machine.output(words).strip() for what, words in VERSIONS.items()})
+            worst = max(worst, result.status)
+    return worst
+
+
 @contextlib.contextmanager
 def prepared(options: argparse.Namespace) -> Iterator[Machine]:
     """A machine that answers, as the options want it."""
@@ -87,9 +106,7 @@ def prepared(options: argparse.Namespace) -> Iterator[Machine]:
 
 
 def _kept_disk(made: Image, name: str) -> str:
-    if os.path.basename(name) != name:
-        raise VmError(f"--keep takes a name, not a path: {name}")
-    disk = os.path.join(os.path.dirname(made.disk), f"kept-{name}.ext4")
+    disk = _kept_path(made, name)
     if not os.path.exists(disk):
         need_room(STATE, 8, "another disk")
         part = f"{disk}.part"
@@ -99,6 +116,12 @@ def _kept_disk(made: Image, name: str) -> str:
     else:
         say(f"going on with the disk of {name}")
     return disk
+
+
+def _kept_path(made: Image, name: str) -> str:
+    if os.path.basename(name) != name:
+        raise VmError(f"--keep takes a name, not a path: {name}")
+    return os.path.join(os.path.dirname(made.disk), f"kept-{name}.ext4")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,15 @@
+"""Nothing here is for any other machine: what it takes away and gives back would be somebody's own."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from e2e.vm import HOSTNAME
+
+
+@pytest.fixture(scope="session", autouse=True)
+def machine() -> None:
+    """Fails anywhere else."""
+    assert socket.gethostname() == HOSTNAME, "these tests change the machine: `make test-vm` runs them in one"

@@ -1,0 +1,119 @@
+"""The table of docs/reference/tested-on.md: what ran in the machine, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from e2e.vm.image import ROOT, STATE
+from e2e.vm.suite import PARTS, Part
+
+PAGE = os.path.join(ROOT, "docs", "reference", "tested-on.md")
+KEPT = os.path.join(STATE, "tested-on.json")
+BEGIN, END = "<!-- written by `make test-vm` -->", "<!-- end -->"
+
+# A line of shell each, in the machine.
+VERSIONS = {
+    "Debian": "cat /etc/debian_version",
+    "kernel": "uname -r",
+    "systemd": "systemctl --version | head -1 | cut -d' ' -f2",
+    "Podman": "podman --version | cut -d' ' -f3",
+    "crun": "crun --version | head -1 | cut -d' ' -f3",
+    "pasta": "pasta --version 2>&1 | head -1 | cut -d' ' -f2",
+    "netavark": "/usr/lib/podman/netavark --version | cut -d' ' -f2",
+    "Python": "python3 --version | cut -d' ' -f2",
+    "cgroups": "stat -fc %T /sys/fs/cgroup",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of one part. ``status``: its command's; ``passed``, ``failed``: tests, both 0 where it is no pytest.
+
+    ``failures``: names of failed tests. ``commit``: what was tested; ``date``: of the day.
+    """
+
+    status: int
+    seconds: float
+    commit: str
+    date: str
+    passed: int = 0
+    failed: int = 0
+    failures: tuple[str, ...] = ()
+
+
+def counted(junit: str) -> tuple[int, tuple[str, ...]]:
+    """(passed, names of those that failed) of pytest's report. What a machine sends has no entities to expand."""
+    if "<!DOCTYPE" in junit or "<!ENTITY" in junit:
+        raise ValueError("a report with a document type")
+    passed, failed = 0, []
+    for case in ET.fromstring(junit).iter("testcase"):
+        kinds = {child.tag for child in case}
+        if kinds & {"failure", "error"}:
+            failed.append(f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}")
+        elif "skipped" not in kinds:
+            passed += 1
+    return passed, tuple(failed)
+
+
+def table(results: Mapping[str, Result], versions: Mapping[str, str]) -> str:
+    """Markdown: versions, and a row for each part, those that have not run too."""
+    lines = [", ".join(f"{name} {version}" for name, version in versions.items()) + ".", ""]
+    lines += ["| what | as | result | took | day | commit |", "|---|---|---|---|---|---|"]
+    for name, part in PARTS.items():
+        cells = [part.title, part.user or "an ordinary user", *_cells(results.get(name))]
+        lines.append(f"| {' | '.join(cells)} |")
+    failures = [f"- {name}: `{each}`" for name in PARTS if name in results for each in results[name].failures]
+    return "\n".join([*lines, *(["", "Failed:", "", *failures] if failures else [])])
+
+
+def _cells(result: Result | None) -> list[str]:
+    if result is None:
+        return ["not run", "", "", ""]
+    ok = result.status == 0 and not result.failures
+    text = "ok" if ok else f"**failed** (status {result.status})"
+    if result.passed or result.failed:
+        text = f"{result.passed} passed" + (f", **{result.failed} failed**" if result.failed else "")
+    minutes = f"{result.seconds / 60:.0f} min" if result.seconds >= 90 else f"{result.seconds:.0f} s"
+    return [text, minutes, result.date, result.commit]
+
+
+def placed(page: str, text: str) -> str:
+    """``page`` with ``text`` between its marks. Raises ValueError when it has none."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("the page has lost its marks")
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def keep(name: str, result: Result, versions: Mapping[str, str]) -> None:
+    """Add one result to those of earlier runs, and write the page from all of them."""
+    kept: dict[str, dict[str, Any]] = {"versions": {}, "parts": {}}
+    if os.path.exists(KEPT):
+        with open(KEPT, encoding="utf-8") as file:
+            kept = json.load(file)
+    kept["versions"] = dict(versions)
+    kept["parts"][name] = asdict(result)
+    with open(KEPT, "w", encoding="utf-8") as file:
+        json.dump(kept, file, indent=1)
+    results = {part: _result(found) for part, found in kept["parts"].items() if part in PARTS}
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(placed(page, table(results, versions)))
+
+
+def _result(found: dict[str, Any]) -> Result:
+    return Result(**{**found, "failures": tuple(found["failures"])})
+
+
+def needed(names: list[str]) -> dict[str, Part]:
+    """The parts of these names with those that must come before; all, in their order, for none."""
+    wanted = set(names or PARTS)
+    wanted |= {PARTS[name].after for name in wanted if PARTS[name].after}
+    return {name: part for name, part in PARTS.items() if name in wanted}

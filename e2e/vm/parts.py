@@ -1,0 +1,42 @@
+"""Carrying out one part of the suite in a running machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+
+from e2e.vm.image import ROOT, STATE, USER
+from e2e.vm.machine import Machine
+from e2e.vm.page import Result, counted
+from e2e.vm.steps import say
+from e2e.vm.suite import Part
+from e2e.vm.tree import TREE, bring_back, bundle_in, copy_in
+
+
+def run_part(machine: Machine, name: str, part: Part) -> Result:
+    """Its output goes to .vm/logs/part-NAME.log, which is said. Raises VmError when the machine fails, not the part."""
+    user = part.user or USER
+    copy_in(machine, user)
+    bundle_in(machine, user)
+    log = os.path.join(STATE, "logs", f"part-{name}.log")
+    say(f"{name}: {part.title} (`tail -f {log}`) …")
+    began = time.monotonic()
+    with open(log, "wb") as out:
+        script = f"rm -f ~/results/{name}.xml; cd ~/{TREE} && {part.script}"
+        status = machine.run(script, user=user, limit=part.limit, stdout=out, stderr=subprocess.STDOUT)
+    seconds = time.monotonic() - began
+    passed, failures = 0, tuple[str, ...]()
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(bring_back(machine, user), f"{name}.xml")) as file:
+        passed, failures = counted(file.read())
+    say(f"{name}: status {status}, {passed} passed, {len(failures)} failed, {seconds:.0f} s")
+    for failed in failures:
+        say(f"  failed: {failed}")
+    return Result(status, seconds, _commit(), time.strftime("%Y-%m-%d", time.gmtime()), passed, len(failures), failures)
+
+
+def _commit() -> str:
+    """Of the tree, with a + when it has changes that are not committed."""
+    words = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,67 @@
+"""What is run in the machine for the page "Tested on". Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Of the end-to-end suite, what depends on the engine, the kernel or systemd. The rest does not know where it runs.
+E2E = (
+    "test_engine_contract.py", "test_sandbox.py", "test_run.py", "test_exec.py", "test_pipes.py", "test_terminal.py",
+    "test_suspend.py", "test_host.py", "test_host_ends.py", "test_nested.py", "test_user_ids.py", "test_one_path.py",
+    "test_uploads.py", "test_ends.py",
+)  # fmt: skip
+TESTS = " ".join(f"e2e/{name}" for name in E2E)
+_PYTEST = ".venv/bin/pytest -q -p no:cacheprovider --junitxml=$HOME/results/{name}.xml {tests}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """``script``: a line of shell in the working tree; ``user``: "" is the ordinary user; ``limit`` in seconds.
+
+    ``after``: the part that must have been done before, in the same machine.
+    """
+
+    title: str
+    script: str
+    user: str = ""
+    limit: float = 3600
+    after: str = ""
+
+
+def _inside(title: str, name: str, file: str) -> Part:
+    """Tests that are for this machine alone."""
+    return Part(title, _PYTEST.format(name=name, tests=f"e2e/vm/inside/{file}"), after="newcomer")
+
+
+PARTS = {
+    "newcomer": Part(
+        "An ordinary user with sudo: a fresh clone, `make run`, `make test`",
+        "rm -rf ~/clone && git clone -q ~/clone.bundle ~/clone && cd ~/clone && git checkout -q main"
+        " && make run AGENT=custom ARGS='sh -c id' && make test",
+        limit=5400,
+    ),
+    "wheel": Part(
+        "The installed wheel: `pip install`, `podbot doctor`, `podbot run`",
+        "rm -rf ~/wheel && .venv/bin/pip -q wheel --no-deps -w ~/wheel . && python3 -m venv ~/wheel/venv"
+        " && ~/wheel/venv/bin/pip -q install ~/wheel/podbot-*.whl && mkdir ~/wheel/shop && cd ~/wheel/shop"
+        " && ~/wheel/venv/bin/podbot doctor && ~/wheel/venv/bin/podbot run . --agent custom -- id",
+        after="newcomer",
+    ),
+    "doctor": _inside("`podbot doctor`: all ok, and each thing taken away", "doctor", "test_doctor.py"),
+    "network": _inside("The default network of a rootless sandbox", "network", "test_network.py"),
+    "limits": _inside("Limits under delegated cgroup v2", "limits", "test_limits.py"),
+    "engine": _inside("The user's `podman.socket`, and the journal", "engine", "test_engine_socket.py"),
+    "systemd": _inside("`podbot token-daemon` as a user unit", "systemd", "test_systemd.py"),
+    "rootless": Part(
+        "End-to-end tests as an ordinary user",
+        f"scripts/e2e {_PYTEST.format(name='rootless', tests=TESTS)}",
+        limit=14400,
+        after="newcomer",
+    ),
+    "root": Part(
+        "End-to-end tests as root",
+        f"scripts/e2e {_PYTEST.format(name='root', tests=TESTS)}",
+        user="root",
+        limit=14400,
+    ),
+}  # fmt: skip

@@ -1,0 +1,86 @@
+"""The page "Tested on": what a machine reports becomes a table, and nothing of it is taken on trust."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from e2e.vm import page
+from e2e.vm.page import BEGIN, END, PAGE, Result, counted, keep, needed, placed, table
+from e2e.vm.suite import E2E, PARTS
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="e2e.test_a" name="test_one[x]"/>
+<testcase classname="e2e.test_a" name="test_two"><failure message="m">long</failure></testcase>
+<testcase classname="e2e.test_b" name="test_three"><error message="m"/></testcase>
+<testcase classname="e2e.test_b" name="test_four"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_report_is_counted() -> None:
+    assert counted(REPORT) == (1, ("test_a::test_two", "test_b::test_three"))
+
+
+@pytest.mark.parametrize("words", ['<!DOCTYPE a [<!ENTITY b "c">]><a/>', "<!ENTITY b 'c'>"])
+def test_a_report_with_entities_is_refused(words: str) -> None:
+    with pytest.raises(ValueError, match="document type"):
+        counted(words)
+
+
+def test_a_failure_shows() -> None:
+    text = table(
+        {
+            "newcomer": Result(2, 700, "0a1b2c", "2026-11-22"),
+            "limits": Result(0, 61, "0a1b2c", "2026-11-22", passed=5),
+            "network": Result(1, 100, "0a1b2c", "2026-11-22", passed=1, failed=1, failures=("test_n::test_git",)),
+        },
+        {"Podman": "5.4.2"},
+    )
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line.startswith("| ")}
+    assert "**failed** (status 2) | 12 min" in rows[PARTS["newcomer"].title]
+    assert "5 passed | 61 s" in rows[PARTS["limits"].title]
+    assert "1 passed, **1 failed** | 2 min" in rows[PARTS["network"].title]
+    assert "not run" in rows[PARTS["root"].title]
+    assert "- network: `test_n::test_git`" in text
+    assert text.startswith("Podman 5.4.2.\n")
+
+
+def test_the_text_goes_between_the_marks() -> None:
+    assert placed(f"a\n{BEGIN}\nold\n{END}\nb\n", "new") == f"a\n{BEGIN}\nnew\n{END}\nb\n"
+    with pytest.raises(ValueError, match="marks"):
+        placed("a\n", "new")
+
+
+def test_the_page_has_its_marks() -> None:
+    assert placed(Path(PAGE).read_text(encoding="utf-8"), "x")
+
+
+def test_results_of_several_runs_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = tmp_path / "tested-on.md"
+    written.write_text(f"{BEGIN}{END}", encoding="utf-8")
+    monkeypatch.setattr(page, "PAGE", str(written))
+    monkeypatch.setattr(page, "KEPT", str(tmp_path / "kept.json"))
+    keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.1"})
+    keep("network", Result(1, 9, "0a1b2d", "2026-11-23", failed=1, failures=("test_n::x",)), {"Podman": "5.4.2"})
+    text = written.read_text(encoding="utf-8")
+    assert "Podman 5.4.2." in text
+    assert "5 passed | 61 s | 2026-11-22 | 0a1b2c" in text
+    assert "**1 failed** | 9 s | 2026-11-23 | 0a1b2d" in text
+    assert json.loads((tmp_path / "kept.json").read_text())["parts"].keys() == {"limits", "network"}
+
+
+def test_what_a_part_needs_runs_before_it() -> None:
+    assert list(needed(["limits"])) == ["newcomer", "limits"]
+    assert list(needed(["root"])) == ["root"]
+    assert list(needed([])) == list(PARTS)
+
+
+def test_every_file_of_the_suite_is_there() -> None:
+    root = Path(PAGE).parents[2]
+    for part in PARTS.values():
+        for word in part.script.split():
+            if word.startswith("e2e/"):
+                assert (root / word).is_file(), word
+    assert E2E
