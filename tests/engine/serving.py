@@ -15,12 +15,24 @@ from typing import Any
 
 from podbot.engine.endpoint import Endpoint
 
-RECORDED = os.path.join(os.path.dirname(__file__), "recorded", "podman-4.3.1.json")
+RECORDED = os.path.join(os.path.dirname(__file__), "recorded")
+VERSIONS = sorted(name.removeprefix("podman-").removesuffix(".json") for name in os.listdir(RECORDED))
+_chosen = ["4.3.1"]  # the last one counts
+
+
+@contextlib.contextmanager
+def recordings_of(version: str) -> Iterator[None]:
+    """:func:`recorded` and :func:`replay` are of this Podman while the block runs."""
+    _chosen.append(version)
+    try:
+        yield
+    finally:
+        _chosen.pop()
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """Answers of Podman 4.3.1 by name: ``request``, ``status``, ``headers``, ``body`` (long ones cut down)."""
-    with open(RECORDED, encoding="utf-8") as file:
+    """Answers of a Podman by name: ``request``, ``status``, ``headers``, ``body`` (cut down). See e2e/record.py."""
+    with open(os.path.join(RECORDED, f"podman-{_chosen[-1]}.json"), encoding="utf-8") as file:
         found: dict[str, dict[str, Any]] = json.load(file)
     return found
 
@@ -47,9 +59,13 @@ def http(status: int, body: bytes | str = b"", headers: dict[str, str] | None = 
 
 
 def replay(name: str) -> Answer:
-    """What Podman 4.3.1 said."""
-    entry = recorded()[name]
-    return http(entry["status"], entry["body"], entry["headers"])
+    """What a real Podman said: the one that is chosen when it is asked."""
+
+    def answer(request: Request, sock: socket.socket) -> None:
+        entry = recorded()[name]
+        http(entry["status"], entry["body"], entry["headers"])(request, sock)
+
+    return answer
 
 
 def raw(data: bytes) -> Answer:
