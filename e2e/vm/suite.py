@@ -52,6 +52,11 @@ PARTS = {
     "limits": _inside("Limits under delegated cgroup v2", "limits", "test_limits.py"),
     "engine": _inside("The user's `podman.socket`, and the journal", "engine", "test_engine_socket.py"),
     "systemd": _inside("`podbot token-daemon` as a user unit", "systemd", "test_systemd.py"),
+    "agents": Part(
+        "Claude Code and Codex: their first screen, and a turn with a mock model",
+        f"scripts/e2e {_PYTEST.format(name='agents', tests='e2e/test_agents.py -k first_screen')}",
+        after="newcomer",
+    ),
     "rootless": Part(
         "End-to-end tests as an ordinary user",
         f"scripts/e2e {_PYTEST.format(name='rootless', tests=TESTS)}",
