@@ -36,7 +36,7 @@ def _inside(title: str, name: str, file: str) -> Part:
 PARTS = {
     "newcomer": Part(
         "An ordinary user with sudo: a fresh clone, `make run`, `make test`",
-        "rm -rf ~/clone && git clone -q ~/clone.bundle ~/clone && cd ~/clone && git checkout -q main"
+        "cd ~ && rm -rf podbot && git clone -q --branch main clone.bundle podbot && cd podbot"
         " && make run AGENT=custom ARGS='sh -c id' && make test",
         limit=5400,
     ),
@@ -65,7 +65,7 @@ PARTS = {
     ),
     "root": Part(
         "End-to-end tests as root",
-        f"scripts/e2e {_PYTEST.format(name='root', tests=TESTS)}",
+        f"make -s .venv/.ready && scripts/e2e {_PYTEST.format(name='root', tests=TESTS)}",
         user="root",
         limit=14400,
     ),
