@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Generator, Iterable, Mapping
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import DiskFull, ImageBuildFailed
@@ -35,6 +36,10 @@ FORGET = (
 )
 END_SECONDS = 20.0  # to unmount and remove a tree of 300 MB
 _CHUNK = 1 << 20
+_CHATTER = ("I: ", "W: hooklistener", "E: mmdebstrap failed to run")
+_ERRORS = ("E: ", "dpkg: error", "dpkg-deb: error", "tar: ")
+_ERRORS_SHOWN = 6
+_COMMAND_FAILED = re.compile(r"E: (setup failed: )?(E: )*\S*\b(apt-get|dpkg|env|chroot|unshare) .*\bfailed\b")
 
 
 def can_debootstrap(facts: MachineFacts) -> bool:
@@ -51,7 +56,8 @@ def command(facts: MachineFacts, packages: Iterable[str], left_out: Iterable[str
     program = facts.programs["mmdebstrap"]
     include = f"--include={','.join(packages)}"
     once = [f"--dpkgopt=path-exclude={pattern}" for pattern in left_out]
-    return [program, "--variant=minbase", "--quiet", include, *TRIM, *once, FORGET, facts.codename, "-", *sources]
+    # Not --quiet: that also drops apt's words when apt fails. Without a terminal the rest is a dozen lines.
+    return [program, "--variant=minbase", include, *TRIM, *once, FORGET, facts.codename, "-", *sources]
 
 
 def sources(targets: str, facts: MachineFacts, keyrings: Iterable[str] = KEYRINGS) -> list[str]:
@@ -103,7 +109,7 @@ def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) ->
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=dict(environ),
+                env={**environ, "LC_ALL": "C.UTF-8"},  # its words are read
                 start_new_session=True,
             )
         except OSError as exc:
@@ -116,7 +122,8 @@ def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) ->
         finally:
             _end(child)
         if status != 0:
-            raise _failure(image, _tail(log), status)
+            log.seek(0)
+            raise _failure(image, log.read().decode("utf-8", "replace"), status)
 
 
 def _end(child: Popen[bytes]) -> None:
@@ -138,15 +145,26 @@ def _end(child: Popen[bytes]) -> None:
                 child.wait(seconds)
 
 
-def _tail(log: IO[bytes]) -> str:
-    log.seek(0)
-    lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return " / ".join(lines[-6:])[-1500:]
+def last_words(log: str) -> str:
+    """Why mmdebstrap failed, from what it said: the errors of apt and dpkg, which come before its own.
+
+    mmdebstrap's own name the command and its status alone (as 1.5 does: "process exited with 100 and error in
+    console output"), so they count only where there are no others.
+    """
+    lines = [line.rstrip() for line in log.splitlines() if line.strip() and not line.startswith(_CHATTER)]
+    errors: list[str] = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=False):
+        if line.startswith("dpkg: error") and after.startswith(" "):
+            errors.append(f"{line} {after.strip()}")
+        elif line.startswith(_ERRORS) and not _COMMAND_FAILED.match(line):
+            errors.append(line)
+    words = list(dict.fromkeys(errors))[:_ERRORS_SHOWN] or [line.strip() for line in lines[-6:]]
+    return " / ".join(words)[:1500].rstrip(".")  # the error's own sentence goes on
 
 
-def _failure(image: str, words: str, status: int) -> ImageBuildFailed | DiskFull:
-    if "no space left on device" in words.lower():
+def _failure(image: str, log: str, status: int) -> ImageBuildFailed | DiskFull:
+    if "no space left on device" in log.lower():
         return DiskFull(path=os.environ.get("TMPDIR", "/tmp"), operation=f"build {image}")  # noqa: S108
-    reason = words or f"mmdebstrap ended with status {status}"
+    reason = last_words(log) or f"mmdebstrap ended with status {status}"
     hint = "Check that `apt-get update` works here; the base image is made from the same package sources."
     return ImageBuildFailed(image=image, step=STEP, reason=reason, hint=hint)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import DiskFull, ImageBuildFailed
-from podbot.flows.base_image import can_debootstrap, command, root_filesystem, sources
+from podbot.flows.base_image import can_debootstrap, command, last_words, root_filesystem, sources
 
 DEBIAN = MachineFacts(programs={"mmdebstrap": "/usr/bin/mmdebstrap"}, distribution=("debian",), codename="bookworm")
 TARGETS = """\
@@ -107,6 +107,85 @@ def test_a_failure_breaks_the_stream_off_with_the_last_words() -> None:
     assert next(stream) == b"half\n"
     with pytest.raises(ImageBuildFailed, match="no such package"):
         next(stream)
+
+
+# What mmdebstrap 1.5.7 (Debian 13) and 1.3.5 (Debian 12) say, cut down; with --quiet the lines of apt are missing.
+NO_PACKAGE = """\
+I: automatically chosen mode: root
+I: installing remaining packages inside the chroot...
+Reading package lists...
+Building dependency tree...
+E: Unable to locate package no-such-package-xyz
+E: setup failed: E: apt-get -o Dir::Bin::dpkg=env --yes install git no-such-package-xyz apt ?narrow(?or(?archive(^bookworm$))) \
+failed: process exited with 100 and error in console output
+W: hooklistener errored out: E: received eof on socket
+
+I: main() received signal PIPE: waiting for setup...
+E: mmdebstrap failed to run
+"""
+NO_MIRROR = """\
+I: running apt-get update...
+Ign:1 http://127.0.0.1:9/debian bookworm InRelease
+Err:1 http://127.0.0.1:9/debian bookworm InRelease
+  Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)
+Reading package lists...
+E: Failed to fetch http://127.0.0.1:9/debian/dists/bookworm/InRelease  Could not connect to 127.0.0.1:9
+E: Some index files failed to download. They have been ignored, or old ones used instead.
+E: apt-get update --error-on=any -oAPT::Status-Fd=<$fd> -oDpkg::Use-Pty=false failed
+E: mmdebstrap failed to run
+"""
+BAD_SCRIPT = """\
+Setting up foo (1) ...
+dpkg: error processing package foo (--configure):
+ installed foo package post-installation script subprocess returned error exit status 127
+E: Sub-process dpkg returned an error code (1)
+E: setup failed: E: apt-get --yes install foo failed
+"""
+QUIET = """\
+E: apt-get update --error-on=any -oAPT::Status-Fd=<$fd> failed: process exited with 100 and error in console output
+E: mmdebstrap failed to run
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (NO_PACKAGE, "E: Unable to locate package no-such-package-xyz"),
+        (
+            NO_MIRROR,
+            "E: Failed to fetch http://127.0.0.1:9/debian/dists/bookworm/InRelease  Could not connect to 127.0.0.1:9"
+            " / E: Some index files failed to download. They have been ignored, or old ones used instead",
+        ),
+        (
+            BAD_SCRIPT,
+            "dpkg: error processing package foo (--configure): installed foo package post-installation script"
+            " subprocess returned error exit status 127 / E: Sub-process dpkg returned an error code (1)",
+        ),
+        (QUIET, QUIET.splitlines()[0]),
+        ("E: unable to pick chroot mode automatically\n", "E: unable to pick chroot mode automatically"),
+        ("half\nof it\n", "half / of it"),
+        ("", ""),
+    ],
+)
+def test_why_it_failed(log: str, words: str) -> None:
+    """Issue 11.2: "status 100" and no more."""
+    assert last_words(log) == words
+
+
+def test_apt_s_own_words_are_not_swallowed() -> None:
+    assert not {"--quiet", "--silent", "-q", "-s"} & set(command(DEBIAN, ["git"], [], []))
+
+
+def test_the_words_are_in_the_language_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    made = root_filesystem(script("import os; print(os.environ['LC_ALL'])"), os.environ, "base")
+    assert b"".join(made) == b"C.UTF-8\n"
+
+
+def test_a_full_disk_is_named_wherever_it_was_said() -> None:
+    code = "import sys; sys.exit('dpkg: No space left on device\\n' + 'E: cleaning up\\n' * 99)"
+    with pytest.raises(DiskFull):
+        list(root_filesystem(script(code), os.environ, "base"))
 
 
 def test_a_full_disk_is_named() -> None:
