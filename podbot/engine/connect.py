@@ -43,9 +43,12 @@ def locate(config: AppConfig, environ: Mapping[str, str]) -> Endpoint | None:
 
 
 def _found(environ: Mapping[str, str]) -> Endpoint | None:
-    """The first socket of the usual places that exists, lets us in, and is Podman's."""
+    """The first socket of the usual places that exists, lets us in, and is Podman's.
+
+    One on which systemd listens counts although no Podman runs yet: our connection starts it.
+    """
     for path in candidate_sockets(environ):
-        if not _open_to_us(path):
+        if not _open_to_us(path) or _left_over(path):
             continue
         endpoint = Endpoint("unix", "found there", path=path)
         if path != SYSTEM_SOCKETS[-1] or _is_podman(endpoint):
@@ -55,6 +58,26 @@ def _found(environ: Mapping[str, str]) -> Endpoint | None:
 
 def _open_to_us(path: str) -> bool:
     return os.access(path, os.R_OK | os.W_OK)
+
+
+def _left_over(path: str) -> bool:
+    """A socket of this user's on which nobody listens any more: systemd leaves it when podman.socket is stopped.
+
+    Another user's is not passed by: its containers are not those of an engine of ours.
+    """
+    import socket
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            if os.stat(path).st_uid != os.getuid():
+                return False
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
 
 
 def _is_podman(endpoint: Endpoint) -> bool:
@@ -79,5 +102,8 @@ def _private(environ: Mapping[str, str], emit: Emit) -> Endpoint:
         denied = [path for path in candidate_sockets(environ) if os.path.exists(path) and not _open_to_us(path)]
         if denied:
             raise PermissionDenied(path=denied[0], origin="found there") from None
+        left = [path for path in candidate_sockets(environ) if _open_to_us(path) and _left_over(path)]
+        if left:
+            return Endpoint("unix", "found there", path=left[0])  # nothing else is there: let its refusal be told
         raise
     return Endpoint("unix", "podbot's private service", path=path)

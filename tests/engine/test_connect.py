@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +19,7 @@ from podbot.engine.connect import connect, locate
 from podbot.engine.private import service
 from podbot.errors import ConnectionFailed, HealthCheckFailed, PermissionDenied, PodbotError, SocketNotFound
 from podbot.events import Event
-from tests.engine.serving import Answer, http, replay, serving
+from tests.engine.serving import Answer, Request, http, replay, serving
 
 DOCKER = http(200, "OK", {"Api-Version": "1.41"})
 CONFIGURED = Origin("flag", "--engine-socket")
@@ -176,6 +179,62 @@ def test_a_socket_that_died_in_a_usual_place(host: Host) -> None:
     with pytest.raises(ConnectionFailed) as caught:
         host.connected()
     assert caught.value.endpoint.endswith("podman.sock")
+
+
+def stopped(host: Host, name: str) -> str:
+    """A socket's file that is left when its listener is gone."""
+    with contextlib.ExitStack() as short:
+        replace(host, stack=short).listen(name)
+    return host.path(name)
+
+
+def test_what_a_stopped_podman_socket_left_is_passed_by(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`systemctl --user stop podman.socket` leaves the file, on which every connection is refused."""
+    left = stopped(host, "rootless")
+    assert os.path.exists(left)
+    private = host.listen("private")
+    monkeypatch.setattr(service, "ensure_service", lambda _environ, **_rest: private)
+    assert host.connected() == private
+    system = host.listen("system")
+    assert host.connected() == system
+
+
+def test_a_stopped_engine_of_another_user_is_not_exchanged_for_ours(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = stopped(host, "system")
+    owner = os.stat(system).st_uid
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    with pytest.raises(ConnectionFailed):
+        host.connected()
+    assert host.private_asked == 0
+
+
+def test_an_engine_that_starts_with_the_first_connection(host: Host) -> None:
+    """As systemd does it for podman.socket: it listens, and starts Podman only when somebody knocks."""
+    path = host.path("rootless")
+    os.makedirs(os.path.dirname(path))
+    started = threading.Event()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(path)
+        listener.listen()
+
+        def systemd() -> None:
+            select.select([listener], [], [])
+            started.set()
+            while True:
+                peer, _ = listener.accept()
+                with peer:
+                    if peer.recv(65536):  # else it was a knock alone
+                        replay("ping")(Request("GET", "/", {}, b""), peer)
+                        return
+
+        thread = threading.Thread(target=systemd)
+        thread.start()
+        assert host.connected() == path
+        thread.join()
+    assert started.is_set()
+    assert host.private_asked == 0
 
 
 def test_an_engine_that_fails_its_check_is_not_kept_open(host: Host) -> None:
