@@ -310,7 +310,7 @@ def _explained(exc: ImageNotFound, config: AppConfig, environ: Mapping[str, str]
     """The error with its cause, where an image cannot be on this user's own engine."""
     from podbot.engine.connect import locate
     from podbot.engine.private.machine import detect
-    from podbot.flows.machine_checks import user_ids_hint
+    from podbot.flows.rootless_checks import user_ids_hint
 
     hint = user_ids_hint(detect(environ)) if locate(config, environ) is None else ""
     return ImageNotFound(image=exc.image, origin=exc.origin, hint=hint)

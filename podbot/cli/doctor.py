@@ -13,7 +13,7 @@ from podbot.cli.common import global_options, load_options
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
-    from podbot.flows.machine_checks import Check
+    from podbot.flows.check import Check
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 

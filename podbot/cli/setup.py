@@ -27,7 +27,8 @@ def setup(
     """Build the sandbox image and write its name into the configuration.
 
     Does nothing when that is done already. Agents: claude (the default), codex, opencode, gemini. An
-    image of your own that the configuration names is left alone.
+    image of your own that the configuration names is left alone. A machine on which no session could start is
+    refused before anything is built, with what mends it.
 
     Example: podbot setup --yes --agents claude,codex
     """
@@ -39,7 +40,7 @@ def setup(
     from podbot.engine.connect import connect
     from podbot.flows.build_turn import build_turn
     from podbot.flows.orphans import report_orphans
-    from podbot.flows.setup import plan_setup
+    from podbot.flows.setup import check_ready, plan_setup
     from podbot.flows.setup import setup as carry_out
 
     end_on_signals()
@@ -54,6 +55,7 @@ def setup(
         chosen = None if agents is None else names(agents)
         decide = partial(plan_setup, shop, config=config, config_path=path, agents=chosen, force=force)
         plan = decide()
+        check_ready(plan, shop, engine, config)
         reporter.clear()
         if plan.steps and not yes:
             _confirm(plan)

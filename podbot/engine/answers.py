@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from podbot.engine.port import ContainerInfo, ExecState, ImageInfo
+from podbot.engine.port import ContainerInfo, EngineHost, ExecState, ImageInfo
 
 MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -14,6 +14,13 @@ MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 def identifier(found: Any) -> str:
     """The id of what was created."""
     return str(found["Id"])
+
+
+def host(found: Any) -> EngineHost:
+    """``GET /info``."""
+    return EngineHost(
+        rootless=bool(found["host"]["security"].get("rootless")), storage=str(found["store"]["graphRoot"])
+    )
 
 
 def image(found: Any) -> ImageInfo:

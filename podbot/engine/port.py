@@ -19,6 +19,14 @@ class EngineInfo:
 
 
 @dataclass(frozen=True)
+class EngineHost:
+    """The machine that the engine runs on. ``storage``: the directory of its images and containers."""
+
+    rootless: bool
+    storage: str
+
+
+@dataclass(frozen=True)
 class ContainerInfo:
     """A container as the engine lists it. ``created`` in seconds since the epoch."""
 
@@ -105,6 +113,10 @@ class Engine(Protocol):
         ...
 
     def ping(self) -> EngineInfo: ...
+
+    def host(self) -> EngineHost:
+        """What the engine says of its machine; slower than :meth:`ping`, as it starts programs to ask them."""
+        ...
 
     def create(self, spec: ContainerSpec) -> str:
         """Id of the new container. Raises ImageNotFound, NameTaken, CreateFailed."""

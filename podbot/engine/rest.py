@@ -16,7 +16,7 @@ from podbot.engine import answers
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.mapping import reason_of, refusal
-from podbot.engine.port import ContainerInfo, EngineInfo, ExecState, ImageInfo, Size, Unmet
+from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, ExecState, ImageInfo, Size, Unmet
 from podbot.engine.stream import SocketStream
 from podbot.engine.transport import TIMEOUT, connect
 from podbot.errors import (
@@ -145,6 +145,9 @@ class RestEngine:
         if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < 4:
             raise HealthCheckFailed(endpoint=self.endpoint, reason=f"it is Podman {version}, older than 4.0")
         return EngineInfo(endpoint=self.endpoint, version=version)
+
+    def host(self) -> EngineHost:
+        return self._get("/info", answers.host, operation="describe itself")
 
     def image(self, ref: str) -> ImageInfo | None:
         response = self._call("GET", f"/images/{quote(ref)}/json")

@@ -14,7 +14,7 @@
      |    |   StopFailed, RemoveFailed, ExecFailed, UploadFailed,
      |    |   ImageNotFound, ImageBuildFailed, AgentNotInImage,
      |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed,
-     |    |   EngineStorageFull, CommandSurvived
+     |    |   EngineStorageFull, CommandSurvived, MachineNotReady
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
@@ -76,6 +76,7 @@ from podbot.errors.container import (
     HealthCheckFailed,
     ImageBuildFailed,
     ImageNotFound,
+    MachineNotReady,
     NameTaken,
     NotOurs,
     PermissionDenied,
@@ -152,6 +153,7 @@ __all__ = [
     "ImageNotFound",
     "InstallationUnsuitable",
     "InvalidValue",
+    "MachineNotReady",
     "MalformedFile",
     "MissingRequired",
     "MountRefused",

@@ -221,6 +221,18 @@ class AgentNotInImage(ContainerError):
     )
 
 
+class MachineNotReady(ContainerError):
+    """No session could start on this machine, or none with the configured network, or an image has no room.
+
+    ``problems``: what `podbot doctor` found, in its words; ``fixes``: the commands that mend it.
+    """
+
+    problems: str
+    fixes: str
+    template: ClassVar[str] = "this machine is not ready for a session: {problems}"
+    advice: ClassVar[str] = "{fixes}"
+
+
 class ImageBuildFailed(ContainerError):
     """A build of podbot's image failed; ``step`` is what was being done."""
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from podbot.config.models import AppConfig, LoadOptions
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.port import Engine
+from podbot.engine.port import Engine, EngineHost
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import PodbotError
 from podbot.events import Emit, ignore
+from podbot.flows.check import Check
+from podbot.flows.disk_checks import Disks, check_disk, room_for_first
 from podbot.flows.github_checks import check_github
 from podbot.flows.image_checks import check_image
-from podbot.flows.machine_checks import Check, check_machine
-from podbot.flows.recipe import LABEL_AGENTS
+from podbot.flows.machine_checks import check_machine
+from podbot.flows.recipe import LABEL_AGENTS, load_recipe
 
 BUILD_ONE = "podbot setup"
 
@@ -30,6 +33,8 @@ class Patient:
     locate: Callable[[AppConfig], Endpoint | None]
     connect: Callable[[AppConfig], Engine]
     runtime_dir: Callable[[], str]
+    disks: Callable[[EngineHost], Disks]
+    token_unit: bool = False
     github: Callable[[AppConfig], Iterator[Check]] = check_github
 
 
@@ -38,7 +43,10 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = 
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect, locate
     from podbot.engine.private.machine import detect
+    from podbot.flows.disk_checks import look_at_disks
+    from podbot.flows.facts import podman_version
     from podbot.flows.orphans import report_orphans
+    from podbot.flows.systemd_unit import unit_path
     from podbot.places import private_runtime_root
 
     def connected(config: AppConfig) -> Engine:
@@ -49,12 +57,14 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = 
     facts = detect(environ)
     return Patient(
         facts=facts,
-        podman_version=_podman_version(facts.programs.get("podman", "")),
+        podman_version=podman_version(facts.programs.get("podman", "")),
         load=lambda: load_config(options),
         config_path=lambda: config_location(options)[0],
         locate=lambda config: locate(config, environ),
         connect=connected,
         runtime_dir=lambda: private_runtime_root(environ),
+        disks=lambda host: look_at_disks(host, environ),
+        token_unit=os.path.exists(unit_path(environ)),
     )
 
 
@@ -70,7 +80,8 @@ def diagnose(patient: Patient, *, probe_image: bool = False) -> Iterator[Check]:
     if check_endpoint is not None:
         yield check_endpoint
     elif endpoint is None or endpoint.local:
-        yield from check_machine(patient.facts, patient.podman_version)
+        network = config.sandbox.network
+        yield from check_machine(patient.facts, patient.podman_version, network=network, token_unit=patient.token_unit)
     if check_endpoint is None:
         yield from _engine(patient, config, endpoint, probe_image=probe_image)
     yield from patient.github(config)
@@ -109,6 +120,8 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
         info = engine.ping()
         origin = endpoint.origin if endpoint is not None else "podbot's private service"
         yield Check("engine", "ok", f"Podman {info.version} at {info.endpoint} ({origin})")
+        if engine.local:
+            yield _disk(patient, engine, config)
         if probe_image and config.image:
             yield from check_image(engine, config, BUILD_ONE)
         else:
@@ -117,6 +130,11 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
         yield _failed("engine", exc)
     finally:
         engine.close()
+
+
+def _disk(patient: Patient, engine: Engine, config: AppConfig) -> Check:
+    has_image = config.image is not None and config.image != "" and engine.image(config.image) is not None
+    return check_disk(patient.disks(engine.host()), None if has_image else room_for_first(load_recipe()))
 
 
 def _image(engine: Engine, config: AppConfig) -> Check:
@@ -132,15 +150,3 @@ def _image(engine: Engine, config: AppConfig) -> Check:
 
 def _failed(name: str, exc: PodbotError) -> Check:
     return Check(name, "fail", exc.message, "", exc.remedy)
-
-
-def _podman_version(podman: str) -> str:
-    import subprocess
-
-    if not podman:
-        return ""
-    try:
-        done = subprocess.run([podman, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from podbot.config.models import AppConfig, GitHubConfig
 from podbot.errors import GitHubUnreachable, PodbotError
-from podbot.flows.machine_checks import Check
+from podbot.flows.check import Check
 
 if TYPE_CHECKING:
     from podbot.github.installation import AppInfo, InstallationInfo

@@ -16,7 +16,6 @@ from podbot.engine.private.machine import MachineFacts
 from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue
 from podbot.events import Emit, Event, ignore
 from podbot.flows import base_image
-from podbot.flows.machine_checks import user_ids_hint
 from podbot.flows.recipe import (
     CONTAINERFILE,
     DEFAULT_AGENTS,
@@ -27,6 +26,7 @@ from podbot.flows.recipe import (
     agents_in,
     host_files,
 )
+from podbot.flows.rootless_checks import user_ids_hint
 
 # Where packages cannot come from this machine: a short name, which the engine resolves by its own table.
 PULLED_BASE = "debian:bookworm-slim"

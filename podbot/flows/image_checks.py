@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from podbot.config.models import AppConfig
 from podbot.engine.port import Engine, ImageInfo
 from podbot.errors import ContainerError, OutputClosed, PodbotError
-from podbot.flows.machine_checks import Check
+from podbot.flows.check import Check
 from podbot.flows.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.agents import AGENTS
 from podbot.launch.types import ContainerSpec, ExecSpec, Security

@@ -2,68 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 from podbot.engine.private.fit import ULIMIT
 from podbot.engine.private.machine import MachineFacts
 from podbot.flows.base_image import can_debootstrap
+from podbot.flows.check import Check, family, install_command, podman_number
+from podbot.flows.rootless_checks import check_rootless
 
-Status = Literal["ok", "warn", "fail"]
 OLDEST_PODMAN = (4, 0)
 COPES = "podbot's private service is configured around it; an engine that you start yourself is not."
 
-# Family of the distribution -> its install command, and the package of a program where the names differ.
-MANAGERS: dict[str, tuple[str, dict[str, str]]] = {
-    "debian": ("apt-get install -y", {"newuidmap": "uidmap", "netavark": "netavark aardvark-dns"}),
-    "fedora": ("dnf install -y", {"newuidmap": "shadow-utils", "netavark": "netavark aardvark-dns"}),
-    "arch": ("pacman -S --noconfirm", {"newuidmap": "shadow", "netavark": "netavark aardvark-dns"}),
-    "suse": ("zypper install -y", {"newuidmap": "shadow", "netavark": "netavark aardvark-dns"}),
-    "alpine": ("apk add", {"newuidmap": "shadow-uidmap", "netavark": "netavark aardvark-dns"}),
-}
-FAMILIES = {
-    "debian": "debian", "ubuntu": "debian", "fedora": "fedora", "rhel": "fedora", "centos": "fedora",
-    "arch": "arch", "suse": "suse", "opensuse": "suse", "sles": "suse", "alpine": "alpine",
-}  # fmt: skip
 
+def check_machine(
+    facts: MachineFacts, podman_version: str, *, network: str = "default", token_unit: bool = False
+) -> Iterator[Check]:
+    """Every check that needs no engine.
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that doctor looked at. ``meaning`` and ``fix`` are empty when all is well."""
-
-    name: str
-    status: Status
-    found: str
-    meaning: str = ""
-    fix: str = ""
-
-
-def install_command(facts: MachineFacts, *programs: str) -> str:
-    """The command that installs ``programs`` on this distribution."""
-    if facts.platform == "darwin":
-        return "brew install podman && podman machine init && podman machine start"
-    family = next((FAMILIES[name] for name in facts.distribution if name in FAMILIES), "")
-    if not family:
-        return f"install {' '.join(programs)} with your distribution's package manager"
-    manager, names = MANAGERS[family]
-    return f"{_sudo(facts)}{manager} {' '.join(names.get(program, program) for program in programs)}"
-
-
-def check_machine(facts: MachineFacts, podman_version: str) -> Iterator[Check]:
-    """Every check that needs no engine. ``podman_version``: what ``podman --version`` said, or empty."""
+    ``podman_version``: what ``podman --version`` said, or empty. ``network``: ``sandbox.network``.
+    ``token_unit``: token-daemon's user unit is installed.
+    """
+    number = podman_number(podman_version)
     yield check_podman(facts, podman_version)
     if facts.platform != "linux":
         return
     yield check_cgroups(facts)
+    yield check_runtime(facts)
     yield check_rlimits(facts)
     yield check_systemd(facts)
-    yield check_network(facts)
+    yield check_network(facts, number, network)
     yield check_init(facts)
     if facts.rootless:
-        yield check_user_ids(facts)
-        yield check_rootless_network(facts)
+        yield from check_rootless(facts, number, network)
+    if facts.systemd:
+        yield check_linger(facts, token_unit=token_unit)
     yield check_fuse(facts)
     yield check_base(facts)
 
@@ -74,9 +46,7 @@ def check_podman(facts: MachineFacts, version: str) -> Check:
     if not path:
         meaning = "Without it podbot can use an engine that runs already (CONTAINER_HOST), and start none."
         return Check("podman", "fail", "not installed", meaning, install_command(facts, "podman"))
-    # At most four digits: int() takes superscripts and refuses 5,000 digits.
-    match = re.search(r"\b([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?", version)
-    number = tuple(int(part) for part in match.groups() if part) if match else ()
+    number = podman_number(version)
     if not number:
         return Check("podman", "fail", path, "It does not say its version.", f"{path} --version")
     found = f"{'.'.join(map(str, number))} ({path})"
@@ -95,6 +65,20 @@ def check_cgroups(facts: MachineFacts) -> Check:
         return Check("cgroups", "fail", f"{found}, and no runc", meaning.strip(), install_command(facts, "runc"))
     fix = 'containers.conf: [engine] runtime = "runc", cgroup_manager = "cgroupfs"'
     return Check("cgroups", "warn", found, meaning + COPES, fix)
+
+
+def check_runtime(facts: MachineFacts) -> Check:
+    """The program that makes a container out of a process: crun, and runc where cgroups are not v2."""
+    there = [name for name in ("crun", "runc") if name in facts.programs]
+    if not there:
+        meaning = "Podman starts every container with one of them; no session can start."
+        fix = install_command(facts, "crun" if facts.cgroups == "v2" else "runc")
+        return Check("runtime", "fail", "no crun or runc", meaning, fix)
+    if there == ["runc"] and facts.cgroups == "v2":
+        meaning = "Podman takes runc where there is no crun. podbot is tested with crun on cgroup v2."
+        return Check("runtime", "warn", "runc alone", meaning, install_command(facts, "crun"))
+    best = "crun" if facts.cgroups == "v2" else there[-1]
+    return Check("runtime", "ok", facts.programs[best])
 
 
 def check_rlimits(facts: MachineFacts) -> Check:
@@ -119,12 +103,35 @@ def check_systemd(facts: MachineFacts) -> Check:
     return Check("systemd", "warn", "not running", f"Podman must not ask it for cgroups or the journal. {COPES}", fix)
 
 
-def check_network(facts: MachineFacts) -> Check:
-    """Rootful sandboxes get their bridge from netavark."""
-    if "netavark" in facts.programs:
-        return Check("netavark", "ok", facts.programs["netavark"])
+def check_network(facts: MachineFacts, number: tuple[int, ...], network: str) -> Check:
+    """Rootful sandboxes get their bridge from netavark, and its rules from nft or iptables."""
     meaning = "Sandboxes on the engine's default network may not start; sandbox.network none and host are unaffected."
-    return Check("netavark", "warn", "not installed", meaning, install_command(facts, "netavark"))
+    if "netavark" not in facts.programs:
+        return Check("netavark", "warn", "not installed", meaning, install_command(facts, "netavark"))
+    found = facts.programs["netavark"]
+    if facts.rootless or network in ("none", "host"):  # an ordinary user's default network has no bridge
+        return Check("netavark", "ok", found)
+    firewall = _firewall(facts, number)
+    if firewall and not any(name in facts.programs for name in firewall):
+        meaning = 'A sandbox on the engine\'s default network does not start; sandbox.network = "none" works.'
+        found = f"{found}, and no {' or '.join(firewall)}, with which it makes a network's rules"
+        return Check("netavark", "fail", found, meaning, install_command(facts, firewall[0]))
+    return Check("netavark", "ok", found)
+
+
+def _firewall(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
+    """Programs of which netavark needs one; empty: none."""
+    driver = str(facts.network_conf.get("firewall_driver", ""))
+    if driver == "none":
+        return ()
+    if driver in ("nftables", "iptables"):
+        return ("nft",) if driver == "nftables" else ("iptables",)
+    if not number:
+        return ("nft", "iptables")
+    if number >= (5,):
+        # Debian's netavark 1.14: "nftables error: unable to execute nft". Elsewhere it was built for either.
+        return ("nft",) if family(facts) == "debian" else ("nft", "iptables")
+    return ("iptables",)
 
 
 def check_init(facts: MachineFacts) -> Check:
@@ -135,40 +142,14 @@ def check_init(facts: MachineFacts) -> Check:
     return Check("init", "fail", "no catatonit, tini or dumb-init", meaning, install_command(facts, "catatonit"))
 
 
-def check_user_ids(facts: MachineFacts) -> Check:
-    """Rootless: a range of user ids, and the programs that may map it."""
-    missing = [name for name in ("newuidmap", "newgidmap") if name not in facts.programs]
-    if missing:
-        meaning = "Rootless Podman cannot give a sandbox users of its own."
-        return Check("user-ids", "fail", f"no {' and '.join(missing)}", meaning, install_command(facts, "newuidmap"))
-    if not facts.subids:
-        fix = (
-            'sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 "$(id -un)" && podman system migrate'
-        )
-        meaning = "Rootless Podman needs a range of user ids for the users inside a sandbox."
-        return Check("user-ids", "fail", "no range for you in /etc/subuid and /etc/subgid", meaning, fix)
-    return Check("user-ids", "ok", "newuidmap, and a range in /etc/subuid and /etc/subgid")
-
-
-def user_ids_hint(facts: MachineFacts) -> str:
-    """Why this user's own Podman can unpack no image, and what mends it; empty when that is not so."""
-    if not facts.rootless or facts.platform != "linux" or (check := check_user_ids(facts)).status == "ok":
-        return ""
-    return f"Rootless Podman can build or load no image: {check.found}. `{check.fix}` mends that."
-
-
-def check_rootless_network(facts: MachineFacts) -> Check:
-    """Rootless: slirp4netns or pasta, and the device they need."""
-    helpers = [name for name in ("pasta", "slirp4netns") if name in facts.programs]
-    meaning = 'A rootless sandbox has no network; sandbox.network = "none" works.'
-    if not helpers:
-        return Check(
-            "rootless-network", "fail", "no slirp4netns or pasta", meaning, install_command(facts, "slirp4netns")
-        )
-    if not facts.dev_net_tun:
-        fix = "sudo modprobe tun && sudo chmod 0666 /dev/net/tun"
-        return Check("rootless-network", "warn", "/dev/net/tun may not be opened", meaning, fix)
-    return Check("rootless-network", "ok", f"{helpers[0]}, /dev/net/tun")
+def check_linger(facts: MachineFacts, *, token_unit: bool) -> Check:
+    """A user's units end with the user's last login, unless the user lingers."""
+    if facts.linger:
+        return Check("linger", "ok", "on")
+    if not token_unit:
+        return Check("linger", "ok", "off; only an installed token-daemon wants it")
+    meaning = "token-daemon's unit ends when you log out, and the tokens of sessions that go on are not renewed."
+    return Check("linger", "warn", "off, and token-daemon's unit is installed", meaning, "loginctl enable-linger")
 
 
 def check_fuse(facts: MachineFacts) -> Check:
@@ -188,7 +169,3 @@ def check_base(facts: MachineFacts) -> Check:
         meaning = "`podbot setup` would have to pull its base from an image registry."
         return Check("base-image", "warn", "no mmdebstrap", meaning, install_command(facts, "mmdebstrap"))
     return Check("base-image", "ok", "pulled through the engine (not a Debian or Ubuntu machine)")
-
-
-def _sudo(facts: MachineFacts) -> str:
-    return "sudo " if facts.rootless else ""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from podbot.config.models import AppConfig
-from podbot.engine.port import ImageInfo
+from podbot.engine.port import Engine, ImageInfo
 from podbot.events import Event
 from podbot.flows.image_build import BuildPlan, BuildRequest, Step, Workshop, build_image, plan_build
 from podbot.flows.recipe import LABEL_AGENTS, LABEL_RECIPE, SANDBOX_REPOSITORY, Recipe
@@ -78,6 +78,29 @@ def plan_setup(
         build=build,
         other_image=other if other != recipe.image else "",
         other_origin=str(config.origin("image")),
+    )
+
+
+def check_ready(plan: SetupPlan, shop: Workshop, engine: Engine, config: AppConfig) -> None:
+    """Look at what a session needs of this machine, before minutes are spent on an image for it. Changes nothing.
+
+    Raises MachineNotReady when none could start, or none with the configured network, or when the image has no
+    room. An engine on another machine is not judged by this one.
+    """
+    if not engine.local:
+        return
+    from podbot.flows.disk_checks import look_at_disks, room_for
+    from podbot.flows.facts import podman_version
+    from podbot.flows.readiness import require_ready
+
+    host = engine.host()
+    require_ready(
+        shop.facts,
+        podman_version(shop.facts.programs.get("podman", "")),
+        network=config.sandbox.network,
+        rootless=host.rootless,
+        disks=look_at_disks(host, shop.environ),
+        needed=room_for(plan.build) if plan.build is not None else None,
     )
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from podbot.engine.port import ContainerInfo, EngineInfo, ExecState, ImageInfo, Size, Unmet
+from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, ExecState, ImageInfo, Size, Unmet
 from podbot.engine.stream import SocketStream
 from podbot.errors import (
     ContainerNotFound,
@@ -64,6 +64,8 @@ class FakeEngine:
         self.image_labels: dict[str, str] = {}  # of every image
         self.ignored: tuple[Unmet, ...] = ()  # what this engine drops of every spec in silence
         self.local = True
+        self.rootless = os.getuid() != 0  # what it says of itself, as of where its images are
+        self.storage = "/"
         self._endpoint = endpoint
         self._commands: dict[str, Command] = {}
         self._failures: dict[str, _Failure] = {}
@@ -107,6 +109,10 @@ class FakeEngine:
     def ping(self) -> EngineInfo:
         with self._call("ping", ""):
             return EngineInfo(endpoint=self._endpoint, version="4.3.1")
+
+    def host(self) -> EngineHost:
+        with self._call("host", ""):
+            return EngineHost(rootless=self.rootless, storage=self.storage)
 
     def create(self, spec: ContainerSpec) -> str:
         with self._call("create", spec.name):
@@ -274,6 +280,6 @@ def _beside(found: FakeContainer, spec: ExecSpec) -> tuple[ExecSpec, Pipes | Non
 
 
 _OPERATIONS = (
-    "ping", "create", "unmet", "start", "stop", "remove", "inspect", "containers", "image", "list_images",
+    "ping", "host", "create", "unmet", "start", "stop", "remove", "inspect", "containers", "image", "list_images",
     "put_archive", "processes", "exec_create", "exec_start", "exec_inspect", "exec_resize",
 )  # fmt: skip

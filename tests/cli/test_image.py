@@ -17,7 +17,7 @@ from podbot.cli.globals import Globals
 from podbot.cli.main import main
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import EngineStorageFull
-from podbot.flows import base_image, build_turn
+from podbot.flows import base_image, build_turn, disk_checks
 from podbot.flows.image_build import Workshop
 from podbot.flows.sessions import session_directory
 from podbot.testing import IMAGE, FakeEngine
@@ -44,7 +44,27 @@ def works(monkeypatch: pytest.MonkeyPatch, engine: FakeEngine, place: Place) -> 
     monkeypatch.setattr(room, "workshop", workshop)
     monkeypatch.setattr(room, "end_on_signals", lambda: None)
     monkeypatch.setattr(base_image, "apt_targets", lambda: "")
+    monkeypatch.setattr(disk_checks, "look_at_disks", lambda _host, _environ: {})
     return made
+
+
+@pytest.mark.parametrize("words", [["setup"], ["setup", "--yes"], ["setup", "--yes", "--force"]])
+def test_setup_on_a_machine_that_is_not_ready(
+    works: Works, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: list[str]
+) -> None:
+    """Nothing is asked, built or written: the session that it is for could not start."""
+    facts = MachineFacts(programs={"podman": "/nowhere/podman", "runc": "/r"}, distribution=("debian",))
+
+    def workshop(_engine: Any, environ: Any, emit: Any) -> Workshop:
+        return Workshop("unix:///e", RECIPE, facts, environ, works.images.get, works, emit)
+
+    monkeypatch.setattr(room, "workshop", workshop)
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    assert "this machine is not ready for a session: init: no catatonit, tini or dumb-init." in err
+    assert "install -y catatonit" in err
+    assert "Go ahead" not in err
+    assert (out, works.calls) == ("", [])
 
 
 def test_build_says_what_was_built(works: Works, capsys: Capture) -> None:

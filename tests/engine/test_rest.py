@@ -22,7 +22,7 @@ from podbot.engine import rest
 from podbot.engine.create_body import create_body
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import Wire
-from podbot.engine.port import Size
+from podbot.engine.port import EngineHost, Size
 from podbot.engine.rest import RestEngine, quote
 from podbot.errors import (
     ContainerError,
@@ -103,6 +103,12 @@ def test_ping(serve: Serve) -> None:
     )
     assert engine.local
     assert server.requests[0].target == "/v4.0.0/libpod/_ping"
+
+
+def test_host(serve: Serve) -> None:
+    engine, server = serve(replay("info"))
+    assert engine.host() == EngineHost(rootless=False, storage="/var/lib/containers/storage")
+    assert server.requests[0].target == "/v4.0.0/libpod/info"
 
 
 def test_image(serve: Serve) -> None:
@@ -350,6 +356,7 @@ def test_refusals(
 
 CALLS: dict[str, Callable[[RestEngine], Any]] = {
     "ping": lambda e: e.ping(),
+    "host": lambda e: e.host(),
     "image": lambda e: e.image("i"),
     "create": lambda e: e.create(SPEC),
     "unmet": lambda e: e.unmet("c", SPEC),

@@ -116,7 +116,7 @@ I: installing remaining packages inside the chroot...
 Reading package lists...
 Building dependency tree...
 E: Unable to locate package no-such-package-xyz
-E: setup failed: E: apt-get -o Dir::Bin::dpkg=env --yes install git no-such-package-xyz apt ?narrow(?or(?archive(^bookworm$))) \
+E: setup failed: E: apt-get -o Dir::Bin::dpkg=env --yes install git no-such-package-xyz \
 failed: process exited with 100 and error in console output
 W: hooklistener errored out: E: received eof on socket
 
@@ -153,13 +153,17 @@ E: mmdebstrap failed to run
         (NO_PACKAGE, "E: Unable to locate package no-such-package-xyz"),
         (
             NO_MIRROR,
-            "E: Failed to fetch http://127.0.0.1:9/debian/dists/bookworm/InRelease  Could not connect to 127.0.0.1:9"
-            " / E: Some index files failed to download. They have been ignored, or old ones used instead",
+            (
+                "E: Failed to fetch http://127.0.0.1:9/debian/dists/bookworm/InRelease"
+                "  Could not connect to 127.0.0.1:9 / E: Some index files failed to download. They have been ignored, or old ones used instead"
+            ),
         ),
         (
             BAD_SCRIPT,
-            "dpkg: error processing package foo (--configure): installed foo package post-installation script"
-            " subprocess returned error exit status 127 / E: Sub-process dpkg returned an error code (1)",
+            (
+                "dpkg: error processing package foo (--configure): installed foo package post-installation script"
+                " subprocess returned error exit status 127 / E: Sub-process dpkg returned an error code (1)"
+            ),
         ),
         (QUIET, QUIET.splitlines()[0]),
         ("E: unable to pick chroot mode automatically\n", "E: unable to pick chroot mode automatically"),

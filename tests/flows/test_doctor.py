@@ -11,33 +11,177 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.config.models import AppConfig, Origin
+from podbot.config.models import AppConfig, Origin, SandboxConfig
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.port import Engine, EngineInfo, ImageInfo
-from podbot.engine.private.machine import PROGRAMS, MachineFacts
+from podbot.engine.port import Engine, EngineHost, EngineInfo, ImageInfo
+from podbot.engine.private.machine import PROGRAMS, Disk, MachineFacts
 from podbot.errors import ConnectionFailed, MalformedFile, PodbotError, SocketNotFound, UnsafeDirectory
+from podbot.flows.check import Check, install_command
+from podbot.flows.disk_checks import MEGABYTE, Disks
 from podbot.flows.doctor import Patient, diagnose
 from podbot.flows.image_checks import Probed, judge
-from podbot.flows.machine_checks import Check, check_machine, install_command, user_ids_hint
+from podbot.flows.machine_checks import check_machine
+from podbot.flows.rootless_checks import user_ids_hint
 from tests.flows.test_github_checks import GITHUB_CHECKS
 
 ALL = {name: f"/usr/bin/{name}" for name in PROGRAMS}
 ROOT = MachineFacts(programs=ALL, distribution=("debian",), codename="bookworm")
-USER = replace(ROOT, uid=1000)
+USER = replace(ROOT, uid=1000, user="ada")
 VERSION = "podman version 4.3.1"
+VERSION_5 = "podman version 5.4.2"
+# An ordinary user's Debian 13 with what `scripts/engine-packages` installs there: no runc, slirp4netns or iptables.
+DEBIAN_13 = replace(
+    USER,
+    kernel=(6, 12),
+    codename="trixie",
+    programs={
+        name: path for name, path in ALL.items() if name not in ("runc", "slirp4netns", "iptables", "tini", "dumb-init")
+    },
+)
 
 
 def without(*names: str) -> dict[str, str]:
     return {name: path for name, path in ALL.items() if name not in names}
 
 
-def checks(facts: MachineFacts, version: str = VERSION) -> dict[str, Check]:
-    return {check.name: check for check in check_machine(facts, version)}
+def checks(facts: MachineFacts, version: str = VERSION, **rest: Any) -> dict[str, Check]:
+    return {check.name: check for check in check_machine(facts, version, **rest)}
 
 
-@pytest.mark.parametrize("facts", [ROOT, USER])
-def test_a_good_machine_is_all_ok(facts: MachineFacts) -> None:
-    assert {check.status for check in checks(facts).values()} == {"ok"}
+@pytest.mark.parametrize(
+    ("facts", "version"),
+    [
+        (ROOT, VERSION),
+        (USER, VERSION),
+        (DEBIAN_13, VERSION_5),
+        (replace(DEBIAN_13, uid=0, user="root"), VERSION_5),
+        (replace(USER, programs=without("pasta", "nft", "runc")), VERSION),
+    ],
+)
+def test_a_good_machine_is_all_ok(facts: MachineFacts, version: str) -> None:
+    assert {check.status for check in checks(facts, version).values()} == {"ok"}
+
+
+def lacking(*names: str) -> dict[str, str]:
+    return {name: path for name, path in DEBIAN_13.programs.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "status", "found", "fix"),
+    [
+        (replace(DEBIAN_13, programs=lacking("crun")), "runtime", "fail", "no crun or runc", "install -y crun"),
+        (
+            replace(DEBIAN_13, programs={**lacking("crun"), "runc": "/usr/sbin/runc"}),
+            "runtime",
+            "warn",
+            "runc alone",
+            "install -y crun",
+        ),
+        (replace(DEBIAN_13, subids=False), "user-ids", "fail", "no range for you", "sudo usermod --add-subuids"),
+        (replace(DEBIAN_13, programs=lacking("pasta")), "rootless-network", "fail", "no pasta", "install -y passt"),
+        (
+            replace(DEBIAN_13, programs={**lacking("pasta"), "slirp4netns": "/usr/bin/slirp4netns"}),
+            "rootless-network",
+            "fail",
+            "no pasta (slirp4netns is there, and Podman 5 does not use it unless told to)",
+            "install -y passt",
+        ),
+        (
+            replace(DEBIAN_13, network_conf={"default_rootless_network_cmd": "slirp4netns"}),
+            "rootless-network",
+            "fail",
+            "no slirp4netns (pasta is there",
+            "install -y slirp4netns",
+        ),
+        (
+            replace(DEBIAN_13, delegated=frozenset({"memory", "pids", "cpuset"})),
+            "delegation",
+            "warn",
+            "does not pass on cpu to you",
+            "Delegate=cpu cpuset io memory pids",
+        ),
+        (replace(DEBIAN_13, delegated=None), "delegation", "warn", "cpu, memory, pids", "daemon-reload"),
+        (
+            replace(DEBIAN_13, user_bus=False, bus_unit=False, delegated=None),
+            "delegation",
+            "warn",
+            "no D-Bus session of yours",
+            "sudo apt-get install -y dbus-user-session, then log out",
+        ),
+        (replace(DEBIAN_13, user_bus=False), "delegation", "warn", "no D-Bus session", "loginctl enable-linger ada"),
+        (
+            replace(DEBIAN_13, uid=0, programs=lacking("nft")),
+            "netavark",
+            "fail",
+            "/usr/bin/netavark, and no nft",
+            "apt-get install -y nftables",
+        ),
+        (
+            replace(DEBIAN_13, uid=0, distribution=("arch",), programs=lacking("nft")),
+            "netavark",
+            "fail",
+            "no nft or iptables",
+            "pacman -S --noconfirm nftables",
+        ),
+    ],
+)
+def test_what_is_taken_from_a_debian_13_machine(
+    facts: MachineFacts, name: str, status: str, found: str, fix: str
+) -> None:
+    """Issue 11.5."""
+    seen = {check.name: check for check in checks(facts, VERSION_5).values() if check.status != "ok"}
+    if facts.distribution != ("arch",):
+        assert set(seen) == {name}
+    assert seen[name].status == status
+    assert found in seen[name].found
+    assert fix in seen[name].fix
+    assert seen[name].meaning
+
+
+@pytest.mark.parametrize(
+    ("facts", "network"),
+    [
+        (replace(DEBIAN_13, programs=lacking("pasta")), "none"),
+        (replace(DEBIAN_13, dev_net_tun=False), "host"),
+    ],
+)
+def test_a_network_that_takes_no_helper_makes_its_lack_a_warning(facts: MachineFacts, network: str) -> None:
+    assert checks(facts, VERSION_5, network=network)["rootless-network"].status == "warn"
+    assert checks(facts, VERSION_5, network="mine")["rootless-network"].status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("facts", "network", "version"),
+    [
+        (replace(DEBIAN_13, programs=lacking("nft")), "default", VERSION_5),  # an ordinary user's network has no bridge
+        (replace(ROOT, programs=without("nft", "iptables")), "none", VERSION),
+        (
+            replace(ROOT, programs=without("nft", "iptables"), network_conf={"firewall_driver": "none"}),
+            "default",
+            VERSION,
+        ),
+        (replace(ROOT, programs=without("nft"), network_conf={"firewall_driver": "iptables"}), "default", VERSION_5),
+    ],
+)
+def test_who_needs_no_firewall_program(facts: MachineFacts, network: str, version: str) -> None:
+    assert checks(facts, version, network=network)["netavark"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("linger", "token_unit", "status"),
+    [(False, False, "ok"), (True, False, "ok"), (True, True, "ok"), (False, True, "warn")],
+)
+def test_linger_matters_to_an_installed_token_daemon_alone(linger: bool, token_unit: bool, status: str) -> None:
+    found = checks(replace(DEBIAN_13, linger=linger), VERSION_5, token_unit=token_unit)["linger"]
+    assert found.status == status
+    assert bool(found.fix) is (status == "warn")
+    assert "linger" not in checks(replace(DEBIAN_13, systemd=False), VERSION_5, token_unit=token_unit)
+
+
+def test_delegation_is_asked_for_where_limits_can_hold_at_all() -> None:
+    assert "delegation" not in checks(replace(USER, cgroups="hybrid", delegated=None))
+    assert "delegation" not in checks(replace(ROOT, delegated=None))
+    assert "delegation" not in checks(replace(USER, systemd=False, delegated=None))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +207,7 @@ def test_a_good_machine_is_all_ok(facts: MachineFacts) -> None:
         (replace(USER, programs=without("newuidmap")), "user-ids", "fail", "sudo apt-get install -y uidmap"),
         (replace(USER, subids=False), "user-ids", "fail", "sudo usermod --add-subuids"),
         (replace(USER, programs=without("pasta", "slirp4netns")), "rootless-network", "fail", "slirp4netns"),
-        (replace(USER, dev_net_tun=False), "rootless-network", "warn", "sudo modprobe tun"),
+        (replace(USER, dev_net_tun=False), "rootless-network", "fail", "sudo modprobe tun"),
         (replace(ROOT, dev_fuse=False), "fuse", "warn", "modprobe fuse"),
         (replace(ROOT, programs=without("mmdebstrap")), "base-image", "warn", "apt-get install -y mmdebstrap"),
     ],
@@ -134,8 +278,13 @@ def test_any_version_text_is_judged(version: str) -> None:
 
 
 class FakeEngine:
+    local = True
+
     def __init__(self, images: dict[str, ImageInfo], error: PodbotError | None = None) -> None:
         self.images, self.error, self.closed = images, error, False
+
+    def host(self) -> EngineHost:
+        return EngineHost(rootless=False, storage="/store")
 
     def ping(self) -> EngineInfo:
         if self.error:
@@ -153,6 +302,10 @@ OURS = ImageInfo("id", ("img:1",), {"io.podbot.agents": "claude=2"}, 800_000_000
 CONFIGURED = AppConfig(image="img:1", origins={"image": Origin("file", "/c.toml")})
 
 
+def free(megabytes: int) -> Disks:
+    return {"store": Disk("/store", megabytes * MEGABYTE, 1), "temporary": Disk("/tmp", 9999 * MEGABYTE, 2)}
+
+
 def patient(engine: FakeEngine | None = None, **changes: Any) -> Patient:
     engine = engine or FakeEngine({"img:1": OURS})
     whole = Patient(
@@ -163,6 +316,7 @@ def patient(engine: FakeEngine | None = None, **changes: Any) -> Patient:
         locate=lambda _config: None,
         connect=lambda _config: cast("Engine", engine),
         runtime_dir=lambda: "/run/podbot",
+        disks=lambda _host: free(50000),
     )
     return replace(whole, **changes)
 
@@ -209,8 +363,35 @@ def test_an_engine_that_dies_is_a_check_and_is_closed() -> None:
 
 def test_a_distant_engine_is_not_judged_by_this_machine() -> None:
     far = Endpoint("ssh", "variable CONTAINER_HOST", host="far", port=22)
-    names = [check.name for check in diagnose(patient(locate=lambda _config: far))]
+    engine = FakeEngine({"img:1": OURS})
+    engine.local = False
+    names = [check.name for check in diagnose(patient(engine, locate=lambda _config: far))]
     assert names == ["config", "runtime-dir", "engine", "image"]
+
+
+@pytest.mark.parametrize(
+    ("images", "megabytes", "status", "found"),
+    [
+        ({"img:1": OURS}, 50000, "ok", "50.0 GB free in /store"),
+        ({"img:1": OURS}, 900, "warn", "900 MB free in /store"),
+        ({}, 50000, "ok", "50.0 GB free in /store"),
+        ({}, 1500, "fail", "1500 MB free in /store, and building the sandbox image takes about 1586 MB there"),
+    ],
+)
+def test_the_disk_is_judged_by_what_is_still_to_be_built(
+    images: dict[str, ImageInfo], megabytes: int, status: str, found: str
+) -> None:
+    seen = diagnose(patient(FakeEngine(images), disks=lambda _host: free(megabytes)))
+    (disk,) = (check for check in seen if check.name == "disk")
+    assert (disk.status, disk.found) == (status, found)
+    assert bool(disk.fix) is (status != "ok")
+
+
+def test_the_network_and_the_unit_of_the_patient_are_asked_for() -> None:
+    config = replace(CONFIGURED, sandbox=SandboxConfig(network="none"))
+    facts = replace(USER, programs=without("slirp4netns"))
+    seen = {c.name: c for c in diagnose(patient(facts=facts, load=lambda: config, token_unit=True))}
+    assert (seen["rootless-network"].status, seen["linger"].status) == ("warn", "warn")
 
 
 def test_the_reference_page_lists_every_check_and_no_other() -> None:

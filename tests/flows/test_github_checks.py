@@ -12,8 +12,8 @@ import pytest
 
 from podbot.config.models import AppConfig, GitHubConfig, Origin
 from podbot.flows import github_checks
+from podbot.flows.check import Check
 from podbot.flows.github_checks import check_github
-from podbot.flows.machine_checks import Check
 from podbot.testing import FakeGitHub
 
 GITHUB_CHECKS = (

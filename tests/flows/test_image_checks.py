@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from podbot.config.models import AgentConfig, AppConfig, Origin
 from podbot.errors import StartFailed
 from podbot.execution import runner
+from podbot.flows.check import Check
 from podbot.flows.image_checks import Probed, check_image, judge, parse, probe, script, wanted_programs
-from podbot.flows.machine_checks import Check
 from podbot.launch.types import ContainerSpec
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 

@@ -149,6 +149,11 @@ class EngineContract:
         assert info.endpoint == engine.endpoint
         assert int(info.version.split(".")[0]) >= 4
 
+    def test_the_host_names_an_absolute_storage_directory(self, engine: Engine) -> None:
+        host = engine.host()
+        assert os.path.isabs(host.storage)
+        assert host.rootless in (True, False)
+
     def test_an_image_that_is_there(self, engine: Engine, image: str) -> None:
         found = engine.image(image)
         assert found is not None

@@ -7,7 +7,7 @@ import resource
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Cgroups = Literal["v2", "v1", "hybrid"]
 
@@ -15,7 +15,7 @@ CAP_SYS_RESOURCE = 24
 CODENAMES = ("UBUNTU_CODENAME", "DEBIAN_CODENAME", "VERSION_CODENAME")
 INITS = ("catatonit", "tini", "dumb-init")
 PROGRAMS = (
-    "podman", "conmon", "crun", "runc", "netavark", "slirp4netns", "pasta", "fuse-overlayfs",
+    "podman", "conmon", "crun", "runc", "netavark", "nft", "iptables", "slirp4netns", "pasta", "fuse-overlayfs",
     "newuidmap", "newgidmap", "mmdebstrap", *INITS,
 )  # fmt: skip
 # Where Podman itself looks for its helpers, beyond PATH: an ordinary user's PATH lacks the sbin directories.
@@ -23,6 +23,8 @@ HELPER_DIRECTORIES = (
     "/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman",
     "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 )  # fmt: skip
+DELEGATED = "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
+BUS_UNITS = ("usr/lib/systemd/user/dbus.socket", "lib/systemd/user/dbus.socket", "etc/systemd/user/dbus.socket")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class MachineFacts:
 
     ``programs``: name -> path of those installed. ``container``: the kind of container that podbot
     itself runs in, or empty. ``distribution``: os-release's ID followed by ID_LIKE, best first.
+    ``network_conf``: what the operator's containers.conf files say in ``[network]``. ``delegated``: the cgroup v2
+    controllers that systemd gives this user; None without a systemd of the user's. ``user_bus``: the user's D-Bus,
+    over which Podman asks for cgroups, is there; ``bus_unit``: systemd would start it at a login. ``linger``: the
+    user's systemd outlives the last login.
     """
 
     uid: int = 0
@@ -49,6 +55,12 @@ class MachineFacts:
     ci: bool = False
     distribution: tuple[str, ...] = ()
     codename: str = ""
+    user: str = ""
+    network_conf: Mapping[str, Any] = field(default_factory=dict)
+    delegated: frozenset[str] | None = frozenset({"cpu", "memory", "pids"})
+    user_bus: bool = True
+    bus_unit: bool = True
+    linger: bool = False
 
     @property
     def rootless(self) -> bool:
@@ -61,10 +73,33 @@ class MachineFacts:
         return next((self.programs[name] for name in INITS if name in self.programs), "")
 
 
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The file system that ``path`` is on, or would be: bytes that this user may still write, and its number."""
+
+    path: str
+    free: int
+    device: int
+
+
+def disk(path: str) -> Disk | None:
+    """The file system of ``path``, or of the nearest directory above it that exists; None when nothing tells."""
+    there = os.path.abspath(path)
+    while not os.path.exists(there) and there != "/":
+        there = os.path.dirname(there)
+    try:
+        found = os.statvfs(there)
+        return Disk(path, found.f_bavail * found.f_frsize, os.stat(there).st_dev)
+    except OSError:
+        return None
+
+
 def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
-    """The facts of this machine, about 1 ms; ``root`` is where /proc, /sys, /dev and /etc are looked for."""
+    """The facts of this machine, a few ms; ``root`` is where /proc, /sys, /dev, /run, /var and /etc are looked for."""
     uid = os.getuid()
+    user = _user_name(uid)
     release = _os_release(root)
+    delegated = _read(root, DELEGATED.format(uid=uid))
     return MachineFacts(
         uid=uid,
         platform=sys.platform,
@@ -77,12 +112,18 @@ def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
         dev_fuse=os.access(os.path.join(root, "dev/fuse"), os.R_OK | os.W_OK),
         dev_net_tun=os.access(os.path.join(root, "dev/net/tun"), os.R_OK | os.W_OK),
         programs=find_programs(environ, root),
-        subids=_has_subids(root, uid),
+        subids=_has_subids(root, uid, user),
         container=_container(environ, root),
         ci=environ.get("CI", "").lower() not in ("", "0", "false"),
         distribution=(release.get("ID", ""), *release.get("ID_LIKE", "").split()) if release else (),
         # Derivatives (Mint, Devuan) name the suite of their parent, which is the one that apt knows.
         codename=next((release[n] for n in CODENAMES if release.get(n)), ""),
+        user=user,
+        network_conf=_network_conf(environ, root, rootless=uid != 0),
+        delegated=frozenset(delegated.split()) if delegated else None,
+        user_bus=_has_bus(environ, root, uid),
+        bus_unit=any(os.path.exists(os.path.join(root, place)) for place in BUS_UNITS),
+        linger=bool(user) and os.path.exists(os.path.join(root, "var/lib/systemd/linger", user)),
     )
 
 
@@ -137,17 +178,54 @@ def _ceiling(root: str, limit: str, kernel: str) -> int:
     return min(ours, default=1048576)
 
 
-def _has_subids(root: str, uid: int) -> bool:
-    import contextlib
+def _user_name(uid: int) -> str:
+    """Name of the user, empty for a uid without an entry, as in many containers."""
     import pwd
 
-    names = {str(uid)}
-    with contextlib.suppress(KeyError):  # a uid without an entry, as in many containers
-        names.add(pwd.getpwuid(uid).pw_name)
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+def _has_subids(root: str, uid: int, user: str) -> bool:
+    for line in _read(root, "etc/nsswitch.conf").splitlines():
+        name, _, services = line.partition("#")[0].partition(":")
+        if name.strip() == "subid" and services.split()[:1] not in ([], ["files"]):
+            return True  # a directory service gives the ranges; the files say nothing
+    names = {str(uid), user or str(uid)}
     return all(
-        any(line.split(":")[0] in names for line in _read(root, path).splitlines())
+        any(line.split(":")[0] in names for line in _read(root, path).splitlines() if line.strip())
         for path in ("etc/subuid", "etc/subgid")
     )
+
+
+def _has_bus(environ: Mapping[str, str], root: str, uid: int) -> bool:
+    """Podman's own rule: the address in the environment, else the socket in the runtime directory."""
+    address = environ.get("DBUS_SESSION_BUS_ADDRESS", "")
+    if address and not address.startswith("unix:path="):
+        return True
+    path = address.removeprefix("unix:path=").partition(",")[0].partition(";")[0]
+    path = path or os.path.join(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}", "bus")
+    return os.path.exists(os.path.join(root, path.lstrip("/")))
+
+
+def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> Mapping[str, Any]:
+    """The table ``[network]`` of the operator's containers.conf files; of one that cannot be read, nothing."""
+    import tomllib
+
+    from podbot.engine.private.service import conf_files
+
+    chosen = environ.get("CONTAINERS_CONF")
+    found: dict[str, Any] = {}
+    for name in [chosen] if chosen else conf_files(environ, rootless=rootless, root=root):
+        try:
+            with open(name, "rb") as file:
+                table = tomllib.load(file).get("network")
+        except (OSError, ValueError):
+            continue  # the service refuses one that is not valid
+        found |= table if isinstance(table, dict) else {}
+    return found
 
 
 def _container(environ: Mapping[str, str], root: str) -> str:

@@ -139,12 +139,13 @@ def _write_conf(environ: Mapping[str, str], directory: str, facts: Any, log: str
     return target
 
 
-def conf_files(environ: Mapping[str, str], *, rootless: bool) -> list[str]:
+def conf_files(environ: Mapping[str, str], *, rootless: bool, root: str = "/") -> list[str]:
     """The files that CONTAINERS_CONF would replace, weakest first, in Podman's own order."""
-    bases = ["/usr/share/containers", "/etc/containers"]
+    bases = [os.path.join(root, "usr/share/containers"), os.path.join(root, "etc/containers")]
     if rootless:
         home = environ.get("HOME", "")
         bases.append(os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "containers"))
+    bases = [base for base in bases if os.path.isabs(base)]  # never a file of the working directory's
     found: list[str] = []
     for base in bases:
         main = os.path.join(base, "containers.conf")

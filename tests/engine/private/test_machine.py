@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,88 @@ def test_the_container_that_podbot_runs_in(tmp_path: Path, path: str, kind: str)
 )
 def test_kernel_releases(release: str, kernel: tuple[int, int]) -> None:
     assert machine._kernel(release) == kernel
+
+
+UID = os.getuid()
+NAME = pwd.getpwuid(UID).pw_name
+SLICE = f"sys/fs/cgroup/user.slice/user-{UID}.slice/user@{UID}.service/cgroup.controllers"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("cpuset cpu io memory pids\n", {"cpuset", "cpu", "io", "memory", "pids"}), ("", None), (None, None)],
+)
+def test_controllers_that_systemd_passes_on(tmp_path: Path, text: str | None, expected: set[str] | None) -> None:
+    if text is not None:
+        put(tmp_path, SLICE, text)
+    assert detect({}, str(tmp_path)).delegated == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "there", "expected"),
+    [
+        ({}, f"run/user/{UID}/bus", True),
+        ({}, "", False),
+        ({"XDG_RUNTIME_DIR": "/run/mine"}, "run/mine/bus", True),
+        ({"XDG_RUNTIME_DIR": "/run/mine"}, f"run/user/{UID}/bus", False),
+        ({"DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/b,guid=1"}, "run/b", True),
+        ({"DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/b"}, f"run/user/{UID}/bus", False),  # as Podman decides
+        ({"DBUS_SESSION_BUS_ADDRESS": "unix:abstract=/tmp/x"}, "", True),
+    ],
+)
+def test_the_users_bus(tmp_path: Path, environ: dict[str, str], there: str, expected: bool) -> None:
+    if there:
+        put(tmp_path, there)
+    assert detect(environ, str(tmp_path)).user_bus is expected
+
+
+def test_a_bus_that_systemd_would_start_and_lingering(tmp_path: Path) -> None:
+    before = detect({}, str(tmp_path))
+    assert (before.bus_unit, before.linger, before.user) == (False, False, NAME)
+    put(tmp_path, "usr/lib/systemd/user/dbus.socket")
+    put(tmp_path, f"var/lib/systemd/linger/{NAME}")
+    after = detect({}, str(tmp_path))
+    assert (after.bus_unit, after.linger) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("subid: sss\n", True), ("passwd: files\nsubid:files\n", False), ("# subid: sss\n", False), ("subid:\n", False)],
+)
+def test_ranges_that_a_directory_service_gives(tmp_path: Path, text: str, expected: bool) -> None:
+    put(tmp_path, "etc/nsswitch.conf", text)
+    assert detect({}, str(tmp_path)).subids is expected
+
+
+def test_an_empty_name_is_nobodys_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_user_name", lambda _uid: "")
+    for name in ("etc/subuid", "etc/subgid"):
+        put(tmp_path, name, "\n:100000:65536\n")
+    assert detect({}, str(tmp_path)).subids is False
+
+
+def test_what_the_operator_says_of_networks(tmp_path: Path) -> None:
+    put(tmp_path, "usr/share/containers/containers.conf", '[network]\nfirewall_driver = "nftables"\n')
+    put(tmp_path, "etc/containers/containers.conf", '[network]\ndefault_rootless_network_cmd = "slirp4netns"\n')
+    put(tmp_path, "etc/containers/containers.conf.d/b.conf", "not toml")
+    assert detect({}, str(tmp_path)).network_conf == {
+        "firewall_driver": "nftables",
+        "default_rootless_network_cmd": "slirp4netns",
+    }
+    put(tmp_path, "only.conf", "network = 1\n")
+    assert detect({"CONTAINERS_CONF": str(tmp_path / "only.conf")}, str(tmp_path)).network_conf == {}
+
+
+def test_configuration_never_comes_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, ".config/containers/containers.conf", '[network]\nfirewall_driver = "none"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert "firewall_driver" not in detect({}, str(tmp_path / "root")).network_conf
+
+
+def test_the_disk_of_what_is_not_there_yet(tmp_path: Path) -> None:
+    path = str(tmp_path / "not" / "yet")
+    found = machine.disk(path)
+    assert found is not None
+    assert (found.path, found.device) == (path, os.stat(tmp_path).st_dev)
+    assert found.free > 0

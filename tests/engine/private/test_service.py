@@ -223,7 +223,7 @@ def test_a_broken_file_of_the_operators_is_named(environ: dict[str, str], monkey
     install(environ, PROGRAM)
     broken = os.path.join(environ["HOME"], "containers.conf")
     Path(broken).write_text("[engine")
-    monkeypatch.setattr(service, "conf_files", lambda _environ, *, rootless: [broken])
+    monkeypatch.setattr(service, "conf_files", lambda _environ, **_rest: [broken])
     with pytest.raises(ServiceStartFailed, match="not valid TOML"):
         ensure_service(environ)
 

@@ -1,0 +1,45 @@
+"""What a session needs of a machine, asked before an image is built for it. Pure: facts in, an error or nothing out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podbot.engine.private.machine import MachineFacts
+from podbot.errors import MachineNotReady
+from podbot.flows.check import Check, podman_number
+from podbot.flows.disk_checks import Disks, Room, check_disk
+from podbot.flows.machine_checks import check_cgroups, check_init, check_network, check_runtime
+from podbot.flows.rootless_checks import check_rootless_network, check_user_ids
+
+
+def require_ready(
+    facts: MachineFacts, podman_version: str, *, network: str, rootless: bool, disks: Disks, needed: Room | None
+) -> None:
+    """Raise MachineNotReady, in doctor's words, when no session could start here, or none with ``network``.
+
+    ``rootless``: the engine is an ordinary user's. ``needed``: what the build that is to come takes, if one is.
+    """
+    checks = [*_checks(facts, podman_version, network, rootless=rootless)]
+    if needed is not None:
+        checks.append(check_disk(disks, needed))
+    if failed := [check for check in checks if check.status == "fail"]:
+        raise MachineNotReady(
+            problems="; ".join(f"{check.name}: {check.found}. {check.meaning.rstrip('.')}" for check in failed),
+            fixes=" ".join(f"{check.name}: {check.fix.rstrip('.')}." for check in failed),
+        )
+
+
+def _checks(facts: MachineFacts, version: str, network: str, *, rootless: bool) -> Iterator[Check]:
+    # Without a podman here the engine is another machine's, or a container's host's: it is not for us to judge.
+    if facts.platform != "linux" or "podman" not in facts.programs:
+        return
+    number = podman_number(version)
+    yield check_cgroups(facts)
+    yield check_runtime(facts)
+    yield check_init(facts)
+    if rootless != facts.rootless:
+        return  # another user's engine, such as root's by its socket
+    yield check_network(facts, number, network)
+    if rootless:
+        yield check_user_ids(facts)
+        yield check_rootless_network(facts, number, network)
