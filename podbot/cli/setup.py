@@ -38,9 +38,10 @@ def setup(
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect
+    from podbot.errors import ServiceStartFailed
     from podbot.flows.build_turn import build_turn
     from podbot.flows.orphans import report_orphans
-    from podbot.flows.setup import check_ready, plan_setup
+    from podbot.flows.setup import check_machine_ready, check_ready, plan_setup
     from podbot.flows.setup import setup as carry_out
 
     end_on_signals()
@@ -48,7 +49,11 @@ def setup(
     config = load_config(options)
     path, _, _ = config_location(options)
     reporter = Reporter(g, progress=True)
-    engine = connect(config, os.environ, reporter)
+    try:
+        engine = connect(config, os.environ, reporter)
+    except ServiceStartFailed:
+        check_machine_ready(config, os.environ)  # Podman's own words are about a file of its own
+        raise
     try:
         report_orphans(engine, os.environ, reporter)
         shop = workshop(engine, os.environ, reporter)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from podbot.engine.private.fit import ULIMIT
 from podbot.engine.private.machine import MachineFacts
 from podbot.flows.base_image import can_debootstrap
-from podbot.flows.check import Check, family, install_command, podman_number
+from podbot.flows.check import Check, family, install_command, podman_number, sudo
 from podbot.flows.rootless_checks import check_rootless
 
 OLDEST_PODMAN = (4, 0)
@@ -148,8 +148,9 @@ def check_linger(facts: MachineFacts, *, token_unit: bool) -> Check:
         return Check("linger", "ok", "on")
     if not token_unit:
         return Check("linger", "ok", "off; only an installed token-daemon wants it")
+    fix = f"{sudo(facts)}loginctl enable-linger {facts.user or facts.uid}"
     meaning = "token-daemon's unit ends when you log out, and the tokens of sessions that go on are not renewed."
-    return Check("linger", "warn", "off, and token-daemon's unit is installed", meaning, "loginctl enable-linger")
+    return Check("linger", "warn", "off, and token-daemon's unit is installed", meaning, fix)
 
 
 def check_fuse(facts: MachineFacts) -> Check:

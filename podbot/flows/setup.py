@@ -6,7 +6,7 @@ First :func:`plan_setup` decides, from what the engine has, what is to be done; 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from podbot.config.models import AppConfig
@@ -101,6 +101,23 @@ def check_ready(plan: SetupPlan, shop: Workshop, engine: Engine, config: AppConf
         rootless=host.rootless,
         disks=look_at_disks(host, shop.environ),
         needed=room_for(plan.build) if plan.build is not None else None,
+    )
+
+
+def check_machine_ready(config: AppConfig, environ: Mapping[str, str]) -> None:
+    """The same where podbot's own engine service did not even start. Raises MachineNotReady."""
+    from podbot.engine.private.machine import detect
+    from podbot.flows.facts import podman_version
+    from podbot.flows.readiness import require_ready
+
+    facts = detect(environ)
+    require_ready(
+        facts,
+        podman_version(facts.programs.get("podman", "")),
+        network=config.sandbox.network,
+        rootless=facts.rootless,
+        disks={},
+        needed=None,
     )
 
 

@@ -15,8 +15,10 @@ import pytest
 from podbot.cli import image as room
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
+from podbot.engine import connect
+from podbot.engine.private import machine
 from podbot.engine.private.machine import MachineFacts
-from podbot.errors import EngineStorageFull
+from podbot.errors import EngineStorageFull, ServiceStartFailed
 from podbot.flows import base_image, build_turn, disk_checks
 from podbot.flows.image_build import Workshop
 from podbot.flows.sessions import session_directory
@@ -65,6 +67,31 @@ def test_setup_on_a_machine_that_is_not_ready(
     assert "install -y catatonit" in err
     assert "Go ahead" not in err
     assert (out, works.calls) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("programs", "said"),
+    [
+        ({"podman": "/nowhere/podman", "runc": "/r"}, "not ready for a session: init: "),
+        (
+            {"podman": "/nowhere/podman", "runc": "/r", "catatonit": "/c"},
+            "could not start a private engine service: odd",
+        ),
+    ],
+)
+def test_setup_where_not_even_the_service_starts(
+    works: Works, monkeypatch: pytest.MonkeyPatch, capsys: Capture, programs: dict[str, str], said: str
+) -> None:
+    """Without newuidmap, for example, no Podman of an ordinary user starts."""
+
+    def failed(*_: Any) -> None:
+        raise ServiceStartFailed(reason="odd", log="/l")
+
+    monkeypatch.setattr(connect, "connect", failed)
+    monkeypatch.setattr(machine, "detect", lambda _environ: MachineFacts(programs=programs, cgroups="hybrid"))
+    assert main(["setup", "--yes"]) == 1
+    assert said in capsys.readouterr().err
+    assert works.calls == []
 
 
 def test_build_says_what_was_built(works: Works, capsys: Capture) -> None:

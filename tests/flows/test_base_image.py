@@ -155,7 +155,8 @@ E: mmdebstrap failed to run
             NO_MIRROR,
             (
                 "E: Failed to fetch http://127.0.0.1:9/debian/dists/bookworm/InRelease"
-                "  Could not connect to 127.0.0.1:9 / E: Some index files failed to download. They have been ignored, or old ones used instead"
+                "  Could not connect to 127.0.0.1:9"
+                " / E: Some index files failed to download. They have been ignored, or old ones used instead"
             ),
         ),
         (

@@ -174,7 +174,7 @@ def test_who_needs_no_firewall_program(facts: MachineFacts, network: str, versio
 def test_linger_matters_to_an_installed_token_daemon_alone(linger: bool, token_unit: bool, status: str) -> None:
     found = checks(replace(DEBIAN_13, linger=linger), VERSION_5, token_unit=token_unit)["linger"]
     assert found.status == status
-    assert bool(found.fix) is (status == "warn")
+    assert found.fix == ("sudo loginctl enable-linger ada" if status == "warn" else "")
     assert "linger" not in checks(replace(DEBIAN_13, systemd=False), VERSION_5, token_unit=token_unit)
 
 
