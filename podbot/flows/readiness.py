@@ -25,7 +25,7 @@ def require_ready(
     if failed := [check for check in checks if check.status == "fail"]:
         raise MachineNotReady(
             problems="; ".join(f"{check.name}: {check.found}. {check.meaning.rstrip('.')}" for check in failed),
-            fixes=" ".join(f"{check.name}: {check.fix.rstrip('.')}." for check in failed),
+            fixes=" ".join(f"To mend {check.name}: {_quoted(check.fix)}." for check in failed),
         )
 
 
@@ -43,3 +43,8 @@ def _checks(facts: MachineFacts, version: str, network: str, *, rootless: bool) 
     if rootless:
         yield check_user_ids(facts)
         yield check_rootless_network(facts, number, network)
+
+
+def _quoted(fix: str) -> str:
+    """A command with its ends marked; a sentence, which marks those in it, as it is."""
+    return fix if "`" in fix else f"`{fix}`"
