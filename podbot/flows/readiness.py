@@ -19,14 +19,20 @@ def require_ready(
 
     ``rootless``: the engine is an ordinary user's. ``needed``: what the build that is to come takes, if one is.
     """
-    checks = [*_checks(facts, podman_version, network, rootless=rootless)]
-    if needed is not None:
-        checks.append(check_disk(disks, needed))
-    if failed := [check for check in checks if check.status == "fail"]:
+    failed = machine_problems(facts, podman_version, network, rootless=rootless)
+    if needed is not None and (room := check_disk(disks, needed)).status == "fail":
+        failed.append(room)
+    if failed:
         raise MachineNotReady(
             problems="; ".join(f"{check.name}: {check.found}. {check.meaning.rstrip('.')}" for check in failed),
             fixes=" ".join(f"To mend {check.name}: {_quoted(check.fix)}." for check in failed),
         )
+
+
+def machine_problems(facts: MachineFacts, podman_version: str, network: str, *, rootless: bool) -> list[Check]:
+    """Each check of the machine that means that no session can start, or none with ``network``."""
+    checks = _checks(facts, podman_version, network, rootless=rootless)
+    return [check for check in checks if check.status == "fail"]
 
 
 def _checks(facts: MachineFacts, version: str, network: str, *, rootless: bool) -> Iterator[Check]:

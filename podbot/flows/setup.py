@@ -91,13 +91,17 @@ def check_ready(plan: SetupPlan, shop: Workshop, engine: Engine, config: AppConf
         return
     from podbot.flows.disk_checks import look_at_disks, room_for
     from podbot.flows.facts import podman_version
-    from podbot.flows.readiness import require_ready
+    from podbot.flows.readiness import machine_problems, require_ready
 
+    version, network = podman_version(shop.facts.programs.get("podman", "")), config.sandbox.network
+    rootless = shop.facts.rootless
+    if plan.build is None and not machine_problems(shop.facts, version, network, rootless=rootless):
+        return  # without the third of a second that the engine takes to describe itself
     host = engine.host()
     require_ready(
         shop.facts,
-        podman_version(shop.facts.programs.get("podman", "")),
-        network=config.sandbox.network,
+        version,
+        network=network,
         rootless=host.rootless,
         disks=look_at_disks(host, shop.environ),
         needed=room_for(plan.build) if plan.build is not None else None,

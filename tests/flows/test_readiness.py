@@ -199,7 +199,9 @@ def test_setup_asks_also_when_the_image_is_there(engine: FakeEngine, monkeypatch
         check_ready(decide(works, NO_PASTA), shop(works, NO_PASTA), engine, AppConfig())
     full: Disks = {"store": Disk("/store", 0, 1)}
     monkeypatch.setattr(disk_checks, "look_at_disks", lambda _host, _environ: full)
+    engine.calls.clear()
     check_ready(decide(works, DEBIAN_13), shop(works, DEBIAN_13), engine, AppConfig())
+    assert engine.calls == []  # a ready machine with its image does not wait for the engine
     works.images.clear()
     with pytest.raises(MachineNotReady, match="0 MB free in /store"):
         check_ready(decide(works, DEBIAN_13), shop(works, DEBIAN_13), engine, AppConfig())
