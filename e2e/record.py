@@ -116,7 +116,7 @@ def record(path: str, pattern: dict[str, dict[str, Any]]) -> dict[str, dict[str,
 
 
 def _life(it: Recorder) -> None:
-    create, failing = "/containers/create", container(FAILING, entrypoint=["/no/such/program"])
+    create, failing = "/containers/create", container(FAILING, entrypoint=["/no/such/program"], init=False)
     it.ask("create_name_taken", "POST", create, container())
     it.ask(
         "create_failed", "POST", create, container("podbot-rec-2", netns={"nsmode": "bridge"}, Networks={"nonet": {}})

@@ -43,6 +43,7 @@ PATIENCE = 120.0  # seconds for one ordinary request; an engine under load took 
 UPLOAD_RATE = 128 * 1024  # bytes a second: what an upload, which may go over ssh, has beyond that
 YOUNG = 1.0  # seconds for which an idle connection is reused; older ones may have been closed by the engine
 _T = TypeVar("_T")
+_NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's answer, with status 500
 _NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless told otherwise, and the API cannot say
@@ -230,8 +231,10 @@ class RestEngine:
         path = f"/containers/{named(container)}/top?stream=false&ps_args=pid,hpid"
         response = self._call("GET", path)
         if response.status >= 300:
+            if _NOT_RUNNING in reason_of(response):
+                return {}
             raise refusal("list processes", response, container=container)
-        # A container that does not run has no document at all.
+        # Of a container that does not run, Podman 4.3 sends no document at all.
         return self._read(response, answers.processes) if response.body else {}
 
     # --- exec ---------------------------------------------------------------------------------

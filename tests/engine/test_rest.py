@@ -107,7 +107,8 @@ def test_ping(serve: Serve) -> None:
 
 def test_host(serve: Serve) -> None:
     engine, server = serve(replay("info"))
-    assert engine.host() == EngineHost(rootless=False, storage="/var/lib/containers/storage")
+    said = json.loads(recorded()["info"]["body"])
+    assert engine.host() == EngineHost(said["host"]["security"]["rootless"], said["store"]["graphRoot"])
     assert server.requests[0].target == "/v4.0.0/libpod/info"
 
 
@@ -115,7 +116,7 @@ def test_image(serve: Serve) -> None:
     engine, server = serve(replay("image"), replay("image_missing"))
     found = engine.image("localhost/pbase:1")
     assert found is not None
-    assert found.tags == ("localhost/pbase:1",)
+    assert "localhost/pbase:1" in found.tags
     assert len(found.id) == 64
     assert found.size > 1 << 20
     assert engine.image("localhost/nope:1") is None
@@ -201,8 +202,9 @@ def test_put_archive(serve: Serve) -> None:
 def test_processes(serve: Serve) -> None:
     engine, _ = serve(replay("top"), replay("top_stopped"))
     inner = engine.processes("c")
-    assert sorted(inner.values()) == [1, 6]
-    assert all(host > 1000 for host in inner)
+    assert len(inner) == 2
+    assert 1 in inner.values()
+    assert all(host > inside for host, inside in inner.items())
     assert engine.processes("c") == {}
 
 

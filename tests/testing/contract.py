@@ -249,6 +249,13 @@ class EngineContract:
                 operation()
             assert caught.value.container == name
 
+    def test_a_container_that_does_not_run_has_no_processes(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(spec)
+        assert engine.processes(container) == {}
+        engine.start(container)
+        engine.stop(container, seconds=0)
+        assert engine.processes(container) == {}
+
     def test_whatever_cannot_be_done_is_a_container_error(self, engine: Engine, spec: ContainerSpec) -> None:
         container = engine.create(spec)
         true = ExecSpec(command=("true",))
