@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterator
 
 from e2e.vm.errors import VmError
-from e2e.vm.image import STATE, USER, Image, image
+from e2e.vm.image import STATE, Image, image
 from e2e.vm.machine import Machine, running
 from e2e.vm.page import VERSIONS, keep, needed
 from e2e.vm.parts import run_part
 from e2e.vm.steps import need_room, say, step
-from e2e.vm.suite import PARTS
+from e2e.vm.suite import PARTS, USER
 from e2e.vm.tree import TREE, bring_back, copy_in
 
 

@@ -13,11 +13,11 @@ from e2e.vm.errors import VmError
 from e2e.vm.qemu import PROGRAM, in_tree, installed
 from e2e.vm.sources import debian_sources
 from e2e.vm.steps import need_programs, need_room, say, step
+from e2e.vm.suite import USER
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STATE = os.path.join(ROOT, ".vm")
 SUITE = "trixie"
-USER = "ada"
 DISK_SIZE = "24G"  # sparse: 1.2 GB of it at first
 HERE = os.path.dirname(os.path.abspath(__file__))
 

@@ -14,9 +14,10 @@ from typing import IO
 
 from e2e.vm.console import cleaned, death, last_lines
 from e2e.vm.errors import VmError
-from e2e.vm.image import STATE, USER, Image
+from e2e.vm.image import STATE, Image
 from e2e.vm.qemu import EMULATION, KVM, Boot, arguments, can_kvm, ends_with_parent
 from e2e.vm.steps import say
+from e2e.vm.suite import USER
 
 BOOT_SECONDS = 420.0  # 30 s under emulation when nothing else runs
 LOGIN_SECONDS = 20.0  # for one try

@@ -7,11 +7,11 @@ import os
 import subprocess
 import time
 
-from e2e.vm.image import ROOT, STATE, USER
+from e2e.vm.image import ROOT, STATE
 from e2e.vm.machine import Machine
 from e2e.vm.page import Result, counted
 from e2e.vm.steps import say
-from e2e.vm.suite import Part
+from e2e.vm.suite import USER, Part
 from e2e.vm.tree import TREE, bring_back, bundle_in, copy_in
 
 
@@ -26,6 +26,8 @@ def run_part(machine: Machine, name: str, part: Part) -> Result:
     with open(log, "wb") as out:
         script = f"rm -f ~/results/{name}.xml; cd ~/{TREE} && {part.script}"
         status = machine.run(script, user=user, limit=part.limit, stdout=out, stderr=subprocess.STDOUT)
+        if part.then and status == 0:
+            status = machine.run(part.then, user="root", limit=part.limit, stdout=out, stderr=subprocess.STDOUT)
     seconds = time.monotonic() - began
     passed, failures = 0, tuple[str, ...]()
     with contextlib.suppress(FileNotFoundError), open(os.path.join(bring_back(machine, user), f"{name}.xml")) as file:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+USER = "ada"  # the ordinary user of the machine
+
 # Of the end-to-end suite, what depends on the engine, the kernel or systemd. The rest does not know where it runs.
 E2E = (
     "test_engine_contract.py", "test_sandbox.py", "test_run.py", "test_exec.py", "test_pipes.py", "test_terminal.py",
@@ -18,13 +20,15 @@ _PYTEST = ".venv/bin/pytest -q -p no:cacheprovider --junitxml=$HOME/results/{nam
 class Part:
     """``script``: a line of shell in the working tree; ``user``: "" is the ordinary user; ``limit`` in seconds.
 
-    ``after``: the part that must have been done before, in the same machine.
+    ``then``: another line, as root, when the user has no login any more. ``after``: the part that must have been done
+    before, in the same machine.
     """
 
     title: str
     script: str
     user: str = ""
     limit: float = 3600
+    then: str = ""
     after: str = ""
 
 
@@ -52,6 +56,12 @@ PARTS = {
     "limits": _inside("Limits under delegated cgroup v2", "limits", "test_limits.py"),
     "engine": _inside("The user's `podman.socket`, and the journal", "engine", "test_engine_socket.py"),
     "systemd": _inside("`podbot token-daemon` as a user unit", "systemd", "test_systemd.py"),
+    "linger": Part(
+        "`podbot token-daemon`'s unit outlives the logout with linger, and starts without a login",
+        f".venv/bin/podbot token-daemon install && sudo loginctl enable-linger {USER}",
+        then=f"sh ~{USER}/podbot/e2e/vm/inside/linger.sh {USER}",
+        after="newcomer",
+    ),
     "agents": Part(
         "Claude Code and Codex: their first screen, and a turn with a mock model",
         f"scripts/e2e {_PYTEST.format(name='agents', tests='e2e/test_agents.py -k first_screen')}",

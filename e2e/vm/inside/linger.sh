@@ -1,0 +1,37 @@
+#!/bin/sh
+# As root, when USER has no login any more: token-daemon's unit, installed before and with linger, has outlived it.
+# usage: linger.sh USER
+set -eu
+user=$1
+uid=$(id -u "$user")
+unit=podbot-token-daemon.service
+as_user() { runuser -u "$user" -- env XDG_RUNTIME_DIR="/run/user/$uid" HOME="/home/$user" "$@"; }
+active() { as_user systemctl --user is-active --quiet "$unit"; }
+until_true() {
+  tries=60
+  until "$@"; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || { echo "not within 60 s: $*"; exit 1; }
+    sleep 1
+  done
+}
+no_login() { ! loginctl list-sessions --no-legend | grep -qw "$user"; }
+no_manager() { ! systemctl is-active --quiet "user@$uid.service"; }
+
+until_true no_login
+sleep 12 # UserStopDelaySec=10: without linger the user's manager would be gone
+active
+echo "it runs after the logout"
+
+loginctl disable-linger "$user"
+until_true no_manager
+! pgrep -u "$user" -f token-daemon
+echo "without linger it ends"
+
+loginctl enable-linger "$user"
+until_true active
+echo "with linger it starts again, and nobody has logged in"
+
+as_user "/home/$user/podbot/.venv/bin/podbot" token-daemon uninstall
+! pgrep -u "$user" -f token-daemon
+loginctl disable-linger "$user"
