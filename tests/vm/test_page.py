@@ -73,7 +73,8 @@ def test_results_of_several_runs_are_one_table(tmp_path: Path, monkeypatch: pyte
 
 def test_what_a_part_needs_runs_before_it() -> None:
     assert list(needed(["limits"])) == ["newcomer", "limits"]
-    assert list(needed(["root"])) == ["root"]
+    assert list(needed(["root"])) == ["newcomer", "root"]
+    assert list(needed(["newcomer"])) == ["newcomer"]
     assert list(needed([])) == list(PARTS)
 
 

@@ -249,3 +249,19 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_disk_that_cannot_be_made_is_told_with_the_tool_s_words_and_not_used(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No network, for example: mmdebstrap says so, and the next run begins anew."""
+    script(place / "mmdebstrap", f"echo x >> {place / 'tried'}; echo 'E: Unable to connect to mirror' >&2; exit 100")
+    script(place / "ssh-keygen", 'for last; do :; done; echo key > "$last"; echo public > "$last.pub"')
+    script(place / "mkfs.ext4", "exit 0")
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(image_module, "installed", lambda: None)
+    monkeypatch.setattr(image_module, "debian_sources", lambda _suite: [])
+    for tries in (1, 2):
+        with pytest.raises(VmError, match="E: Unable to connect to mirror"):
+            image()
+        assert (place / "tried").read_text() == "x\n" * tries
