@@ -23,7 +23,7 @@ VERSIONS = {
     "systemd": "systemctl --version | head -1 | cut -d' ' -f2",
     "Podman": "podman --version | cut -d' ' -f3",
     "crun": "crun --version | head -1 | cut -d' ' -f3",
-    "pasta": "pasta --version 2>&1 | head -1 | cut -d' ' -f2",
+    "pasta": "dpkg-query -W -f '${Version}' passt",
     "netavark": "/usr/lib/podman/netavark --version | cut -d' ' -f2",
     "Python": "python3 --version | cut -d' ' -f2",
     "cgroups": "stat -fc %T /sys/fs/cgroup",

@@ -102,7 +102,7 @@ def test_linger_is_asked_for_where_token_daemon_is_installed() -> None:
 @contextlib.contextmanager
 def delegated(controllers: str) -> Iterator[None]:
     """systemd passes on just these to users; their managers are started again."""
-    text = f"[Service]\nDelegate={controllers}\n"
+    text = f"[Service]\nDelegate=\nDelegate={controllers}\n"  # the first takes back systemd's own, the second adds
     sudo("mkdir", "-p", os.path.dirname(DROP_IN))
     sudo("sh", "-c", f"printf '%s' '{text}' > {DROP_IN}")
     _managers_again()
