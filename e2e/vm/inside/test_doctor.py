@@ -123,5 +123,5 @@ def _managers_again() -> None:
 def test_without_delegation() -> None:
     with delegated("pids"):
         check = only("delegation", "warn")
-    assert "memory" in check["found"]
+    assert "cpu" in check["found"]  # systemd gives memory and pids to every slice, to account for them
     assert "Delegate=" in check["fix"]
