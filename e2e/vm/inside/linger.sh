@@ -15,7 +15,8 @@ until_true() {
     sleep 1
   done
 }
-no_login() { ! loginctl list-sessions --no-legend | grep -qw "$user"; }
+# The user's manager has a session of its own since systemd 256.
+no_login() { ! loginctl list-sessions --no-legend | grep -w "$user" | grep -qvw manager; }
 no_manager() { ! systemctl is-active --quiet "user@$uid.service"; }
 
 until_true no_login
