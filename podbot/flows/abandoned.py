@@ -27,7 +27,9 @@ def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: Cont
     """Raises SessionExists when another podbot does it, ContainerError and FilesystemError subclasses."""
     path = os.path.join(runtime_root(environ), container.name)
     with flagged(path, ENDING), session_directory(path, engine.endpoint) as directory:
-        directory.has_container = True
+        directory.name_taken()
+        if not directory.is_others:
+            return  # another podbot was quicker: it has removed both, and said so
         unsaved = _worth_keeping(engine, directory, container)
         if unsaved is not None:
             directory.record(kept=True)

@@ -84,6 +84,8 @@ def _forget(engine: Engine, path: str) -> None:
     """Remove the directory of a session whose container is gone, unless another podbot has taken the name meanwhile."""
     with contextlib.suppress(SessionExists), flagged(path, ENDING), session_directory(path, engine.endpoint) as found:
         found.name_taken()  # it stays as it is, unless the engine says again that there is no such container
+        if not found.is_others:
+            return  # another podbot has removed it: this one is new and ours, and nobody can tell that we only end it
         try:
             _container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from podbot.engine.port import ContainerInfo
 from podbot.errors import RemoveFailed, SessionExists
 from podbot.events import Emit
 from podbot.execution.runner import ExecIO
 from podbot.flows.orphans import report_orphans
 from podbot.flows.run import run_session
-from podbot.flows.sessions import ENDING, await_ending, flagged, in_use, session_directory, sessions
+from podbot.flows.sessions import ENDING, await_ending, flagged, in_use, remove_directory, session_directory, sessions
 from podbot.launch.labels import keep_label
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
@@ -49,6 +50,24 @@ def test_it_is_removed_and_said(place: Place) -> None:
     assert sessions(place.environ) == []
     assert place.kinds() == ["session.removed"]
     assert SESSION in place.events[0].message
+
+
+@pytest.mark.parametrize("keep", ["never", "when_unsaved"])
+def test_of_two_commands_that_find_it_one_removes_it_and_says_so(place: Place, keep: str) -> None:
+    """The other would find no container, and say that it is kept, because nobody can look into it."""
+
+    class Slow(FakeEngine):
+        def inspect(self, container: str) -> ContainerInfo:
+            info = super().inspect(container)
+            self.remove(container)  # by the other command, before we have the session's lock
+            remove_directory(place.directory())
+            return info
+
+    engine = Slow()
+    abandoned(engine, place, keep=keep)
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.kinds() == []
+    assert sessions(place.environ) == []
 
 
 def test_the_command_that_is_about_it_only_reports_it(place: Place) -> None:

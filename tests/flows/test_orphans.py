@@ -9,7 +9,7 @@ import pytest
 from podbot.engine.port import ContainerInfo
 from podbot.errors import ContainerNotFound, EngineGone, NotOurs
 from podbot.flows.orphans import is_ours, our_container, report_orphans
-from podbot.flows.sessions import session_directory, sessions
+from podbot.flows.sessions import ENDING, is_live, remove_directory, session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.flows.plans import Place, container, kept, labels, made, orphaned
 
@@ -156,6 +156,26 @@ def test_a_container_that_is_made_meanwhile_keeps_its_record(place: Place) -> No
     engine.meanwhile = lambda: made(engine, "again")
     report_orphans(engine, place.environ, place.events.append)
     assert [(record.session, record.kept) for record in sessions(place.environ)] == [("again", True)]
+
+
+def test_a_directory_that_another_podbot_removes_meanwhile_is_not_held(place: Place) -> None:
+    """A `podbot run` of that name would take us for one that runs it: the flag that says otherwise is gone."""
+    path = place.directory("again")
+    held: list[tuple[bool, bool]] = []
+
+    class Watched(AskedWhenGone):
+        def inspect(self, container: str) -> ContainerInfo:
+            held.append((is_live(path), is_live(path, ENDING)))
+            return super().inspect(container)
+
+    engine = Watched()
+    orphaned(engine, place, "again")
+    engine.remove("again")
+    engine.meanwhile = lambda: remove_directory(path)
+    report_orphans(engine, place.environ, place.events.append)
+    assert held
+    assert (True, False) not in held
+    assert not os.path.exists(path)
 
 
 def _take(stack: contextlib.ExitStack, path: str, endpoint: str) -> None:
