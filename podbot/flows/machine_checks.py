@@ -56,13 +56,17 @@ def check_podman(facts: MachineFacts, version: str) -> Check:
 
 
 def check_cgroups(facts: MachineFacts) -> Check:
-    """crun refuses hybrid cgroups; runc does not."""
+    """crun refuses hybrid cgroups and takes v1; runc takes both."""
     if facts.cgroups == "v2":
         return Check("cgroups", "ok", "v2")
     found = f"cgroups {facts.cgroups}"
-    meaning = "crun does not run containers here; runc with cgroupfs does. "
     if "runc" not in facts.programs:
-        return Check("cgroups", "fail", f"{found}, and no runc", meaning.strip(), install_command(facts, "runc"))
+        found, fix = f"{found}, and no runc", install_command(facts, "runc")
+        if facts.cgroups == "v1" and "crun" in facts.programs:
+            meaning = "podbot is tested with runc and cgroupfs on such machines; crun says that it may drop cgroup v1."
+            return Check("cgroups", "warn", found, meaning, fix)
+        return Check("cgroups", "fail", found, "crun does not run containers here; runc with cgroupfs does.", fix)
+    meaning = "crun is not for such machines; runc with cgroupfs runs containers here. "
     fix = 'containers.conf: [engine] runtime = "runc", cgroup_manager = "cgroupfs"'
     return Check("cgroups", "warn", found, meaning + COPES, fix)
 
@@ -122,7 +126,7 @@ def check_network(facts: MachineFacts, number: tuple[int, ...], network: str) ->
 def _firewall(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
     """Programs of which netavark needs one; empty: none."""
     driver = str(facts.network_conf.get("firewall_driver", ""))
-    if driver == "none":
+    if driver in ("none", "firewalld"):  # the latter is asked over D-Bus
         return ()
     if driver in ("nftables", "iptables"):
         return ("nft",) if driver == "nftables" else ("iptables",)

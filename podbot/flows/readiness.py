@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.private.machine import HELPER_DIRECTORIES, MachineFacts
 from podbot.errors import MachineNotReady
 from podbot.flows.check import Check, podman_number
 from podbot.flows.disk_checks import Disks, Room, check_disk
@@ -38,6 +39,9 @@ def machine_problems(facts: MachineFacts, podman_version: str, network: str, *, 
 def _checks(facts: MachineFacts, version: str, network: str, *, rootless: bool) -> Iterator[Check]:
     # Without a podman here the engine is another machine's, or a container's host's: it is not for us to judge.
     if facts.platform != "linux" or "podman" not in facts.programs:
+        return
+    # One that lies elsewhere (Nix, Guix, Homebrew) brings its helpers in places that its own wrapper knows.
+    if os.path.dirname(facts.programs["podman"]) not in HELPER_DIRECTORIES:
         return
     number = podman_number(version)
     yield check_cgroups(facts)

@@ -55,7 +55,7 @@ def test_setup_on_a_machine_that_is_not_ready(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: list[str]
 ) -> None:
     """Nothing is asked, built or written: the session that it is for could not start."""
-    facts = MachineFacts(programs={"podman": "/nowhere/podman", "runc": "/r"}, distribution=("debian",))
+    facts = MachineFacts(programs={"podman": "/usr/lib/podman/podman", "runc": "/r"}, distribution=("debian",))
 
     def workshop(_engine: Any, environ: Any, emit: Any) -> Workshop:
         return Workshop("unix:///e", RECIPE, facts, environ, works.images.get, works, emit)
@@ -72,9 +72,9 @@ def test_setup_on_a_machine_that_is_not_ready(
 @pytest.mark.parametrize(
     ("programs", "said"),
     [
-        ({"podman": "/nowhere/podman", "runc": "/r"}, "not ready for a session: init: "),
+        ({"podman": "/usr/lib/podman/podman", "runc": "/r"}, "not ready for a session: init: "),
         (
-            {"podman": "/nowhere/podman", "runc": "/r", "catatonit": "/c"},
+            {"podman": "/usr/lib/podman/podman", "runc": "/r", "catatonit": "/c"},
             "could not start a private engine service: odd",
         ),
     ],

@@ -161,6 +161,11 @@ def test_a_network_that_takes_no_helper_makes_its_lack_a_warning(facts: MachineF
             VERSION,
         ),
         (replace(ROOT, programs=without("nft"), network_conf={"firewall_driver": "iptables"}), "default", VERSION_5),
+        (
+            replace(ROOT, programs=without("nft", "iptables"), network_conf={"firewall_driver": "firewalld"}),
+            "default",
+            VERSION_5,
+        ),
     ],
 )
 def test_who_needs_no_firewall_program(facts: MachineFacts, network: str, version: str) -> None:
@@ -190,6 +195,7 @@ def test_delegation_is_asked_for_where_limits_can_hold_at_all() -> None:
         (replace(ROOT, programs=without("podman")), "podman", "fail", "apt-get install -y podman"),
         (replace(ROOT, cgroups="hybrid"), "cgroups", "warn", 'runtime = "runc", cgroup_manager = "cgroupfs"'),
         (replace(ROOT, cgroups="hybrid", programs=without("runc")), "cgroups", "fail", "apt-get install -y runc"),
+        (replace(ROOT, cgroups="v1", programs=without("runc")), "cgroups", "warn", "apt-get install -y runc"),
         (
             replace(ROOT, cap_sys_resource=False, nofile=9000),
             "rlimits",

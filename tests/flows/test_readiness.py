@@ -98,6 +98,7 @@ def test_a_network_without_helpers_needs_none(facts: MachineFacts, network: str)
         replace(DEBIAN_13, dev_fuse=False),
         replace(DEBIAN_13, programs=lacking("mmdebstrap")),
         replace(DEBIAN_13, programs={**lacking("crun"), "runc": "/r"}),
+        replace(DEBIAN_13, cgroups="v1"),  # crun takes that
     ],
 )
 def test_what_is_only_worse_is_no_refusal(facts: MachineFacts) -> None:
@@ -117,6 +118,16 @@ def test_another_users_engine_is_not_judged_by_this_users_ranges() -> None:
 def test_an_engine_whose_machine_is_not_this_one(facts: MachineFacts) -> None:
     """Its socket is here, its program is not: in a container, or beside a virtual machine."""
     ask(facts)
+
+
+@pytest.mark.parametrize("path", ["/run/current-system/sw/bin/podman", "/home/ada/.nix-profile/bin/podman"])
+def test_a_podman_that_brings_its_helpers_along(path: str) -> None:
+    """NixOS: crun, netavark and pasta are in its wrapper's PATH, catatonit in containers.conf; none where we look."""
+    programs = {"podman": path, "newuidmap": "/run/wrappers/bin/newuidmap", "newgidmap": "/run/wrappers/bin/newgidmap"}
+    facts = replace(DEBIAN_13, distribution=("nixos",), programs=programs)
+    ask(facts)
+    assert "MB free in /store" in refusal(facts, disks={"store": Disk("/store", 0, 1)}, needed=Room(1)).problems
+    refusal(replace(facts, programs={**programs, "podman": "/usr/bin/podman"}))
 
 
 def test_no_room_says_how_much_is_needed_and_how_much_is_free() -> None:
