@@ -94,7 +94,10 @@ class EngineStorageFull(ContainerError):
 
     operation: str
     template: ClassVar[str] = "no space left in the engine's storage: cannot {operation}"
-    advice: ClassVar[str] = "Free some (`podman system prune` removes unused images and containers), then try again."
+    advice: ClassVar[str] = (
+        "Free some (`podman image prune` removes images without a name, `podbot stop --rm` sessions that"
+        " `podbot ps -a` lists), then try again."
+    )
 
 
 class CommandSurvived(ContainerError):

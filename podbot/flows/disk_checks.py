@@ -15,6 +15,8 @@ from podbot.flows.recipe import DEFAULT_AGENTS, Recipe
 
 MEGABYTE = 1_000_000
 LOW_MEGABYTES = 1000  # of the store, below which sandboxes soon have no room; no image is to be built
+# Not `podman system prune`: it removes stopped containers, which kept sessions and clones with unsaved work are.
+FREE = "`podman image prune` removes images without a name, `podbot stop --rm` sessions that `podbot ps -a` lists"
 # Measured on Podman 4.3.1 with claude, images of 790 MB in all: the store took 1576 MB at its most and 1173 MB in the
 # end; mmdebstrap 434 MB of temporary files for a base of 227 MB; the engine, twice its largest layer.
 _STORE_FACTOR = 2
@@ -83,8 +85,7 @@ def check_disk(disks: Disks, needed: Room | None) -> Check:
     free = store.free // MEGABYTE
     if free < LOW_MEGABYTES:
         meaning = "What agents install and write in a sandbox lies there; a session soon fails."
-        fix = "`podman system prune` removes images and containers that nothing uses"
-        return Check("disk", "warn", f"{free} MB free in {store.path}", meaning, fix)
+        return Check("disk", "warn", f"{free} MB free in {store.path}", meaning, FREE)
     return Check("disk", "ok", f"{free / 1000:.1f} GB free in {store.path}")
 
 
@@ -92,7 +93,7 @@ def _full(path: str, free: int, need: int, *, store: bool) -> Check:
     found = f"{free} MB free in {path}, and building the sandbox image takes about {need} MB there"
     meaning = "The image cannot be built, and no session starts without one."
     fix = "Free some space there"
-    fix += " (`podman system prune` removes images and containers that nothing uses)" if store else ", or set TMPDIR"
+    fix += f" ({FREE})" if store else ", or set TMPDIR"
     return Check("disk", "fail", found, meaning, fix)
 
 
