@@ -141,7 +141,8 @@ def test_what_runs_in_a_tree_has_the_state_at_its_own_path() -> None:
 # --- machines that do not come up: stand-ins for QEMU, a real wait ---------------------------------------
 
 
-STAND_IN = "sleep 46612"  # what a stand-in becomes that does not end
+# What stand-ins become that do not end; of this process alone, for another may run the same tests at the same time.
+STAND_IN, NO_ANSWER, CHILD = (f"sleep {seconds}.{os.getpid()}" for seconds in (46612, 46613, 46611))
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ def test_a_qemu_that_ends_is_told_with_its_words(place: Path) -> None:
 
 def test_a_guest_that_panics_is_told_with_the_console(place: Path) -> None:
     console = place / "console.log"
-    words = f"echo 'Kernel panic - not syncing: no init found' > {console}; exec sleep 46612"
+    words = f"echo 'Kernel panic - not syncing: no init found' > {console}; exec {STAND_IN}"
     said = comes_up(stand_in(place, words))
     assert "the machine died: Kernel panic - not syncing: no init found" in said
     assert not left(STAND_IN)
@@ -192,17 +193,17 @@ def test_a_guest_that_panics_is_told_with_the_console(place: Path) -> None:
 
 def test_a_guest_that_says_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_module, "SILENT_SECONDS", 0.2)
-    assert "its kernel has said nothing" in comes_up(stand_in(place, "exec sleep 46612"))
+    assert "its kernel has said nothing" in comes_up(stand_in(place, f"exec {STAND_IN}"))
     assert not left(STAND_IN)
 
 
 def test_an_ssh_that_never_answers(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_module, "BOOT_SECONDS", 0.3)
     monkeypatch.setattr(machine_module, "LOGIN_SECONDS", 0.2)
-    script(place / "ssh", "exec sleep 46613")
-    said = comes_up(stand_in(place, f"echo booted > {place / 'console.log'}; exec sleep 46612"))
+    script(place / "ssh", f"exec {NO_ANSWER}")
+    said = comes_up(stand_in(place, f"echo booted > {place / 'console.log'}; exec {STAND_IN}"))
     assert "no answer from ssh" in said
-    assert not left("sleep 46613")
+    assert not left(NO_ANSWER)
     assert "  | booted" in said
     assert not left(STAND_IN)
 
@@ -217,14 +218,14 @@ def test_a_kvm_that_does_not_work_is_not_tried_again(place: Path, monkeypatch: p
 
 
 def test_the_machine_ends_with_whoever_started_it() -> None:
-    program = f"import subprocess, time; subprocess.Popen({ends_with_parent(['sleep', '46611'])!r}); time.sleep(600)"
+    program = f"import subprocess, time; subprocess.Popen({ends_with_parent(CHILD.split())!r}); time.sleep(600)"
     parent = subprocess.Popen([sys.executable, "-c", program])
     try:
-        _until(lambda: left("sleep 46611"))
+        _until(lambda: left(CHILD))
     finally:
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    _until(lambda: not left("sleep 46611"))
+    _until(lambda: not left(CHILD))
 
 
 def _until(true: Callable[[], bool]) -> None:
