@@ -18,8 +18,11 @@ def identifier(found: Any) -> str:
 
 def host(found: Any) -> EngineHost:
     """``GET /info``."""
+    store = found["store"]
     return EngineHost(
-        rootless=bool(found["host"]["security"].get("rootless")), storage=str(found["store"]["graphRoot"])
+        rootless=bool(found["host"]["security"].get("rootless")),
+        storage=str(store["graphRoot"]),
+        temporary=str(store.get("imageCopyTmpDir") or ""),
     )
 
 

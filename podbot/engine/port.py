@@ -20,10 +20,14 @@ class EngineInfo:
 
 @dataclass(frozen=True)
 class EngineHost:
-    """The machine that the engine runs on. ``storage``: the directory of its images and containers."""
+    """The machine that the engine runs on. ``storage``: the directory of its images and containers.
+
+    ``temporary``: where it puts layers meanwhile, by its own TMPDIR and containers.conf; empty when it does not say.
+    """
 
     rootless: bool
     storage: str
+    temporary: str = ""
 
 
 @dataclass(frozen=True)

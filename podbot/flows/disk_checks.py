@@ -46,7 +46,9 @@ def look_at_disks(host: EngineHost, environ: Mapping[str, str]) -> Disks:
     given = environ.get("TMPDIR", "")
     places: dict[Place, str] = {"temporary": given or "/tmp"}  # noqa: S108 - mmdebstrap's own default
     if os.path.isdir(host.storage):  # else its socket alone is on this machine
-        places |= {"store": host.storage, "engine-temporary": given or "/var/tmp"}  # noqa: S108 - Podman's default
+        # Its own TMPDIR, not ours: systemd, or another podbot, started it.
+        temporary = host.temporary if os.path.isabs(host.temporary) else "/var/tmp"  # noqa: S108 - Podman's default
+        places |= {"store": host.storage, "engine-temporary": temporary}
     found = {place: disk(path) for place, path in places.items()}
     return {place: there for place, there in found.items() if there is not None}
 

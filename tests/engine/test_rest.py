@@ -108,7 +108,9 @@ def test_ping(serve: Serve) -> None:
 def test_host(serve: Serve) -> None:
     engine, server = serve(replay("info"))
     said = json.loads(recorded()["info"]["body"])
-    assert engine.host() == EngineHost(said["host"]["security"]["rootless"], said["store"]["graphRoot"])
+    store = said["store"]
+    expected = EngineHost(said["host"]["security"]["rootless"], store["graphRoot"], store.get("imageCopyTmpDir", ""))
+    assert engine.host() == expected
     assert server.requests[0].target == "/v4.0.0/libpod/info"
 
 

@@ -166,7 +166,9 @@ def test_where_a_build_writes(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) ->
         return {place: disk.path for place, disk in look_at_disks(host, environ).items()}
 
     assert paths(host) == {"store": str(tmp_path), "temporary": "/tmp", "engine-temporary": "/var/tmp"}
-    assert paths(host, TMPDIR="/t") == {"store": str(tmp_path), "temporary": "/t", "engine-temporary": "/t"}
+    assert paths(host, TMPDIR="/t") == {"store": str(tmp_path), "temporary": "/t", "engine-temporary": "/var/tmp"}
+    its_own = EngineHost(rootless=True, storage=str(tmp_path), temporary="/e")
+    assert paths(its_own, TMPDIR="/t") == {"store": str(tmp_path), "temporary": "/t", "engine-temporary": "/e"}
     assert paths(EngineHost(rootless=True, storage="/not/here")) == {"temporary": "/tmp"}
 
 
