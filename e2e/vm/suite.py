@@ -41,7 +41,7 @@ def _inside(title: str, name: str, file: str) -> Part:
 PARTS = {
     "newcomer": Part(
         "An ordinary user with sudo: a fresh clone, `make run`, `make test`",
-        "cd ~ && rm -rf podbot && git clone -q --branch main clone.bundle podbot && cd podbot"
+        "cd ~ && rm -rf podbot && git -c advice.detachedHead=false clone -q clone.bundle podbot && cd podbot"
         " && make run AGENT=custom ARGS='sh -c id' && make test",
         limit=5400,
     ),

@@ -29,8 +29,8 @@ def copy_in(machine: Machine, user: str) -> None:
 
 
 def bundle_in(machine: Machine, user: str) -> None:
-    """What is committed, as a repository to clone: ~/clone.bundle."""
-    words = ["git", "bundle", "create", "-q", "-", "HEAD", "main"]
+    """What is committed here, on whichever branch, as a repository to clone: ~/clone.bundle."""
+    words = ["git", "bundle", "create", "-q", "-", "HEAD"]
     _piped(machine, user, words, f"cat > ~/{CLONE}", b"")
 
 
