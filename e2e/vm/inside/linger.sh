@@ -15,6 +15,8 @@ until_true() {
     sleep 1
   done
 }
+# Not `! pgrep`: `set -e` passes by a command that is negated.
+no_daemon() { if pgrep -u "$user" -f token-daemon; then echo "a token-daemon still runs"; return 1; fi; }
 # The user's manager has a session of its own since systemd 256.
 no_login() { ! loginctl list-sessions --no-legend | grep -w "$user" | grep -qvw manager; }
 no_manager() { ! systemctl is-active --quiet "user@$uid.service"; }
@@ -26,7 +28,7 @@ echo "it runs after the logout"
 
 loginctl disable-linger "$user"
 until_true no_manager
-! pgrep -u "$user" -f token-daemon
+no_daemon
 echo "without linger it ends"
 
 loginctl enable-linger "$user"
@@ -34,5 +36,5 @@ until_true active
 echo "with linger it starts again, and nobody has logged in"
 
 as_user "/home/$user/podbot/.venv/bin/podbot" token-daemon uninstall
-! pgrep -u "$user" -f token-daemon
+no_daemon
 loginctl disable-linger "$user"
