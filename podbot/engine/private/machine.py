@@ -217,8 +217,11 @@ def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> M
     from podbot.engine.private.service import conf_files
 
     chosen = environ.get("CONTAINERS_CONF")
+    names = [chosen] if chosen else conf_files(environ, rootless=rootless, root=root)
     found: dict[str, Any] = {}
-    for name in [chosen] if chosen else conf_files(environ, rootless=rootless, root=root):
+    for name in [*names, environ.get("CONTAINERS_CONF_OVERRIDE", "")]:
+        if not os.path.isabs(name):
+            continue  # never a file of the working directory's
         try:
             with open(name, "rb") as file:
                 table = tomllib.load(file).get("network")

@@ -175,7 +175,11 @@ def test_what_the_operator_says_of_networks(tmp_path: Path) -> None:
         "default_rootless_network_cmd": "slirp4netns",
     }
     put(tmp_path, "only.conf", "network = 1\n")
-    assert detect({"CONTAINERS_CONF": str(tmp_path / "only.conf")}, str(tmp_path)).network_conf == {}
+    only = {"CONTAINERS_CONF": str(tmp_path / "only.conf")}
+    assert detect(only, str(tmp_path)).network_conf == {}
+    put(tmp_path, "over.conf", '[network]\nfirewall_driver = "none"\n')
+    over = {**only, "CONTAINERS_CONF_OVERRIDE": str(tmp_path / "over.conf")}
+    assert detect(over, str(tmp_path)).network_conf == {"firewall_driver": "none"}
 
 
 def test_configuration_never_comes_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +187,12 @@ def test_configuration_never_comes_from_the_working_directory(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert "firewall_driver" not in detect({}, str(tmp_path / "root")).network_conf
+    for name in (
+        "CONTAINERS_CONF",
+        "CONTAINERS_CONF_OVERRIDE",
+    ):  # the engine's service, which runs in /, has none there
+        relative = {name: ".config/containers/containers.conf"}
+        assert "firewall_driver" not in detect(relative, str(tmp_path / "root")).network_conf
 
 
 def test_the_disk_of_what_is_not_there_yet(tmp_path: Path) -> None:
