@@ -85,9 +85,12 @@ def check_ready(plan: SetupPlan, shop: Workshop, engine: Engine, config: AppConf
     """Look at what a session needs of this machine, before minutes are spent on an image for it. Changes nothing.
 
     Raises MachineNotReady when none could start, or none with the configured network, or when the image has no
-    room. An engine on another machine is not judged by this one.
+    room. An engine on another machine is not judged by this one, nor one that somebody lets into this container
+    (toolbox, distrobox, CI): what it needs is on its own side.
     """
-    if not engine.local:
+    from podbot.engine.connect import locate
+
+    if not engine.local or (shop.facts.container and locate(config, shop.environ) is not None):
         return
     from podbot.flows.disk_checks import look_at_disks, room_for
     from podbot.flows.facts import podman_version

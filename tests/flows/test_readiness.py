@@ -226,3 +226,14 @@ def test_a_distant_engine_is_not_asked(engine: FakeEngine) -> None:
     works = Works()
     check_ready(decide(works, NO_PASTA), shop(works, NO_PASTA), engine, AppConfig())
     assert engine.calls == []
+
+
+def test_an_engine_that_is_let_into_a_container_is_not_judged_by_it(engine: FakeEngine) -> None:
+    """A toolbox has the home and the socket of its host, and none of the host's programs."""
+    facts = replace(DEBIAN_13, container="podman", subids=False, programs=lacking("pasta", "crun", "catatonit"))
+    works = Works()
+    named = AppConfig(engine_socket="/run/user/1000/podman/podman.sock")
+    check_ready(decide(works, facts), shop(works, facts), engine, named)
+    outside = replace(facts, container="")
+    with pytest.raises(MachineNotReady, match="no crun"):
+        check_ready(decide(works, outside), shop(works, outside), engine, named)
