@@ -27,7 +27,13 @@ PACKAGES = (
     "libpam-systemd", "openssh-server", "sudo", "ca-certificates", "iproute2", "procps", "kmod", "less", "git", "make",
     "python3",
 )  # fmt: skip
-TOOLS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs", "ssh": "openssh-client", "setpriv": "util-linux"}
+TOOLS = {
+    "mmdebstrap": "mmdebstrap",
+    "mkfs.ext4": "e2fsprogs",
+    "ssh": "openssh-client",
+    "setpriv": "util-linux",
+    "unshare": "util-linux",
+}
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,19 @@ def _make(place: str, key: str) -> None:
 
 def _mmdebstrap(tree: str, packages: tuple[str, ...] | list[str], *options: str) -> list[str]:
     include = f"--include={','.join(packages)}"
-    return ["mmdebstrap", "--mode=root", "--variant=minbase", include, *options, SUITE, tree, *debian_sources(SUITE)]
+    # It mounts /proc and /sys in the tree; killed, it would leave them there, and the next run could not remove it.
+    alone = ["unshare", "--mount", "--propagation", "private"]
+    return [
+        *alone,
+        "mmdebstrap",
+        "--mode=root",
+        "--variant=minbase",
+        include,
+        *options,
+        SUITE,
+        tree,
+        *debian_sources(SUITE),
+    ]
 
 
 def _done(place: str) -> None:

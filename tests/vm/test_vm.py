@@ -257,6 +257,7 @@ def test_a_disk_that_cannot_be_made_is_told_with_the_tool_s_words_and_not_used(
 ) -> None:
     """No network, for example: mmdebstrap says so, and the next run begins anew."""
     script(place / "mmdebstrap", f"echo x >> {place / 'tried'}; echo 'E: Unable to connect to mirror' >&2; exit 100")
+    script(place / "unshare", f'echo "$@" > {place / "alone"}; shift 3; exec "$@"')
     script(place / "ssh-keygen", 'for last; do :; done; echo key > "$last"; echo public > "$last.pub"')
     script(place / "mkfs.ext4", "exit 0")
     monkeypatch.setattr(os, "getuid", lambda: 0)
@@ -267,3 +268,5 @@ def test_a_disk_that_cannot_be_made_is_told_with_the_tool_s_words_and_not_used(
         with pytest.raises(VmError, match="E: Unable to connect to mirror"):
             image()
         assert (place / "tried").read_text() == "x\n" * tries
+        # Killed, it leaves /proc and /sys mounted in the tree, unless they go with a namespace.
+        assert (place / "alone").read_text().startswith("--mount --propagation private mmdebstrap ")
