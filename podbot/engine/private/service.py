@@ -19,7 +19,9 @@ from podbot.places import private_dir, private_runtime_root, runtime_root
 IDLE_SECONDS = 300
 # Rootless Podman takes its range of user ids once, at its start: a service without one must not outlive `usermod`.
 IDLE_WITHOUT_IDS = 15
-START_SECONDS = 10.0
+# One that cannot start ends, which is seen at once. A first start under emulation, beside other work, took over 10 s.
+START_SECONDS = 60.0
+SLOW_SECONDS = 3.0  # after which it is said what podbot waits for
 SOCKET_PATH_LIMIT = 107  # sun_path holds 108 bytes with the final zero
 
 # A daemon that lives for minutes must not sit on the operator's API keys, so it gets only what an
@@ -41,7 +43,7 @@ def ensure_service(environ: Mapping[str, str], *, emit: Emit = ignore) -> str:
     """Path of the socket of a private service that runs; starts one when there is none.
 
     Raises SocketNotFound when there is no podman program, ServiceStartFailed when the service does
-    not come up within 10 s, UnsafeDirectory when its directory cannot be trusted.
+    not come up within START_SECONDS, UnsafeDirectory when its directory cannot be trusted.
     """
     directory = service_dir(environ)
     private_runtime_root(environ)
@@ -96,7 +98,7 @@ def _start(environ: Mapping[str, str], directory: str, path: str, emit: Emit) ->
         if driver := storage_driver(facts, chosen=_storage_is_chosen(environ)):
             environment["STORAGE_DRIVER"] = driver
         idle = IDLE_SECONDS if facts.subids or not facts.rootless else IDLE_WITHOUT_IDS
-        _launch(podman, path, environment, log, idle)
+        _launch(podman, path, environment, log, idle=idle, emit=emit)
     finally:
         os.close(lock)
     emit(
@@ -191,7 +193,7 @@ def service_environment(environ: Mapping[str, str], conf: str) -> dict[str, str]
     return kept
 
 
-def _launch(podman: str, path: str, environment: Mapping[str, str], log: str, idle: int) -> None:
+def _launch(podman: str, path: str, environment: Mapping[str, str], log: str, *, idle: int, emit: Emit) -> None:
     import signal
     import subprocess
     import threading
@@ -212,12 +214,17 @@ def _launch(podman: str, path: str, environment: Mapping[str, str], log: str, id
         raise ServiceStartFailed(reason=f"{podman}: {exc.strerror or exc}", log=log) from exc
     finally:
         os.close(output)
-    deadline = time.monotonic() + START_SECONDS
+    began = time.monotonic()
+    slow = False
     while not _pings(path):
         status = child.poll()
         if status is not None:
             raise ServiceStartFailed(reason=_last_words(log) or f"it ended with status {status}", log=log)
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > SLOW_SECONDS and not slow:
+            slow = True
+            emit(Event("info", "engine.service.slow", "waiting for Podman's service to start", {"socket": path}))
+        if waited > START_SECONDS:
             # Its whole group: rootless Podman starts itself again in its namespace, and only waits for that.
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()

@@ -141,8 +141,11 @@ def test_one_that_is_no_program(environ: dict[str, str]) -> None:
 def test_one_that_never_answers_is_ended(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     install(environ, "#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(service, "START_SECONDS", 0.05)
+    monkeypatch.setattr(service, "SLOW_SECONDS", 0.01)
+    said: list[Event] = []
     with pytest.raises(ServiceStartFailed, match="no answer"):
-        ensure_service(environ)
+        ensure_service(environ, emit=said.append)
+    assert [event.kind for event in said] == ["engine.service.slow"]
 
 
 def test_without_podman_there_is_no_socket(environ: dict[str, str]) -> None:
