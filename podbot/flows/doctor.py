@@ -133,8 +133,11 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
 
 
 def _disk(patient: Patient, engine: Engine, config: AppConfig) -> Check:
-    has_image = config.image is not None and config.image != "" and engine.image(config.image) is not None
-    return check_disk(patient.disks(engine.host()), None if has_image else room_for_first(load_recipe()))
+    try:
+        is_there = config.image and engine.image(config.image) is not None
+        return check_disk(patient.disks(engine.host()), None if is_there else room_for_first(load_recipe()))
+    except PodbotError as exc:
+        return _failed("disk", exc)
 
 
 def _image(engine: Engine, config: AppConfig) -> Check:

@@ -59,6 +59,8 @@ def check_rootless_network(facts: MachineFacts, number: tuple[int, ...], network
         return Check("rootless-network", bad, found, meaning, install_command(facts, wanted[0]))
     if not facts.dev_net_tun:
         fix = "sudo modprobe tun && sudo chmod 0666 /dev/net/tun"
+        if facts.container:
+            fix = "Start the container that podbot runs in with `--device /dev/net/tun`"
         return Check("rootless-network", bad, "/dev/net/tun may not be opened", meaning, fix)
     return Check("rootless-network", "ok", f"{helper}, /dev/net/tun")
 

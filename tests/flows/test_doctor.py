@@ -15,7 +15,14 @@ from podbot.config.models import AppConfig, Origin, SandboxConfig
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine, EngineHost, EngineInfo, ImageInfo
 from podbot.engine.private.machine import PROGRAMS, Disk, MachineFacts
-from podbot.errors import ConnectionFailed, MalformedFile, PodbotError, SocketNotFound, UnsafeDirectory
+from podbot.errors import (
+    ConnectionFailed,
+    MalformedFile,
+    PodbotError,
+    RequestFailed,
+    SocketNotFound,
+    UnsafeDirectory,
+)
 from podbot.flows.check import Check, install_command
 from podbot.flows.disk_checks import MEGABYTE, Disks
 from podbot.flows.doctor import Patient, diagnose
@@ -391,6 +398,24 @@ def test_the_disk_is_judged_by_what_is_still_to_be_built(
     (disk,) = (check for check in seen if check.name == "disk")
     assert (disk.status, disk.found) == (status, found)
     assert bool(disk.fix) is (status != "ok")
+
+
+def test_an_engine_that_does_not_describe_itself_hides_nothing_else() -> None:
+    class Silent(FakeEngine):
+        def host(self) -> EngineHost:
+            raise RequestFailed(operation="describe itself", status=500, reason="it broke")
+
+    seen = {check.name: check.status for check in diagnose(patient(Silent({})))}
+    assert (seen["engine"], seen["disk"]) == ("ok", "fail")
+    assert "image" in seen
+
+
+def test_in_a_container_the_device_comes_from_whoever_starts_it() -> None:
+    facts = replace(USER, dev_net_tun=False)
+    for container, word in (("", "modprobe"), ("docker", "--device /dev/net/tun")):
+        seen = diagnose(patient(facts=replace(facts, container=container)))
+        (check,) = (check for check in seen if check.name == "rootless-network")
+        assert word in check.fix
 
 
 def test_the_network_and_the_unit_of_the_patient_are_asked_for() -> None:
