@@ -17,7 +17,7 @@ from e2e.vm.image import STATE, Image, image
 from e2e.vm.machine import Machine, running
 from e2e.vm.page import VERSIONS, keep, needed
 from e2e.vm.parts import run_part
-from e2e.vm.steps import need_room, say, step
+from e2e.vm.steps import alone, need_room, say, step
 from e2e.vm.suite import PARTS, USER
 from e2e.vm.tree import TREE, bring_back, copy_in
 
@@ -27,7 +27,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _interrupted)
     signal.signal(signal.SIGHUP, _interrupted)
     try:
-        return int(options.do(options))
+        os.makedirs(STATE, exist_ok=True)
+        with alone(os.path.join(STATE, "lock")):
+            return int(options.do(options))
     except VmError as exc:
         print(f"vm: {exc}", file=sys.stderr)
         return 1
@@ -88,13 +90,17 @@ def _test(options: argparse.Namespace) -> int:
         raise VmError(f"no such part: {' '.join(unknown)}; there are {' '.join(PARTS)}")
     kept = options.keep and os.path.exists(_kept_path(image(), options.keep))
     parts = {name: PARTS[name] for name in options.parts} if kept else needed(options.parts)
-    worst = 0
+    failed: set[str] = set()
     with prepared(options) as machine:
         for name, part in parts.items():
+            if part.after in failed:
+                say(f"{name}: left out, because {part.after} failed")
+                continue
             result = run_part(machine, name, part)
             keep(name, result, {what: machine.output(words).strip() for what, words in VERSIONS.items()})
-            worst = max(worst, result.status)
-    return worst
+            if result.status:
+                failed.add(name)
+    return 1 if failed else 0
 
 
 @contextlib.contextmanager

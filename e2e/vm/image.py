@@ -112,6 +112,7 @@ def _qemu_tree() -> str:
 
 def _make(place: str, key: str) -> None:
     for old in glob.glob(os.path.join(STATE, "debian-*")):
+        say(f"removing {old}, made from other files than these, and the disks that were kept with it")
         shutil.rmtree(old)
     need_room(STATE, 8, "the disk and what a run writes to it")
     tree = os.path.join(place, "tree")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from e2e.vm.errors import VmError
 from e2e.vm.image import ROOT, STATE
 from e2e.vm.suite import PARTS, Part
 
@@ -92,12 +93,18 @@ def placed(page: str, text: str) -> str:
 
 
 def keep(name: str, result: Result, versions: Mapping[str, str]) -> None:
-    """Add one result to those of earlier runs, and write the page from all of them."""
+    """Add one result to those of earlier runs with the same versions, and write the page from all of them.
+
+    Raises VmError when the machine does not say a version.
+    """
+    if unknown := [what for what, version in versions.items() if not version]:
+        raise VmError(f"the machine does not say its version of {', '.join(unknown)}")
     kept: dict[str, dict[str, Any]] = {"versions": {}, "parts": {}}
     if os.path.exists(KEPT):
         with open(KEPT, encoding="utf-8") as file:
             kept = json.load(file)
-    kept["versions"] = dict(versions)
+    if kept["versions"] != dict(versions):
+        kept = {"versions": dict(versions), "parts": {}}
     kept["parts"][name] = asdict(result)
     with open(KEPT, "w", encoding="utf-8") as file:
         json.dump(kept, file, indent=1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import time
+import xml.etree.ElementTree as ET
 
 from e2e.vm.image import ROOT, STATE
 from e2e.vm.machine import Machine
@@ -29,13 +29,24 @@ def run_part(machine: Machine, name: str, part: Part) -> Result:
         if part.then and status == 0:
             status = machine.run(part.then, user="root", limit=part.limit, stdout=out, stderr=subprocess.STDOUT)
     seconds = time.monotonic() - began
-    passed, failures = 0, tuple[str, ...]()
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(bring_back(machine, user), f"{name}.xml")) as file:
-        passed, failures = counted(file.read())
+    passed, failures = _report(os.path.join(bring_back(machine, user), f"{name}.xml"))
     say(f"{name}: status {status}, {passed} passed, {len(failures)} failed, {seconds:.0f} s")
     for failed in failures:
         say(f"  failed: {failed}")
     return Result(status, seconds, _commit(), time.strftime("%Y-%m-%d", time.gmtime()), passed, len(failures), failures)
+
+
+def _report(path: str) -> tuple[int, tuple[str, ...]]:
+    """What pytest reported, where it came to that. The machine made the file: it may be a link, or broken off."""
+    try:
+        report = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return 0, ()
+    with open(report, encoding="utf-8", errors="replace") as file:
+        try:
+            return counted(file.read())
+        except (ET.ParseError, ValueError) as exc:
+            return 0, (f"its report cannot be read: {exc}",)
 
 
 def _commit() -> str:

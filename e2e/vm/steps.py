@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from e2e.vm.console import cleaned, last_lines
 from e2e.vm.errors import VmError
@@ -43,6 +45,17 @@ def step(what: str, words: Sequence[str], *, limit: float, log: str, env: Mappin
             words_of_it = last_lines(cleaned(file.read()))
         raise VmError(f"{what} failed (status {code}); the last lines of {log}:\n{words_of_it}")
     say(f"{what}: {time.monotonic() - began:.0f} s")
+
+
+@contextlib.contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Hold the lock ``path``. Raises VmError when another run has it: they would share a console, and disks."""
+    with open(path, "w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise VmError("another scripts/vm is at work in this tree; wait for its end") from None
+        yield
 
 
 def need_room(path: str, gigabytes: float, what: str) -> None:

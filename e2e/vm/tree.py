@@ -15,17 +15,17 @@ TREE = "podbot"  # below the home directory
 CLONE = "clone.bundle"
 RESULTS = "results"  # below the home directory; what is put there comes back
 COPY_SECONDS = 300.0
+_MADE = " ".join(f"! -name {name}" for name in (".git", ".venv", ".e2e"))  # by the tree's own targets
+_EMPTIED = f"mkdir -p ~/{TREE} ~/{RESULTS} && find ~/{TREE} -mindepth 1 -maxdepth 1 {_MADE} -exec rm -rf {{}} +"
 
 
 def copy_in(machine: Machine, user: str) -> None:
-    """Every file of this tree that git knows, or would add, over what is there. Raises VmError."""
+    """Every file of this tree that git knows, or would add, in place of those that were there. Raises VmError."""
     words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout
     there = [name for name in listed.split(b"\0") if name and os.path.lexists(os.path.join(ROOT, os.fsdecode(name)))]
     words = ["tar", "-c", "--null", "--files-from=-", "--owner=0", "--group=0"]
-    _piped(
-        machine, user, words, f"mkdir -p ~/{TREE} ~/{RESULTS} && tar -x --no-same-owner -C ~/{TREE}", b"\0".join(there)
-    )
+    _piped(machine, user, words, f"{_EMPTIED} && tar -x --no-same-owner -C ~/{TREE}", b"\0".join(there))
 
 
 def bundle_in(machine: Machine, user: str) -> None:

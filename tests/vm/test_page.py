@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from e2e.vm import page
+from e2e.vm.errors import VmError
 from e2e.vm.page import BEGIN, END, PAGE, Result, counted, keep, needed, placed, table
+from e2e.vm.parts import _report
 from e2e.vm.suite import E2E, PARTS
 
 REPORT = """<testsuites><testsuite>
@@ -62,13 +64,30 @@ def test_results_of_several_runs_are_one_table(tmp_path: Path, monkeypatch: pyte
     written.write_text(f"{BEGIN}{END}", encoding="utf-8")
     monkeypatch.setattr(page, "PAGE", str(written))
     monkeypatch.setattr(page, "KEPT", str(tmp_path / "kept.json"))
-    keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.1"})
+    keep("doctor", Result(0, 61, "0a1b2c", "2026-11-22", passed=7), {"Podman": "5.4.1"})
+    keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.2"})
     keep("network", Result(1, 9, "0a1b2d", "2026-11-23", failed=1, failures=("test_n::x",)), {"Podman": "5.4.2"})
     text = written.read_text(encoding="utf-8")
     assert "Podman 5.4.2." in text
+    assert "7 passed" not in text, "it was with another Podman"
     assert "5 passed | 61 s | 2026-11-22 | 0a1b2c" in text
     assert "**1 failed** | 9 s | 2026-11-23 | 0a1b2d" in text
     assert json.loads((tmp_path / "kept.json").read_text())["parts"].keys() == {"limits", "network"}
+
+
+def test_a_version_that_is_not_said_is_refused() -> None:
+    with pytest.raises(VmError, match="pasta"):
+        keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.2", "pasta": ""})
+
+
+def test_a_report_that_is_a_link_or_broken_off(tmp_path: Path) -> None:
+    (tmp_path / "link.xml").symlink_to(PAGE)
+    (tmp_path / "half.xml").write_text(REPORT[:100], encoding="utf-8")
+    (tmp_path / "whole.xml").write_text(REPORT, encoding="utf-8")
+    assert _report(str(tmp_path / "link.xml")) == (0, ())
+    assert _report(str(tmp_path / "none.xml")) == (0, ())
+    assert "cannot be read" in _report(str(tmp_path / "half.xml"))[1][0]
+    assert _report(str(tmp_path / "whole.xml"))[0] == 1
 
 
 def test_what_a_part_needs_runs_before_it() -> None:

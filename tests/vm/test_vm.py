@@ -21,7 +21,7 @@ from e2e.vm.image import Image, image
 from e2e.vm.machine import running
 from e2e.vm.qemu import EMULATION, KVM, Boot, arguments, ends_with_parent, in_tree, major
 from e2e.vm.sources import lines
-from e2e.vm.steps import need_programs, need_room, step
+from e2e.vm.steps import alone, need_programs, need_room, step
 
 BOOT = Boot("/vm/disk", "/vm/vmlinuz", "/vm/initrd", "/vm/console", 40022, EMULATION)
 
@@ -136,6 +136,14 @@ def test_what_runs_in_a_tree_has_the_state_at_its_own_path() -> None:
     words = in_tree("/x/tree", "/x/state", ["qemu", "-m", "1"])
     assert words[:4] == ["unshare", "--mount", "--propagation", "private"]
     assert words[-5:] == ["/x/tree", "/x/state", "qemu", "-m", "1"]
+
+
+def test_two_runs_do_not_share_a_machine(tmp_path: Path) -> None:
+    path = os.fspath(tmp_path / "lock")
+    with alone(path), pytest.raises(VmError, match="another scripts/vm"), alone(path):
+        pass
+    with alone(path):
+        pass
 
 
 # --- machines that do not come up: stand-ins for QEMU, a real wait ---------------------------------------
