@@ -10,6 +10,9 @@ import pytest
 
 from e2e.harness import World
 
+# Where a test takes the world's configuration away: setup refuses a machine without rootless networks otherwise.
+NO_NETWORK = {"PODBOT_SANDBOX_NETWORK": "none"}
+
 
 def test_setup_writes_the_image_key_once_and_keeps_the_rest(own_world: World) -> None:
     text = '# mine\n[sandbox]\nnetwork = "none"  # closed\n'
@@ -32,7 +35,7 @@ def test_setup_writes_the_image_key_once_and_keeps_the_rest(own_world: World) ->
 def test_setup_leaves_an_image_that_was_chosen_alone(own_world: World) -> None:
     with open(own_world.config, "w", encoding="utf-8") as file:
         file.write('image = "example.org/mine:1"\n')
-    done = own_world.podbot("setup", "--yes", check=True)
+    done = own_world.podbot("setup", "--yes", env=NO_NETWORK, check=True)
     assert "example.org/mine:1" in done.stderr
     with open(own_world.config, encoding="utf-8") as file:
         assert file.read() == 'image = "example.org/mine:1"\n'
@@ -59,7 +62,7 @@ def test_two_setups_at_once_are_one_build(own_world: World) -> None:
 
 def test_setup_does_not_ask_nobody(own_world: World) -> None:
     os.unlink(own_world.config)
-    done = own_world.podbot("setup")
+    done = own_world.podbot("setup", env=NO_NETWORK)
     assert done.returncode == 2
     assert "--yes" in done.stderr
     assert not os.path.exists(own_world.config)
