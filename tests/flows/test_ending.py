@@ -44,11 +44,18 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Agent:
-    """Runs until it is told to end; ``signals``: what came."""
+    """Runs until it is told to end, in a thread of the engine's."""
 
     def __init__(self, *, deaf: bool = False, leaves: bool = False) -> None:
         self.deaf, self.leaves = deaf, leaves
-        self.signals: list[int] = []
+        self._signals: list[int] = []
+        self._over = threading.Event()
+
+    @property
+    def signals(self) -> list[int]:
+        """What came, once it has ended: the engine may say so before the thread has looked."""
+        assert self._over.wait(20)
+        return self._signals
 
     def __call__(self, peer: ExecPeer) -> int:
         if self.deaf:
@@ -56,7 +63,8 @@ class Agent:
         if not self.leaves:
             peer.ended.wait(20)
         while not peer.signals.empty():
-            self.signals.append(peer.signals.get())
+            self._signals.append(peer.signals.get())
+        self._over.set()
         return 0
 
 
