@@ -1,4 +1,4 @@
-"""Rootless Podman without user ids: what is missing is named with what mends it, and nothing is left behind.
+"""Rootless Podman without user ids: missing parts are named with their fix, and nothing is left behind.
 
 The operator is an ordinary user of a namespace of the test's own, in which files of /etc and /usr/bin are others.
 """

@@ -85,7 +85,7 @@ def machine(tmp_path: Path) -> Machine:
 )
 def test_the_podman_that_is_there_decides_over_its_helpers(machine: Machine, version: str, packages: list[str]) -> None:
     machine.podman(version)
-    machine.candidate("5.4.2+ds1-2+b2" if version.startswith("4") else "4.3.1+ds1-8")  # has no say
+    machine.candidate("5.4.2+ds1-2+b2" if version.startswith("4") else "4.3.1+ds1-8")  # ignored: one is installed
     assert machine.run().returncode == 0
     assert machine.installed == packages
 

@@ -15,7 +15,7 @@ ln -s /run/systemd/resolve/stub-resolv.conf "$tree/etc/resolv.conf"
 # Nothing of its own accord: no downloads, and nobody waits for a network that is there already.
 chroot "$tree" systemctl -q mask apt-daily.timer apt-daily-upgrade.timer systemd-networkd-wait-online.service
 
-# Only this machine's key is let in, over loopback.
+# Only the key made here may log in, over loopback.
 rm -f "$tree"/etc/ssh/ssh_host_*
 install -m 600 "$state/host_key" "$tree/etc/ssh/ssh_host_ed25519_key"
 install -m 644 "$state/host_key.pub" "$tree/etc/ssh/ssh_host_ed25519_key.pub"

@@ -52,7 +52,7 @@ PARTS = {
         " && ~/wheel/venv/bin/podbot doctor && ~/wheel/venv/bin/podbot run . --agent custom -- id",
         after="newcomer",
     ),
-    "doctor": _inside("`podbot doctor`: all ok, and each thing taken away", "doctor", "test_doctor.py"),
+    "doctor": _inside("`podbot doctor`: all ok, and each requirement missing in turn", "doctor", "test_doctor.py"),
     "network": _inside("The default network of a rootless sandbox", "network", "test_network.py"),
     "limits": _inside("Limits under delegated cgroup v2", "limits", "test_limits.py"),
     "engine": _inside("The user's `podman.socket`, and the journal", "engine", "test_engine_socket.py"),

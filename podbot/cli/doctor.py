@@ -23,7 +23,7 @@ def doctor(
     g: Globals,
     as_json: Annotated[bool, typer.Option("--json", help="As a JSON array of checks.")] = False,
 ) -> None:
-    """Check the configuration, this machine, the engine and the image, and say how to mend what is wrong.
+    """Check the configuration, this machine, the engine and the image, and say how to fix what is wrong.
 
     With --image REF also what that image lacks: a throw-away container of it, without network and mounts,
     is asked.

@@ -28,7 +28,7 @@ def setup(
 
     Does nothing when that is done already. Agents: claude (the default), codex, opencode, gemini. An
     image of your own that the configuration names is left alone. A machine on which no session could start is
-    refused before anything is built, with what mends it.
+    refused before anything is built, with the commands that fix it.
 
     Example: podbot setup --yes --agents claude,codex
     """

@@ -63,7 +63,7 @@ def _open_to_us(path: str) -> bool:
 def _left_over(path: str) -> bool:
     """A socket of this user's on which nobody listens any more: systemd leaves it when podman.socket is stopped.
 
-    Another user's is not passed by: its containers are not those of an engine of ours.
+    Another user's is not skipped: its containers are not those of an engine of ours.
     """
     import socket
 

@@ -227,7 +227,7 @@ class AgentNotInImage(ContainerError):
 class MachineNotReady(ContainerError):
     """No session could start on this machine, or none with the configured network, or an image has no room.
 
-    ``problems``: what `podbot doctor` found, in its words; ``fixes``: the commands that mend it.
+    ``problems``: what `podbot doctor` found, in its words; ``fixes``: the commands that fix it.
     """
 
     problems: str

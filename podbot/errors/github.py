@@ -12,7 +12,7 @@ class GitHubError(PodbotError):
 
     Every one has ``step`` (what was being done; may be empty), ``status`` (HTTP; 0 without an answer),
     ``retry_after`` (seconds that GitHub asked to wait; 0 when it did not) and ``transient``: whether the
-    same request may succeed later with nothing mended.
+    same request may succeed later with nothing fixed.
     """
 
     # Without annotations: defaults of what only some classes have as a field.

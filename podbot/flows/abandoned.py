@@ -29,7 +29,7 @@ def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: Cont
     with flagged(path, ENDING), session_directory(path, engine.endpoint) as directory:
         directory.name_taken()
         if not directory.is_others:
-            return  # another podbot was quicker: it has removed both, and said so
+            return  # another podbot has removed both already, and reported it
         unsaved = _worth_keeping(engine, directory, container)
         if unsaved is not None:
             directory.record(kept=True)

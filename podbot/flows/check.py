@@ -1,4 +1,4 @@
-"""A check of ``podbot doctor``, and the commands that mend: what every room of checks has in common."""
+"""A check of ``podbot doctor``, and the commands that fix it: what every room of checks has in common."""
 
 from __future__ import annotations
 

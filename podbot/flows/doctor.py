@@ -69,7 +69,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = 
 
 
 def diagnose(patient: Patient, *, probe_image: bool = False) -> Iterator[Check]:
-    """Every check, in the order in which things must be mended; no error escapes, each becomes a check.
+    """Every check, in the order in which things must be fixed; no error escapes, each becomes a check.
 
     ``probe_image``: also run a throw-away container of the image to see what it lacks.
     """

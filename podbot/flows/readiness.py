@@ -26,7 +26,7 @@ def require_ready(
     if failed:
         raise MachineNotReady(
             problems="; ".join(f"{check.name}: {check.found}. {check.meaning.rstrip('.')}" for check in failed),
-            fixes=" ".join(f"To mend {check.name}: {_quoted(check.fix)}." for check in failed),
+            fixes=" ".join(f"To fix {check.name}: {_quoted(check.fix)}." for check in failed),
         )
 
 
@@ -37,7 +37,7 @@ def machine_problems(facts: MachineFacts, podman_version: str, network: str, *, 
 
 
 def _checks(facts: MachineFacts, version: str, network: str, *, rootless: bool) -> Iterator[Check]:
-    # Without a podman here the engine is another machine's, or a container's host's: it is not for us to judge.
+    # Without a podman here the engine is another machine's, or a container's host's: it is not checked here.
     if facts.platform != "linux" or "podman" not in facts.programs:
         return
     # One that lies elsewhere (Nix, Guix, Homebrew) brings its helpers in places that its own wrapper knows.

@@ -36,10 +36,10 @@ def check_user_ids(facts: MachineFacts) -> Check:
 
 
 def user_ids_hint(facts: MachineFacts) -> str:
-    """Why this user's own Podman can unpack no image, and what mends it; empty when that is not so."""
+    """Why this user's own Podman can unpack no image, and how to fix it; empty when it can."""
     if not facts.rootless or facts.platform != "linux" or (check := check_user_ids(facts)).status == "ok":
         return ""
-    return f"Rootless Podman can build or load no image: {check.found}. `{check.fix}` mends that."
+    return f"Rootless Podman can build or load no image: {check.found}. `{check.fix}` fixes that."
 
 
 def check_rootless_network(facts: MachineFacts, number: tuple[int, ...], network: str) -> Check:

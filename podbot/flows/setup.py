@@ -85,7 +85,7 @@ def check_ready(plan: SetupPlan, shop: Workshop, engine: Engine, config: AppConf
     """Look at what a session needs of this machine, before minutes are spent on an image for it. Changes nothing.
 
     Raises MachineNotReady when none could start, or none with the configured network, or when the image has no
-    room. An engine on another machine is not judged by this one, nor one that somebody lets into this container
+    room. An engine on another machine is not checked from this one, nor one whose socket is mounted into this container
     (toolbox, distrobox, CI): what it needs is on its own side.
     """
     from podbot.engine.connect import locate

@@ -39,7 +39,7 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
     """The confinement, and lines that the operator must see about it."""
     profile, sandbox = effective_profile(config), config.sandbox
     if profile == "privileged":
-        # The engine grants every device and governs labels itself, so fuse and SELinux keys have no say.
+        # The engine grants every device and governs labels itself, so fuse and SELinux keys are ignored.
         note = "profile privileged: the agent has root's powers over this host's devices; trust it as you trust root"
         return Security(privileged=True), (note,)
     notes: list[str] = []

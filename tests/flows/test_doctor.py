@@ -240,7 +240,7 @@ def test_each_trap(facts: MachineFacts, name: str, status: str, fix: str) -> Non
         (replace(ROOT, subids=False, programs=without("newuidmap")), ""),
         (replace(USER, platform="darwin", programs={}), ""),
         (replace(USER, subids=False), "no range for you in /etc/subuid and /etc/subgid. `sudo usermod --add-subuids"),
-        (replace(USER, programs=without("newuidmap")), "no newuidmap. `sudo apt-get install -y uidmap` mends that."),
+        (replace(USER, programs=without("newuidmap")), "no newuidmap. `sudo apt-get install -y uidmap` fixes that."),
     ],
 )
 def test_why_a_user_can_have_no_image(facts: MachineFacts, said: str) -> None:

@@ -73,7 +73,7 @@ def test_all_that_is_missing_is_told_at_once() -> None:
     exc = refusal(replace(DEBIAN_13, subids=False, programs=lacking("pasta", "catatonit")))
     for word in ("init: ", "user-ids: ", "rootless-network: "):
         assert word in exc.problems
-        assert f"To mend {word}`sudo " in exc.fixes
+        assert f"To fix {word}`sudo " in exc.fixes
 
 
 @pytest.mark.parametrize(

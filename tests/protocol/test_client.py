@@ -313,7 +313,7 @@ def test_no_answer_behind_the_agents_last_frame() -> None:
 def test_what_the_client_left_behind(sent: bytes, reason: str) -> None:
     channel = AcpChannel(mount=PathScope("/ws", "/ws"), limit=4096)
     channel.client_data(sent)
-    assert not channel.client_broken, "it may mend that as long as it is there"
+    assert not channel.client_broken, "it may still fix that as long as it is there"
     channel.client_eof()
     assert channel.client_broken == reason
 

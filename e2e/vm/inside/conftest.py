@@ -1,4 +1,4 @@
-"""Nothing here is for any other machine: what it takes away and gives back would be somebody's own."""
+"""These tests run only in the test machine: they move system files away and back."""
 
 from __future__ import annotations
 
@@ -12,4 +12,6 @@ from e2e.vm import HOSTNAME
 @pytest.fixture(scope="session", autouse=True)
 def machine() -> None:
     """Fails anywhere else."""
-    assert socket.gethostname() == HOSTNAME, "these tests change the machine: `make test-vm` runs them in one"
+    assert socket.gethostname() == HOSTNAME, (
+        "these tests change the machine; `make test-vm` runs them in a disposable one"
+    )

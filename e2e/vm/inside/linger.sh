@@ -15,7 +15,7 @@ until_true() {
     sleep 1
   done
 }
-# Not `! pgrep`: `set -e` passes by a command that is negated.
+# Not `! pgrep`: `set -e` ignores the status of a negated command.
 no_daemon() { if pgrep -u "$user" -f token-daemon; then echo "a token-daemon still runs"; return 1; fi; }
 # The user's manager has a session of its own since systemd 256.
 no_login() { ! loginctl list-sessions --no-legend | grep -w "$user" | grep -qvw manager; }

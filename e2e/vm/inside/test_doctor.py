@@ -1,4 +1,4 @@
-"""``podbot doctor`` on a healthy machine, and with each thing taken away that a session needs (issue 11.5)."""
+"""``podbot doctor`` on a healthy machine, and with each of a session's requirements removed in turn (issue 11.5)."""
 
 from __future__ import annotations
 

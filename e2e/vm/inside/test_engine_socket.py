@@ -24,7 +24,7 @@ def podman_socket() -> Iterator[str]:
 
 
 def test_it_is_found_and_used(podman_socket: str) -> None:
-    """And the first knock starts the service."""
+    """And the first connection starts the service."""
     assert said("systemctl", "--user", "show", "--value", "-p", "ActiveState", "podman.service") == "inactive"
     assert podman_socket in doctor()["engine"]["found"]
     assert "found there" in doctor()["engine"]["found"]
