@@ -51,8 +51,8 @@ def setup(
     reporter = Reporter(g, progress=True)
     try:
         engine = connect(config, os.environ, reporter)
-    except ServiceStartFailed:
-        check_machine_ready(config, os.environ)  # Podman's own words are about a file of its own
+    except ServiceStartFailed as exc:
+        check_machine_ready(config, os.environ, exc.reason)  # Podman alone often names a file, and not the cause
         raise
     try:
         report_orphans(engine, os.environ, reporter)

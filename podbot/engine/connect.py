@@ -81,7 +81,7 @@ def _left_over(path: str) -> bool:
 
 
 def _is_podman(endpoint: Endpoint) -> bool:
-    """docker.sock may be Docker's own: nobody named it, so pass it by instead of failing on it."""
+    """docker.sock may be Docker's own: nobody named it, so it is skipped instead of failing on it."""
     probe = RestEngine(endpoint)
     try:
         probe.ping()
@@ -98,12 +98,12 @@ def _private(environ: Mapping[str, str], emit: Emit) -> Endpoint:
     try:
         path = ensure_service(environ, emit=emit)
     except SocketNotFound:
-        # One that lets us in was passed by because it is Docker's: permission is not what is missing.
+        # One that lets us in was skipped because it is Docker's: permission is not what is missing.
         denied = [path for path in candidate_sockets(environ) if os.path.exists(path) and not _open_to_us(path)]
         if denied:
             raise PermissionDenied(path=denied[0], origin="found there") from None
         left = [path for path in candidate_sockets(environ) if _open_to_us(path) and _left_over(path)]
         if left:
-            return Endpoint("unix", "found there", path=left[0])  # nothing else is there: let its refusal be told
+            return Endpoint("unix", "found there", path=left[0])  # nothing else is there: its refusal is the error
         raise
     return Endpoint("unix", "podbot's private service", path=path)

@@ -133,5 +133,7 @@ def named_endpoint(configured: str | None, origin: str, environ: Mapping[str, st
 def candidate_sockets(environ: Mapping[str, str]) -> list[str]:
     """Sockets to try when none is named, best first."""
     runtime = environ.get("XDG_RUNTIME_DIR", "").strip()
+    if not runtime and os.getuid() != 0:
+        runtime = f"/run/user/{os.getuid()}"  # where Podman looks, too: `su` and cron set no variable
     rootless = [os.path.join(runtime, "podman", "podman.sock")] if runtime else []
     return [*rootless, *SYSTEM_SOCKETS]

@@ -19,6 +19,7 @@ MANAGERS: dict[str, tuple[str, dict[str, str]]] = {
     "suse": ("zypper install -y", {**_NAMES, "newuidmap": "shadow", "user-bus": "dbus-1"}),
     "alpine": ("apk add", {**_NAMES, "newuidmap": "shadow-uidmap", "user-bus": "dbus"}),
 }
+_UNKNOWN = {"user-bus": "the D-Bus user session"}  # what has no program of its own, for any other distribution
 FAMILIES = {
     "debian": "debian", "ubuntu": "debian", "fedora": "fedora", "rhel": "fedora", "centos": "fedora",
     "arch": "arch", "suse": "suse", "opensuse": "suse", "sles": "suse", "alpine": "alpine",
@@ -46,7 +47,8 @@ def install_command(facts: MachineFacts, *programs: str) -> str:
     if facts.platform == "darwin":
         return "brew install podman && podman machine init && podman machine start"
     if not (kind := family(facts)):
-        return f"install {' '.join(programs)} with your distribution's package manager"
+        wanted = " and ".join(_UNKNOWN.get(program, program) for program in programs)
+        return f"install {wanted} with your distribution's package manager"
     manager, names = MANAGERS[kind]
     return f"{sudo(facts)}{manager} {' '.join(names.get(program, program) for program in programs)}"
 

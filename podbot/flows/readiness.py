@@ -14,18 +14,29 @@ from podbot.flows.rootless_checks import check_rootless_network, check_user_ids
 
 
 def require_ready(
-    facts: MachineFacts, podman_version: str, *, network: str, rootless: bool, disks: Disks, needed: Room | None
+    facts: MachineFacts,
+    podman_version: str,
+    *,
+    network: str,
+    rootless: bool,
+    disks: Disks,
+    needed: Room | None,
+    said: str = "",
 ) -> None:
     """Raise MachineNotReady, in doctor's words, when no session could start here, or none with ``network``.
 
     ``rootless``: the engine is an ordinary user's. ``needed``: what the build that is to come takes, if one is.
+    ``said``: why Podman did not start, in its words, where it did not: the checks may have found something else.
     """
     failed = machine_problems(facts, podman_version, network, rootless=rootless)
     if needed is not None and (room := check_disk(disks, needed)).status == "fail":
         failed.append(room)
     if failed:
+        problems = [f"{check.name}: {check.found}. {check.meaning.rstrip('.')}" for check in failed]
+        if said:
+            problems.append(f"Podman did not start: {said.rstrip('.')}")
         raise MachineNotReady(
-            problems="; ".join(f"{check.name}: {check.found}. {check.meaning.rstrip('.')}" for check in failed),
+            problems="; ".join(problems),
             fixes=" ".join(f"To fix {check.name}: {_quoted(check.fix)}." for check in failed),
         )
 

@@ -78,9 +78,10 @@ def _helpers(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
 def check_delegation(facts: MachineFacts) -> Check:
     """Rootless on cgroup v2: limits take controllers that systemd passes on, and a D-Bus over which to ask for them."""
     meaning = "sandbox.memory, sandbox.cpus and sandbox.pids do not hold, or no session with them starts."
-    if not facts.user_bus:
-        found = "no D-Bus session of yours, so Podman uses no systemd cgroups"
-        if not facts.bus_unit:
+    if not facts.user_bus or facts.delegated is None:
+        missing = "D-Bus session" if not facts.user_bus else "systemd user manager"
+        found = f"no {missing} of yours, so Podman uses no systemd cgroups"
+        if not facts.user_bus and not facts.bus_unit:
             fix = f"{install_command(facts, 'user-bus')}, then {AGAIN}"
         else:
             fix = (
@@ -88,7 +89,7 @@ def check_delegation(facts: MachineFacts) -> Check:
                 f" sudo loginctl enable-linger {facts.user or facts.uid}"
             )
         return Check("delegation", "warn", found, meaning, fix)
-    lacking = [name for name in NEEDED_CONTROLLERS if name not in (facts.delegated or ())]
+    lacking = [name for name in NEEDED_CONTROLLERS if name not in facts.delegated]
     if lacking:
         found = f"systemd does not pass on {', '.join(lacking)} to you"
         fix = (
@@ -98,4 +99,4 @@ def check_delegation(facts: MachineFacts) -> Check:
             f" && sudo systemctl daemon-reload, then {AGAIN}"
         )
         return Check("delegation", "warn", found, meaning, fix)
-    return Check("delegation", "ok", ", ".join(sorted(facts.delegated or ())))
+    return Check("delegation", "ok", ", ".join(sorted(facts.delegated)))

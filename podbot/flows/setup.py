@@ -93,10 +93,9 @@ def check_ready(plan: SetupPlan, shop: Workshop, engine: Engine, config: AppConf
     if not engine.local or (shop.facts.container and locate(config, shop.environ) is not None):
         return
     from podbot.flows.disk_checks import look_at_disks, room_for
-    from podbot.flows.facts import podman_version
     from podbot.flows.readiness import machine_problems, require_ready
 
-    version, network = podman_version(shop.facts.programs.get("podman", "")), config.sandbox.network
+    version, network = engine.ping().version, config.sandbox.network  # the engine's, not that of a podman on PATH
     rootless = shop.facts.rootless
     if plan.build is None and not machine_problems(shop.facts, version, network, rootless=rootless):
         return  # without the third of a second that the engine takes to describe itself
@@ -111,8 +110,8 @@ def check_ready(plan: SetupPlan, shop: Workshop, engine: Engine, config: AppConf
     )
 
 
-def check_machine_ready(config: AppConfig, environ: Mapping[str, str]) -> None:
-    """The same where podbot's own engine service did not even start. Raises MachineNotReady."""
+def check_machine_ready(config: AppConfig, environ: Mapping[str, str], said: str) -> None:
+    """The same where podbot's own engine service did not start, for the reason ``said``. Raises MachineNotReady."""
     from podbot.engine.private.machine import detect
     from podbot.flows.facts import podman_version
     from podbot.flows.readiness import require_ready
@@ -125,6 +124,7 @@ def check_machine_ready(config: AppConfig, environ: Mapping[str, str]) -> None:
         rootless=facts.rootless,
         disks={},
         needed=None,
+        said=said,
     )
 
 

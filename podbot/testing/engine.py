@@ -65,6 +65,7 @@ class FakeEngine:
         self.ignored: tuple[Unmet, ...] = ()  # what this engine drops of every spec in silence
         self.local = True
         self.rootless = os.getuid() != 0  # what it says of itself, as of where its images are
+        self.version = "4.3.1"
         self.storage = "/"
         self._endpoint = endpoint
         self._commands: dict[str, Command] = {}
@@ -108,7 +109,7 @@ class FakeEngine:
 
     def ping(self) -> EngineInfo:
         with self._call("ping", ""):
-            return EngineInfo(endpoint=self._endpoint, version="4.3.1")
+            return EngineInfo(endpoint=self._endpoint, version=self.version)
 
     def host(self) -> EngineHost:
         with self._call("host", ""):

@@ -107,7 +107,14 @@ def lacking(*names: str) -> dict[str, str]:
             "does not pass on cpu to you",
             "Delegate=cpu cpuset io memory pids",
         ),
-        (replace(DEBIAN_13, delegated=None), "delegation", "warn", "cpu, memory, pids", "daemon-reload"),
+        (replace(DEBIAN_13, delegated=frozenset()), "delegation", "warn", "cpu, memory, pids", "daemon-reload"),
+        (
+            replace(DEBIAN_13, delegated=None),
+            "delegation",
+            "warn",
+            "no systemd user manager of yours",
+            "enable-linger ada",
+        ),
         (
             replace(DEBIAN_13, user_bus=False, bus_unit=False, delegated=None),
             "delegation",
@@ -277,6 +284,11 @@ def test_podman_versions(version: str, status: str) -> None:
 def test_install_commands(distribution: tuple[str, ...], command: str) -> None:
     facts = MachineFacts(distribution=distribution)
     assert install_command(facts, "newuidmap") == command
+
+
+def test_what_has_no_program_is_named_on_any_distribution() -> None:
+    command = install_command(MachineFacts(distribution=("plan9",)), "user-bus", "crun")
+    assert command == "install the D-Bus user session and crun with your distribution's package manager"
 
 
 def test_macos_is_told_of_the_machine() -> None:

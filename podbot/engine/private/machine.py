@@ -225,7 +225,7 @@ def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> M
         try:
             with open(name, "rb") as file:
                 table = tomllib.load(file).get("network")
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue  # the service refuses one that is not valid
         found |= table if isinstance(table, dict) else {}
     return found

@@ -128,7 +128,7 @@ def _write_conf(environ: Mapping[str, str], directory: str, facts: Any, log: str
                 layers.append(tomllib.load(file))
         except OSError:
             continue
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
             raise ServiceStartFailed(reason=f"{name} is not valid TOML: {exc}", log=log) from exc
     text = containers_conf(facts, layers)
     if text is None:

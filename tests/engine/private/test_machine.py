@@ -170,6 +170,7 @@ def test_what_the_operator_says_of_networks(tmp_path: Path) -> None:
     put(tmp_path, "usr/share/containers/containers.conf", '[network]\nfirewall_driver = "nftables"\n')
     put(tmp_path, "etc/containers/containers.conf", '[network]\ndefault_rootless_network_cmd = "slirp4netns"\n')
     put(tmp_path, "etc/containers/containers.conf.d/b.conf", "not toml")
+    put(tmp_path, "etc/containers/containers.conf.d/deep.conf", "a = " + "[" * 100_000)
     assert detect({}, str(tmp_path)).network_conf == {
         "firewall_driver": "nftables",
         "default_rootless_network_cmd": "slirp4netns",
