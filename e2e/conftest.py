@@ -12,7 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.harness import World, close_world, new_world
+from e2e.patience import be_patient
 from e2e.vm import HOSTNAME
+
+be_patient()
 
 # They take parts of the machine away, and are for that of `make test-vm` alone.
 collect_ignore = [] if socket.gethostname() == HOSTNAME else ["vm"]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from e2e.patience import patient
 from podbot.flows.sessions import ENDING, is_live
 
 PODBOT = [sys.executable, "-m", "podbot"]
@@ -368,7 +369,7 @@ def wait_for(
     condition: Callable[[], object], *, what: str, seconds: float = 30, child: subprocess.Popen[bytes] | None = None
 ) -> None:
     """Poll until ``condition`` is true; fails with the child's words when it ended before."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + patient(seconds)
     while not condition():
         if child is not None and child.poll() is not None:
             out, err = child.communicate()

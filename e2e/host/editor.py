@@ -28,6 +28,7 @@ from acp.schema import (
 )
 
 from e2e.harness import PODBOT, World
+from e2e.patience import patient
 
 OFFERED = ClientCapabilities(
     fs=FileSystemCapabilities(read_text_file=True, write_text_file=True),
@@ -123,7 +124,7 @@ class Hosted:
         """Hang up, and wait for podbot to end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(patient(seconds)):
             await asyncio.gather(*self.pumps)
             self.returncode = await self.process.wait()
 
@@ -159,7 +160,7 @@ async def hosted(world: World, words: Sequence[str], env: dict[str, str] | None 
         if process.returncode is None:
             process.terminate()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patient(30)):
                 await process.wait()
         for pump in made.pumps:
             pump.cancel()

@@ -19,6 +19,7 @@ from typing import Any
 import tomli_w
 
 from e2e.harness import Peak, World
+from e2e.patience import patient
 
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
 AGENT = "/e2e/host/agent.py"
@@ -93,7 +94,7 @@ class Pipe:
 
     def wait(self, fits: Any, *, seconds: float = 60) -> dict[str, Any]:
         """The first frame so far, or to come, that ``fits``."""
-        end, looked = time.monotonic() + seconds, 0
+        end, looked = time.monotonic() + patient(seconds), 0
         while True:
             with self._news:
                 whole = bytes(self.out[looked : self.out.rfind(b"\n") + 1])
@@ -115,7 +116,7 @@ class Pipe:
     def wait_for_words(self, words: bytes, *, seconds: float = 30) -> None:
         """Until stderr has them."""
         with self._news:
-            found = self._news.wait_for(lambda: words in self.err, timeout=seconds)
+            found = self._news.wait_for(lambda: words in self.err, timeout=patient(seconds))
         assert found, (words, bytes(self.err[-4000:]))
 
     def hang_up(self) -> None:
