@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from e2e.vm.errors import VmError
-from e2e.vm.image import ROOT, STATE
+from e2e.vm.image import ROOT
 from e2e.vm.suite import PARTS, Part
 
 PAGE = os.path.join(ROOT, "docs", "reference", "tested-on.md")
-KEPT = os.path.join(STATE, "tested-on.json")
+# Committed: parts run on several days, in several checkouts.
+KEPT = os.path.join(ROOT, "docs", "reference", "tested-on.json")
 BEGIN, END = "<!-- written by `make test-vm` -->", "<!-- end -->"
 
 # A line of shell each, in the machine.
@@ -108,6 +109,7 @@ def keep(name: str, result: Result, versions: Mapping[str, str]) -> None:
     kept["parts"][name] = asdict(result)
     with open(KEPT, "w", encoding="utf-8") as file:
         json.dump(kept, file, indent=1)
+        file.write("\n")
     results = {part: _result(found) for part, found in kept["parts"].items() if part in PARTS}
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()

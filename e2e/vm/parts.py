@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 from e2e.vm.image import ROOT, STATE
 from e2e.vm.machine import Machine
-from e2e.vm.page import PAGE, Result, counted
+from e2e.vm.page import KEPT, PAGE, Result, counted
 from e2e.vm.steps import say
 from e2e.vm.suite import USER, Part
 from e2e.vm.tree import TREE, bring_back, bundle_in, copy_in
@@ -50,9 +50,9 @@ def _report(path: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _commit() -> str:
-    """Of the tree, with a + when it has changes that are not committed, but for the page that this run writes."""
+    """Of the tree, with a + when it has changes that are not committed, but for what this run writes."""
     words = ["git", "rev-parse", "--short=10", "HEAD"]
     name = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    words = ["git", "status", "--porcelain", "--", ".", f":!{os.path.relpath(PAGE, ROOT)}"]
+    words = ["git", "status", "--porcelain", "--", ".", *(f":!{os.path.relpath(path, ROOT)}" for path in (PAGE, KEPT))]
     changed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     return f"{name}+" if changed else name
