@@ -17,7 +17,7 @@ from e2e.vm.tree import TREE, bring_back, bundle_in, copy_in
 
 def run_part(machine: Machine, name: str, part: Part) -> Result:
     """Its output goes to .vm/logs/part-NAME.log, which is said. Raises VmError when the machine fails, not the part."""
-    user = part.user or USER
+    user, commit = part.user or USER, _commit()  # of what is copied, not of what the tree is when it has run
     copy_in(machine, user)
     bundle_in(machine, user)
     log = os.path.join(STATE, "logs", f"part-{name}.log")
@@ -33,7 +33,7 @@ def run_part(machine: Machine, name: str, part: Part) -> Result:
     say(f"{name}: status {status}, {passed} passed, {len(failures)} failed, {seconds:.0f} s")
     for failed in failures:
         say(f"  failed: {failed}")
-    return Result(status, seconds, _commit(), time.strftime("%Y-%m-%d", time.gmtime()), passed, len(failures), failures)
+    return Result(status, seconds, commit, time.strftime("%Y-%m-%d", time.gmtime()), passed, len(failures), failures)
 
 
 def _report(path: str) -> tuple[int, tuple[str, ...]]:

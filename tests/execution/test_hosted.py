@@ -538,7 +538,11 @@ def test_what_neither_side_takes_any_more_is_lost_and_said(rig: Rig, heir: Heir)
     assert len(heir.given) == 1
 
 
-def test_an_agent_that_ended_is_not_left_and_its_output_has_no_more_time(rig: Rig, heir: Heir) -> None:
+def test_an_agent_that_ended_is_not_left_and_its_output_has_no_more_time(
+    rig: Rig, heir: Heir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosted, "REST", 1.0)  # it has to end within that, on an emulated processor, too
+
     def agent(io: ExecPeer) -> int:
         io.read_all()
         io.write(STDOUT, b"z" * 299_999 + b"\n")

@@ -218,7 +218,7 @@ def test_what_cannot_be_judged_is_refused_once(frame: bytes, reason: str) -> Non
 
 def test_a_stack_that_is_nearly_used_up() -> None:
     depth = 100
-    frame = b'{"a":' + b"[" * depth + b"]" * depth + b"}\n"
+    frame = b'{"method":"session/update","params":' + b"[" * depth + b"]" * depth + b"}\n"
     found = []
 
     def descend(left: int) -> None:
