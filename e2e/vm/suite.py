@@ -47,10 +47,15 @@ def _inside(title: str, name: str, file: str) -> Part:
 
 PARTS = {
     "newcomer": Part(
-        "An ordinary user with sudo: a fresh clone, `make run`, `make test`",
+        "An ordinary user with sudo: a fresh clone, and `make run` in it",
         "cd ~ && rm -rf podbot && git -c advice.detachedHead=false clone -q clone.bundle podbot && cd podbot"
-        " && make run AGENT=custom ARGS='sh -c id' && make test",
+        " && make run AGENT=custom ARGS='sh -c id'",
         limit=5400,
+    ),
+    "fast": Part(
+        "The fast tests, `make test`, with this machine's Python and kernel",
+        _PYTEST.format(name="fast", tests="-n 2 --dist loadfile tests"),
+        after="newcomer",
     ),
     "wheel": Part(
         "The installed wheel: `pip install`, `podbot doctor`, `podbot run`",
