@@ -18,7 +18,14 @@ until_true() {
 # Not `! pgrep`: `set -e` ignores the status of a negated command.
 no_daemon() { if pgrep -u "$user" -f token-daemon; then echo "a token-daemon still runs"; return 1; fi; }
 # The user's manager has a session of its own since systemd 256.
-no_login() { ! loginctl list-sessions --no-legend | grep -w "$user" | grep -qvw manager; }
+logins() { loginctl list-sessions --no-legend | grep -w "$user" | grep -vw manager | while read -r id _; do echo "$id"; done; }
+# An engine's idle service that an earlier part started keeps the session that it was started in, closing, for 5 min.
+no_login() {
+  for id in $(logins); do
+    [ "$(loginctl show-session "$id" -p State --value)" != closing ] || loginctl terminate-session "$id"
+  done
+  [ -z "$(logins)" ]
+}
 no_manager() { ! systemctl is-active --quiet "user@$uid.service"; }
 
 until_true no_login
