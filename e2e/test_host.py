@@ -96,12 +96,15 @@ def test_banners_go_to_stderr_and_frames_keep_their_bytes(world: World) -> None:
         assert not host.said("refused")
 
 
-DENIED = ("fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/kill", "mcp/connect", "fs/any_other")
+DENIED = (
+    "fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/kill", "mcp/connect", "fs/any_other",
+    "client/fs/read_text_file", "_zed.dev/terminal/create", "workspace/applyEdit", "shell/exec", "_open_url",
+)  # fmt: skip
 
 
 def test_denied_methods_never_arrive_and_the_agent_is_told(world: World) -> None:
     with pipe(world, "puppet") as host:
-        ids = (7, "seven", None, 1.5, "", -1)
+        ids = (7, "seven", None, 1.5, "", -1, 8, 9, 10, 11, 12)
         said = [line(request(method, number)) for method, number in zip(DENIED, ids, strict=True)]
         bare = b'{"id":"bare","method":"terminal/output","params":{}}\n'
         notice = b'{"jsonrpc":"2.0","method":"fs/write_text_file","params":{}}\n'
@@ -187,12 +190,12 @@ def test_login_commands_for_the_editors_machine_are_not_offered(world: World) ->
 def test_lines_of_200_kib_pass_and_of_80_mib_do_not(world: World) -> None:
     fine = line({"jsonrpc": "2.0", "method": "session/update", "params": {"x": "y" * (200 << 10)}})
     with pipe(world, "long", str(80 << 20), str(200 << 10)) as host:
-        host.wait(lambda frame: frame.get("method") == "end", seconds=90)
+        host.wait(lambda frame: frame.get("params") == "end", seconds=90)
         assert host.finish() == 0
         assert [bytes(frame) for frame in host.out.splitlines(keepends=True)] == [
-            fine, b'{"jsonrpc":"2.0","method":"end"}\n',
+            fine, b'{"jsonrpc":"2.0","method":"session/update","params":"end"}\n',
         ]  # fmt: skip
-        size = (80 << 20) + len(b'{"jsonrpc":"2.0","method":"x","params":""}\n')
+        size = (80 << 20) + len(b'{"jsonrpc":"2.0","method":"session/update","params":""}\n')
         assert host.said(f"{size} bytes", "limit")
         assert host.peak.kib < 200 << 10  # the limit of 64 MiB, and what a growing buffer needs beside it
 
@@ -270,6 +273,16 @@ def test_delegation_is_said_aloud_and_narrow(world: World) -> None:
         assert set(hello["params"]["clientCapabilities"]) - {"auth"} == {"fs"}
         assert not [frame for frame in host.frames() if frame.get("method") == "terminal/create"]
         assert host.said("trust boundary", "files", "agent.delegation = fs")
+
+
+def test_extra_methods_are_said_aloud_and_exact(world: World) -> None:
+    sections = {"agent": {"extra_methods": ["_example.com/show"]}}
+    with pipe(world, "puppet", sections=sections) as host:
+        host.make_say(line(request("_example.com/show", 21)), line(request("_example.com/shown", 22)))
+        assert host.wait(lambda frame: frame.get("id") == 21)["method"] == "_example.com/show"
+        assert host.finish() == 0
+        assert not [frame for frame in host.frames() if frame.get("id") == 22]
+        assert host.said("trust boundary", "_example.com/show", "agent.extra_methods")
 
 
 def test_transcript_and_json_log(world: World) -> None:

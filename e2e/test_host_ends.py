@@ -37,7 +37,7 @@ def test_an_agent_that_never_leaves_keeps_no_client_waiting(world: World) -> Non
     """10.16: podbot is gone within a second of the end of its input, its pipes are closed, and the rest ends behind
     it: the agent, 10 s later, then its container and its directory. What kills podbot's group does not end that."""
     with pipe(world, "stay") as host:
-        host.wait(lambda frame: frame.get("method") == "up")
+        host.wait(lambda frame: frame.get("params") == "up")
         began = time.monotonic()
         assert host.finish() == 0  # waits for the end of stdout and stderr as well
         report("podbot's exit after the end of its input", began, most=3)
@@ -54,7 +54,7 @@ def test_an_agent_that_never_leaves_keeps_no_client_waiting(world: World) -> Non
 def test_the_name_is_free_at_once_for_who_needs_it(own_world: World) -> None:
     """10.16: a restart under the same name, while the helper process still waits for the agent, and after a KILL."""
     with pipe(own_world, "stay") as first:
-        first.wait(lambda frame: frame.get("method") == "up")
+        first.wait(lambda frame: frame.get("params") == "up")
         assert first.finish() == 0
         assert left(own_world, first)
         began = time.monotonic()
@@ -85,7 +85,7 @@ def test_a_signal_is_the_end_of_the_agents_input(world: World, number: signal.Si
 
 def test_signals_that_are_in_a_hurry(world: World) -> None:
     with pipe(world, "stay") as host:
-        host.wait(lambda frame: frame.get("method") == "up")
+        host.wait(lambda frame: frame.get("params") == "up")
         began = time.monotonic()
         for _ in range(2):
             host.child.send_signal(signal.SIGTERM)
@@ -102,7 +102,7 @@ def test_the_close_sequence_of_the_python_sdk_needs_no_signal(world: World) -> N
     async def closed(name: str, words: list[str]) -> tuple[int | None, float]:
         command = [*PODBOT[1:], *words]
         async with spawn_stdio_transport(PODBOT[0], *command, env=world.env, cwd=world.root) as (reader, _, process):
-            assert json.loads(await reader.readline())["method"] == "up"
+            assert json.loads(await reader.readline())["params"] == "up"
             began = time.monotonic()
         assert await reader.read() == b""  # nothing holds podbot's end of it
         return process.returncode, time.monotonic() - began
@@ -121,7 +121,7 @@ def test_the_close_sequence_of_the_python_sdk_needs_no_signal(world: World) -> N
 def test_podbot_that_is_killed_leaves_what_the_next_command_removes(own_world: World) -> None:
     """10.16: any command that reaches the engine."""
     with pipe(own_world, "stay") as host:
-        host.wait(lambda frame: frame.get("method") == "up")
+        host.wait(lambda frame: frame.get("params") == "up")
         host.child.kill()
         host.end()
         host.frames()
@@ -177,11 +177,11 @@ def test_a_client_that_does_not_read_costs_no_memory_and_loses_nothing(world: Wo
         time.sleep(4)
         stalled = host.peak.kib
         host.read()
-        last = host.wait(lambda frame: frame.get("method") == "flood/end", seconds=120)
+        last = host.wait(lambda frame: "digest" in frame.get("params", ()), seconds=120)
         assert host.finish() == 0
         end = host.out.rfind(b"\n", 0, -1) + 1
         assert end == 192 << 20
-        assert hashlib.sha256(bytes(host.out[:end])).hexdigest() == last["params"]
+        assert hashlib.sha256(bytes(host.out[:end])).hexdigest() == last["params"]["digest"]
         assert stalled < 64 << 10
         assert host.peak.kib < 64 << 10
 
@@ -190,7 +190,7 @@ def test_an_agent_that_does_not_read_stops_the_client(world: World) -> None:
     frame = line(request("session/prompt", 1, text="x" * 4000))
     block = frame * 256
     with pipe(world, "sleep", "3") as host:
-        host.wait(lambda frame: frame.get("method") == "up")
+        host.wait(lambda frame: frame.get("params") == "up")
         began = time.monotonic()
         blocks = (64 << 20) // len(block)
         for _ in range(blocks):
@@ -198,7 +198,7 @@ def test_an_agent_that_does_not_read_stops_the_client(world: World) -> None:
         assert time.monotonic() - began > 2  # it had to wait for the agent
         assert host.peak.kib < 64 << 10
         assert host.finish() == 0
-        slept = host.wait(lambda frame: frame.get("method") == "slept")["params"]
+        slept = host.wait(lambda frame: "digest" in frame.get("params", ()))["params"]
         assert slept["size"] == blocks * len(block)
         digest = hashlib.sha256()
         for _ in range(blocks):

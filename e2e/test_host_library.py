@@ -75,7 +75,7 @@ def test_cancel_from_another_thread(world: World) -> None:
             config(world, world.workspace(), "stay"), HOST, stdin=theirs, stdout=theirs, environ=world.env
         )
         with ours.makefile("rb") as answers:
-            assert json.loads(answers.readline())["method"] == "up"
+            assert json.loads(answers.readline())["params"] == "up"
         began = time.monotonic()
         for delay in (0.1, 0.6, 1.1):  # its stdin, TERM, KILL: it ignores the first two
             threading.Timer(delay, session.cancel).start()

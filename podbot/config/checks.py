@@ -13,6 +13,7 @@ LARGEST = 2**63 - 1  # the engine reads limits as signed 64-bit integers
 LEAST_MEMORY = 6 << 20  # bytes; measured with runc: 2 MiB does not start, 4 MiB runs a shell
 LEAST_CPUS = 0.01  # the kernel's smallest quota is 1 ms in a period of 100 ms
 LEAST_PIDS = 8  # measured with runc: below that a container starts, and no command in it does
+LONGEST_METHOD = 200  # characters
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _LEVELS = ("read", "write", "admin")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -162,6 +163,13 @@ def _frame_limit(value: str) -> None:
         raise Refusal(f"{shown(value)} is out of range", "Write an amount from 64k to 1g.")
 
 
+def _methods(value: tuple[str, ...]) -> None:
+    for method in value:
+        if not (method.isascii() and method.isprintable() and method) or " " in method or len(method) > LONGEST_METHOD:
+            hint = "Write each method as the agent sends it, such as _example.com/show; there are no patterns."
+            raise Refusal(f"{shown(method)} is not a method", hint)
+
+
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "github.app_id": _positive,
     "github.installation_id": _positive,
@@ -179,5 +187,6 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "sandbox.extra_mounts": _mounts,
     "sandbox.env": _variables,
     "agent.env_allowlist": _allowlist,
+    "agent.extra_methods": _methods,
     "agent.frame_limit": _frame_limit,
 }

@@ -134,6 +134,11 @@ class AgentConfig:
     delegation: Delegation = key(
         "none", "ACP: what the agent may use of the editor's machine: none, fs, terminal or all."
     )
+    extra_methods: tuple[str, ...] = key(
+        (),
+        "Methods that the agent of host may call at the editor beside the known ones, spelled exactly.",
+        ("_example.com/show",),
+    )
     frame_limit: str = key("64m", "ACP: longest frame that is handed on: a whole number and b, k, m or g.")
 
 

@@ -58,7 +58,9 @@ def channel_for(plan: LaunchPlan) -> Channel:
         mount = PathScope(inside=plan.agent.workdir or "/", outside="", others=others)
     login = AGENTS[plan.kind].login
     logins = ANY_LOGIN if login is None else Logins(login.methods, login.advice)
-    return AcpChannel(delegation=plan.delegation, mount=mount, limit=plan.frame_limit, logins=logins)
+    return AcpChannel(
+        delegation=plan.delegation, mount=mount, limit=plan.frame_limit, logins=logins, extra_methods=plan.extra_methods
+    )
 
 
 def run_hosted(
@@ -117,6 +119,10 @@ def _carried_out(
         key = f"agent.delegation = {plan.delegation}"
         text = f"the trust boundary is moved: the agent may use {what} of the client's own machine ({key})"
         emit(Event("notice", "host.delegation", text, {"delegation": plan.delegation}))
+    if plan.extra_methods:
+        text = f"the trust boundary is moved: the agent may also call {', '.join(plan.extra_methods)} at the client"
+        text += " (agent.extra_methods)"
+        emit(Event("notice", "host.extra_methods", text, {"methods": list(plan.extra_methods)}))
     with prepared_session(engine, plan, wake, emit) as directory:
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
         successor = Handover(engine, plan, directory, emit) if leaves else None

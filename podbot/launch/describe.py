@@ -25,8 +25,16 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         "history": _history(plan.history),
         "container": _container(plan.container),
         "agent": _agent(plan.agent),
-        **({"delegation": plan.delegation, "frame_limit": plan.frame_limit} if plan.subcommand == "host" else {}),
+        **(_protocol(plan) if plan.subcommand == "host" else {}),
         "notes": list(plan.notes),
+    }
+
+
+def _protocol(plan: LaunchPlan) -> dict[str, Any]:
+    return {
+        "delegation": plan.delegation,
+        "extra_methods": list(plan.extra_methods),
+        "frame_limit": plan.frame_limit,
     }
 
 

@@ -66,7 +66,7 @@ USES = (
         hint="Leave it out, or use `--agent-mode acp`.",
     ),
     Use(
-        ("agent.frame_limit",),
+        ("agent.frame_limit", "agent.extra_methods"),
         "agent.mode",
         used_with=("acp",),
         told_for=(),

@@ -241,4 +241,5 @@ class LaunchPlan:
     agent_files: Mapping[str, str] = field(default_factory=dict)  # target of a file -> its text
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr
     delegation: Delegation = "none"  # what the client of ``host`` keeps of its own capabilities
+    extra_methods: tuple[str, ...] = ()  # that the agent of ``host`` may call at the client, beside the known ones
     frame_limit: int = 64 << 20  # bytes; a longer frame is refused

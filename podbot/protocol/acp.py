@@ -7,6 +7,8 @@ its own frames, their answers (up to a few hundred bytes for each request of the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from podbot.config.models import Delegation
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import LineAssembler, Overlong
@@ -27,6 +29,7 @@ class AcpChannel:
     """See ``streams.channel.Channel``. ``limit``: bytes of one frame, its newline included.
 
     ``mount``: where the workspace is; None: ``cwd`` is not looked at. ``logins``: what is known of the agent's.
+    ``extra_methods``: of the agent, that pass beside the known ones.
     """
 
     def __init__(
@@ -36,9 +39,10 @@ class AcpChannel:
         mount: PathScope | None = None,
         limit: int = LIMIT,
         logins: Logins = ANY_LOGIN,
+        extra_methods: Iterable[str] = (),
     ) -> None:
         self._client_rule = client_rule(delegation, mount)
-        self._agent_rule = agent_rule(delegation, logins)
+        self._agent_rule = agent_rule(delegation, logins, extra=frozenset(extra_methods))
         self._client_sieve = Sieve(self._client_rule, look_into=LOOKED_INTO, answers=True)
         self._agent_sieve = Sieve(self._agent_rule)
         self._client_lines = LineAssembler(limit)

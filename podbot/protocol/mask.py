@@ -6,8 +6,9 @@ from podbot.config.models import Delegation
 from podbot.protocol.jsontext import BadFrame, Part, alike, likeness, members
 from podbot.protocol.logins import Cuts, member_cuts, meta_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
+from podbot.protocol.methods import delegated
 from podbot.protocol.paths import PathScope
-from podbot.protocol.policy import Rule, delegated
+from podbot.protocol.policy import Rule
 
 INVALID_PARAMS = -32602
 CAPABILITIES = ("clientCapabilities", "capabilities")  # version 1 and 2; both are masked whatever version is claimed

@@ -1,44 +1,34 @@
-"""agent -> client: which requests would act on the client's machine, and are refused."""
+"""agent -> client: known methods pass, everything else is refused."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from podbot.config.models import Delegation
 from podbot.protocol.jsontext import BadFrame, Cut
 from podbot.protocol.logins import ANY_LOGIN, Logins, login_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
+from podbot.protocol.methods import acp_methods, delegated
 
 CODE = -32001
 Rule = Callable[[Message], tuple[list[Cut], str]]  # what to cut out of a message, and the reason
 
-# What a method may be made of. No space, control or escape character, nothing that folds or decodes to another.
-_PLAIN = re.compile(r"[!#$&()*+,./:;<=>?@A-Z\[\]^_a-z0-9{|}~-]+")
-_DENIED = re.compile(r"[^a-z0-9]*(?:(fs|terminal)(?![a-z0-9])|(mcp)[^a-z0-9]*connect)")
-_PARTS = {"none": frozenset[str](), "fs": frozenset({"fs"}), "terminal": frozenset({"terminal"}),
-          "all": frozenset({"fs", "terminal", "mcp"})}  # fmt: skip
 
+def agent_rule(
+    delegation: Delegation = "none", logins: Logins = ANY_LOGIN, *, extra: frozenset[str] = frozenset()
+) -> Rule:
+    """The verdict on one message from the agent; it raises Refuse, or BadFrame when there is nobody to tell.
 
-def delegated(delegation: Delegation) -> frozenset[str]:
-    """Which of "fs", "terminal" and "mcp" the agent may use on the client's side."""
-    return _PARTS[delegation]
-
-
-def agent_rule(delegation: Delegation, logins: Logins = ANY_LOGIN) -> Rule:
-    """The verdict on one message from the agent; it raises Refuse, or BadFrame when there is nobody to tell."""
-    allowed = delegated(delegation)
-    commands_stay = "terminal" in allowed
+    ``extra``: methods that the operator lets through as well, spelled exactly.
+    """
+    known = acp_methods(delegation) | extra
+    commands_stay = "terminal" in delegated(delegation)
     nothing_to_do = commands_stay and logins == ANY_LOGIN
 
     def rule(message: Message) -> tuple[list[Cut], str]:
         method = message.method
-        if method is not None:
-            if not _PLAIN.fullmatch(method):
-                raise _denied(message, method, "bad_method", delegation)
-            found = _DENIED.match(method.lower())
-            if found and (found[1] or found[2]) not in allowed:
-                raise _denied(message, method, "denied_method", delegation)
+        if method is not None and method not in known:
+            raise denied(message, method, f"agent.delegation = {delegation}")
         if nothing_to_do or ("result" not in message.fields and "error" not in message.fields):
             return [], ""
         return login_cuts(message, logins, commands_stay=commands_stay)
@@ -46,10 +36,8 @@ def agent_rule(delegation: Delegation, logins: Logins = ANY_LOGIN) -> Rule:
     return rule
 
 
-def _denied(message: Message, method: str, reason: str, delegation: Delegation) -> BadFrame:
-    text = (
-        "refused by podbot's capability policy: the agent may not use the client's files, terminals or servers"
-        f" (agent.delegation = {delegation})"
-    )
+def denied(message: Message, method: str, why: str, reason: str = "denied_method") -> BadFrame:
+    """The refusal of a message with ``method``, and podbot's answer to the agent."""
+    text = f"refused by podbot's capability policy: the agent may not use this method ({why})"
     data = {"method": method[:CLIPPED], "reason": "podbot_capability_policy"}
     return Refuse(reason, error_answer(message.id, CODE, text, data))

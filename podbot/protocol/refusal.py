@@ -22,7 +22,7 @@ REASONS = {
     "not_jsonrpc": "an element of a batch has neither a method, nor an id with a result or an error",
     "duplicate_key": "a member that decides is there twice",
     "ambiguous_key": "a member is spelled like one that decides",
-    "bad_method": "the method is not a plain string",
+    "bad_method": "the method is not a string",
     "bad_id": "the id is neither string, number nor null",
     "bad_params": "initialize without an object for its parameters or capabilities",
     "denied_method": "the capability policy denies this method",

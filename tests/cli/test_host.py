@@ -22,6 +22,7 @@ from tests.streams.plumbing import Pipe, pipes
 Capture = pytest.CaptureFixture[bytes]
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"terminal":true}}}\n'
 MASKED = INITIALIZE.replace(b'"terminal":true', b"")
+SAID_BACK = MASKED.replace(b"initialize", b"session/update")
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def client(capfdbinary: Capture) -> Iterator[Pipe]:
 
 
 def agent(io: ExecPeer) -> int:
-    io.write(STDOUT, b"hello there\n" + io.read_all())
+    io.write(STDOUT, b"hello there\n" + io.read_all().replace(b"initialize", b"session/update"))
     io.write(STDOUT, b'{"id":9,"method":"terminal/create","params":{"command":"oops"}}\n')
     io.write(STDERR, b"warning\n")
     return 7
@@ -65,7 +66,7 @@ def test_a_session(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: 
     client.close(client.write)
     assert main(argv) == 7
     out, err = capfdbinary.readouterr()
-    assert out == MASKED
+    assert out == SAID_BACK
     lines = err.decode().splitlines()
     assert (
         "podbot: refused terminal/create (id 9) from the agent, 64 bytes: the capability policy denies this method"
@@ -84,6 +85,7 @@ def test_the_workspace_is_mounted_where_the_host_has_it(
     plan = json.loads(capfdbinary.readouterr().out)
     assert {(m["source"], m["target"]) for m in plan["container"]["mounts"]} >= {(place.workspace, place.workspace)}
     assert (plan["mode"], plan["delegation"], plan["frame_limit"]) == ("acp", "none", 64 << 20)
+    assert plan["extra_methods"] == []
     assert plan["agent"]["tty"] is False
     assert plan["agent"]["workdir"] == place.workspace
     assert engine.calls == []
@@ -199,14 +201,14 @@ def test_a_stderr_that_nobody_reads_holds_nothing_up(
 
 def test_an_ended_engine(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture) -> None:
     def vanishing(io: ExecPeer) -> int:
-        io.write(STDOUT, b'{"method":"x"}\n{"id"')
+        io.write(STDOUT, b'{"id":1,"result":2}\n{"id"')
         engine.vanish()
         return 0
 
     engine.on("claude-agent-acp", vanishing)
     assert main(arguments(place)) == 1
     out, err = capfdbinary.readouterr()
-    assert out == b'{"method":"x"}\n'
+    assert out == b'{"id":1,"result":2}\n'
     assert err.decode().splitlines()[-1].startswith("podbot: the engine at unix:///fake/podman.sock went away")
 
 

@@ -80,13 +80,14 @@ def test_acp_is_filtered(engine: FakeEngine, place: Place, wake: Wake, client: t
     engine.on("claude-agent-acp", echo)
     os.write(client[0].write, INITIALIZE)
     client[0].close(client[0].write)
-    result = hosted(engine, place, wake, client, plan(place))
+    result = hosted(engine, place, wake, client, plan(place, extra_methods=("initialize",)))
     masked = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"x":1}}}\n'
     assert read(client[1]) == masked
     assert result == HostResult(
         SESSION, ExecStatus(3), kept=False, statistics=Counts(1, len(masked), 1, len(masked), 0, 1)
     )
-    kinds = place.kinds()
+    assert place.kinds()[0] == "host.extra_methods"
+    kinds = place.kinds()[1:]
     assert kinds[:4] == ["container.create", "container.start", "agent.start", "host.rewritten"]
     assert sorted(kinds[4:7]) == ["agent.noise", "agent.stderr", "host.noise"]
     assert kinds[7:] == ["agent.end", "container.removed", "host.noise_total"]
@@ -135,16 +136,24 @@ def test_a_moved_trust_boundary_is_said(  # noqa: PLR0917 - two of them are the 
     assert f"may use {what} of the client's own machine" in said.message
 
 
+def test_extra_methods_are_said(engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]) -> None:
+    engine.on("claude-agent-acp", ScriptedExec())
+    hosted(engine, place, wake, client, plan(place, extra_methods=("_x/y", "_x/z")))
+    (said,) = [event for event in place.events if event.kind == "host.extra_methods"]
+    assert (said.level, said.fields) == ("notice", {"methods": ["_x/y", "_x/z"]})
+    assert "trust boundary is moved: the agent may also call _x/y, _x/z at the client" in said.message
+
+
 def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
     monkeypatch.setattr(AcpChannel, "__init__", lambda _self, **given: seen.update(given))
-    decided = plan(place, delegation="terminal", frame_limit=123)
+    decided = plan(place, delegation="terminal", frame_limit=123, extra_methods=("_x/y",))
     more = Mount("/srv/ref", "/reference")
     more_mounts = (*decided.container.mounts, more)
     container = dataclasses.replace(decided.container, mounts=more_mounts, link=("/short", place.workspace))
     channel_for(dataclasses.replace(decided, container=container))
     mount, logins = seen.pop("mount"), seen.pop("logins")
-    assert seen == {"delegation": "terminal", "limit": 123}
+    assert seen == {"delegation": "terminal", "limit": 123, "extra_methods": ("_x/y",)}
     assert "ANTHROPIC_API_KEY" in logins.advice
     assert (mount.inside, mount.outside, mount.others) == ("/workspace", place.workspace, ("/reference", "/short"))
     assert isinstance(channel_for(plan(place, mode="codex_app_server")), PassThrough)

@@ -262,7 +262,7 @@ def test_a_hosted_clone_has_its_token_and_loses_nothing(
         assert io.spec.workdir == where
         seen.append(token_of(place))
         assert "podbot-token" in [thread.name for thread in threading.enumerate()], "it is renewed beside the agent"
-        io.write(STDOUT, io.read_all())
+        io.write(STDOUT, io.read_all().replace(b"session/new", b"session/update"))
         with open(os.path.join(where, "new"), "w", encoding="utf-8"):
             return 5
 

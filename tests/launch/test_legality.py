@@ -108,6 +108,7 @@ IDLE: dict[str, tuple[Any, str, str, str]] = {
     "agent.permissions": ("ask", "agent.kind", "codex", "custom"),
     "agent.delegation": ("fs", "agent.mode", "acp", "codex_app_server"),
     "agent.frame_limit": ("1m", "agent.mode", "acp", "codex_app_server"),
+    "agent.extra_methods": (("_x/y",), "agent.mode", "acp", "codex_app_server"),
     "workspace.base_dir": ("/src", "workspace.source", "github_clone", "host_mount"),
     "workspace.depth": (1, "workspace.source", "github_clone", "host_mount"),
     "workspace.submodules": (True, "workspace.source", "github_clone", "host_mount"),

@@ -69,7 +69,7 @@ FROM_AGENT = [
     b'{"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"auth","data":{"authMethods":[{"id":"a"}]}}}\n',
     b'  {"jsonrpc":"2.0","method":"$/cancel_request","params":{"a":1,"a":2,"method":"fs/x"}}  \n',
     b'[{"jsonrpc":"2.0","method":"session/update"},{"jsonrpc":"2.0","id":1,"result":{}}]\n',
-    b'{"method":"_zed.dev/thing","params":[]}\n',
+    b'{"method":"elicitation/complete","params":[]}\n',
 ]
 
 
@@ -86,5 +86,10 @@ DENIED = [
     request("terminal/release", "1.0"),
     request("mcp/connect", "12345678901234567890"),
     b'{"\\u006dethod":"\\u0066s/read_text_file","id":1e3}\n',
+    request("_zed.dev/terminal/create", "8", command="sh"),
+    request("client/fs/read_text_file", "9", path="/etc/passwd"),
+    request("workspace/applyEdit", "10"),
+    request("shell/exec", "11", command="sh"),
+    request("_open_url", "12", url="file:///etc/passwd"),
 ]
 NOISE = [b"Welcome to agent 1.0\n", b"\n", b"[INFO] ready\n", b"\xff\xfe\n", b'"text"\n', b"12\n", b"null\n"]

@@ -75,17 +75,20 @@ def _flat(value: Any) -> Iterator[dict[str, Any]]:
             yield from _flat(element)
 
 
+SHOWN = {"session/update", "session/request_permission", "elicitation/create", "elicitation/complete",
+         "$/cancel_request", "auth/status_update", "_auth/status_update"}  # fmt: skip
+ACTING = {
+    "fs": {"fs/read_text_file", "fs/write_text_file"},
+    "terminal": {f"terminal/{word}" for word in ("create", "output", "wait_for_exit", "kill", "release")},
+    "mcp": {"mcp/connect", "mcp/message", "mcp/disconnect"},
+}
+
+
 def denied(data: bytes, allowed: tuple[str, ...] = ()) -> list[str]:
-    """The methods in ``data`` that act on the client's machine."""
-    found = []
-    for _, message in readings(data):
-        method = message.get("method")
-        if isinstance(method, str):
-            word = folded(method.partition("\0")[0]).strip(" \t\r\n/._$")
-            hits = [part for part in ("fs", "terminal") if word.startswith((f"{part}/", f"{part}%2f")) or word == part]
-            hits += ["mcp"] if word == "mcp/connect" else []
-            found += [method for part in hits if part not in allowed]
-    return found
+    """The methods in ``data`` that are none of those which an agent may use."""
+    known = SHOWN.union(*(ACTING[part] for part in allowed))
+    methods = [message.get(name("method")) for name, message in readings(data)]
+    return [method for method in methods if isinstance(method, str) and method not in known]
 
 
 def logins(data: bytes) -> list[Any]:

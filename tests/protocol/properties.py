@@ -201,12 +201,5 @@ def _touched(pairs: Pairs) -> bool:
     return any(_letters(key) in TOUCHED for key, _ in pairs)
 
 
-def _method_passes(method: Any) -> bool | None:
-    if not isinstance(method, str) or not method or not method.isascii() or not method.isprintable() or " " in method:
-        return False
-    if not all(char.isalnum() or char in "/_.$-" for char in method):
-        return None
-    words = "".join(char if char.isalnum() else " " for char in method.lower()).split()
-    if words[:1] in (["fs"], ["terminal"]) or words[:2] == ["mcp", "connect"]:
-        return False
-    return None if "".join(words).startswith("mcpconnect") else True
+def _method_passes(method: Any) -> bool:
+    return isinstance(method, str) and method in oracle.SHOWN

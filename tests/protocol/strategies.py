@@ -7,6 +7,7 @@ import json
 from hypothesis import strategies as st
 
 from tests.protocol.golden import DENIED, FROM_AGENT, FROM_CLIENT, LOGINS, MASKED, NOISE
+from tests.protocol.oracle import SHOWN
 
 NAMES = [
     "jsonrpc", "id", "method", "params", "result", "error", "data", "clientCapabilities", "capabilities", "fs",
@@ -109,7 +110,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return _changed(draw, b"".join(draw(st.lists(GOLDEN, min_size=1, max_size=3))), st.integers(0, 4))
 
 
-METHODS = st.sampled_from([*WORDS, "", "FS/x", "mcp/connect", "terminal_output", "a" * 65, "\\u0066s/x", "fs"])
+METHODS = st.sampled_from([*WORDS, *SHOWN, "", "FS/x", "mcp/connect", "terminal_output", "a" * 65, "\\u0066s/x", "fs"])
 IDS = st.sampled_from(
     [
         "1", "0", "01", "-1", "1e3", "1.0", "null", "true", "[]", "9" * 19, '"a"', '""', '"\\u0061"', '"é"',

@@ -82,7 +82,7 @@ def test_offers(offer: str, left: str) -> None:
         b'{"id":1,"error":null}\n',
         b'{"id":1,"error":{"data":"x"}}\n',
         b'{"id":1,"error":{}}\n',
-        b'{"method":"x","params":{"authMethods":[{"type":"terminal"}]}}\n',
+        b'{"method":"session/update","params":{"authMethods":[{"type":"terminal"}]}}\n',
     ],
 )
 def test_answers_without_offers(frame: bytes) -> None:

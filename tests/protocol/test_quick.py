@@ -15,6 +15,7 @@ from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import whole_lines
 from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.message import Message
+from podbot.protocol.methods import ACP
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, agent_rule
 from podbot.protocol.quick import FEW, REMEMBERED, Sieve
@@ -117,15 +118,18 @@ def test_which_golden_frames_pass() -> None:
 @pytest.mark.parametrize("raw_id", ["0", "7", "9" * 18, '"a-B_9"', '""', '"' + "a" * 64 + '"'])
 def test_requests_and_answers(raw_id: str) -> None:
     call = f'{{"jsonrpc":"2.0","id":{raw_id},"method":"session/prompt","params":{{"a":[1,{{}}]}}}}\n'.encode()
-    assert passed(call)
     assert passed(call, "client")
+    assert passed(call.replace(b"session/prompt", b"session/update"))
     answer = f'{{"jsonrpc":"2.0","id":{raw_id},"result":{{"authMethods":[]}}}}\n'.encode()
     assert passed(answer, "client")
     assert not passed(answer, "agent"), "it may offer a login"
 
 
 def test_the_longest_beginning() -> None:
-    assert passed(b'{"jsonrpc":"2.0","id":"%s","method":"%s","params":null}\n' % (b"i" * 64, b"m" * 64))
+    longest = b'{"jsonrpc":"2.0","id":"%s","method":"%s","params":null}\n' % (b"i" * 64, b"m" * 64)
+    assert passed(longest, "client")
+    rule = agent_rule(extra=frozenset({"m" * 64}))
+    assert Sieve(rule).runs(longest) == [(longest, 1)]
 
 
 @pytest.mark.parametrize(
@@ -203,14 +207,14 @@ def test_ids_of_other_forms(raw_id: str) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    ["fs/read_text_file", "FS/x", "/fs/x", "fs", "fs_x", "_fs_x", "terminal/create", "Terminal", "mcp/connect",
-     "/MCP//connect", "__fs/x", "mcp_connect"],
+    ["fs/read_text_file", "FS/x", "/fs/x", "fs", "fs_x", "terminal/create", "Terminal", "mcp/connect", "x",
+     "Session/update", "client/fs/read_text_file", "workspace/applyEdit", "shell/exec", "_open_url"],
 )  # fmt: skip
 def test_denied_methods(method: str) -> None:
     line = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}\n'.encode()
     assert not passed(line)
     assert not check(line, "agent")[0][1], "not behind a good one only"
-    assert passed(line, "agent", "all")
+    assert passed(line, "agent", "all") == (method in ACP)
     assert passed(line, "client"), "only the agent's are denied"
 
 
@@ -223,7 +227,6 @@ def test_what_is_looked_into(method: str) -> None:
     line = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}\n'.encode()
     for delegation in DELEGATIONS:
         assert not passed(line, "client", delegation)
-    assert passed(line, "agent")
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -252,7 +255,7 @@ def test_a_method_is_judged_again_when_too_many_others_came() -> None:
     for number in range(2 * REMEMBERED):
         name = "".join(chr(97 + int(digit)) for digit in str(number))
         other = f'{{"jsonrpc":"2.0","method":"{name}","params":1}}\n'.encode()
-        assert sieve.runs(other + good + bad) == [(other + good, 2), (bad, 0)]
+        assert sieve.runs(other + good + bad) == [(other, 0), (good, 1), (bad, 0)]
     assert sieve._passes_by.cache_info().currsize == REMEMBERED  # type: ignore[attr-defined]
 
 

@@ -118,7 +118,7 @@ def stay() -> None:
     """Ignores the end of its input, and TERM; so does a child of its own."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     subprocess.Popen(["sleep", "46077"], stdin=subprocess.DEVNULL)
-    say(b'{"jsonrpc":"2.0","method":"up"}\n')
+    say(b'{"jsonrpc":"2.0","method":"session/update","params":"up"}\n')
     for _ in lines():
         pass
     with open("left", "w", encoding="ascii") as file:
@@ -135,7 +135,10 @@ def flood(megabytes: str) -> None:
         block = b"".join(_frame(number + step) for step in range(16))
         digest.update(block)
         say(block)
-    say(json.dumps({"jsonrpc": "2.0", "method": "flood/end", "params": digest.hexdigest()}).encode() + b"\n")
+    say(
+        json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": {"digest": digest.hexdigest()}}).encode()
+        + b"\n"
+    )
 
 
 def _frame(number: int) -> bytes:
@@ -145,27 +148,27 @@ def _frame(number: int) -> bytes:
 
 def long(too_long: str, fine: str) -> None:
     """A line over the limit, one that is long, and one more."""
-    say(b'{"jsonrpc":"2.0","method":"x","params":"')
+    say(b'{"jsonrpc":"2.0","method":"session/update","params":"')
     for _ in range(int(too_long) >> 20):
         say(b"z" * (1 << 20))
     say(b'"}\n')
     params = {"x": "y" * int(fine)}
     say(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}).encode() + b"\n")
-    say(b'{"jsonrpc":"2.0","method":"end"}\n')
+    say(b'{"jsonrpc":"2.0","method":"session/update","params":"end"}\n')
     for _ in lines():
         pass
 
 
 def sleep(seconds: str) -> None:
     """Reads nothing for a while, then all of it: says how much and its digest."""
-    say(b'{"jsonrpc":"2.0","method":"up"}\n')
+    say(b'{"jsonrpc":"2.0","method":"session/update","params":"up"}\n')
     time.sleep(float(seconds))
     digest, size = hashlib.sha256(), 0
     while data := os.read(0, 1 << 20):
         digest.update(data)
         size += len(data)
     params = {"digest": digest.hexdigest(), "size": size}
-    say(json.dumps({"jsonrpc": "2.0", "method": "slept", "params": params}).encode() + b"\n")
+    say(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}).encode() + b"\n")
 
 
 def stream() -> None:

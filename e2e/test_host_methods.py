@@ -1,0 +1,43 @@
+"""The methods that podbot knows against what the agents in the sandbox image bring along: a new one fails here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from e2e.harness import World
+from podbot.protocol.methods import ACP
+
+MODULES = "/usr/local/lib/node_modules"
+SCHEMAS = f"find {MODULES}/@agentclientprotocol -path '*/sdk/schema/*.json' -exec cat {{}} +"
+
+
+def inside(world: World, script: str) -> str:
+    """What a shell in the image prints."""
+    done = world.podman("run", "--rm", "--network", "none", world.image, "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def documents(text: str) -> list[Any]:
+    """JSON values behind one another."""
+    found, at = [], 0
+    decoder = json.JSONDecoder()
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+    return found
+
+
+def test_every_client_method_of_the_acp_schemas_was_looked_at(world: World) -> None:
+    """Versions 1 and 2, stable and unstable, as the adapters of Claude and Codex have them."""
+    schemas = documents(inside(world, SCHEMAS))
+    sides: dict[str, set[str]] = {}
+    for schema in schemas:
+        for definition in schema["$defs"].values():
+            if "x-method" in definition:
+                sides.setdefault(definition["x-side"], set()).add(definition["x-method"])
+    assert len(schemas) >= 4
+    assert {"session/update", "terminal/create", "elicitation/create"} <= sides["client"]
+    assert sides["client"] | sides["protocol"] <= set(ACP)

@@ -1,0 +1,57 @@
+"""The methods that an agent may use towards its client, by name. Data only; everything else is refused.
+
+Sources, as of November 2026: for ACP the public schema, stable and unstable, versions 1 and 2
+(``@agentclientprotocol/sdk`` 2.4.0, ``schema/``; ``agent-client-protocol`` 0.12.1 for Python, ``acp.meta``).
+``tests/protocol/test_methods.py`` compares this with the installed Python SDK, ``e2e/test_host_methods.py`` with the
+agents' own packages in the sandbox image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from podbot.config.models import Delegation
+
+#: What a method acts on at the client's side.
+Part = Literal["fs", "terminal", "mcp"]
+
+#: ACP: method -> what it acts on; None: it shows something, or asks the user.
+ACP: Mapping[str, Part | None] = {
+    "session/update": None,
+    "session/request_permission": None,
+    "elicitation/create": None,
+    "elicitation/complete": None,
+    "$/cancel_request": None,
+    "auth/status_update": None,
+    # The same as above, by the name that claude-agent-acp 0.100 and codex-acp 2.6 send it under, unasked.
+    "_auth/status_update": None,
+    "fs/read_text_file": "fs",
+    "fs/write_text_file": "fs",
+    "terminal/create": "terminal",
+    "terminal/output": "terminal",
+    "terminal/wait_for_exit": "terminal",
+    "terminal/kill": "terminal",
+    "terminal/release": "terminal",
+    "mcp/connect": "mcp",
+    "mcp/message": "mcp",
+    "mcp/disconnect": "mcp",
+}
+
+_DELEGATED: Mapping[Delegation, frozenset[Part]] = {
+    "none": frozenset(),
+    "fs": frozenset({"fs"}),
+    "terminal": frozenset({"terminal"}),
+    "all": frozenset({"fs", "terminal", "mcp"}),
+}
+
+
+def delegated(delegation: Delegation) -> frozenset[Part]:
+    """What of the client's side the agent may use."""
+    return _DELEGATED[delegation]
+
+
+def acp_methods(delegation: Delegation) -> frozenset[str]:
+    """The methods that pass from the agent to the client."""
+    parts = _DELEGATED[delegation]
+    return frozenset(method for method, part in ACP.items() if part is None or part in parts)
