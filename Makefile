@@ -39,7 +39,7 @@ test-vm: $(READY) ## What depends on the engine and systemd, in an emulated Debi
 matrix: $(READY) ## Drive each agent with each client and write docs/reference/clients.md; CELLS="python/claude …" for some
 	@scripts/e2e $(BIN)/python -m e2e.matrix $(CELLS)
 
-fuzz: $(READY) ## Fuzz the ACP filter for FUZZ_SECONDS=60, guided by coverage
+fuzz: $(READY) ## Fuzz both filters for FUZZ_SECONDS=60, guided by coverage
 	@scripts/fuzz
 
 bench: $(READY) ## podbot beside podman: figures, never pass or fail

@@ -311,20 +311,52 @@ def test_transcript_and_json_log(world: World) -> None:
     os.unlink(path)
 
 
-# --- pass-through -----------------------------------------------------------------------------------
+# --- the Codex App Server ---------------------------------------------------------------------------
 
 
-def test_codex_app_server_is_not_touched(world: World) -> None:
-    block = os.urandom(1 << 20)
-    with pipe(world, "cat", mode="codex_app_server") as host:
-        hostile = b'{"id":1,"method":"fs/read_text_file"}\nno json\n\xff\0\r\n{"method":"initialize","params":'
-        hostile += b'{"clientCapabilities":{"fs":{}}}}\n'
-        host.write(hostile)
-        for _ in range(16):
-            host.write(block)
-        host.write(b"no newline at the end")
+CODEX_DENIED = (
+    "item/tool/call", "account/chatgptAuthTokens/refresh", "mcpServer/elicitation/request", "attestation/generate",
+    "fs/read_text_file",
+)  # fmt: skip
+
+
+def test_the_codex_app_servers_requests_are_judged_and_its_bytes_kept(world: World) -> None:
+    asks = b'{ "method":"item/commandExecution/requestApproval","id":"q","params":{"command":"rm","n":1.50e3} }\n'
+    tells = b'{"method":"anything/new","params":{"a":"\\u00e9\xc3\xa9","a":2}}\n'
+    with pipe(world, "puppet", mode="codex_app_server") as host:
+        denied = [
+            line({"method": method, "id": 30 + n, "params": {"s": SECRET}}) for n, method in enumerate(CODEX_DENIED)
+        ]
+        broken = b'{"method":"item/tool/call","id":1,"ID":2}\n{"method":"x"}{"method":"item/tool/call","id":1}\n'
+        host.make_say(*denied, asks, b"a banner\n", tells, broken, b'{"no":"message"}\n')
+        host.send({"id": "q", "result": {"decision": "decline"}})
+        host.ask("thread/list")
         assert host.finish() == 0
-        assert bytes(host.out) == hostile + block * 16 + b"no newline at the end"
+        passed = bytes(host.out).splitlines(keepends=True)
+        assert passed[:2] == [asks, tells]
+        assert [json.loads(frame)["id"] for frame in passed[2:]] == ["e2e-1", "e2e-2"]
+        errors = [frame for frame in map(json.loads, host.seen()) if "error" in frame]
+        assert [(frame["id"], frame["error"]["data"]["method"]) for frame in errors] == [
+            (30 + number, method) for number, method in enumerate(CODEX_DENIED)
+        ]
+        assert all(set(frame) == {"id", "error"} for frame in errors)
+        assert {"id": "q", "result": {"decision": "decline"}} in map(json.loads, host.seen())
+        assert SECRET not in host.err.decode()
+        assert host.said("a banner")
+        assert host.said("refused item/tool/call", "capability policy")
+
+
+def test_what_a_client_of_codex_offers_is_masked_and_its_place_is_checked(world: World) -> None:
+    with pipe(world, "puppet", mode="codex_app_server") as host:
+        about = {"clientInfo": {"name": "e2e", "version": "1"}}
+        host.send({"method": "initialize", "id": 1, "params": {**about, "capabilities": {"requestAttestation": True}}})
+        error = host.ask("thread/start", {"cwd": os.path.dirname(host.workspace)})["error"]
+        assert error["data"]["reason"] == "podbot_outside_mount"
+        assert "result" in host.ask("thread/start", {"cwd": host.workspace, "dynamicTools": [{"name": "x"}]})
+        assert host.finish() == 0
+        first, second = map(json.loads, host.seen())
+        assert first["params"] == {**about, "capabilities": {}}
+        assert second["params"] == {"cwd": host.workspace}
 
 
 def test_what_the_shell_of_the_image_says_is_no_frame(world: World) -> None:

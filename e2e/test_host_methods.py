@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from e2e.harness import World
-from podbot.protocol.methods import ACP
+from podbot.protocol.methods import ACP, CODEX
 
 MODULES = "/usr/local/lib/node_modules"
 SCHEMAS = f"find {MODULES}/@agentclientprotocol -path '*/sdk/schema/*.json' -exec cat {{}} +"
@@ -41,3 +41,10 @@ def test_every_client_method_of_the_acp_schemas_was_looked_at(world: World) -> N
     assert len(schemas) >= 4
     assert {"session/update", "terminal/create", "elicitation/create"} <= sides["client"]
     assert sides["client"] | sides["protocol"] <= set(ACP)
+
+
+def test_every_request_of_the_codex_app_server_was_looked_at(world: World) -> None:
+    script = "codex app-server generate-json-schema --experimental --out /tmp/schema >&2 && cat /tmp/schema/%s"
+    (requests,) = documents(inside(world, script % "ServerRequest.json"))
+    methods = {variant["properties"]["method"]["enum"][0] for variant in requests["oneOf"]}
+    assert methods == set(CODEX)

@@ -1,7 +1,7 @@
-"""Coverage-guided fuzzing of the ACP filter with atheris; see ``scripts/fuzz``.
+"""Coverage-guided fuzzing of both filters, ACP and Codex, with atheris; see ``scripts/fuzz``.
 
-An input is two bytes that choose the direction, the delegation and where the stream is cut, and the stream.
-The questions are those of the property tests.
+An input is two bytes that choose the protocol, the direction, the delegation and where the stream is cut, and the
+stream. The questions are those of the property tests.
 """
 
 from __future__ import annotations
@@ -12,9 +12,22 @@ from pathlib import Path
 import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]  # in the extra "fuzz" only
 
 with atheris.instrument_imports(include=["podbot.protocol"]):
-    from tests.protocol.properties import DELEGATIONS, check_agent, check_client
-from tests.protocol.golden import DENIED, FROM_AGENT, FROM_CLIENT, LOGINS, MASKED, NOISE
+    from tests.protocol.properties import DELEGATIONS, check_agent, check_client, check_codex_agent, check_codex_client
+from tests.protocol.golden import (
+    CODEX_DENIED,
+    CODEX_FROM_AGENT,
+    CODEX_FROM_CLIENT,
+    CODEX_MASKED,
+    DENIED,
+    FROM_AGENT,
+    FROM_CLIENT,
+    LOGINS,
+    MASKED,
+    NOISE,
+)
 from tests.protocol.strategies import NAMES, WORDS
+
+CLIENT, AGENT, CODEX = 0, 1, 8  # bits of the first byte; the delegation lies between them
 
 
 def one_input(data: bytes) -> None:
@@ -22,7 +35,8 @@ def one_input(data: bytes) -> None:
     if len(data) < 2:
         return
     choice, cut, stream = data[0], data[1], data[2:]
-    check = check_agent if choice & 1 else check_client
+    checks = (check_codex_client, check_codex_agent) if choice & CODEX else (check_client, check_agent)
+    check = checks[choice & AGENT]
     try:
         check(stream, [] if not cut else range(cut, len(stream), cut), DELEGATIONS[choice >> 1 & 3])
     except BaseException:
@@ -46,7 +60,11 @@ def write_seeds(place: Path) -> None:
         b"{\n" + agent[2],
     ]
     client = [*FROM_CLIENT, *(frame for frame, _ in MASKED), b"[" + MASKED[0][0].strip() + b"]\n"]
-    for number, (choice, stream) in enumerate([*((1, frame) for frame in agent), *((0, frame) for frame in client)]):
+    codex_agent = [*CODEX_FROM_AGENT, *CODEX_DENIED]
+    codex_client = [*CODEX_FROM_CLIENT, *(frame for frame, _ in CODEX_MASKED)]
+    streams = [*((AGENT, frame) for frame in agent), *((CLIENT, frame) for frame in client)]
+    streams += [(CODEX | AGENT, frame) for frame in codex_agent] + [(CODEX | CLIENT, frame) for frame in codex_client]
+    for number, (choice, stream) in enumerate(streams):
         (seeds / f"{number:03}").write_bytes(bytes([choice, number % 5 * 7]) + stream)
     words = [f'"{word}"' for word in (*NAMES, *WORDS)]
     words += [

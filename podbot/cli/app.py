@@ -195,7 +195,7 @@ def host(
         ),
     ] = None,
     frame_limit: Annotated[
-        str | None, typer.Option("--frame-limit", metavar="SIZE", help="ACP: longest frame that is handed on.")
+        str | None, typer.Option("--frame-limit", metavar="SIZE", help="Longest frame that is handed on.")
     ] = None,
     transcript: Annotated[
         str | None, typer.Option("--transcript", metavar="FILE", help="Add what passes to this file, redacted.")

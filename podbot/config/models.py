@@ -139,7 +139,7 @@ class AgentConfig:
         "Methods that the agent of host may call at the editor beside the known ones, spelled exactly.",
         ("_example.com/show",),
     )
-    frame_limit: str = key("64m", "ACP: longest frame that is handed on: a whole number and b, k, m or g.")
+    frame_limit: str = key("64m", "Longest frame that host hands on: a whole number and b, k, m or g.")
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ class NoiseLog:
     def add(self, kind: NoiseKind) -> None:
         self._counts[kind] += 1
         if self._counts[kind] == 1:
-            from podbot.protocol.noise import KINDS  # here, for a pass-through needs none of it
+            from podbot.protocol.noise import KINDS  # here: most agents print nothing else
 
             text = f"the agent printed {KINDS[kind]}: moved from stdout to stderr"
             self._emit(Event("notice", "host.noise", text, {"noise": kind}))

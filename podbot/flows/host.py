@@ -17,8 +17,8 @@ from podbot.flows.session import prepared_session
 from podbot.flows.transcript import Transcript
 from podbot.launch.agents import AGENTS
 from podbot.launch.types import LaunchPlan
+from podbot.protocol.paths import PathScope
 from podbot.streams.channel import Channel, Counts
-from podbot.streams.passthrough import PassThrough
 from podbot.streams.wake import Interrupted, Wake
 
 _NOT_STARTED = (126, 127)  # the engine's status for a program that it could not start, or did not find
@@ -42,25 +42,30 @@ class HostResult:
 
 
 def channel_for(plan: LaunchPlan) -> Channel:
-    """The filter of the plan's protocol. Codex App Server has nothing that acts on the client's machine."""
+    """The filter of the plan's protocol."""
+    mount, extra = _path_scope(plan), plan.extra_methods
     if plan.mode != "acp":
-        return PassThrough()
+        from podbot.protocol.codex import CodexChannel
+
+        return CodexChannel(mount=mount, limit=plan.frame_limit, extra_methods=extra)
     from podbot.protocol.acp import AcpChannel
     from podbot.protocol.logins import ANY_LOGIN, Logins
-    from podbot.protocol.paths import PathScope
 
+    login = AGENTS[plan.kind].login
+    logins = ANY_LOGIN if login is None else Logins(login.methods, login.advice)
+    return AcpChannel(
+        delegation=plan.delegation, mount=mount, limit=plan.frame_limit, logins=logins, extra_methods=extra
+    )
+
+
+def _path_scope(plan: LaunchPlan) -> PathScope:
+    """Where the client's directories are inside."""
     link = plan.container.link
     others = tuple(mount.target for mount in plan.container.mounts if mount != plan.workspace)
     others += (link[0],) if link is not None else ()
     if plan.workspace is not None:
-        mount = PathScope(inside=plan.workspace.target, outside=plan.workspace.source, others=others)
-    else:
-        mount = PathScope(inside=plan.agent.workdir or "/", outside="", others=others)
-    login = AGENTS[plan.kind].login
-    logins = ANY_LOGIN if login is None else Logins(login.methods, login.advice)
-    return AcpChannel(
-        delegation=plan.delegation, mount=mount, limit=plan.frame_limit, logins=logins, extra_methods=plan.extra_methods
-    )
+        return PathScope(inside=plan.workspace.target, outside=plan.workspace.source, others=others)
+    return PathScope(inside=plan.agent.workdir or "/", outside="", others=others)
 
 
 def run_hosted(

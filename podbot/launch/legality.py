@@ -68,9 +68,9 @@ USES = (
     Use(
         ("agent.frame_limit", "agent.extra_methods"),
         "agent.mode",
-        used_with=("acp",),
+        used_with=("acp", "codex_app_server"),
         told_for=(),
-        hint="Leave it out, or use `--agent-mode acp`.",
+        hint="Leave it out, or use `podbot host`.",
     ),
     Use(
         ("workspace.base_dir", "workspace.depth", "workspace.submodules"),

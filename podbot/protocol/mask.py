@@ -25,7 +25,7 @@ def client_rule(delegation: Delegation, mount: PathScope | None) -> Rule:
         if name == "initialize":
             return _mask(message, kept), "masked_capabilities"
         if mount is not None and name in _OPENING:
-            _check_place(message, mount)
+            check_place(message, mount)
         return [], ""
 
     return rule
@@ -34,17 +34,17 @@ def client_rule(delegation: Delegation, mount: PathScope | None) -> Rule:
 def _mask(message: Message, kept: frozenset[str]) -> Cuts:
     params = message.fields.get("params")
     cuts: Cuts = []
-    if params is None or not _is_object(params):
+    if params is None or not is_object(params):
         return cuts
     inside, _ = members(message.text, params.place)
     for name in CAPABILITIES:
         part = alike(inside, name)
-        if part is not None and _is_object(part):
+        if part is not None and is_object(part):
             cuts += _in_capabilities(message.text, part, kept)
     return cuts
 
 
-def _is_object(part: Part) -> bool:
+def is_object(part: Part) -> bool:
     """False for null. Raises BadFrame for anything else that is no object: positional parameters, for one."""
     if part.value is not None and not isinstance(part.value, dict):
         raise BadFrame("bad_params")
@@ -62,7 +62,8 @@ def _in_capabilities(text: str, capabilities: Part, kept: frozenset[str]) -> Cut
     return cuts + meta_cuts(text, parts)
 
 
-def _check_place(message: Message, mount: PathScope) -> None:
+def check_place(message: Message, mount: PathScope, *, versioned: bool = True) -> None:
+    """Raise Refuse when ``cwd`` in the parameters lies outside the workspace."""
     params = message.fields.get("params")
     if params is None or not isinstance(params.value, dict):
         return
@@ -75,4 +76,4 @@ def _check_place(message: Message, mount: PathScope) -> None:
     text = f"the working directory {path} is outside this sandbox's workspace {mount.inside}{host}; {advice}"
     places = {"workspace": mount.inside, "host_path": mount.outside or None}
     data = {"cwd": path, **places, "reason": "podbot_outside_mount"}
-    raise Refuse("outside_mount", error_answer(message.id, INVALID_PARAMS, text, data))
+    raise Refuse("outside_mount", error_answer(message.id, INVALID_PARAMS, text, data, versioned=versioned))

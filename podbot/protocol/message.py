@@ -66,9 +66,12 @@ def read_method(text: str, fields: dict[str, Part]) -> str | None:
     return str(part.value)
 
 
-def error_answer(raw_id: str | None, code: int, message: str, data: dict[str, Any]) -> bytes | None:
-    """A JSON-RPC error as a frame; None for a notification, which gets no answer."""
+def error_answer(
+    raw_id: str | None, code: int, message: str, data: dict[str, Any], *, versioned: bool = True
+) -> bytes | None:
+    """A JSON-RPC error as a frame; None for a notification, which gets no answer. ``versioned``: with "jsonrpc"."""
     if raw_id is None:
         return None
     error = json.dumps({"code": code, "message": message, "data": data}, separators=(",", ":"))
-    return f'{{"jsonrpc":"2.0","id":{raw_id},"error":{error}}}\n'.encode()
+    head = '"jsonrpc":"2.0",' if versioned else ""
+    return f'{{{head}"id":{raw_id},"error":{error}}}\n'.encode()

@@ -1,9 +1,10 @@
-"""The methods that an agent may use towards its client, by name. Data only; everything else is refused.
+"""The methods that an agent may use towards its client, by name. Data only; what is not here is refused.
 
-Sources, as of November 2026: for ACP the public schema, stable and unstable, versions 1 and 2
+Sources, as of November 2026. ACP: the public schema, stable and unstable, versions 1 and 2
 (``@agentclientprotocol/sdk`` 2.4.0, ``schema/``; ``agent-client-protocol`` 0.12.1 for Python, ``acp.meta``).
 ``tests/protocol/test_methods.py`` compares this with the installed Python SDK, ``e2e/test_host_methods.py`` with the
-agents' own packages in the sandbox image.
+agents' own packages in the sandbox image. Codex App Server: ``codex app-server generate-json-schema --experimental`` of
+``@openai/codex`` 0.169, ``ServerRequest.json``; the same test compares it with the Codex of the image.
 """
 
 from __future__ import annotations
@@ -38,6 +39,22 @@ ACP: Mapping[str, Part | None] = {
     "mcp/disconnect": "mcp",
 }
 
+#: Codex App Server: request of the server -> whether it passes. It shows something, or asks the user; the others
+#: run a tool of the client's, or take a token, a signature or an answer from it. Notifications all pass.
+CODEX: Mapping[str, bool] = {
+    "item/commandExecution/requestApproval": True,
+    "item/fileChange/requestApproval": True,
+    "item/permissions/requestApproval": True,
+    "item/tool/requestUserInput": True,
+    "applyPatchApproval": True,
+    "execCommandApproval": True,
+    "item/tool/call": False,
+    "mcpServer/elicitation/request": False,
+    "account/chatgptAuthTokens/refresh": False,
+    "attestation/generate": False,
+    "currentTime/read": False,
+}
+
 _DELEGATED: Mapping[Delegation, frozenset[Part]] = {
     "none": frozenset(),
     "fs": frozenset({"fs"}),
@@ -55,3 +72,8 @@ def acp_methods(delegation: Delegation) -> frozenset[str]:
     """The methods that pass from the agent to the client."""
     parts = _DELEGATED[delegation]
     return frozenset(method for method, part in ACP.items() if part is None or part in parts)
+
+
+def codex_requests() -> frozenset[str]:
+    """The requests that pass from the Codex App Server to the client."""
+    return frozenset(method for method, passes in CODEX.items() if passes)

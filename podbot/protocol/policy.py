@@ -36,8 +36,8 @@ def agent_rule(
     return rule
 
 
-def denied(message: Message, method: str, why: str, reason: str = "denied_method") -> BadFrame:
+def denied(message: Message, method: str, why: str, *, versioned: bool = True) -> BadFrame:
     """The refusal of a message with ``method``, and podbot's answer to the agent."""
     text = f"refused by podbot's capability policy: the agent may not use this method ({why})"
     data = {"method": method[:CLIPPED], "reason": "podbot_capability_policy"}
-    return Refuse(reason, error_answer(message.id, CODE, text, data))
+    return Refuse("denied_method", error_answer(message.id, CODE, text, data, versioned=versioned))

@@ -19,9 +19,12 @@ from podbot.protocol.policy import Rule
 FEW = 128  # brackets in a block that are looked for one by one; an update of any size has four or five
 REMEMBERED = 256  # methods; a peer can invent more
 
+# ACP has "jsonrpc", the Codex App Server has not; the id stands on either side of the method, or nowhere.
+_ID = rb'"id":(?:0|[1-9][0-9]{0,17}|"[A-Za-z0-9_-]{0,64}+"),'
 _HEAD = re.compile(
-    rb'\{"jsonrpc":"2\.0",(?:"id":(?:0|[1-9][0-9]{0,17}|"[A-Za-z0-9_-]{0,64}+"),)?+'
-    rb'(?:"method":"([A-Za-z_/]{1,64}+)","params":|"result":)'
+    rb'\{(?:"jsonrpc":"2\.0",)?+'
+    rb'(?:(?P<id>%s)?+(?:"method":"(?P<method>[A-Za-z_/]{1,64}+)","params":|"result":)'
+    rb'|"method":"(?P<first>[A-Za-z_/]{1,64}+)",%s"params":)' % (_ID, _ID)
 )
 _BRACE = 0x7D
 
@@ -81,24 +84,30 @@ class Sieve:
     def _value_place(self, block: bytes, start: int, end: int) -> int:
         """Where the one value begins in a line that begins well; 0 in any other."""
         head = _HEAD.match(block, start, end)
-        if head is None or not self._passes_by(head[1]):
+        if head is None:
+            return 0
+        raw_id, method, first = head.groups()
+        if not self._passes_by(first or method, bool(raw_id or first)):
             return 0
         self._usual = head[0]
         return head.end()
 
 
-def _method_judge(rule: Rule, look_into: frozenset[str], *, answers: bool) -> Callable[[bytes | None], bool]:
-    """Whether the rule has nothing to say about a message with this method; None: about an answer."""
+def _method_judge(rule: Rule, look_into: frozenset[str], *, answers: bool) -> Callable[[bytes | None, bool], bool]:
+    """Whether the rule has nothing to say about a message with this method, and with an id or not.
+
+    None: about an answer.
+    """
 
     @lru_cache(maxsize=REMEMBERED)
-    def passes(method: bytes | None) -> bool:
+    def passes(method: bytes | None, asks: bool) -> bool:  # noqa: FBT001 - lru_cache is faster this way
         if method is None:
-            return answers
+            return answers and asks  # without an id it is none
         name = method.decode()
         if likeness(name) in look_into:
             return False
         try:
-            cuts, _ = rule(Message("", {}, name, None))
+            cuts, _ = rule(Message("", {}, name, "0" if asks else None))
         except BadFrame:
             return False
         return not cuts

@@ -18,7 +18,6 @@ from podbot.flows.host import HostResult, channel_for, run_hosted
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Mount
 from podbot.protocol.acp import AcpChannel
 from podbot.streams.channel import Counts
-from podbot.streams.passthrough import PassThrough
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.flows.plans import SESSION, Place
@@ -105,17 +104,29 @@ def test_the_result_says_which_credentials_were_copied(
     assert result.credentials == ("/root/.codex",)
 
 
-def test_codex_app_server_passes_through(
-    engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]
-) -> None:
+def test_codex_app_server_is_filtered(engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]) -> None:
     engine.on("codex", echo)
-    sent = INITIALIZE + b"\xff no json\n" + b'{"method":"fs/read_text_file","id":1}'
+    asks, tells = b'{"method":"item/tool/call","id":1}\n', b'{"method":"item/started","params":{}}\n'
+    sent = b"\xff no json\n" + asks + tells
     os.write(client[0].write, sent)
     client[0].close(client[0].write)
     decided = plan(place, mode="codex_app_server", kind="codex", agent=ExecSpec(command=("codex",)))
     result = hosted(engine, place, wake, client, decided)
-    assert read(client[1]) == b"banner!\n" + sent
-    assert result.statistics == Counts(3, len(sent), 4, len(sent) + 8)
+    assert read(client[1]) == tells
+    assert (result.statistics.frames_to_agent, result.statistics.refused) == (2, 2)
+
+
+def test_the_codex_channel_knows_the_mounts_and_methods(place: Place) -> None:
+    decided = plan(place, mode="codex_app_server", extra_methods=("item/tool/call",), frame_limit=300)
+    channel = channel_for(decided)
+    for number, cwd in enumerate(("/workspace/a", "/elsewhere")):
+        frame = {"id": number, "method": "thread/start", "params": {"cwd": cwd, "dynamicTools": []}}
+        channel.client_data(json.dumps(frame).encode() + b"\n")
+    (passed,) = channel.for_agent()
+    assert json.loads(passed)["params"] == {"cwd": "/workspace/a", "dynamicTools": []}
+    channel.agent_data(b'{"id":1,"method":"item/tool/call"}\n' + b"x" * 400 + b"\n")
+    assert len(channel.for_client()) == 2, "an answer about the other place, and a call"
+    assert [said.reason for said in channel.refusals()] == ["outside_mount", "over_limit"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +167,6 @@ def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPa
     assert seen == {"delegation": "terminal", "limit": 123, "extra_methods": ("_x/y",)}
     assert "ANTHROPIC_API_KEY" in logins.advice
     assert (mount.inside, mount.outside, mount.others) == ("/workspace", place.workspace, ("/reference", "/short"))
-    assert isinstance(channel_for(plan(place, mode="codex_app_server")), PassThrough)
 
 
 def test_the_channel_knows_the_second_name_of_a_workspace(place: Place) -> None:
@@ -175,18 +185,17 @@ def test_the_channel_knows_the_second_name_of_a_workspace(place: Place) -> None:
 def test_a_transcript(engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]) -> None:
     engine.on("codex", echo)
     path = os.path.join(place.base, "t")
-    os.write(client[0].write, b'{"id":1,"params":"my s3cretvalue"}\n')
+    os.write(client[0].write, b'{"method":"m","params":"my s3cretvalue"}\n')
     client[0].close(client[0].write)
     agent = ExecSpec(command=("codex",), env={"KEY": "s3cretvalue", "OPEN": "params"}, secrets=frozenset({"KEY"}))
     hosted(engine, place, wake, client, plan(place, mode="codex_app_server", agent=agent), transcript=path)
     with open(path, encoding="utf-8") as file:
         found = [json.loads(line) for line in file]
     assert [(line["to"], line["text"]) for line in found] == [
-        ("agent", '{"id":1,"params":"my [redacted]"}'),
-        ("client", None),
-        ("client", '{"id":1,"params":"my [redacted]"}'),
+        ("agent", '{"method":"m","params":"my [redacted]"}'),
+        ("client", '{"method":"m","params":"my [redacted]"}'),
     ]
-    assert read(client[1]) == b'banner!\n{"id":1,"params":"my s3cretvalue"}\n'
+    assert read(client[1]) == b'{"method":"m","params":"my s3cretvalue"}\n'
 
 
 def test_a_transcript_that_cannot_be_opened(

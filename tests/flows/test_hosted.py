@@ -21,6 +21,7 @@ from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.flows.plans import Place
 from tests.streams.plumbing import PATIENCE
 
+HELLO = b'{"method":"hello"}\n'
 REQUEST = podbot.LaunchRequest(subcommand="host", name="mine", trusted_workspace=True)
 
 
@@ -89,16 +90,17 @@ def test_a_conversation(
     engine.on("my-agent", echo)
     with start(place, theirs) as session:
         theirs.close()
-        ours.sendall(b"hello\n")
-        assert ours.recv(100) == b"hello\n"
-        assert session.statistics == podbot.Counts(1, 6, 1, 6)
+        ours.sendall(HELLO)
+        assert ours.recv(100) == HELLO
+        passed = podbot.Counts(1, len(HELLO), 1, len(HELLO))
+        assert session.statistics == passed
         before = session.done
         with pytest.raises(TimeoutError):
             session.wait(0.01)
         ours.shutdown(socket.SHUT_WR)
         result = session.wait(PATIENCE)
         assert (before, session.done) == (False, True)
-    assert result == podbot.HostResult("mine", podbot.ExecStatus(5), kept=False, statistics=podbot.Counts(1, 6, 1, 6))
+    assert result == podbot.HostResult("mine", podbot.ExecStatus(5), kept=False, statistics=passed)
     assert session.wait() is result
     assert ours.recv(100) == b"", "podbot's own duplicates are closed"
     assert engine.by_name == {}
@@ -110,23 +112,23 @@ def test_the_caller_s_descriptors_stay_open(
     engine: FakeEngine, place: Place, sockets: tuple[socket.socket, socket.socket]
 ) -> None:
     ours, theirs = sockets
-    engine.on("my-agent", ScriptedExec(stdout=b"bye\n"))
+    engine.on("my-agent", ScriptedExec(stdout=HELLO))
     with start(place, theirs) as session:
         session.wait(PATIENCE)
     theirs.sendall(b"still mine")
-    assert ours.recv(4) == b"bye\n"
+    assert ours.recv(len(HELLO)) == HELLO
     assert ours.recv(100) == b"still mine"
 
 
 def test_descriptors_by_number_and_stderr(engine: FakeEngine, place: Place) -> None:
-    engine.on("my-agent", ScriptedExec(stdout=b"out\n", stderr=b"err"))
+    engine.on("my-agent", ScriptedExec(stdout=HELLO, stderr=b"err"))
     ends = [os.pipe() for _ in range(3)]
     environ = {"HOME": place.base, "PATH": os.environ["PATH"], **place.environ}
     session = podbot.host(
         config(place), REQUEST, stdin=ends[0][0], stdout=ends[1][1], stderr=ends[2][1], environ=environ
     )
     assert session.wait(PATIENCE).status.code == 0
-    assert (os.read(ends[1][0], 100), os.read(ends[2][0], 100)) == (b"out\n", b"err")
+    assert (os.read(ends[1][0], 100), os.read(ends[2][0], 100)) == (HELLO, b"err")
     for pair in ends:
         for fd in pair:
             os.close(fd)
@@ -244,7 +246,7 @@ def test_a_descriptor_that_is_closed(engine: FakeEngine, place: Place) -> None:
 
 
 def test_nothing_is_left_open(engine: FakeEngine, place: Place, sockets: tuple[socket.socket, socket.socket]) -> None:
-    engine.on("my-agent", ScriptedExec(stdout=b"x\n"))
+    engine.on("my-agent", ScriptedExec(stdout=HELLO))
     start(place, sockets[1]).wait(PATIENCE)
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from podbot.protocol.acp import AcpChannel
+from podbot.protocol.filter import FilterChannel
 from podbot.protocol.refusal import Refusal
 from podbot.streams.channel import Counts, Noise
 
@@ -36,7 +37,7 @@ def pieces(data: bytes, places: Iterable[int]) -> list[bytes]:
     return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def outcome(channel: AcpChannel) -> Outcome:
+def outcome(channel: FilterChannel) -> Outcome:
     return Outcome(
         b"".join(channel.for_agent()),
         b"".join(channel.for_client()),
@@ -46,7 +47,7 @@ def outcome(channel: AcpChannel) -> Outcome:
     )
 
 
-def after(*frames: bytes, channel: AcpChannel | None = None) -> AcpChannel:
+def after(*frames: bytes, channel: FilterChannel | None = None) -> FilterChannel:
     """A channel whose client has sent ``frames``, and whose agent has them."""
     channel = channel or AcpChannel()
     channel.client_data(b"".join(frames))
@@ -54,7 +55,7 @@ def after(*frames: bytes, channel: AcpChannel | None = None) -> AcpChannel:
     return channel
 
 
-def from_agent(data: bytes, *, places: Iterable[int] = (), channel: AcpChannel | None = None) -> Outcome:
+def from_agent(data: bytes, *, places: Iterable[int] = (), channel: FilterChannel | None = None) -> Outcome:
     channel = channel or AcpChannel()
     for piece in pieces(data, places):
         channel.agent_data(piece)
@@ -62,7 +63,7 @@ def from_agent(data: bytes, *, places: Iterable[int] = (), channel: AcpChannel |
     return outcome(channel)
 
 
-def from_client(data: bytes, *, places: Iterable[int] = (), channel: AcpChannel | None = None) -> Outcome:
+def from_client(data: bytes, *, places: Iterable[int] = (), channel: FilterChannel | None = None) -> Outcome:
     channel = channel or AcpChannel()
     for piece in pieces(data, places):
         channel.client_data(piece)

@@ -93,3 +93,52 @@ DENIED = [
     request("_open_url", "12", url="file:///etc/passwd"),
 ]
 NOISE = [b"Welcome to agent 1.0\n", b"\n", b"[INFO] ready\n", b"\xff\xfe\n", b'"text"\n', b"12\n", b"null\n"]
+
+
+# --- the Codex App Server, as @openai/codex 0.169 and its clients write it -----------------------
+
+CODEX_FROM_CLIENT = [
+    (
+        b'{"method":"initialize","id":0,"params":{"clientInfo":{"name":"codex_vscode","title":"Codex","version":"1"},'
+        b'"capabilities":{"experimentalApi":true,"optOutNotificationMethods":["thread/started"]}}}\n'
+    ),
+    b'{"method":"initialized"}\n',
+    b'{"id": 2, "method": "thread/start", "params": {"cwd": "/home/me/shop/api", "approvalPolicy": "on-request"}}\n',
+    b'{"method":"turn/start","id":3,"params":{"threadId":"t","input":[{"type":"text","text":"caf\xc3\xa9"}]}}\n',
+    b'{"id":7,"result":{"decision":"accept"}}\n',
+    b'{"method":"fs/readFile","id":4,"params":{"path":"/home/me/shop/a"}}\n',
+]
+CODEX_FROM_AGENT = [
+    b'{"method":"item/agentMessage/delta","params":{"threadId":"t","itemId":"i","delta":"Hi [{ \xe2\x80\xa6"}}\n',
+    b'{"id":0,"result":{"userAgent":"codex/0.169.0","codexHome":"/root/.codex","platformFamily":"unix"}}\n',
+    b'{"id":3,"error":{"code":-32600,"message":"no"}}\n',
+    b'{"method":"item/commandExecution/requestApproval","id":5,"params":{"threadId":"t","command":"rm -rf /"}}\n',
+    b'{"id":"a-1","method":"item/tool/requestUserInput","params":{"questions":[]}}\n',
+    b'{"method":"fs/changed","params":{"path":"/x","path":"/y"}}\n',
+    b'{"method":"item/fileChange/requestApproval","id":12345678901234567890,"params":{},"trace":null}\r\n',
+    b' {"method":"thread/started"} \n',
+]
+CODEX_DENIED = [
+    b'{"method":"item/tool/call","id":1,"params":{"tool":"open","arguments":{}}}\n',
+    b'{"method":"account/chatgptAuthTokens/refresh","id":"x","params":{"reason":"unauthorized"}}\n',
+    b'{"id":2,"method":"mcpServer/elicitation/request","params":{"mode":"url","url":"file:///etc/passwd"}}\n',
+    b'{"id":3,"method":"attestation/generate","params":{}}\n',
+    b'{"id":4,"method":"currentTime/read","params":{"threadId":"t"}}\n',
+    b'{"\\u006dethod":"item/tool\\/call","id":1e3}\n',
+    b'{"jsonrpc":"2.0","id":6,"method":"fs/readFile","params":{}}\n',
+]
+CODEX_INITIALIZE = (
+    b'{"method":"initialize","id":0,"params":{"clientInfo":{"name":"x","version":"1"},"capabilities":{'
+    b'"experimentalApi":true%s,"optOutNotificationMethods":[]}}}\n'
+)
+CODEX_MASKED = [
+    (
+        CODEX_INITIALIZE
+        % b',"requestAttestation":true,"extensions":{"openai/form":{}},"mcpServerOpenaiFormElicitation":1',
+        CODEX_INITIALIZE % b"",
+    ),
+    (
+        b'{"id":2, "method":"thread/start", "params":{ "dynamicTools":[{"name":"open"}] , "cwd":"/home/me/shop"}}\n',
+        b'{"id":2, "method":"thread/start", "params":{ "cwd":"/home/me/shop"}}\n',
+    ),
+]

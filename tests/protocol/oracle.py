@@ -91,6 +91,32 @@ def denied(data: bytes, allowed: tuple[str, ...] = ()) -> list[str]:
     return [method for method in methods if isinstance(method, str) and method not in known]
 
 
+CODEX_ASKS = {"item/commandExecution/requestApproval", "item/fileChange/requestApproval", "applyPatchApproval",
+              "item/permissions/requestApproval", "item/tool/requestUserInput", "execCommandApproval"}  # fmt: skip
+
+
+def codex_denied(data: bytes) -> list[str]:
+    """Requests of the Codex App Server in ``data`` that do more than ask the user."""
+    found = [message.get(name("method")) for name, message in readings(data) if name("id") in message]
+    return [method for method in found if isinstance(method, str) and method not in CODEX_ASKS]
+
+
+def codex_opt_ins(data: bytes) -> list[str]:
+    """What a server would find in ``data`` that has it send such requests."""
+    found = []
+    for name, message in readings(data):
+        params = message.get(name("params"))
+        if not isinstance(params, dict):
+            continue
+        if message.get(name("method")) == "thread/start":
+            found += ["tools"] if name("dynamicTools") in params else []
+        caps = params.get(name("capabilities"))
+        if message.get(name("method")) == "initialize" and isinstance(caps, dict):
+            words = ("requestAttestation", "mcpServerOpenaiFormElicitation", "extensions")
+            found += [word for word in words if name(word) in caps]
+    return found
+
+
 def logins(data: bytes) -> list[Any]:
     """Login commands in ``data`` that a client would run."""
     found: list[Any] = []

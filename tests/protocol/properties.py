@@ -8,6 +8,8 @@ from typing import Any
 
 from podbot.config.models import Delegation
 from podbot.protocol.acp import AcpChannel
+from podbot.protocol.codex import CodexChannel
+from podbot.protocol.filter import FilterChannel
 from podbot.protocol.paths import PathScope
 from podbot.protocol.refusal import REASONS, REWRITTEN
 from tests.protocol import oracle
@@ -23,6 +25,10 @@ OPEN = {"0": 0, "1": 1, '"1"': "1", "3": 3}  # ids of the client's requests, and
 
 def channel(delegation: Delegation = "none") -> AcpChannel:
     return AcpChannel(delegation=delegation, mount=MOUNT, limit=LIMIT)
+
+
+def codex_channel() -> CodexChannel:
+    return CodexChannel(mount=MOUNT, limit=LIMIT)
 
 
 def check_agent(data: bytes, places: Iterable[int] = (), delegation: Delegation = "none") -> None:
@@ -42,7 +48,7 @@ def check_agent(data: bytes, places: Iterable[int] = (), delegation: Delegation 
     assert from_agent(data, channel=_asked(delegation)) == result
 
 
-def _asked(delegation: Delegation) -> AcpChannel:
+def _asked(delegation: Delegation) -> FilterChannel:
     return after(*(request("session/prompt", raw_id) for raw_id in OPEN), channel=channel(delegation))
 
 
@@ -57,6 +63,32 @@ def check_client(data: bytes, places: Iterable[int] = (), delegation: Delegation
     again = from_client(result.to_agent, channel=channel(delegation))
     assert (again.to_agent, again.said, again.to_client) == (result.to_agent, [], b"")
     assert from_client(data, channel=channel(delegation)) == result
+
+
+def check_codex_agent(data: bytes, places: Iterable[int] = (), _: Delegation = "none") -> None:
+    """As ``check_agent``, of the Codex App Server."""
+    result = from_agent(data, places=places, channel=codex_channel())
+    assert not oracle.codex_denied(result.to_client), result
+    _check_common(data, result, result.to_client)
+    assert result.counts.rewritten == 0
+    for answer in result.to_agent.splitlines():
+        _check_answer(answer, data, head=b'{"id":')
+    again = from_agent(result.to_client, channel=codex_channel())
+    assert (again.to_client, again.said, again.noise) == (result.to_client, [], b"")
+    assert from_agent(data, channel=codex_channel()) == result
+
+
+def check_codex_client(data: bytes, places: Iterable[int] = (), _: Delegation = "none") -> None:
+    """As ``check_client``, for the Codex App Server."""
+    result = from_client(data, places=places, channel=codex_channel())
+    assert not oracle.codex_opt_ins(result.to_agent), result
+    assert not result.noise
+    _check_common(data, result, result.to_agent)
+    for answer in result.to_client.splitlines():
+        assert json.loads(answer)["error"]["data"]["reason"] == "podbot_outside_mount"
+    again = from_client(result.to_agent, channel=codex_channel())
+    assert (again.to_agent, again.said, again.to_client) == (result.to_agent, [], b"")
+    assert from_client(data, channel=codex_channel()) == result
 
 
 def _check_common(data: bytes, result: Outcome, forwarded: bytes) -> None:
@@ -79,11 +111,11 @@ def _at_newlines(data: bytes) -> list[bytes]:
     return [line for line in found if line]
 
 
-def _check_answer(answer: bytes, data: bytes) -> None:
+def _check_answer(answer: bytes, data: bytes, head: bytes = b'{"jsonrpc":"2.0","id":') -> None:
     value = json.loads(answer)
     assert value["error"]["code"] == -32001
     assert value["error"]["data"]["reason"] == "podbot_capability_policy"
-    head = b'{"jsonrpc":"2.0","id":'
+    assert answer.startswith(head)
     raw = answer[len(head) : answer.index(b',"error":{"code":-32001')]
     assert raw in data, (raw, data)
 

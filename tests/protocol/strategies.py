@@ -6,16 +6,28 @@ import json
 
 from hypothesis import strategies as st
 
-from tests.protocol.golden import DENIED, FROM_AGENT, FROM_CLIENT, LOGINS, MASKED, NOISE
+from tests.protocol.golden import (
+    CODEX_DENIED,
+    CODEX_FROM_AGENT,
+    CODEX_FROM_CLIENT,
+    CODEX_MASKED,
+    DENIED,
+    FROM_AGENT,
+    FROM_CLIENT,
+    LOGINS,
+    MASKED,
+    NOISE,
+)
 from tests.protocol.oracle import SHOWN
 
 NAMES = [
     "jsonrpc", "id", "method", "params", "result", "error", "data", "clientCapabilities", "capabilities", "fs",
     "terminal", "auth", "_meta", "terminal-auth", "authMethods", "type", "cwd", "x", "__proto__",
+    "requestAttestation", "extensions", "dynamicTools",
 ]  # fmt: skip
 WORDS = [
     "initialize", "session/new", "session/update", "fs/read_text_file", "terminal/create", "mcp/connect", "terminal",
-    "agent", "/home/me/shop", "/etc", "x", "2.0",
+    "agent", "/home/me/shop", "/etc", "x", "2.0", "thread/start", "item/tool/call", "item/tool/requestUserInput",
 ]  # fmt: skip
 
 
@@ -80,7 +92,8 @@ OFFERS = st.builds(
     st.lists(st.builds(_object, st.lists(st.tuples(KEYS, JSON), max_size=3), SPACE), max_size=3),
     SPACE,
 )
-GOLDEN = st.sampled_from([*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED)])
+CODEX = [*CODEX_FROM_AGENT, *CODEX_FROM_CLIENT, *CODEX_DENIED, *(frame for frame, _ in CODEX_MASKED)]
+GOLDEN = st.sampled_from([*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED), *CODEX])
 FRAMES = MESSAGES | CAPABILITIES | OFFERS | st.builds(_array, st.lists(MESSAGES | JSON, max_size=4), SPACE) | JSON
 LINES = st.builds(
     lambda text, end: text.encode("utf-8", "surrogatepass") + end,
@@ -127,8 +140,12 @@ def usual(draw: st.DrawFn) -> bytes:
     """Nearly a usual message: in the odd member, spelling or tail it is not."""
     raw_id = f'"id":{draw(IDS)},' if draw(st.booleans()) else ""
     more = f",{draw(KEYS)}:{draw(JSON)}" if draw(st.integers(0, 3)) == 0 else ""
-    kind = '"result":' if draw(st.integers(0, 5)) == 0 else f'"method":"{draw(METHODS)}","params":'
-    text = f'{{"jsonrpc":"2.0",{raw_id}{kind}{draw(JSON)}{more}{draw(TAILS)}'
+    method = f'"method":"{draw(METHODS)}",'
+    version = draw(st.sampled_from(['"jsonrpc":"2.0",', '"jsonrpc":"2.0",', ""]))
+    head = draw(
+        st.sampled_from([f'{raw_id}"result":', *[f'{raw_id}{method}"params":', f'{method}{raw_id}"params":'] * 2])
+    )
+    text = f"{{{version}{head}{draw(JSON)}{more}{draw(TAILS)}"
     return _changed(draw, text.encode("utf-8", "surrogatepass"), st.sampled_from([0, 0, 0, 1, 2]))
 
 

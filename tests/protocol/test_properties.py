@@ -12,8 +12,28 @@ from podbot.config.models import Delegation
 from podbot.streams.channel import Channel, Counts
 from tests.protocol import oracle
 from tests.protocol.drive import from_agent, from_client
-from tests.protocol.golden import DENIED, FROM_AGENT, FROM_CLIENT, LOGINS, MASKED, NOISE, ZED
-from tests.protocol.properties import DELEGATIONS, MOUNT, channel, check_agent, check_client, naive
+from tests.protocol.golden import (
+    CODEX_DENIED,
+    CODEX_FROM_AGENT,
+    CODEX_MASKED,
+    DENIED,
+    FROM_AGENT,
+    FROM_CLIENT,
+    LOGINS,
+    MASKED,
+    NOISE,
+    ZED,
+)
+from tests.protocol.properties import (
+    DELEGATIONS,
+    MOUNT,
+    channel,
+    check_agent,
+    check_client,
+    check_codex_agent,
+    check_codex_client,
+    naive,
+)
 from tests.protocol.strategies import CUTS, STREAMS
 
 AGENT_STREAM = b"".join([FROM_AGENT[0], *NOISE, LOGINS, DENIED[0], DENIED[2], *FROM_AGENT[4:]]) + FROM_AGENT[1][:-1]
@@ -32,11 +52,20 @@ def test_client(data: bytes, places: list[int], delegation: Delegation) -> None:
     check_client(data, places, delegation)
 
 
+@settings(max_examples=300, deadline=None)
+@given(STREAMS, CUTS)
+def test_codex(data: bytes, places: list[int]) -> None:
+    check_codex_agent(data, places)
+    check_codex_client(data, places)
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=300), CUTS)
 def test_arbitrary_bytes(data: bytes, places: list[int]) -> None:
     check_agent(data, places)
     check_client(data, places)
+    check_codex_agent(data, places)
+    check_codex_client(data, places)
 
 
 def test_every_cut_of_a_golden_stream_from_the_agent() -> None:
@@ -53,6 +82,14 @@ def test_every_cut_of_a_golden_stream_from_the_client() -> None:
     for place in range(len(CLIENT_STREAM)):
         assert from_client(CLIENT_STREAM, places=[place], channel=channel()) == whole
     assert from_client(CLIENT_STREAM, places=range(len(CLIENT_STREAM)), channel=channel()) == whole
+
+
+BAD: dict[Callable[[bytes], None], bytes] = {
+    check_agent: DENIED[0],
+    check_client: ZED,
+    check_codex_agent: CODEX_DENIED[0],
+    check_codex_client: CODEX_MASKED[0][0],
+}
 
 
 def test_the_oracle_sees_what_it_looks_for() -> None:
@@ -72,6 +109,11 @@ def test_the_oracle_sees_what_it_looks_for() -> None:
     assert [naive(frame) for frame in FROM_AGENT] == [True, True, True, True, None, True, None, True]
     assert [naive(line) for line in NOISE] == [False] * len(NOISE)
     assert MOUNT.holds("/home/me/shop")
+    assert all(oracle.codex_denied(frame) for frame in CODEX_DENIED)
+    assert not any(oracle.codex_denied(frame) for frame in CODEX_FROM_AGENT)
+    assert oracle.codex_denied(b'{"method":"item/tool/call","ID":1}')
+    assert all(oracle.codex_opt_ins(frame) for frame, _ in CODEX_MASKED)
+    assert not any(oracle.codex_opt_ins(masked) for _, masked in CODEX_MASKED)
 
 
 def test_it_is_a_channel() -> None:
@@ -79,22 +121,22 @@ def test_it_is_a_channel() -> None:
     assert shape.counts == Counts()
 
 
-@pytest.mark.parametrize("check", [check_agent, check_client])
+@pytest.mark.parametrize(("check", "bad"), list(BAD.items()))
 def test_the_properties_fail_when_the_filter_does_nothing(
-    check: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+    check: Callable[[bytes], None], bad: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podbot.protocol.acp.judge", _forward)
+    monkeypatch.setattr("podbot.protocol.filter.judge", _forward)
     with pytest.raises(AssertionError):
-        check(DENIED[0] if check is check_agent else ZED)
+        check(bad)
 
 
-@pytest.mark.parametrize("check", [check_agent, check_client])
+@pytest.mark.parametrize(("check", "bad"), list(BAD.items()))
 def test_the_properties_fail_when_the_sieve_lets_all_through(
-    check: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+    check: Callable[[bytes], None], bad: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("podbot.protocol.quick.Sieve.runs", lambda _, block: [(block, block.count(b"\n"))])
     with pytest.raises(AssertionError):
-        check(DENIED[0] if check is check_agent else ZED)
+        check(bad)
 
 
 def _forward(frame: bytes, *_: object) -> object:

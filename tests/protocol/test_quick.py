@@ -10,6 +10,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from podbot.config.models import Delegation
+from podbot.protocol import codex
 from podbot.protocol.jsontext import MAX_DEPTH, MAX_STRUCTURE, Cut
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import whole_lines
@@ -20,7 +21,15 @@ from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, agent_rule
 from podbot.protocol.quick import FEW, REMEMBERED, Sieve
 from podbot.streams.channel import Side
-from tests.protocol.golden import FROM_AGENT, FROM_CLIENT, request
+from tests.protocol.golden import (
+    CODEX_DENIED,
+    CODEX_FROM_AGENT,
+    CODEX_FROM_CLIENT,
+    CODEX_MASKED,
+    FROM_AGENT,
+    FROM_CLIENT,
+    request,
+)
 from tests.protocol.properties import DELEGATIONS, MOUNT
 from tests.protocol.strategies import GOLDEN, LINES, mutated, usual
 
@@ -28,7 +37,15 @@ HEAD = b'{"jsonrpc":"2.0","method":"session/update","params":'
 SIDES: list[Side] = ["agent", "client"]
 
 
-def made(side: Side, delegation: Delegation = "none", mount: PathScope | None = MOUNT) -> tuple[Rule, Sieve]:
+def made(
+    side: Side, delegation: Delegation = "none", mount: PathScope | None = MOUNT, *, is_codex: bool = False
+) -> tuple[Rule, Sieve]:
+    if is_codex and side == "agent":
+        rule = codex.agent_rule()
+        return rule, Sieve(rule, answers=True)
+    if is_codex:
+        rule = codex.client_rule(mount)
+        return rule, Sieve(rule, look_into=codex.LOOKED_INTO, answers=True)
     if side == "agent":
         rule = agent_rule(delegation)
         return rule, Sieve(rule)
@@ -45,9 +62,11 @@ def passed(line: bytes, side: Side = "agent", delegation: Delegation = "none") -
     return found == [(block, 3)]
 
 
-def check(block: bytes, side: Side, delegation: Delegation = "none") -> list[tuple[bytes, int]]:
+def check(
+    block: bytes, side: Side, delegation: Delegation = "none", *, is_codex: bool = False
+) -> list[tuple[bytes, int]]:
     """The runs of ``block``, which are all of it; the judge says the same of what passes."""
-    rule, sieve = made(side, delegation)
+    rule, sieve = made(side, delegation, is_codex=is_codex)
     found = sieve.runs(block)
     assert b"".join(run for run, _ in found) == block
     for run, frames in found:
@@ -96,10 +115,12 @@ def blocks(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=600, deadline=None)
-@given(blocks(), st.sampled_from(DELEGATIONS), st.sampled_from(SIDES))
-@example(value(b'{"a":1}'), "none", "agent")
-def test_what_passes_is_what_the_judge_hands_on(block: bytes, delegation: Delegation, side: Side) -> None:
-    found = check(block, side, delegation)
+@given(blocks(), st.sampled_from(DELEGATIONS), st.sampled_from(SIDES), st.booleans())
+@example(value(b'{"a":1}'), "none", "agent", False)
+def test_what_passes_is_what_the_judge_hands_on(
+    block: bytes, delegation: Delegation, side: Side, is_codex: bool
+) -> None:
+    found = check(block, side, delegation, is_codex=is_codex)
     quick = sum(frames for _, frames in found)
     event("all lines pass" if quick == len(whole_lines(block)) else "some lines pass" if quick else "no line passes")
 
@@ -111,8 +132,37 @@ def test_every_usual_message_passes(params: object, ascii_only: bool, side: Side
 
 
 def test_which_golden_frames_pass() -> None:
-    assert [passed(frame) for frame in FROM_AGENT] == [True, True, False, False, False, False, False, False]
+    assert [passed(frame) for frame in FROM_AGENT] == [True, True, False, False, False, False, False, True]
     assert [passed(frame, "client") for frame in FROM_CLIENT] == [False, True, True, True, False, True]
+
+
+def test_which_golden_frames_of_the_codex_app_server_pass() -> None:
+    def quick(frames: list[bytes], side: Side) -> list[bool]:
+        return [check(frame, side, is_codex=True)[0][1] == 1 for frame in frames]
+
+    assert quick(CODEX_FROM_AGENT, "agent") == [True, True, False, True, True, True, False, False]
+    assert quick(CODEX_FROM_CLIENT, "client") == [False, False, False, False, True, True]
+    assert not any(quick(CODEX_DENIED, "agent"))
+    assert not any(quick([frame for frame, _ in CODEX_MASKED], "client"))
+
+
+@pytest.mark.parametrize(
+    ("line", "passes"),
+    [
+        ('{"method":"a/b","params":{}}', True),
+        ('{"method":"a/b","id":1,"params":{}}', False),
+        ('{"id":1,"method":"a/b","params":{}}', False),
+        ('{"method":"execCommandApproval","id":1,"params":{}}', True),
+        ('{"id":1,"method":"execCommandApproval","params":{}}', True),
+        ('{"id":1,"method":"execCommandApproval","id":2,"params":{}}', False),
+        ('{"method":"execCommandApproval","id":1,"id":2,"params":{}}', False),
+        ('{"id":1,"result":{}}', True),
+        ('{"result":{}}', False),
+        ('{"id":1,"id":1,"result":{}}', False),
+    ],
+)
+def test_where_the_id_stands(line: str, passes: bool) -> None:
+    assert (check(line.encode() + b"\n", "agent", is_codex=True)[0][1] == 1) == passes
 
 
 @pytest.mark.parametrize("raw_id", ["0", "7", "9" * 18, '"a-B_9"', '""', '"' + "a" * 64 + '"'])

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 from podbot.flows.bridge import LINE
-from podbot.protocol import acp, jsontext
+from podbot.protocol import filter as channels
+from podbot.protocol import jsontext
 from podbot.protocol.refusal import REASONS, REWRITTEN
 from tests.protocol.drive import from_agent, from_client
 from tests.protocol.golden import request
@@ -37,7 +38,7 @@ def test_the_answer_in_the_reference_is_the_answer() -> None:
 
 def test_the_limits_in_the_reference_are_the_limits() -> None:
     for text in (
-        f"{acp.LIMIT >> 20} MiB", f"{LINE >> 10} KiB", f"{jsontext.MAX_DEPTH} levels",
+        f"{channels.LIMIT >> 20} MiB", f"{LINE >> 10} KiB", f"{jsontext.MAX_DEPTH} levels",
         f"{jsontext.MAX_STRUCTURE:,} brackets", f"{jsontext.MAX_MESSAGES} messages",
         f"{jsontext.LONGEST_NAME} characters",
     ):  # fmt: skip

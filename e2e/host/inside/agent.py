@@ -18,6 +18,9 @@ from collections.abc import Iterator
 # What the puppet reads and obeys, and no agent of the real world knows.
 SAY, LEAVE, SHELL = "_e2e/say", "_e2e/leave", "_e2e/shell"
 
+ACP_HEAD = b'{"jsonrpc":"2.0","method":"session/update",'
+CODEX_HEAD = b'{"method":"item/agentMessage/delta",'
+
 
 def say(data: bytes) -> None:
     """All of it on stdout, whatever it is."""
@@ -66,9 +69,9 @@ def puppet() -> None:
         file.write("at the end of input")
 
 
-def bench() -> None:
-    """For measurements: an echo of each line, but a line "pour/N" gets N MiB of frames, and "drain/N" is followed by
-    as many, which get a line once they are all there; "through/N" by as many, which go back as they come."""
+def bench(protocol: str = "acp") -> None:
+    """For measurements: an echo of each line, but ``params.order`` "pour/N" gets N MiB of frames, and "drain/N" is
+    followed by as many, which get a line once they are all there; "through/N" by as many, which go back at once."""
     held = b""
     while True:
         while b"\n" not in held:
@@ -77,17 +80,22 @@ def bench() -> None:
                 return
             held += data
         line, _, held = held.partition(b"\n")
-        word, _, size = json.loads(line)["method"].partition("/")
+        frame = json.loads(line)
+        word, _, size = frame["params"].get("order", "").partition("/")
         if word == "pour":
-            _pour(int(size))
+            _pour(int(size), protocol)
         elif word in ("drain", "through"):
             _take((int(size) << 20) - len(held), held, back=word == "through")
             held = b""
-        say(line + b"\n")
+        if frame["method"] == "initialize":
+            answer(frame, {})
+        else:
+            say(line + b"\n")
 
 
-def _pour(megabytes: int) -> None:
-    blocks = [b"".join(_frame(number + step) for step in range(16)) for number in range(0, 256, 16)]
+def _pour(megabytes: int, protocol: str) -> None:
+    head = CODEX_HEAD if protocol == "codex_app_server" else ACP_HEAD
+    blocks = [b"".join(_frame(number + step, head) for step in range(16)) for number in range(0, 256, 16)]
     for _ in range(megabytes):
         for block in blocks:
             say(block)
@@ -141,8 +149,8 @@ def flood(megabytes: str) -> None:
     )
 
 
-def _frame(number: int) -> bytes:
-    head = b'{"jsonrpc":"2.0","method":"session/update","params":{"number":%d,"text":"' % number
+def _frame(number: int, start: bytes = ACP_HEAD) -> bytes:
+    head = start + b'"params":{"number":%d,"text":"' % number
     return head + b"x" * (4096 - len(head) - 4) + b'"}}\n'
 
 

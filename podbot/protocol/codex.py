@@ -1,0 +1,79 @@
+"""The Codex App Server's protocol: which frames of a hosted session pass, and how. Its messages have no "jsonrpc".
+
+The server may ask the user, and tell what it likes; what it would have the client do or hand over is refused. What a
+client says to get such requests is taken out, as capabilities are in ACP: the model is offered no tool that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from podbot.protocol.filter import LIMIT, Direction, FilterChannel
+from podbot.protocol.jsontext import Part, alike, likeness, members
+from podbot.protocol.logins import Cuts, member_cuts
+from podbot.protocol.mask import check_place, is_object
+from podbot.protocol.message import Message
+from podbot.protocol.methods import codex_requests
+from podbot.protocol.paths import PathScope
+from podbot.protocol.policy import Rule, denied
+
+#: Capabilities in ``initialize`` by which a client asks for requests of one kind.
+CAPABILITIES: Mapping[str, tuple[str, ...]] = {
+    "attestation/generate": ("requestAttestation",),
+    "mcpServer/elicitation/request": ("mcpServerOpenaiFormElicitation", "extensions"),
+}
+TOOLS = "dynamicTools"  # of ``thread/start``: tools that the client runs
+TOOL_CALL = "item/tool/call"
+
+_PLACED = frozenset(map(likeness, ("thread/start", "thread/resume", "thread/fork", "turn/start")))
+LOOKED_INTO = _PLACED | {"initialize"}
+
+
+class CodexChannel(FilterChannel):
+    """See ``FilterChannel``. ``mount``, ``extra_methods``: as for ``AcpChannel``."""
+
+    def __init__(
+        self, *, mount: PathScope | None = None, limit: int = LIMIT, extra_methods: Iterable[str] = ()
+    ) -> None:
+        extra = frozenset(extra_methods)
+        client = Direction(client_rule(mount, extra), LOOKED_INTO, answers=True)
+        super().__init__(client, Direction(agent_rule(extra), answers=True), limit=limit, salvage=False)
+
+
+def agent_rule(extra: frozenset[str] = frozenset()) -> Rule:
+    """The verdict on one message from the server. ``extra``: requests that pass as well, spelled exactly."""
+    known = codex_requests() | extra
+
+    def rule(message: Message) -> tuple[Cuts, str]:
+        if message.method is not None and message.id is not None and message.method not in known:
+            raise denied(message, message.method, "it is not in agent.extra_methods", versioned=False)
+        return [], ""
+
+    return rule
+
+
+def client_rule(mount: PathScope | None, extra: frozenset[str] = frozenset()) -> Rule:
+    """The verdict on one message from the client; it raises Refuse or BadFrame."""
+    capabilities = tuple(name for method, names in CAPABILITIES.items() if method not in extra for name in names)
+    tools = () if TOOL_CALL in extra else (TOOLS,)
+
+    def rule(message: Message) -> tuple[Cuts, str]:
+        name = "" if message.method is None else likeness(message.method)
+        params = message.fields.get("params") if name in LOOKED_INTO else None
+        if params is None or not is_object(params):
+            return [], ""
+        parts, _ = members(message.text, params.place)
+        if name == "initialize":
+            return _capability_cuts(message.text, parts, capabilities), "masked_capabilities"
+        if mount is not None:
+            check_place(message, mount, versioned=False)
+        return member_cuts(parts, *tools), "masked_capabilities"
+
+    return rule
+
+
+def _capability_cuts(text: str, params: list[Part], names: tuple[str, ...]) -> Cuts:
+    part = alike(params, "capabilities")
+    if part is None or not is_object(part):
+        return []
+    return member_cuts(members(text, part.place)[0], *names)

@@ -1,0 +1,211 @@
+"""A filtered channel: both directions of one hosted session, judged frame by frame. Sans-IO.
+
+Memory is bounded when whoever drives it feeds one side only while the outputs are taken: a chunk adds at most
+its own frames, their answers (up to a few hundred bytes for each request of the chunk) and a line of at most
+``limit`` bytes that is not finished.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from podbot.protocol.judge import Verdict, judge
+from podbot.protocol.lines import LineAssembler, Overlong
+from podbot.protocol.noise import Spread, is_like_json
+from podbot.protocol.opening import Opening
+from podbot.protocol.policy import Rule
+from podbot.protocol.quick import Sieve
+from podbot.protocol.refusal import NOT_JSONRPC, POLICY, REWRITTEN, Refusal
+from podbot.streams.channel import Counts, Noise, NoiseKind, Side
+
+LIMIT = 64 << 20  # bytes of one frame
+
+
+class Direction(NamedTuple):
+    """What is judged in one direction, and by which rule; the last two as for :class:`Sieve`."""
+
+    rule: Rule
+    look_into: frozenset[str] = frozenset()
+    answers: bool = False
+
+
+class FilterChannel:
+    """See ``streams.channel.Channel``. ``limit``: bytes of one frame, its newline included.
+
+    ``salvage``: whether the agent's first reply is looked for behind a banner on the same line.
+    """
+
+    def __init__(self, client: Direction, agent: Direction, *, limit: int = LIMIT, salvage: bool) -> None:
+        self._client_rule = client.rule
+        self._agent_rule = agent.rule
+        self._client_sieve = Sieve(client.rule, look_into=client.look_into, answers=client.answers)
+        self._agent_sieve = Sieve(agent.rule, look_into=agent.look_into, answers=agent.answers)
+        self._client_lines = LineAssembler(limit)
+        self._agent_lines = LineAssembler(limit)
+        self._client_open = self._agent_open = True
+        self._to_agent: list[bytes] = []
+        self._to_client: list[bytes] = []
+        self._noise: list[Noise] = []
+        self._spread = Spread()
+        self._opening: Opening | None = Opening() if salvage else None  # None from the agent's first frame on
+        self._said: list[Refusal] = []
+        self._agent_traffic = [0, 0]  # frames and bytes to the agent
+        self._client_traffic = [0, 0]
+        self._refused = self._rewritten = 0
+        self._client_form = self.client_broken = ""
+
+    def client_data(self, data: bytes) -> None:
+        for block in self._client_lines.feed(data):
+            if isinstance(block, Overlong):
+                self._overlong("client", block)
+            else:
+                self._client_block(block)
+
+    def client_eof(self) -> None:
+        last = self._client_lines.finish()
+        if isinstance(last, Overlong):
+            self._overlong("client", last)
+        elif last is not None:
+            self._from_client(last)
+        self._client_open = False
+        self.client_broken = self._client_form
+
+    def agent_data(self, data: bytes) -> None:
+        run: list[bytes] = []
+        for block in self._agent_lines.feed(data):
+            if isinstance(block, Overlong):
+                self._overlong("agent", block)
+            else:
+                self._agent_block(block, run)
+        self._hand_on(run)
+
+    def agent_eof(self) -> None:
+        last = self._agent_lines.finish()
+        if isinstance(last, Overlong):
+            self._overlong("agent", last)
+        elif last is not None:
+            run: list[bytes] = []
+            self._from_agent(last, run)
+            self._hand_on(run)
+        self._agent_open = False
+
+    def for_agent(self) -> list[bytes]:
+        taken, self._to_agent = self._to_agent, []
+        return taken
+
+    def for_client(self) -> list[bytes]:
+        taken, self._to_client = self._to_client, []
+        return taken
+
+    def noise(self) -> list[Noise]:
+        taken, self._noise = self._noise, []
+        return taken
+
+    def refusals(self) -> list[Refusal]:
+        taken, self._said = self._said, []
+        return taken
+
+    @property
+    def counts(self) -> Counts:
+        to_agent, to_client = self._agent_traffic, self._client_traffic
+        return Counts(to_agent[0], to_agent[1], to_client[0], to_client[1], self._refused, self._rewritten)
+
+    def _client_block(self, block: bytes) -> None:
+        for run, frames in self._client_sieve.runs(block):
+            if frames:
+                self._client_form = ""
+                self._send_agent(run, frames)
+            else:
+                self._from_client(run)
+
+    def _agent_block(self, block: bytes, handed_on: list[bytes]) -> None:
+        for run, frames in self._agent_sieve.runs(block):
+            if frames:
+                handed_on.append(_count(self._client_traffic, run, frames))
+                self._spread.ends()
+                self._opening = None
+            else:
+                self._from_agent(run, handed_on)
+
+    def _overlong(self, side: Side, line: Overlong) -> None:
+        if side == "client":
+            self._client_form = "over_limit"
+        self._say(Refusal(side, None, None, line.size, "over_limit"))
+
+    def _from_client(self, line: bytes) -> None:
+        if not line.strip(b" \t\r\n"):
+            return
+        verdict = judge(line, "client", self._client_rule)
+        self._client_form = next((said.reason for said in verdict.said if said.reason not in POLICY), "")
+        if verdict.forward is not None:
+            self._send_agent(verdict.forward)
+        self._tell(verdict)
+        if self._agent_open:  # after its last byte there is no frame boundary left
+            self._to_client += [_count(self._client_traffic, answer) for answer in verdict.answers]
+
+    def _from_agent(self, line: bytes, handed_on: list[bytes]) -> None:
+        """Judge a line; what is handed on is joined later, so that a chunk of good frames stays one piece."""
+        spread = self._spread.holds(line)
+        if self._spread.begins(line):
+            self._noise.append(Noise("pretty", line))
+            return
+        if (spread and line[0] != 0x7B) or not is_like_json(line):
+            self._from_noise(line, handed_on, spread=spread)
+            return
+        verdict = judge(line, "agent", self._agent_rule)
+        if verdict.said and (kind := _noise_kind(verdict, line, spread=spread)):
+            self._noise.append(Noise(kind, line))
+            return
+        self._spread.ends()
+        if verdict.forward is not None:
+            self._opening = None
+            handed_on.append(_count(self._client_traffic, verdict.forward))
+        if verdict.said:
+            self._tell(verdict)
+            if self._client_open:  # the agent's stdin is closed behind the client's last frame
+                self._to_agent += [_count(self._agent_traffic, answer) for answer in verdict.answers]
+
+    def _from_noise(self, line: bytes, handed_on: list[bytes], *, spread: bool) -> None:
+        """Noise, and perhaps the agent's first reply at its end. In the middle of spread JSON that is a part of it."""
+        opening = self._opening if not spread or line[0] in b"}]" else None
+        start = opening.reply_at(line) if opening is not None else 0
+        if not start:
+            self._noise.append(Noise("pretty" if spread else "text", line))
+            return
+        self._opening = None
+        self._noise.append(Noise("before_frame", line[:start]))
+        self._from_agent(line[start:], handed_on)
+
+    def _send_agent(self, data: bytes, frames: int = 1) -> None:
+        self._to_agent.append(_count(self._agent_traffic, data, frames))
+        if self._opening is not None:
+            self._opening.sent(data)
+
+    def _hand_on(self, run: list[bytes]) -> None:
+        if run:
+            self._to_client.append(b"".join(run))
+
+    def _tell(self, verdict: Verdict) -> None:
+        for refusal in verdict.said:
+            self._say(refusal)
+
+    def _say(self, refusal: Refusal) -> None:
+        self._said.append(refusal)
+        if refusal.reason in REWRITTEN:
+            self._rewritten += 1
+        else:
+            self._refused += 1
+
+
+def _noise_kind(verdict: Verdict, line: bytes, *, spread: bool) -> NoiseKind | None:
+    """What a line is that is no message; None for a frame, refused or not. A batch is a frame."""
+    reasons = [said.reason for said in verdict.said]
+    if spread and reasons in (["unparseable"], [NOT_JSONRPC]):
+        return "pretty"
+    return "json" if reasons == [NOT_JSONRPC] and line.lstrip(b" \t\r\n")[:1] == b"{" else None
+
+
+def _count(traffic: list[int], data: bytes, frames: int = 1) -> bytes:
+    traffic[0] += frames
+    traffic[1] += len(data)
+    return data
