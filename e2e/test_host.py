@@ -285,6 +285,18 @@ def test_extra_methods_are_said_aloud_and_exact(world: World) -> None:
         assert host.said("trust boundary", "_example.com/show", "agent.extra_methods")
 
 
+def test_the_editors_mcp_servers_stay_outside_unless_they_are_wanted(world: World) -> None:
+    servers = [{"name": "github", "command": "/bin/x", "args": [], "env": [{"name": "TOKEN", "value": SECRET}]}]
+    for policy, left in (("strip", []), ("pass", servers)):
+        with pipe(world, "puppet", sections={"agent": {"mcp_servers": policy}}) as host:
+            for method in ("session/new", "session/load"):
+                host.ask(method, {"cwd": host.workspace, "mcpServers": servers})
+            assert host.finish() == 0
+            assert [json.loads(seen)["params"]["mcpServers"] for seen in host.seen()] == [left, left]
+            assert len(host.said("MCP servers", "github", f"agent.mcp_servers = {policy}")) == 1
+            assert SECRET not in host.err.decode()
+
+
 def test_transcript_and_json_log(world: World) -> None:
     path = os.path.join(world.root, "transcript.jsonl")
     sections = {"agent": {"env_allowlist": ["E2E_KEY"]}}

@@ -20,6 +20,7 @@ SelinuxLabelMode = Literal["disable_for_container", "keep_default"]
 Profile = Literal["hardened", "minimal", "privileged"]
 Delegation = Literal["none", "fs", "terminal", "all"]
 Permissions = Literal["full", "ask"]
+McpServers = Literal["strip", "pass"]
 
 AGENT_KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
 
@@ -133,6 +134,9 @@ class AgentConfig:
     )
     delegation: Delegation = key(
         "none", "ACP: what the agent may use of the editor's machine: none, fs, terminal or all."
+    )
+    mcp_servers: McpServers = key(
+        "strip", "The editor's MCP servers, with their tokens: strip leaves them out, pass hands them to the agent."
     )
     extra_methods: tuple[str, ...] = key(
         (),

@@ -60,6 +60,8 @@ class Bridge:
         return self._passed("client", self._channel.for_client())
 
     def for_stderr(self) -> Sequence[bytes | memoryview]:
+        for notice in self._channel.notices():
+            self._emit(notice)
         for refused in self._channel.refusals():
             self._refusals.add(refused)
             if self._transcript is not None:

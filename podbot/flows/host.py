@@ -43,18 +43,22 @@ class HostResult:
 
 def channel_for(plan: LaunchPlan) -> Channel:
     """The filter of the plan's protocol."""
-    mount, extra = _path_scope(plan), plan.extra_methods
+    mount, extra, servers = _path_scope(plan), plan.extra_methods, plan.mcp_servers
     if plan.mode != "acp":
         from podbot.protocol.codex import CodexChannel
 
-        return CodexChannel(mount=mount, limit=plan.frame_limit, extra_methods=extra)
+        return CodexChannel(mount=mount, limit=plan.frame_limit, extra_methods=extra, mcp_servers=servers)
     from podbot.protocol.acp import AcpChannel
     from podbot.protocol.logins import ANY_LOGIN, Logins
 
     login = AGENTS[plan.kind].login
-    logins = ANY_LOGIN if login is None else Logins(login.methods, login.advice)
     return AcpChannel(
-        delegation=plan.delegation, mount=mount, limit=plan.frame_limit, logins=logins, extra_methods=extra
+        delegation=plan.delegation,
+        mount=mount,
+        limit=plan.frame_limit,
+        logins=ANY_LOGIN if login is None else Logins(login.methods, login.advice),
+        extra_methods=extra,
+        mcp_servers=servers,
     )
 
 

@@ -33,6 +33,7 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
 def _protocol(plan: LaunchPlan) -> dict[str, Any]:
     return {
         "delegation": plan.delegation,
+        "mcp_servers": plan.mcp_servers,
         "extra_methods": list(plan.extra_methods),
         "frame_limit": plan.frame_limit,
     }

@@ -66,7 +66,7 @@ USES = (
         hint="Leave it out, or use `--agent-mode acp`.",
     ),
     Use(
-        ("agent.frame_limit", "agent.extra_methods"),
+        ("agent.frame_limit", "agent.extra_methods", "agent.mcp_servers"),
         "agent.mode",
         used_with=("acp", "codex_app_server"),
         told_for=(),

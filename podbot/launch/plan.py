@@ -152,6 +152,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
             *identity_note(identity, {*config.sandbox.env, *env}),
         ),
         delegation=config.agent.delegation,
+        mcp_servers=config.agent.mcp_servers,
         extra_methods=config.agent.extra_methods,
         frame_limit=frame_limit(config),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from podbot.config.models import AgentKind, Delegation
+from podbot.config.models import AgentKind, Delegation, McpServers
 from podbot.launch.command import ExecSpec
 
 __all__ = [
@@ -241,5 +241,6 @@ class LaunchPlan:
     agent_files: Mapping[str, str] = field(default_factory=dict)  # target of a file -> its text
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr
     delegation: Delegation = "none"  # what the client of ``host`` keeps of its own capabilities
+    mcp_servers: McpServers = "strip"  # what becomes of those that the client of ``host`` brings along
     extra_methods: tuple[str, ...] = ()  # that the agent of ``host`` may call at the client, beside the known ones
     frame_limit: int = 64 << 20  # bytes; a longer frame is refused

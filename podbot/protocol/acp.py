@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podbot.config.models import Delegation
+from podbot.config.models import Delegation, McpServers
+from podbot.events import Event
 from podbot.protocol.filter import LIMIT, Direction, FilterChannel
 from podbot.protocol.logins import ANY_LOGIN, Logins
 from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import agent_rule
+from podbot.protocol.servers import Servers
 
 
 class AcpChannel(FilterChannel):
     """See ``FilterChannel``.
 
     ``mount``: where the workspace is; None: ``cwd`` is not looked at. ``logins``: what is known of the agent's.
-    ``extra_methods``: of the agent, that pass beside the known ones.
+    ``extra_methods``: of the agent, that pass beside the known ones. ``mcp_servers``: what becomes of the client's.
     """
 
     def __init__(
@@ -27,7 +29,10 @@ class AcpChannel(FilterChannel):
         limit: int = LIMIT,
         logins: Logins = ANY_LOGIN,
         extra_methods: Iterable[str] = (),
+        mcp_servers: McpServers = "strip",
     ) -> None:
-        client = Direction(client_rule(delegation, mount), LOOKED_INTO, answers=True)
+        notices: list[Event] = []
+        servers = Servers(mcp_servers, notices.append)
+        client = Direction(client_rule(delegation, mount, servers), LOOKED_INTO, answers=True)
         agent = Direction(agent_rule(delegation, logins, extra=frozenset(extra_methods)))
-        super().__init__(client, agent, limit=limit, salvage=True)
+        super().__init__(client, agent, limit=limit, salvage=True, notices=notices)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from podbot.config.models import McpServers
+from podbot.events import Event
 from podbot.protocol.filter import LIMIT, Direction, FilterChannel
 from podbot.protocol.jsontext import Part, alike, likeness, members
 from podbot.protocol.logins import Cuts, member_cuts
@@ -16,6 +18,7 @@ from podbot.protocol.message import Message
 from podbot.protocol.methods import codex_requests
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, denied
+from podbot.protocol.servers import Servers
 
 #: Capabilities in ``initialize`` by which a client asks for requests of one kind.
 CAPABILITIES: Mapping[str, tuple[str, ...]] = {
@@ -30,14 +33,22 @@ LOOKED_INTO = _PLACED | {"initialize"}
 
 
 class CodexChannel(FilterChannel):
-    """See ``FilterChannel``. ``mount``, ``extra_methods``: as for ``AcpChannel``."""
+    """See ``FilterChannel``. The arguments are as for ``AcpChannel``."""
 
     def __init__(
-        self, *, mount: PathScope | None = None, limit: int = LIMIT, extra_methods: Iterable[str] = ()
+        self,
+        *,
+        mount: PathScope | None = None,
+        limit: int = LIMIT,
+        extra_methods: Iterable[str] = (),
+        mcp_servers: McpServers = "strip",
     ) -> None:
+        notices: list[Event] = []
         extra = frozenset(extra_methods)
-        client = Direction(client_rule(mount, extra), LOOKED_INTO, answers=True)
-        super().__init__(client, Direction(agent_rule(extra), answers=True), limit=limit, salvage=False)
+        servers = Servers(mcp_servers, notices.append)
+        client = Direction(client_rule(mount, servers, extra), LOOKED_INTO, answers=True)
+        agent = Direction(agent_rule(extra), answers=True)
+        super().__init__(client, agent, limit=limit, salvage=False, notices=notices)
 
 
 def agent_rule(extra: frozenset[str] = frozenset()) -> Rule:
@@ -52,7 +63,7 @@ def agent_rule(extra: frozenset[str] = frozenset()) -> Rule:
     return rule
 
 
-def client_rule(mount: PathScope | None, extra: frozenset[str] = frozenset()) -> Rule:
+def client_rule(mount: PathScope | None, servers: Servers, extra: frozenset[str] = frozenset()) -> Rule:
     """The verdict on one message from the client; it raises Refuse or BadFrame."""
     capabilities = tuple(name for method, names in CAPABILITIES.items() if method not in extra for name in names)
     tools = () if TOOL_CALL in extra else (TOOLS,)
@@ -66,8 +77,9 @@ def client_rule(mount: PathScope | None, extra: frozenset[str] = frozenset()) ->
         if name == "initialize":
             return _capability_cuts(message.text, parts, capabilities), "masked_capabilities"
         if mount is not None:
-            check_place(message, mount, versioned=False)
-        return member_cuts(parts, *tools), "masked_capabilities"
+            check_place(message, parts, mount, versioned=False)
+        cuts, stripped = member_cuts(parts, *tools), servers.in_thread(message.text, parts)
+        return cuts + stripped, "masked_capabilities" if cuts else "stripped_servers"
 
     return rule
 

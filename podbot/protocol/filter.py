@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from podbot.events import Event
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import LineAssembler, Overlong
 from podbot.protocol.noise import Spread, is_like_json
@@ -32,10 +33,11 @@ class Direction(NamedTuple):
 class FilterChannel:
     """See ``streams.channel.Channel``. ``limit``: bytes of one frame, its newline included.
 
-    ``salvage``: whether the agent's first reply is looked for behind a banner on the same line.
+    ``salvage``: whether the agent's first reply is looked for behind a banner on the same line. ``notices``: where the
+    rules put what the user must know; it is handed out, and emptied.
     """
 
-    def __init__(self, client: Direction, agent: Direction, *, limit: int = LIMIT, salvage: bool) -> None:
+    def __init__(self, client: Direction, agent: Direction, *, limit: int, salvage: bool, notices: list[Event]) -> None:
         self._client_rule = client.rule
         self._agent_rule = agent.rule
         self._client_sieve = Sieve(client.rule, look_into=client.look_into, answers=client.answers)
@@ -49,6 +51,7 @@ class FilterChannel:
         self._spread = Spread()
         self._opening: Opening | None = Opening() if salvage else None  # None from the agent's first frame on
         self._said: list[Refusal] = []
+        self._notices = notices
         self._agent_traffic = [0, 0]  # frames and bytes to the agent
         self._client_traffic = [0, 0]
         self._refused = self._rewritten = 0
@@ -103,6 +106,11 @@ class FilterChannel:
 
     def refusals(self) -> list[Refusal]:
         taken, self._said = self._said, []
+        return taken
+
+    def notices(self) -> list[Event]:
+        taken = self._notices[:]
+        self._notices.clear()
         return taken
 
     @property

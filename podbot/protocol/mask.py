@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from podbot.config.models import Delegation
 from podbot.protocol.jsontext import BadFrame, Part, alike, likeness, members
 from podbot.protocol.logins import Cuts, member_cuts, meta_cuts
@@ -9,6 +11,7 @@ from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
 from podbot.protocol.methods import delegated
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule
+from podbot.protocol.servers import Servers
 
 INVALID_PARAMS = -32602
 CAPABILITIES = ("clientCapabilities", "capabilities")  # version 1 and 2; both are masked whatever version is claimed
@@ -16,7 +19,7 @@ _OPENING = frozenset(map(likeness, ("session/new", "session/load", "session/resu
 LOOKED_INTO = _OPENING | {"initialize"}  # the rule has nothing to say about anything else
 
 
-def client_rule(delegation: Delegation, mount: PathScope | None) -> Rule:
+def client_rule(delegation: Delegation, mount: PathScope | None, servers: Servers) -> Rule:
     """The verdict on one message from the client; it raises Refuse or BadFrame."""
     kept = delegated(delegation)
 
@@ -24,11 +27,21 @@ def client_rule(delegation: Delegation, mount: PathScope | None) -> Rule:
         name = "" if message.method is None else likeness(message.method)
         if name == "initialize":
             return _mask(message, kept), "masked_capabilities"
-        if mount is not None and name in _OPENING:
-            check_place(message, mount)
+        if name in _OPENING:
+            return _opened(message, mount, servers), "stripped_servers"
         return [], ""
 
     return rule
+
+
+def _opened(message: Message, mount: PathScope | None, servers: Servers) -> Cuts:
+    params = message.fields.get("params")
+    if params is None or not isinstance(params.value, dict):
+        return []
+    parts, _ = members(message.text, params.place)
+    if mount is not None:
+        check_place(message, parts, mount)
+    return servers.in_session(parts)
 
 
 def _mask(message: Message, kept: frozenset[str]) -> Cuts:
@@ -62,12 +75,9 @@ def _in_capabilities(text: str, capabilities: Part, kept: frozenset[str]) -> Cut
     return cuts + meta_cuts(text, parts)
 
 
-def check_place(message: Message, mount: PathScope, *, versioned: bool = True) -> None:
-    """Raise Refuse when ``cwd`` in the parameters lies outside the workspace."""
-    params = message.fields.get("params")
-    if params is None or not isinstance(params.value, dict):
-        return
-    cwd = alike(members(message.text, params.place)[0], "cwd")
+def check_place(message: Message, params: Sequence[Part], mount: PathScope, *, versioned: bool = True) -> None:
+    """Raise Refuse when ``cwd`` among the parameters lies outside the workspace."""
+    cwd = alike(params, "cwd")
     if cwd is None or message.text[cwd.place] != '"' or mount.holds(cwd.value):
         return
     path = cwd.value[: 20 * CLIPPED]

@@ -28,11 +28,12 @@ REASONS = {
     "denied_method": "the capability policy denies this method",
     "outside_mount": "the working directory lies outside the workspace",
     "masked_capabilities": "capabilities of the client were masked",
+    "stripped_servers": "the editor's MCP servers were left out",
     "removed_login": "ways to log in that cannot work from inside the sandbox were removed",
     "advised_login": "the agent needs a login; what to do on the host was added to its error",
 }
 NOT_JSONRPC = "not_jsonrpc"
-REWRITTEN = frozenset({"masked_capabilities", "removed_login", "advised_login"})
+REWRITTEN = frozenset({"masked_capabilities", "stripped_servers", "removed_login", "advised_login"})
 POLICY = frozenset({"denied_method", "outside_mount"}) | REWRITTEN  # what a good frame asks for
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from podbot.events import Event
+
 Side = Literal["client", "agent"]
 
 
@@ -74,6 +76,10 @@ class Channel(Protocol):
         ...
 
     def refusals(self) -> Sequence[Refused]: ...
+
+    def notices(self) -> Sequence[Event]:
+        """What the user must know of frames that went on, in order."""
+        ...
 
     @property
     def counts(self) -> Counts: ...

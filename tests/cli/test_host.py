@@ -85,7 +85,7 @@ def test_the_workspace_is_mounted_where_the_host_has_it(
     plan = json.loads(capfdbinary.readouterr().out)
     assert {(m["source"], m["target"]) for m in plan["container"]["mounts"]} >= {(place.workspace, place.workspace)}
     assert (plan["mode"], plan["delegation"], plan["frame_limit"]) == ("acp", "none", 64 << 20)
-    assert plan["extra_methods"] == []
+    assert (plan["extra_methods"], plan["mcp_servers"]) == ([], "strip")
     assert plan["agent"]["tty"] is False
     assert plan["agent"]["workdir"] == place.workspace
     assert engine.calls == []

@@ -158,3 +158,15 @@ def test_the_transcript_says_who_wrote_what(tmp_path: os.PathLike[str], events: 
         (None, "agent", "denied_method"),
         (None, "client", "denied_method"),
     ]
+
+
+def test_notices_of_the_channel_are_said_in_order_before_refusals() -> None:
+    events: list[Event] = []
+    channel = LineChannel()
+    channel.news = [Event("notice", "host.mcp_servers", "one"), Event("notice", "host.mcp_servers", "two")]
+    bridge = Bridge(channel, events.append, events=False)
+    bridge.client_data(b"no\n")
+    assert bridge.for_stderr() == ()
+    assert [event.kind for event in events] == ["host.mcp_servers", "host.mcp_servers", "host.refused"]
+    assert bridge.for_stderr() == ()
+    assert len(events) == 3

@@ -158,13 +158,13 @@ def test_extra_methods_are_said(engine: FakeEngine, place: Place, wake: Wake, cl
 def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
     monkeypatch.setattr(AcpChannel, "__init__", lambda _self, **given: seen.update(given))
-    decided = plan(place, delegation="terminal", frame_limit=123, extra_methods=("_x/y",))
+    decided = plan(place, delegation="terminal", frame_limit=123, extra_methods=("_x/y",), mcp_servers="pass")
     more = Mount("/srv/ref", "/reference")
     more_mounts = (*decided.container.mounts, more)
     container = dataclasses.replace(decided.container, mounts=more_mounts, link=("/short", place.workspace))
     channel_for(dataclasses.replace(decided, container=container))
     mount, logins = seen.pop("mount"), seen.pop("logins")
-    assert seen == {"delegation": "terminal", "limit": 123, "extra_methods": ("_x/y",)}
+    assert seen == {"delegation": "terminal", "limit": 123, "extra_methods": ("_x/y",), "mcp_servers": "pass"}
     assert "ANTHROPIC_API_KEY" in logins.advice
     assert (mount.inside, mount.outside, mount.others) == ("/workspace", place.workspace, ("/reference", "/short"))
 

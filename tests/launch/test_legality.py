@@ -109,6 +109,7 @@ IDLE: dict[str, tuple[Any, str, str, str]] = {
     "agent.delegation": ("fs", "agent.mode", "acp", "codex_app_server"),
     "agent.frame_limit": ("1m", "agent.mode", "acp", "podbot"),
     "agent.extra_methods": (("_x/y",), "agent.mode", "codex_app_server", "podbot"),
+    "agent.mcp_servers": ("pass", "agent.mode", "acp", "podbot"),
     "workspace.base_dir": ("/src", "workspace.source", "github_clone", "host_mount"),
     "workspace.depth": (1, "workspace.source", "github_clone", "host_mount"),
     "workspace.submodules": (True, "workspace.source", "github_clone", "host_mount"),

@@ -172,9 +172,15 @@ def test_host_speaks_acp_and_moves_no_trust_boundary_unless_told() -> None:
     assert (made.mode, made.agent.command) == ("acp", ("codex-acp",))
     assert made.container.labels["io.podbot.mode"] == "acp"
     assert (made.delegation, made.frame_limit) == ("none", 64 << 20)
-    values = {"agent.delegation": "all", "agent.frame_limit": "1m", "agent.extra_methods": ("_x/y",)}
+    values = {
+        "agent.delegation": "all",
+        "agent.frame_limit": "1m",
+        "agent.extra_methods": ("_x/y",),
+        "agent.mcp_servers": "pass",
+    }
     made = plan(values, request=typed(subcommand="host"))
     assert (made.delegation, made.frame_limit, made.extra_methods) == ("all", 1 << 20, ("_x/y",))
+    assert made.mcp_servers == "pass"
 
 
 def test_a_frame_limit_that_is_no_size() -> None:

@@ -20,6 +20,7 @@ from podbot.protocol.methods import ACP
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, agent_rule
 from podbot.protocol.quick import FEW, REMEMBERED, Sieve
+from podbot.protocol.servers import Servers
 from podbot.streams.channel import Side
 from tests.protocol.golden import (
     CODEX_DENIED,
@@ -34,6 +35,7 @@ from tests.protocol.properties import DELEGATIONS, MOUNT
 from tests.protocol.strategies import GOLDEN, LINES, mutated, usual
 
 HEAD = b'{"jsonrpc":"2.0","method":"session/update","params":'
+SERVERS = Servers("strip", lambda _: None)
 SIDES: list[Side] = ["agent", "client"]
 
 
@@ -44,12 +46,12 @@ def made(
         rule = codex.agent_rule()
         return rule, Sieve(rule, answers=True)
     if is_codex:
-        rule = codex.client_rule(mount)
+        rule = codex.client_rule(mount, SERVERS)
         return rule, Sieve(rule, look_into=codex.LOOKED_INTO, answers=True)
     if side == "agent":
         rule = agent_rule(delegation)
         return rule, Sieve(rule)
-    rule = client_rule(delegation, mount)
+    rule = client_rule(delegation, mount, SERVERS)
     return rule, Sieve(rule, look_into=LOOKED_INTO, answers=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from podbot.events import Event
 from podbot.streams.channel import Counts, Noise, Refused, Side
 
 
@@ -26,6 +27,7 @@ class LineChannel:
     to_client: list[bytes] = field(default_factory=list)
     told: list[Refused] = field(default_factory=list)
     noises: list[Noise] = field(default_factory=list)
+    news: list[Event] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
     answer: bytes = b"refused\n"
     refused: int = 0
@@ -73,6 +75,10 @@ class LineChannel:
 
     def noise(self) -> Sequence[Noise]:
         taken, self.noises = self.noises, []
+        return taken
+
+    def notices(self) -> list[Event]:
+        taken, self.news = self.news, []
         return taken
 
     def refusals(self) -> Sequence[Refused]:
