@@ -72,6 +72,26 @@ def test_an_editor_that_opened_the_project_through_a_link(world: World, project:
         assert os.stat(os.path.join(real, "src", "new")).st_uid == os.getuid()
 
 
+def test_a_link_that_an_agent_left_does_not_choose_the_next_workspace(world: World) -> None:
+    """Issue 12.7. The first session makes the link, as root inside; the second is typed as before."""
+    mono, secret = world.workspace("mono"), world.workspace("secret")
+    subprocess.run(["git", "init", "-q", mono], check=True)
+    done = world.agent("sh", "-c", f"ln -s ../{os.path.basename(secret)} api && ln -s . same", workspace=mono)
+    assert done.returncode == 0, done.stderr
+    link = os.path.join(mono, "api")
+    for words in ({"workspace": "api", "cwd": mono}, {"workspace": ".", "cwd": link, "env": {"PWD": link}}):
+        done = world.agent("touch", "seen", **words)
+        assert done.returncode == 2
+        assert f"the link {link} leads out of {mono}, to {secret}" in done.stderr
+        assert f"write {secret}, or add --follow-links" in done.stderr
+    assert os.listdir(secret) == []
+    world.agent("touch", "meant", workspace=link, flags=("--follow-links",), check=True)
+    world.agent("touch", "named", workspace=secret, check=True)
+    world.agent("touch", "within", workspace=os.path.join(mono, "same"), check=True)
+    assert sorted(os.listdir(secret)) == ["meant", "named"]
+    assert os.path.exists(os.path.join(mono, "within"))
+
+
 def test_a_read_only_workspace_is_read_only_under_both_names(world: World, project: Project) -> None:
     script = 'for p; do touch "$p/x"; mount -o remount,rw "$p"; touch "$p/x"; ls "$p"; done'
     with open(os.path.join(project.real, "there"), "wb"):

@@ -71,6 +71,9 @@ NoOperands = Annotated[list[str] | None, typer.Argument(hidden=True)]
 WorkspaceOption = Annotated[
     str | None, typer.Option("--workspace", "-w", metavar="PATH", help="Host directory that the agent works on.")
 ]
+FollowLinksOption = Annotated[
+    bool, typer.Option("--follow-links", help="Let a link in that path lead out of the repository that it lies in.")
+]
 RepoOption = Annotated[
     str | None, typer.Option("--repo", metavar="OWNER/NAME", help="GitHub repository to clone in the sandbox.")
 ]
@@ -110,6 +113,7 @@ def run(
     behind: list[str],
     operands: OperandsArgument = None,
     workspace: WorkspaceOption = None,
+    follow_links: FollowLinksOption = False,
     repo: RepoOption = None,
     branch: BranchOption = None,
     depth: DepthOption = None,
@@ -151,6 +155,7 @@ def run(
         words=behind,
         name=name,
         workspace=given.path or workspace,
+        follow_links=follow_links,
         workspace_flag=typed.PATH if given.path else "--workspace",
         clone=CloneFlags(repo, branch, depth, submodules, github_access),
         keep=keep,
@@ -169,6 +174,7 @@ def host(
     behind: list[str],
     operands: NoOperands = None,
     workspace: WorkspaceOption = None,
+    follow_links: FollowLinksOption = False,
     repo: RepoOption = None,
     branch: BranchOption = None,
     depth: DepthOption = None,
@@ -219,6 +225,7 @@ def host(
         words=behind,
         name=name,
         workspace=workspace,
+        follow_links=follow_links,
         clone=CloneFlags(repo, branch, depth, submodules, github_access),
         keep=keep,
         history=not no_history,

@@ -21,6 +21,7 @@ class Selection:
     repo: str | None = None
     branch: str | None = None
     github_access: str | None = None
+    follow_links: bool = False
     dry_run: bool = False
     as_json: bool = False
     overrides: dict[str, Any] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Selection:
             repo=self.repo,
             branch=self.branch,
             github_access=self.github_access,
+            follow_links=self.follow_links,
         )
 
     def works_on(self, directory: str, flag: str) -> Selection:
@@ -71,6 +73,7 @@ def selected(
     as_json: bool,
     others: dict[str, tuple[str, str | None]],
     workspace_flag: str = "--workspace",
+    follow_links: bool = False,
 ) -> Selection:
     """``others``: flag -> (configuration key, value or None)."""
     given: dict[str, tuple[str, Any]] = {
@@ -94,6 +97,7 @@ def selected(
         repo=clone.repo,
         branch=clone.branch,
         github_access=clone.access,
+        follow_links=follow_links,
         dry_run=dry_run,
         as_json=as_json,
         overrides=overrides,

@@ -83,7 +83,11 @@ class WorkspaceConfig:
     container_path: str = key(
         "host", "Absolute target of the mount; 'host' means the same path as on the host (host_mount).", "/workspace"
     )
-    allowed_roots: tuple[str, ...] = key((), "Host directories below which host_path may lie.", ("/home/you/src",))
+    allowed_roots: tuple[str, ...] = key(
+        (),
+        "Host directories below which host_path may lie; an entry in ~/.NAME or /opt allows it there.",
+        ("/home/you/src",),
+    )
     read_only: bool = key(False, "Mount the workspace read-only.")
 
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Literal
 
 from podbot.config.models import AppConfig
 from podbot.credentials.families import FAMILIES
 from podbot.errors import InvalidValue, PathError
+from podbot.flows.paths import (
+    expanded,
+    kind_of,
+    links_on,
+    other_homes,
+    path_facts,
+    spelled_path,
+    with_protected,
+)
 from podbot.flows.repository import look_at_repository
 from podbot.flows.timezone import time_zone
 from podbot.launch.mounts import extra_mount
-from podbot.launch.places import refused_sources
 from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
 from podbot.launch.types import CredentialSource, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
@@ -65,8 +72,9 @@ def collect_facts(
         git_email=email,
         credentials=_credentials(home_dir(environ)),
         private_key=_private_key(config, home),
+        homes=other_homes(),
     )
-    return _with_protected(facts)
+    return with_protected(facts)
 
 
 def _workspace(
@@ -75,13 +83,16 @@ def _workspace(
     given = config.workspace.host_path
     if given is None or not given.strip():
         return None
-    path = _expanded(given, home)
+    path = expanded(given, home)
     if not os.path.isabs(path):
         if not request.trusted_workspace:
             raise _not_absolute(config, "workspace.host_path", given)
         path = os.path.join(cwd, path)
-    found = _path_facts(given, path)
-    return PathFacts(given, found.resolved, found.kind, _spelled(found, environ, cwd))
+    found = path_facts(given, path)
+    spelled = spelled_path(found, environ, cwd)
+    # Where a shell says that it is may itself be behind a link.
+    links = dict.fromkeys((*found.links, *(links_on(spelled) if spelled is not None else ())))
+    return PathFacts(given, found.resolved, found.kind, spelled, tuple(links))
 
 
 def _repository(workspace: PathFacts | None) -> RepositoryFacts:
@@ -90,33 +101,13 @@ def _repository(workspace: PathFacts | None) -> RepositoryFacts:
     return look_at_repository(workspace.resolved, os.getuid())
 
 
-def _spelled(found: PathFacts, environ: Mapping[str, str], cwd: str) -> str | None:
-    """The workspace as its operator, and the editor, spell it: links stay, in the home and the directory too.
-
-    None when that is the resolved path, or leads elsewhere: ``link/..`` is another directory by its spelling
-    than by a walk.
-    """
-    pwd = environ.get("PWD", "")  # what a shell, and an editor that asked one, calls the working directory
-    base = pwd if os.path.isabs(pwd) and _leads_to(pwd, cwd) else cwd
-    path = os.path.normpath(os.path.join(base, _expanded(found.given, home_dir(environ))))
-    path = "/" + path.lstrip("/")  # normpath leaves two slashes as they are
-    return path if path != found.resolved and _leads_to(path, found.resolved) else None
-
-
-def _leads_to(path: str, end: str) -> bool:
-    try:
-        return os.path.realpath(path) == end
-    except ValueError:  # a NUL byte
-        return False
-
-
 def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
     roots = []
     for given in config.workspace.allowed_roots:
-        path = _expanded(given, home)
+        path = expanded(given, home)
         if not os.path.isabs(path):
             raise _not_absolute(config, "workspace.allowed_roots", given)
-        roots.append(_path_facts(given, path))
+        roots.append(path_facts(given, path))
     return tuple(roots)
 
 
@@ -124,16 +115,16 @@ def _extra_mounts(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
     sources = []
     for text in config.sandbox.extra_mounts:
         given, _, _ = extra_mount(config, text)
-        path = _expanded(given, home)
+        path = expanded(given, home)
         if not os.path.isabs(path):
             raise _not_absolute(config, "sandbox.extra_mounts", given)
-        sources.append(_path_facts(given, path))
+        sources.append(path_facts(given, path))
     return tuple(sources)
 
 
 def _private_key(config: AppConfig, home: str) -> tuple[str, ...]:
     """Where the App's key lies, so that no mount hands it out. A path that cannot be one is refused elsewhere."""
-    path = _expanded((config.github.private_key_path or "").strip(), home)
+    path = expanded((config.github.private_key_path or "").strip(), home)
     if not os.path.isabs(path) or "\0" in path:
         return ()
     return tuple(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
@@ -149,55 +140,15 @@ def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
     )
 
 
-def _expanded(path: str, home: str) -> str:
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
-
-
-def _path_facts(given: str, path: str) -> PathFacts:
-    """Resolve every link of an absolute ``path`` and look at what is there."""
-    try:
-        resolved = os.path.realpath(path)
-        kind = _kind(resolved)
-    except ValueError:  # a NUL byte; planning refuses the text for it
-        return PathFacts(given, path, "missing")
-    return PathFacts(given, resolved, kind)
-
-
-def _kind(resolved: str) -> Literal["directory", "other", "missing", "unreadable"]:
-    import stat
-
-    try:
-        mode = os.stat(resolved).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return "missing"
-    except OSError:  # no permission on the way there, a loop of links, a mount whose server is gone
-        return "unreadable"
-    if not stat.S_ISDIR(mode):
-        return "other"
-    return "directory" if os.access(resolved, os.R_OK | os.X_OK) else "unreadable"
-
-
 def _credentials(home: str) -> tuple[CredentialSource, ...]:
     """The credential families that are there. A link to nowhere is not; what cannot be read is refused later."""
     found = []
     for family in FAMILIES.values():
         given = os.path.join(home, family.directory)
-        if _kind(given) != "missing":
+        if kind_of(given) != "missing":
             logged_in = os.path.isfile(os.path.join(given, family.login))
             found.append(CredentialSource(family.name, given, os.path.realpath(given), family.target, logged_in))
     return tuple(found)
-
-
-def _with_protected(facts: HostFacts) -> HostFacts:
-    """Add where refused places lead by links: with ~/.ssh -> /data/keys, /data/keys is refused as well."""
-    import dataclasses
-
-    paths = {found.resolved for found in (facts.workspace, *facts.extra_mounts) if found is not None}
-    if facts.repository.linked is not None and facts.repository.linked.directory:
-        paths.add(facts.repository.linked.directory)
-    places = {place.path for path in paths for place in refused_sources(facts, path) if place.below}
-    led = {os.path.realpath(place) for place in places} - places
-    return dataclasses.replace(facts, protected=tuple(sorted(led)))
 
 
 def _git_identity(environ: Mapping[str, str]) -> tuple[str | None, str | None]:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
-from podbot.launch.places import refusal, refused_sources, within
+from podbot.launch.places import within
 from podbot.launch.repository import plan_linked, plan_placeholders
-from podbot.launch.targets import normal_target, shown, unshowable
+from podbot.launch.sources import checked_source
+from podbot.launch.targets import normal_target, shown
 from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, Mount, PathFacts
 
 SAME_PATH = "host"  # workspace.container_path: mount where the host has it
@@ -142,7 +143,7 @@ def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> t
     roots = list(facts.allowed_roots)
     if request.trusted_workspace:
         roots.append(found)
-    source = _checked_source(found, origin, roots, facts)
+    source = checked_source(found, origin, roots, facts, follow_links=request.follow_links)
     text, target_origin = config.workspace.container_path, config.origin("workspace.container_path")
     if text == SAME_PATH:
         hint = f'Set workspace.container_path = "{SECOND_NAME}".'
@@ -175,7 +176,7 @@ def _refused_linked(request: LaunchRequest, facts: HostFacts) -> str | None:
     # Who typed the workspace's path chose that worktree, and the directory points back to it.
     roots = [*facts.allowed_roots, *([found] if request.trusted_workspace else [])]
     try:
-        normal_target(_checked_source(found, "the workspace's .git file", roots, facts), "the workspace's .git file")
+        normal_target(checked_source(found, "the workspace's .git file", roots, facts), "the workspace's .git file")
     except MountRefused as exc:
         return f"podbot will not mount {exc.path}: {exc.reason}"
     return None
@@ -205,33 +206,6 @@ def _extra_mounts(config: AppConfig, facts: HostFacts) -> list[Mount]:
     # No flag sets these, so nothing makes them their own allowed root.
     for text, found in zip(config.sandbox.extra_mounts, facts.extra_mounts, strict=True):
         _, target, read_only = extra_mount(config, text)
-        source = _checked_source(found, origin, facts.allowed_roots, facts)
+        source = checked_source(found, origin, facts.allowed_roots, facts)
         mounts.append(Mount(source, normal_target(target, origin), read_only))
     return mounts
-
-
-def _checked_source(
-    found: PathFacts, origin: str, roots: list[PathFacts] | tuple[PathFacts, ...], facts: HostFacts
-) -> str:
-    path = found.resolved
-    reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
-    reason = reason or refusal(path, refused_sources(facts, path))
-    hint = "Choose a project directory instead."
-    if reason is None and not any(root.kind == "directory" and within(path, root.resolved) for root in roots):
-        reason = "it lies in none of workspace.allowed_roots"
-        hint = "Type it on the command line (`--workspace PATH`), or add its parent to workspace.allowed_roots."
-    if reason is not None:
-        text = shown(path)
-        if found.given not in (path, path + "/"):
-            text += f", from {shown(found.given)}"
-        raise MountRefused(path=text, origin=origin, reason=reason, hint=hint)
-    return path
-
-
-def _not_a_directory(found: PathFacts) -> str | None:
-    return {
-        "directory": None,
-        "missing": "there is no such directory",
-        "other": "it is not a directory",
-        "unreadable": "this user may not open it",
-    }[found.kind]

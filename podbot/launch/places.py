@@ -28,7 +28,8 @@ CREDENTIALS = (
     ".config/rclone", ".config/containers", ".config/podbot", ".config/systemd", ".config/autostart",
     ".config/environment.d", ".config/google-chrome", ".config/chromium", ".mozilla", ".thunderbird",
     ".local/share/keyrings", ".local/share/containers", ".local/share/systemd", ".local/bin", ".pki", ".terraform.d",
-    ".oci", ".vault-token", ".npmrc", ".pypirc",
+    ".oci", ".vault-token", ".npmrc", ".pypirc", ".cargo/bin", ".cargo/credentials", ".cargo/credentials.toml",
+    ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties",
 )  # fmt: skip
 
 # Of the host. Links such as /bin and /var/run are listed as they are spelled: a resolved path never
@@ -38,7 +39,16 @@ SYSTEM = (
     "/libx32", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
     "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/var/lib/containers", "/var/lib/docker",
     "/var/lib/systemd", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/pacman", "/var/spool", "/usr/share",
-    "/usr/local/share", "/tmp/.X11-unix",  # noqa: S108 - a display's socket
+    "/usr/local/share", "/usr/local/etc", "/usr/local/include", "/usr/include", "/nix", "/snap", "/lost+found",
+    "/Library", "/System", "/Applications", "/tmp/.X11-unix",  # noqa: S108 - a display's socket
+)  # fmt: skip
+
+# Of the host as well, but projects do live there on some: mounted where workspace.allowed_roots names them.
+# /var by its parts, because /var/home, /var/srv, /var/www and /var/tmp are where an ostree system or a server has data.
+SYSTEM_UNLESS_NAMED = (
+    "/opt", "/usr/games", "/usr/local/games", "/usr/local/opt", "/usr/local/Cellar", "/var/account", "/var/adm",
+    "/var/backups", "/var/cache", "/var/crash", "/var/db", "/var/games", "/var/lib", "/var/local", "/var/lock",
+    "/var/log", "/var/mail", "/var/opt", "/var/usrlocal", "/var/yp",
 )  # fmt: skip
 
 # Inside the sandbox: what the engine, podbot's own mounts and the programs in the image need to be themselves.
@@ -70,9 +80,9 @@ def refusal(path: str, places: Iterable[Place]) -> str | None:
 
 
 def refused_sources(facts: HostFacts, path: str) -> list[Place]:
-    """What ``path`` is judged by; ``path`` itself says which other homes matter."""
+    """What ``path`` is refused by whoever asks; ``path`` itself says which other homes matter."""
     places = [Place("/", "the whole file system", below=False)]
-    for home in homes(facts.home, path):
+    for home in homes(facts, path):
         places.append(Place(home, "a home directory", below=False))
         places += [Place(os.path.join(home, name), "where credentials or settings live") for name in CREDENTIALS]
     places += [Place(name, "where users' homes stand", below=False) for name in HOME_PARENTS]
@@ -80,6 +90,33 @@ def refused_sources(facts: HostFacts, path: str) -> list[Place]:
     places += own_places(facts)
     places += [Place(name, "where a protected place leads by a link") for name in facts.protected]
     return places
+
+
+def refused_unless_named(facts: HostFacts, path: str) -> str | None:
+    """Why ``path`` is refused as long as no entry of ``workspace.allowed_roots`` names it. None: it is not.
+
+    Every dot-directory of a home, known or not: programs keep settings there that run code as the user. An entry
+    names what lies in it when it lies in the refused place itself, or is the path: that a home, or a directory of
+    projects, is allowed says nothing of these.
+    """
+    roots = [root.resolved for root in facts.allowed_roots if root.kind == "directory"]
+    places = [Place(place, "a dot-directory of a home") for place in _dot_directories(facts, path)]
+    places += [Place(place, "where a link at such a place leads") for place in facts.named_only]
+    places += [Place(place, "a system directory") for place in SYSTEM_UNLESS_NAMED]
+    return refusal(path, [place for place in places if not _is_named(path, place.path, roots)])
+
+
+def _dot_directories(facts: HostFacts, path: str) -> list[str]:
+    found = []
+    for home in homes(facts, path):
+        name = path[len(home) + 1 :].partition("/")[0] if path != home and within(path, home) else ""
+        if name.startswith("."):
+            found.append(os.path.join(home, name))
+    return found
+
+
+def _is_named(path: str, place: str, roots: Iterable[str]) -> bool:
+    return any(within(path, root) and (within(root, place) or root == path) for root in roots)
 
 
 def own_places(facts: HostFacts) -> list[Place]:
@@ -108,9 +145,9 @@ def reserved_targets() -> list[Place]:
     ]
 
 
-def homes(own: str, path: str) -> list[str]:
-    """The homes that ``path`` could belong to: the caller's, root's, and the one that its first components spell."""
-    found = [own, "/root"]
+def homes(facts: HostFacts, path: str) -> list[str]:
+    """The homes that ``path`` could belong to: known ones, root's, and the one that its first components spell."""
+    found = [facts.home, "/root", *facts.homes]
     below = (parent for parent in HOME_PARENTS if path != parent and within(path, parent))
     found += ("/".join(path.split("/")[: parent.count("/") + 2]) for parent in below)
     # HOME=/ is a container without a home; as a place it would say no more than "/" does.

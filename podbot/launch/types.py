@@ -11,8 +11,8 @@ from podbot.launch.command import ExecSpec
 
 __all__ = [
     "ClonePlan", "ContainerSpec", "CredentialSource", "ExecSpec", "HistoryPlan", "HostFacts", "Keep", "LaunchPlan",
-    "LaunchRequest", "Limits", "LinkedGit", "Mount", "PathFacts", "RepositoryFacts", "Security", "Subcommand",
-    "TokenPlan",
+    "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "PathFacts", "RepositoryFacts", "Security",
+    "Subcommand", "TokenPlan",
 ]  # fmt: skip
 
 Subcommand = Literal["run", "host"]
@@ -28,6 +28,7 @@ class LaunchRequest:
     ``trusted_workspace``: the workspace path was typed by the operator, so it is its own allowed root.
     ``repo``: ``owner/name`` to clone, for workspace.source = github_clone; ``branch``: None is the default one.
     ``github_access``: ``owner/name`` that a session on a mounted workspace gets a GitHub token for.
+    ``follow_links``: a link in the workspace's path may lead out of the repository that it lies in.
     """
 
     subcommand: Subcommand = "run"
@@ -38,6 +39,20 @@ class LaunchRequest:
     repo: str | None = None
     branch: str | None = None
     github_access: str | None = None
+    follow_links: bool = False
+
+
+@dataclass(frozen=True)
+class LinkFacts:
+    """A symbolic link on the way to a host path. ``path``: its own, after resolving every link before it.
+
+    ``leads_to``: after resolving every link. ``repository``: the nearest directory at or above the link's own that
+    has a ``.git``.
+    """
+
+    path: str
+    leads_to: str
+    repository: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,12 +60,14 @@ class PathFacts:
     """A host path after resolving every link. ``kind`` of what is there now.
 
     ``spelled``: the workspace's path as the operator spells it, absolute and normal, when that is another one.
+    ``links``: all of them on the way, and on the way of ``spelled``.
     """
 
     given: str
     resolved: str
     kind: Literal["directory", "other", "missing", "unreadable"]
     spelled: str | None = None
+    links: tuple[LinkFacts, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +129,8 @@ class HostFacts:
     repository: RepositoryFacts = RepositoryFacts()  # of the workspace
     extra_mounts: tuple[PathFacts, ...] = ()  # sources, in the order of sandbox.extra_mounts
     protected: tuple[str, ...] = ()  # where links at refused places lead: those are refused as well
+    named_only: tuple[str, ...] = ()  # the same for places that are refused unless workspace.allowed_roots names them
+    homes: tuple[str, ...] = ()  # of other users, as far as the host lists them
     dev_fuse: bool = True
     time_zone: str | None = None  # as TZ has it
     git_name: str | None = None

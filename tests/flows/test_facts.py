@@ -14,7 +14,7 @@ from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MountRefused, PathError
 from podbot.flows.facts import collect_facts
 from podbot.launch.mounts import plan_mounts
-from podbot.launch.types import HostFacts, LaunchRequest, PathFacts
+from podbot.launch.types import HostFacts, LaunchRequest, LinkFacts, PathFacts
 
 TYPED = LaunchRequest(trusted_workspace=True)
 
@@ -110,7 +110,9 @@ def test_a_workspace_is_spelled_through_its_links(linked: Host, given: str) -> N
     (linked.project / "a").mkdir()
     given = given.format(link=linked.root / "link")
     spelled = str(linked.root / "link" / "proj")
-    assert linked.workspace(given) == PathFacts(given, str(linked.project), "directory", spelled)
+    found = linked.workspace(given)
+    assert dataclasses.replace(found, links=()) == PathFacts(given, str(linked.project), "directory", spelled)
+    assert [link.path for link in found.links] == [str(linked.root / "link")] or given.startswith("~")
 
 
 @pytest.mark.parametrize("given", ["{real}", "{real}/", "{real}/../proj", "/{real}"])
@@ -128,7 +130,8 @@ def test_a_spelling_that_leads_elsewhere_counts_for_nothing(host: Host) -> None:
     """``link/..`` is the parent of where the link leads to; by its spelling it is the link's own."""
     (host.root / "far" / "away").mkdir(parents=True)
     (host.project / "link").symlink_to(host.root / "far" / "away")
-    assert host.workspace("link/..") == PathFacts("link/..", str(host.root / "far"), "directory")
+    link = LinkFacts(str(host.project / "link"), str(host.root / "far" / "away"))
+    assert host.workspace("link/..") == PathFacts("link/..", str(host.root / "far"), "directory", links=(link,))
     assert host.workspace("link").spelled == str(host.project / "link")
 
 

@@ -58,8 +58,9 @@ def test_refused_even_when_typed_or_inside_an_allowed_root(path: str, trusted: b
 
 
 ACCEPTED = [
-    "/home/ann/src/proj", "/home/ann/.configured", "/home/ann/.sshx", "/home/ann/.config/nvim", "/home/ann/src/.docker",
-    "/home/bob/proj", "/root/project", "/srv/app", "/opt/x", "/etcetera", "/runner/w", "/var/www/site", "/usr/src/app",
+    "/home/ann/src/proj", "/home/ann/src/.docker", "/home/ann/src/.config/nvim", "/optional",
+    "/home/bob/proj", "/root/project", "/srv/app", "/etcetera", "/var/tmp/x", "/var/srv/app",
+    "/runner/w", "/var/www/site", "/usr/src/app",
     "/tmp/x", "/homework", "/var/home/ann/p", "/mnt/c/code", "/usr/local/src/p",
 ]  # fmt: skip
 
