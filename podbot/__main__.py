@@ -1,8 +1,11 @@
 """``python -m podbot`` and the console script."""
 
-from __future__ import annotations
-
 import sys
+
+# `python -m` puts the working directory before everything else, which may be a hostile repository's: a `typer.py` there
+# would be run. What was loaded until here, this package included, only `python -P -m podbot` takes from elsewhere.
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path:
+    del sys.path[0]
 
 
 def main() -> None:

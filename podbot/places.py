@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from podbot.errors import PathError, UnsafeDirectory
 
 _LINUX: bool = sys.platform == "linux"
+_RUN_USER = "/run/user"
 
 
 def home_dir(environ: Mapping[str, str]) -> str:
@@ -40,14 +41,20 @@ def state_dir(environ: Mapping[str, str]) -> str:
 
 
 def runtime_root(environ: Mapping[str, str]) -> str:
-    """podbot's runtime directory, which holds sessions and the private service's socket. Not created here."""
+    """podbot's runtime directory, which holds sessions and the private service's socket. Not created here.
+
+    On Linux ``$XDG_RUNTIME_DIR/podbot``; without that variable below ``/run/user/UID``, which the login manager makes
+    and nobody else can; without that, below podbot's state directory. Never in ``/tmp``, where any user could make
+    the directory first.
+    """
     runtime = environ.get("XDG_RUNTIME_DIR", "").strip()
     if os.path.isabs(runtime):  # the XDG rules: a relative path counts as unset
         return os.path.join(runtime, "podbot")
     uid = os.getuid()
     if _LINUX:
-        run = f"/run/user/{uid}"
-        return os.path.join(run if os.access(run, os.W_OK) else f"/tmp/runtime-{uid}", "podbot")  # noqa: S108
+        run = os.path.join(_RUN_USER, str(uid))
+        base = run if is_own_directory(run) and os.access(run, os.W_OK) else os.path.join(state_dir(environ), "run")
+        return os.path.join(base, "podbot")
     import platformdirs
 
     return str(platformdirs.user_runtime_dir("podbot"))

@@ -36,7 +36,38 @@ def test_runtime_is_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, tmp
 
 @linux_only
 def test_without_a_runtime_variable_it_is_this_users_own() -> None:
-    assert places.runtime_root({}) in {f"/run/user/{os.getuid()}/podbot", f"/tmp/runtime-{os.getuid()}/podbot"}
+    usual = f"/run/user/{os.getuid()}/podbot"
+    assert places.runtime_root({"HOME": "/h"}) in {usual, "/h/.local/state/podbot/run/podbot"}
+
+
+@linux_only
+@pytest.mark.parametrize("given", [{}, {"XDG_RUNTIME_DIR": "relative"}, {"XDG_RUNTIME_DIR": " "}])
+def test_without_a_login_it_is_where_nobody_else_can_make_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    """Issue 12.10: /tmp/runtime-UID could be made by any user of the machine, which kept podbot from starting."""
+    uid = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 4242)  # a user without /run/user/UID
+    environ = {"HOME": str(tmp_path), **given}
+    root = places.runtime_root(environ)
+    assert root == str(tmp_path / ".local" / "state" / "podbot" / "run" / "podbot")
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    assert places.trusted_dir(root) == root
+    below = os.path.relpath(root, tmp_path).split("/")
+    modes = [stat.S_IMODE((tmp_path / "/".join(below[: n + 1])).stat().st_mode) for n in range(len(below))]
+    assert modes == [0o700] * 5
+
+
+@linux_only
+def test_a_run_directory_of_somebody_else_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = os.getuid()
+    monkeypatch.setattr(places, "_RUN_USER", str(tmp_path))
+    (tmp_path / str(owner)).mkdir(mode=0o700)
+    (tmp_path / str(owner + 1)).mkdir(mode=0o777)
+    environ = {"HOME": "/h"}
+    assert places.runtime_root(environ) == str(tmp_path / str(owner) / "podbot")
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    assert places.runtime_root(environ) == "/h/.local/state/podbot/run/podbot"
 
 
 def test_the_environment_handed_in_counts_not_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,8 +123,7 @@ def unit_text(command: Sequence[str], *, runtime: str, uid: int) -> str:
         environment = ""
     else:
         base = os.path.dirname(runtime)
-        # /tmp/runtime-UID is gone after a reboot, and a path that is missing would keep the unit from starting.
-        writable = f"ReadWritePaths={quoted('/tmp' if os.path.dirname(base) == '/tmp' else base)}"  # noqa: S108
+        writable = f"ReadWritePaths={quoted(base)}"
         environment = f"Environment={quoted(f'XDG_RUNTIME_DIR={base}')}\n"
     return _UNIT.format(
         unit=UNIT,
@@ -167,7 +166,9 @@ def install(command: Sequence[str], environ: Mapping[str, str], *, run: Run | No
     """
     run = run or _run(environ)
     path = unit_path(environ)
-    text = unit_text(command, runtime=runtime_root(environ), uid=os.getuid())
+    runtime = runtime_root(environ)
+    text = unit_text(command, runtime=runtime, uid=os.getuid())
+    make_dirs(os.path.dirname(runtime))  # a path that is missing would keep the unit from starting
     changed = _read(path) != text
     if changed:
         _write(path, text)

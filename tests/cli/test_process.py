@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,25 @@ def loaded(statement: str) -> set[str]:
     code = f"import sys; before = set(sys.modules)\n{statement}\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60)
     return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["ps", "--help"], ["config", "path"], ["config", "show"]])
+def test_nothing_is_loaded_from_the_working_directory(tmp_path: Path, argv: list[str]) -> None:
+    """Issue 12.10. Every name that podbot loads, but for those of Python's own start, lies there as a trap."""
+    here = ["-c", "import sys, podbot.cli.app, podbot.cli.main, podbot.api; print(*sys.modules)"]
+    names = set(subprocess.run([sys.executable, *here], capture_output=True, check=True, text=True).stdout.split())
+    early = ["-X", "importtime", "-P", "-m", "podbot.nothing"]
+    started = subprocess.run([sys.executable, *early], capture_output=True, check=False, text=True).stderr
+    names -= {line.rpartition("|")[2].strip() for line in started.splitlines() if line.startswith("import time")}
+    tops = {name for name in names if "." not in name} - {"podbot", *sys.builtin_module_names, "__main__"}
+    assert {"typer", "json", "socket"} <= tops
+    for name in tops:
+        (tmp_path / f"{name}.py").write_text(
+            "import os\nos.write(2, b'HIJACKED ' + __name__.encode())\nraise SystemExit(99)"
+        )
+    done = podbot(*argv, cwd=tmp_path)
+    assert b"HIJACKED" not in done.stderr
+    assert done.returncode in (0, 1)
 
 
 def test_the_fast_lane_loads_nothing_heavy() -> None:

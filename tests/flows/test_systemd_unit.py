@@ -82,7 +82,7 @@ def test_the_usual_runtime_directory_outlives_the_unit() -> None:
     ("runtime", "writable"),
     [
         ("/srv/ann/run/podbot", "/srv/ann/run"),
-        ("/tmp/runtime-1000/podbot", "/tmp"),
+        ("/home/ann/.local/state/podbot/run/podbot", "/home/ann/.local/state/podbot/run"),
         ("/run/user/7/podbot", "/run/user/7"),
     ],
 )
