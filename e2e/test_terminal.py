@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+import uuid
 
 import pexpect
 import pytest
@@ -127,6 +129,47 @@ def test_a_terminal_that_closes_ends_what_runs(shared_world: World, session: str
     child.expect("ready")
     hang_up(child)
     wait_for(lambda: not running("sleep 46077"), what="the command to end")
+
+
+def test_what_the_terminal_answers_too_late_is_not_typed_into_the_shell(shared_world: World, session: str) -> None:
+    """Issue 12.9. Here pexpect is the terminal: it answers each question, as one does, after a moment."""
+    reader = (
+        "import os, subprocess, sys, time; subprocess.call(sys.argv[1:]); time.sleep(0.5);"
+        "os.set_blocking(0, False)\ntry: print('typed', os.read(0, 99))\nexcept BlockingIOError: print('nothing typed')"
+    )
+    command = r"printf '\033[?25l\033[?2004h\033[6n\033[c'"
+    words = ["-c", reader, *PODBOT, "exec", session, "--", "sh", "-c", command]
+    child = pexpect.spawn(sys.executable, words, env=shared_world.env, timeout=30, encoding="utf-8")
+    asked = {r"\x1b\[6n": "\x1b[3;4R", r"\x1b\[c": "\x1b[?62;22c", r"\x1b\[5n": "\x1b[0n"}
+    seen, answered = "", 0
+    while (found := child.expect([*asked, "nothing typed", "typed b'.*'"])) < len(asked):
+        seen += child.before
+        time.sleep(0.02)
+        child.send(list(asked.values())[found])
+        answered += 1
+    seen += child.before
+    assert found == len(asked), child.after
+    assert answered == 2 + 8
+    assert "\x1b[?25h" in seen
+    assert "\x1b[?2004l" in seen
+
+
+def test_what_podbot_says_after_a_stop_stands_on_a_line_of_its_own(world: World) -> None:
+    """Issue 12.9: the cursor jumped to where it had been saved last, and podbot's words went over the agent's."""
+    name = f"e2e-{uuid.uuid4().hex[:8]}"
+    draw = r"printf 'one\r\ntwo\r\nthree\033[2A\033[?25l'; echo ready >up; sleep 600"
+    workspace = world.workspace()
+    words = ("--workspace", workspace, "--name", name, "--agent", "custom", "--", "sh", "-c", draw)
+    child = spawn(world, "run", *words)
+    child.expect("three")
+    wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent")
+    world.podbot("stop", "--time", "0", name, check=True)
+    child.expect("podbot: ")
+    before = child.before
+    assert "\x1b[?1049l" not in before
+    assert "\x1b[?25h" in before
+    assert re.search(r"\r\n\x1b\[J$", before[: before.rindex("\x1b[J") + 3])
+    child.expect(pexpect.EOF)
 
 
 def test_run_on_a_terminal_shows_progress_then_the_agent(world: World) -> None:

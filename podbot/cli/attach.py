@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 
 from podbot.cli.job import TerminalJob
 from podbot.engine.port import Size
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.streams.terminal import is_terminal, raw_mode, reset_screen, terminal_size
+from podbot.streams import answers
+from podbot.streams.screen import ScreenModes
+from podbot.streams.terminal import RawMode, is_terminal, raw_mode, terminal_size
 from podbot.streams.wake import Wake
 
 
@@ -23,28 +26,50 @@ def size() -> Size | None:
     return Size(*found) if found else None
 
 
-def attached(work: Callable[[ExecIO], ExecStatus], *, tty: bool, wake: Wake) -> ExecStatus:
+def attached(work: Callable[[ExecIO], ExecStatus], *, tty: bool, wake: Wake, own_line: bool = False) -> ExecStatus:
     """Run ``work`` with the process's streams; the command gets the terminal, raw, when ``tty``.
 
-    ``wake``: what the command's relay polls.
+    ``wake``: what the command's relay polls. ``own_line``: podbot says more behind a command that ends well, too.
     """
     if not tty:
         return work(ExecIO(0, 1, 2))
-    touched = False
+    screen = ScreenModes()
     job = TerminalJob(wake, output=1)
+    lent = False
 
     @contextlib.contextmanager
     def terminal() -> Iterator[None]:
-        nonlocal touched
-        touched = True
+        nonlocal lent
         with raw_mode(0) as mode, job.using(mode):
-            yield
+            lent = True
+            try:
+                yield
+            finally:
+                _settle(screen, mode, own_line=own_line)
 
-    clean = False
     try:
-        status = work(ExecIO(0, 1, 2, size=size, terminal=terminal, job=job))
-        clean = status.signal is None and status.code < 128
-    finally:
-        if touched and not clean:
-            reset_screen(1)
-    return status
+        return work(ExecIO(0, 1, 2, size=size, terminal=terminal, job=job, screen=screen))
+    except BaseException:
+        if lent and not own_line and _in_foreground():
+            answers.write(1, screen.next_line()[1:])  # what is wrong will be said; a terminal makes the \r itself
+        raise
+
+
+def _settle(screen: ScreenModes, mode: RawMode, *, own_line: bool) -> None:
+    """The terminal as a shell expects it, and nothing in its input that a shell would take for typed.
+
+    Not for a process in the background, which would be stopped by it.
+    """
+    if not mode.taken or not _in_foreground():
+        return
+    end = screen.end(own_line=own_line)
+    if end and answers.write(1, end) and screen.commanded:
+        answers.drain(0, 1)
+        mode.give_back(emptied=True)
+
+
+def _in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False

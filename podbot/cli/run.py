@@ -40,7 +40,7 @@ def execute(g: Globals, args: Selection) -> int:
             finally:
                 emit.clear()
 
-        return exit_code(attached(work, tty=tty, wake=wake).code)
+        return exit_code(attached(work, tty=tty, wake=wake, own_line=True).code)
 
 
 def _works_nowhere(config: AppConfig, args: Selection) -> bool:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from podbot.execution.start import Started
     from podbot.execution.stopped import Group
     from podbot.execution.suspension import Job, Suspension
+    from podbot.streams.screen import ScreenModes
 
 TERM_GRACE = 2.0  # seconds between TERM and KILL for a command's group
 KILL_GRACE = 2.0  # seconds after KILL in which its last output is still relayed
@@ -52,6 +53,7 @@ class ExecIO:
 
     For a command with a terminal: ``size`` gives its size, and ``terminal`` is entered while the
     command has it (raw mode). ``job``: podbot as a job of the shell that it was started by, when it is one.
+    ``screen`` is fed with what the command prints.
     """
 
     stdin: int | None = 0
@@ -60,6 +62,7 @@ class ExecIO:
     size: Callable[[], Size | None] = lambda: None
     terminal: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     job: Job | None = None
+    screen: ScreenModes | None = None
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,13 @@ class ExecSession:
     def _suspending(self) -> Suspension:
         from podbot.execution.suspension import Suspension  # here, for few commands have a terminal
 
-        return Suspension(group=self._group, signal_group=self.signal, send_size=self._send_size, job=self._io.job)
+        return Suspension(
+            group=self._group,
+            signal_group=self.signal,
+            send_size=self._send_size,
+            job=self._io.job,
+            screen=self._io.screen,
+        )
 
     def _send_size(self, less: int) -> None:
         """The terminal's size, with ``less`` rows."""

@@ -44,7 +44,7 @@ class Suspension:
 
     ``group`` looks at the command's processes; None: they cannot be seen. ``signal_group`` signals them, ``send_size``
     gives their terminal its size, with so many rows less. ``job`` None: podbot is not to be suspended, only the command
-    continued.
+    continued. ``screen``: is fed with all output.
     """
 
     def __init__(
@@ -54,12 +54,13 @@ class Suspension:
         signal_group: Callable[[int], object],
         send_size: Callable[[int], None],
         job: Job | None,
+        screen: ScreenModes | None = None,
     ) -> None:
         self._group = group
         self._signal_group = signal_group
         self._send_size = send_size
         self._job = job
-        self._screen = ScreenModes()
+        self._screen = screen or ScreenModes()
         self._looks: list[float] = []  # monotonic times, as in the next
         self._sizes: list[float] = []
         self._before: Group | None = None  # at the key

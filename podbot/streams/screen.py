@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 
 _ALTERNATE = (b"1049", b"1047", b"47")
-# Mouse and focus reports, bracketed paste, held-back drawing, colour-scheme reports, cursor keys.
+# Mouse and focus reports, bracketed paste, held-back drawing, colour-scheme reports, cursor keys, reversed colours,
+# margins.
 _OFF_BY_DEFAULT = (
     *(b"9", b"1000", b"1002", b"1003", b"1004", b"1005", b"1006", b"1015", b"1016"),
-    *(b"2004", b"2026", b"2031", b"1"),
+    *(b"2004", b"2026", b"2031", b"1", b"5", b"6", b"69"),
 )
 _ON_BY_DEFAULT = (b"25", b"7")  # the cursor, line wrap
 # Those that would type into the operator's shell. Switching one off that is off does nothing.
 _REPORTS = (b"1000", b"1002", b"1003", b"1004", b"1006", b"2004")
+# What a terminal takes for a command: ESC, the same as one byte (CSI, DCS, OSC), and ENQ, which some answer.
+_COMMANDS = re.compile(b"[\x1b\x05\x9b\x90\x9d]")
+# An unfinished sequence or text would swallow what follows: CAN ends the one, ST the other.
+_UNFINISHED = b"\x18\x1b\\"
+# Without a memory of what was set: the normal screen (47 moves no cursor where it is shown already), a visible cursor,
+# keys and letters of the usual kind, no insertion, no locked keyboard, no hyperlink.
+_PLAIN = b"\x1b[?47l\x1b[?25h\x1b[?1l\x1b>\x0f\x1b(B\x1b[4l\x1b[2l\x1b]8;;\x1b\\"
+_SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # the second moves the cursor
 _KNOWN = frozenset((*_ALTERNATE, *_OFF_BY_DEFAULT, *_ON_BY_DEFAULT))
 _DEEPEST = 16  # entries of the kitty protocol's stack; a terminal has a limit as well
 # Terminals ignore or obey these inside a sequence and go on with it; CAN and SUB end it, ESC begins another.
@@ -38,14 +47,24 @@ class ScreenModes:
         self._other_keys = b""
         self._rest = b""
         self._private = False  # something was printed that may have set a private mode
+        self._commanded = False  # something was printed that is more than text
+        self._at_start = True  # the last byte ended a line
 
     @property
     def clean(self) -> bool:
         """All is as a shell expects it."""
         return not (self._changed or self._keyboard or self._flags or self._other_keys)
 
+    @property
+    def commanded(self) -> bool:
+        """More than text was printed: the terminal may be in any state, and may still answer something."""
+        return self._commanded
+
     def feed(self, data: bytes) -> None:
         """What the program printed; a sequence may be spread over several calls."""
+        if data:
+            self._at_start = data.endswith(b"\n")
+        self._commanded = self._commanded or _COMMANDS.search(data) is not None
         # CSI as one byte, or as two in UTF-8; also a part of many letters.
         self._private = self._private or b"\x9b" in data
         if not self._rest and b"\x1b" not in data:
@@ -72,6 +91,21 @@ class ScreenModes:
                 b"\x1b[0m",
             )
         )
+
+    def end(self, *, own_line: bool) -> bytes:
+        """What gives the terminal back for good, whatever state it is in; nothing behind plain text.
+
+        ``own_line``: somebody else prints next, and neither behind what the program printed nor over it.
+        """
+        line = self.next_line() if own_line else b""
+        if not self._commanded:
+            return line
+        return _UNFINISHED + self.leave() + _PLAIN + _SCROLL_ALL + line + b"\x1b[J"
+
+    def next_line(self) -> bytes:
+        """What a message of somebody else begins with."""
+        on_alternate = any(mode in _ALTERNATE for mode in self._changed)
+        return b"" if self._at_start or on_alternate else b"\r\n"
 
     def enter(self) -> bytes:
         """What :meth:`leave` undid, as far as it was seen to be set."""

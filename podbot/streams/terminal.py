@@ -7,10 +7,6 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-# Leaves the alternate screen, shows the cursor, ends mouse reports and bracketed paste, resets colours:
-# what a full-screen agent that was killed had no chance to send.
-RESET = b"\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m"
-
 _MOST_ENDS = 16  # typed by a person; more would be a terminal that reports them without end
 
 
@@ -52,13 +48,23 @@ class RawMode:
         _drop_end_of_file(self._fd)
         tty.setraw(self._fd, termios.TCSANOW)
 
-    def give_back(self) -> None:
-        """Nothing when it was given back already: a process in the background would be stopped by it."""
+    @property
+    def taken(self) -> bool:
+        """It has not been given back."""
+        return self._before is not None
+
+    def give_back(self, *, emptied: bool = False) -> None:
+        """Nothing when it was given back already: a process in the background would be stopped by it.
+
+        ``emptied``: what was typed, or answered, and not read by anybody is dropped.
+        """
         import termios
 
         before, self._before = self._before, None
         if before is not None:
             with contextlib.suppress(termios.error):  # the terminal is gone
+                if emptied:
+                    termios.tcflush(self._fd, termios.TCIFLUSH)
                 termios.tcsetattr(self._fd, termios.TCSANOW, before)
 
 
@@ -93,9 +99,3 @@ def _drop_end_of_file(fd: int) -> None:
         if any(waiting):  # a line; the mark of an end is not counted
             return
         os.read(fd, 1)
-
-
-def reset_screen(fd: int) -> None:
-    """Undo what a killed full-screen program left on the terminal."""
-    with contextlib.suppress(OSError):
-        os.write(fd, RESET)

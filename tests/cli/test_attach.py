@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,7 +13,7 @@ from podbot.cli import attach
 from podbot.cli.attach import attached, both_terminals
 from podbot.engine.port import Size
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.streams.terminal import RESET
+from podbot.streams import answers
 from podbot.streams.wake import Wake
 from tests.streams.test_terminal import resize
 
@@ -22,9 +22,16 @@ from tests.streams.test_terminal import resize
 def pty(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     """(the emulator's end, a terminal that stands in for podbot's descriptors 0 and 1)."""
     controller, terminal = os.openpty()
-    for name in ("is_terminal", "raw_mode", "reset_screen", "terminal_size"):
+    for name in ("is_terminal", "raw_mode", "terminal_size"):
         real = getattr(attach, name)
         monkeypatch.setattr(attach, name, lambda fd, real=real: real(terminal if fd in (0, 1) else fd))
+    for name in ("write", "drain"):
+        real = getattr(answers, name)
+        monkeypatch.setattr(
+            answers, name, lambda _, second, real=real: real(terminal, terminal if second == 1 else second)
+        )
+    monkeypatch.setattr(answers, "SILENCE", 0.1)  # this terminal answers nothing
+    monkeypatch.setattr(attach, "_in_foreground", lambda: True)
     yield controller, terminal
     os.close(controller)
     os.close(terminal)
@@ -73,24 +80,57 @@ def test_size_and_raw_mode_are_the_terminal_s(pty: tuple[int, int], wake: Wake) 
     assert said(pty[0]) == b"", "a command that ended by itself left the screen as it wanted"
 
 
-@pytest.mark.parametrize("status", [ExecStatus(143, 15), ExecStatus(137), ExecStatus(130)])
-def test_a_screen_that_a_killed_command_left_is_reset(pty: tuple[int, int], status: ExecStatus, wake: Wake) -> None:
+def printing(data: bytes, then: Exception | None = None) -> Callable[[ExecIO], ExecStatus]:
     def work(io: ExecIO) -> ExecStatus:
+        assert io.screen is not None
         with io.terminal():
-            return status
+            io.screen.feed(data)
+        if then is not None:
+            raise then
+        return ExecStatus(0)
 
-    attached(work, tty=True, wake=wake)
-    assert said(pty[0]) == RESET
+    return work
 
 
-def test_a_screen_is_reset_after_an_error(pty: tuple[int, int], wake: Wake) -> None:
-    def work(io: ExecIO) -> ExecStatus:
-        with io.terminal():
-            raise ValueError("x")
+@pytest.mark.parametrize("own_line", [False, True])
+def test_modes_are_put_right_after_every_end(pty: tuple[int, int], wake: Wake, *, own_line: bool) -> None:
+    """Issue 12.9: only after an abnormal one before."""
+    attached(printing(b"\x1b[?25l\x1b[?2004hx"), tty=True, wake=wake, own_line=own_line)
+    told = said(pty[0])
+    assert told.index(b"\x1b[?25h") < told.index(b"\x1b[?2004l") < told.index(b"\x1b[J")
+    assert (b"\r\n" in told) == own_line
 
+
+def test_what_nobody_read_is_not_left_to_the_shell(pty: tuple[int, int], wake: Wake) -> None:
+    os.write(pty[0], b"\x1b[1;1R\x1b[?6c")
+    attached(printing(b"\x1b[6n\x1b[c"), tty=True, wake=wake)
+    os.set_blocking(pty[1], False)
+    with pytest.raises(BlockingIOError):
+        os.read(pty[1], 100)
+
+
+def test_a_command_that_prints_plain_text_costs_neither_time_nor_what_was_typed(
+    pty: tuple[int, int], wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "drain", None)
+    os.write(pty[0], b"next\n")
+    attached(printing(b"plain\n"), tty=True, wake=wake)
+    assert said(pty[0]) == b"next\r\n", "the echo of before"
+    assert os.read(pty[1], 100) == b"next\n"
+
+
+def test_an_error_is_said_on_a_line_of_its_own(pty: tuple[int, int], wake: Wake) -> None:
     with pytest.raises(ValueError, match="x"):
-        attached(work, tty=True, wake=wake)
-    assert said(pty[0]) == RESET
+        attached(printing(b"half a line", ValueError("x")), tty=True, wake=wake)
+    assert said(pty[0]) == b"\r\n"
+
+
+def test_a_terminal_that_was_given_back_or_lent_to_others_is_left_alone(
+    pty: tuple[int, int], wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "_in_foreground", lambda: False)
+    attached(printing(b"\x1b[?25lx"), tty=True, wake=wake, own_line=True)
+    assert said(pty[0]) == b""
 
 
 def test_a_screen_that_was_never_touched_is_left_alone(pty: tuple[int, int], wake: Wake) -> None:

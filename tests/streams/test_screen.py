@@ -50,7 +50,7 @@ def fed(*pieces: bytes) -> ScreenModes:
         (b"\x1b[>4;2m", b"\x1b[>4;0m", b"\x1b[>4;2m"),
         (b"\x1b[>4;2m\x1b[>4m", b"", b""),
         (b"\x1b[>4;1m\x1b[>4;0m", b"", b""),
-        (b"\x1b[?4242h\x1b[?5h", b"", b""),  # unknown ones are not podbot's to undo
+        (b"\x1b[?4242h\x1b[?8h", b"", b""),  # unknown ones are not podbot's to undo
         (b"\x1b]0;title\x07\x1b[31m", b"", b""),
     ],
 )
@@ -138,3 +138,41 @@ def test_what_it_sends_it_understands(data: bytes) -> None:
     again = fed(screen.enter())
     assert (again.enter(), without_reports(again.leave())) == (screen.enter(), without_reports(screen.leave()))
     assert fed(screen.enter(), screen.leave()).clean
+
+
+# --- the end ---
+
+
+def test_plain_text_leaves_nothing_to_put_right() -> None:
+    assert fed(b"hello\n").end(own_line=True) == b""
+    assert fed(b"").end(own_line=True) == b""
+    assert fed(b"half").end(own_line=False) == b""
+    assert fed(b"half").end(own_line=True) == b"\r\n"
+
+
+@pytest.mark.parametrize("data", [b"\x1b[31mred\n", b"\x9b?1049h", b"\x05", b"\x1b]0;title"])
+def test_the_end_is_said_to_a_terminal_in_any_state(data: bytes) -> None:
+    """Issue 12.9: modes were put right only after an abnormal end, and by a list that moved the cursor."""
+    end = fed(data).end(own_line=True)
+    assert end.startswith(b"\x18\x1b\\"), "an unfinished sequence or title would swallow the rest"
+    for part in (b"\x1b[?25h", b"\x1b[0m", b"\x1b(B", b"\x1b[4l", b"\x1b[r"):
+        assert part in end
+    assert end.endswith(b"\x1b[J")
+    assert b"\x1b[?1049l" not in end, "left twice it moves the cursor, and podbot's words go over the program's"
+
+
+def test_a_full_screen_program_that_was_killed_is_left_where_it_began() -> None:
+    end = fed(b"text\n\x1b[?1049h\x1b[?25l\x1b[10;10Hx").end(own_line=True)
+    assert end.count(b"\x1b[?1049l") == 1
+    assert b"\r\n" not in end
+
+
+def test_what_podbot_says_begins_a_line_and_nothing_stands_behind_it() -> None:
+    for data in (b"\x1b[1mhalf a line", b"a line\nanother\n\x1b[A\x1b[3C"):
+        assert fed(data).end(own_line=True).endswith(b"\r\n\x1b[J")
+    assert fed(b"\x1b[1mline\n").end(own_line=True).endswith(b"\x1b8\x1b[J")
+
+
+@given(sequences)
+def test_the_end_understood_by_itself_leaves_all_at_its_default(data: bytes) -> None:
+    assert fed(data, fed(data).end(own_line=True)).clean

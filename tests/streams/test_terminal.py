@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podbot.streams.terminal import RESET, is_terminal, raw_mode, reset_screen, terminal_size
+from podbot.streams.terminal import is_terminal, raw_mode, terminal_size
 from tests.streams.plumbing import pipes
 
 
@@ -95,11 +95,16 @@ def test_a_terminal_that_goes_away_is_no_error(pty: tuple[int, int]) -> None:
         os.close(pty[0])
 
 
-def test_the_screen_is_given_back(pty: tuple[int, int]) -> None:
-    with raw_mode(pty[1]):
-        reset_screen(pty[1])
-        assert os.read(pty[0], 200) == RESET
-    assert {b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?2004l"} <= {b"\x1b" + part for part in RESET.split(b"\x1b")}
-    with pipes(1) as (pipe,):
-        closed = pipe.read
-    reset_screen(closed)
+def test_input_that_nobody_read_is_dropped_on_request(pty: tuple[int, int]) -> None:
+    for emptied in (False, True):
+        with raw_mode(pty[1]) as mode:
+            os.write(pty[0], b"\x1b[1;1R\n")
+            states = [mode.taken]
+            mode.give_back(emptied=emptied)
+            assert [*states, mode.taken] == [True, False]
+        os.set_blocking(pty[1], False)
+        if emptied:
+            with pytest.raises(BlockingIOError):
+                os.read(pty[1], 20)
+        else:
+            assert os.read(pty[1], 20) == b"\x1b[1;1R\n"
