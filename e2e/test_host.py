@@ -10,6 +10,8 @@ import json
 import os
 from typing import Any
 
+import pytest
+
 from e2e.harness import World
 from e2e.host.frames import SECRET, line, offers, request
 from e2e.host.pipe import pipe
@@ -94,6 +96,27 @@ def test_banners_go_to_stderr_and_frames_keep_their_bytes(world: World) -> None:
         assert len(host.said("the agent printed", "moved from stdout to stderr")) == 4  # once for each kind
         assert host.said("lines of the agent's stdout that were moved to stderr", "5 of spread JSON")
         assert not host.said("refused")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_an_agent_says_nothing_in_podbot_s_name_and_not_too_much(world: World, form: str) -> None:
+    """Issue 12.9 and 12.3: a forged line, a forged event, and 100 MB at once."""
+    event = json.dumps({"level": "error", "kind": "EngineGone", "message": "forged"})
+    forge = f"echo 'podbot: forged'; printf '\\rpodbot: forged\\n'; echo '{event}'"
+    command = f"({forge}; yes flood | head -c 100000000) >&2; exec python3 /e2e/host/agent.py puppet"
+    with pipe(world, "/bin/bash", "-c", command, flags=("--log-format", form)) as host:
+        host.ask("session/list")
+        assert host.finish() == 0
+        assert len(host.err) < 8 << 20
+        lines = [line for line in host.err.decode().splitlines() if "forged" in line]
+        assert len(lines) == 3
+        if form == "json":
+            assert {json.loads(line)["kind"] for line in lines} == {"agent.stderr"}
+            left = [json.loads(line) for line in host.err.decode().splitlines() if "agent.left_out" in line]
+            assert sum(event["lines"] for event in left) > 10_000_000
+        else:
+            assert all(line.startswith("agent: ") for line in lines)
+            assert host.said("podbot: left out", "lines")
 
 
 DENIED = (

@@ -29,8 +29,8 @@ def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:
         if is_terminal(fd):
             raise NotATerminalCommand(stream=name)
     config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
-    # As JSON, the agent's own words on stderr are wrapped as well: whoever parses it is told nothing by the agent.
-    io = ExecIO(streams.stdin, streams.stdout, None if g.log_format == "json" else 2)
+    # The agent's own words on stderr are events, too: none passes for podbot's, and no line is written by two.
+    io = ExecIO(streams.stdin, streams.stdout, None)
     emit = Reporter(g, progress=True, beside_protocol=True)
     with contextlib.closing(emit), handled(tty=False) as wake:
         request = args.request("host", tty=False)

@@ -17,6 +17,7 @@ from podbot.events import Event
 if TYPE_CHECKING:
     from rich.status import Status
 
+_OF_THE_AGENT = ("agent.stderr", "agent.noise")
 LAST_WORDS = 0.3  # seconds for a reader of stderr that has fallen behind
 
 
@@ -75,6 +76,9 @@ class Reporter:
 
     def _rendered(self, event: Event) -> str:
         if not self._json:
+            # An agent must not be able to say something in podbot's name.
+            if event.kind in _OF_THE_AGENT:
+                return f"agent: {printable(event.message.expandtabs())}"
             return f"podbot: {printable(event.message)}"
         fields = {key: value for key, value in event.fields.items() if key not in ("level", "kind", "message")}
         return _json({"level": event.level, "kind": event.kind, "message": event.message, **fields})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from podbot.events import Emit, Event
+from podbot.flows.agent_words import LINE, AgentWords, text_of
 from podbot.flows.transcript import Author, Transcript
 from podbot.protocol.refusal import REWRITTEN
 from podbot.streams.channel import Channel, NoiseKind, Refused, Side
 
-LINE = 4096  # bytes of one diagnostic line
 BURST = 1000  # refusals a second that get a line each
 _SHORT = {"text": "of text", "before_frame": "in front of a frame", "json": "of other JSON", "pretty": "of spread JSON"}
 
@@ -28,7 +28,7 @@ class Bridge:
         self._moved = NoiseLog(emit)
         self._heard: Side = "client"  # who spoke last: what goes back to that side is podbot's own
         self._stderr: list[bytes | memoryview] = []
-        self._half = _HalfLine()
+        self._words = AgentWords(emit)
 
     def client_data(self, data: bytes) -> None:
         self._heard = "client"
@@ -43,15 +43,15 @@ class Bridge:
         self._channel.agent_data(data)
 
     def agent_stderr(self, data: memoryview) -> None:
-        if not self._events:
+        if self._events:
+            self._words.stderr(bytes(data))
+        elif self._words.fits(len(data)):
             self._stderr.append(data)
-            return
-        self._tell(self._half.lines(bytes(data)))
 
     def agent_eof(self) -> None:
         self._heard = "agent"
         self._channel.agent_eof()
-        self._tell(self._half.rest())
+        self._words.end()
 
     def for_agent(self) -> Sequence[bytes]:
         return self._passed("agent", self._channel.for_agent())
@@ -69,9 +69,9 @@ class Bridge:
         for kind, line in self._channel.noise():
             self._moved.add(kind)
             if self._events:
-                self._emit(Event("notice", "agent.noise", _text(line)))
-            else:
-                self._stderr.append(printable(line) + b"\n")
+                self._words.noise(line)
+            elif self._words.fits(min(len(line), LINE)):
+                self._stderr.append(text_of(line).encode() + b"\n")
         if not self._stderr:
             return ()
         taken, self._stderr = self._stderr, []
@@ -79,6 +79,7 @@ class Bridge:
 
     def close(self) -> None:
         """The session is over: what was only counted is said, and the transcript ends."""
+        self._words.close()
         self._refusals.summary()
         self._moved.summary()
         if self._transcript is not None:
@@ -92,10 +93,6 @@ class Bridge:
             for frame in frames:
                 self._transcript.passed(to, frame, author)
         return frames
-
-    def _tell(self, lines: Iterator[bytes]) -> None:
-        for line in lines:
-            self._emit(Event("notice", "agent.stderr", _text(line)))
 
 
 class RefusalLog:
@@ -160,41 +157,3 @@ class NoiseLog:
             text = f"lines of the agent's stdout that were moved to stderr: {said}"
             self._emit(Event("info", "host.noise_total", text, dict(self._counts)))
             self._counts.clear()
-
-
-class _HalfLine:
-    """Lines out of chunks, none longer than LINE: what is longer comes in several."""
-
-    def __init__(self) -> None:
-        self._kept = b""
-
-    def lines(self, data: bytes) -> Iterator[bytes]:
-        *whole, rest = (self._kept + data).split(b"\n")
-        for line in whole:
-            yield from _pieces(line)
-        while len(rest) >= LINE:
-            yield rest[:LINE]
-            rest = rest[LINE:]
-        self._kept = rest
-
-    def rest(self) -> Iterator[bytes]:
-        kept, self._kept = self._kept, b""
-        if kept:
-            yield kept
-
-
-def _pieces(line: bytes) -> Iterator[bytes]:
-    yield from (line[at : at + LINE] for at in range(0, len(line), LINE))
-
-
-def printable(line: bytes) -> bytes:
-    """One line that no terminal takes for a command: control characters made visible, cut at ``LINE`` bytes."""
-    cut = line[:LINE].rstrip(b"\r\n")
-    text = cut.decode("utf-8", "backslashreplace")
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() or char == "\t" else ascii(char)[1:-1] for char in text)
-    return text.encode() + (b" ... (%d bytes)" % len(line) if len(line) > LINE else b"")
-
-
-def _text(line: bytes) -> str:
-    return printable(line).decode("utf-8", "replace")

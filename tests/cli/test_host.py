@@ -72,7 +72,7 @@ def test_a_session(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: 
         "podbot: refused terminal/create (id 9) from the agent, 64 bytes: the capability policy denies this method"
         in (lines)
     )
-    assert {"hello there", "warning"} <= set(lines)
+    assert {"agent: hello there", "agent: warning"} <= set(lines)
     assert b"oops" not in err
     (mount,) = [call for call in engine.calls if call[0] == "create"]
     assert mount

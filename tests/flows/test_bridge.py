@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.events import Event
-from podbot.flows.bridge import BURST, LINE, Bridge, RefusalLog, printable
+from podbot.flows.agent_words import LINE, text_of
+from podbot.flows.bridge import BURST, Bridge, RefusalLog
 from podbot.flows.transcript import Transcript
 from podbot.protocol.acp import AcpChannel
 from podbot.streams.channel import Filter, Noise
@@ -130,9 +131,8 @@ def test_a_line_without_an_end_is_not_kept(events: list[Event]) -> None:
 
 @given(st.binary(max_size=2 * LINE))
 def test_a_printable_line_is_one_line_and_bounded(line: bytes) -> None:
-    shown = printable(line)
-    assert b"\n" not in shown
-    assert all(char.isprintable() or char == "\t" for char in shown.decode())
+    shown = text_of(line)
+    assert all(char.isprintable() or char == "\t" for char in shown)
     assert len(shown) <= LINE * 10 + 30
 
 
