@@ -11,6 +11,7 @@ from podbot.credentials.pack import Bundle, pack, upload
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFailed
 from podbot.events import Emit, Event
+from podbot.flows.confined import check_filtered
 from podbot.flows.disposal import Disposal, dispose
 from podbot.flows.own_files import place_files
 from podbot.flows.repository import check_linked_git
@@ -93,6 +94,7 @@ def _attempt(engine: Engine, plan: LaunchPlan, credentials: Bundle, wake: Wake, 
     emit(Event("info", "container.start", "starting the sandbox"))
     with wake.interruptible():
         engine.start(container)
+    check_filtered(engine, container, plan)
     return container
 
 

@@ -1,4 +1,4 @@
-"""Writing the files that podbot makes for a sandbox: git's configuration, the askpass helper, agents' settings."""
+"""Writing the files that podbot makes for a sandbox: git's configuration, the askpass helper, settings, seccomp."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from podbot.events import Emit, Event
 from podbot.flows.sessions import remove_directory
 from podbot.launch import askpass, gitconfig
 from podbot.launch.repository import is_placeholder
+from podbot.launch.seccomp import profile
 from podbot.launch.types import LaunchPlan
 from podbot.places import is_own_directory, private_dir
 
 
 def place_files(plan: LaunchPlan, emit: Emit) -> None:
-    """Put each text of the plan where ``plan.container.files`` mounts it from. Written only when it differs."""
+    """Put each text of the plan where ``plan.container`` has the engine look for it. Written only when it differs."""
     for path in sorted({mount.source for mount in plan.container.files if is_placeholder(mount)}):
         _make_empty(path, emit)
     texts: Mapping[str, tuple[str, int]] = {
@@ -29,9 +30,20 @@ def place_files(plan: LaunchPlan, emit: Emit) -> None:
         if mount.target in texts:
             text, mode = texts[mount.target]
             data = text.encode("utf-8", "surrogateescape")  # git's own bytes, whatever they are
-            if not _is_there(mount.source, data, mode):
-                private_dir(os.path.dirname(mount.source))
-                replace_file(mount.source, data, operation="write a file that the sandbox mounts", mode=mode)
+            _place(mount.source, data, mode, "write a file that the sandbox mounts")
+    if plan.container.security.seccomp is not None:
+        place_seccomp(plan.container.security.seccomp)
+
+
+def place_seccomp(path: str) -> None:
+    """Put podbot's seccomp profile where the engine is to read it."""
+    _place(path, profile().encode(), 0o644, "write the seccomp profile")
+
+
+def _place(path: str, data: bytes, mode: int, operation: str) -> None:
+    if not _is_there(path, data, mode):
+        private_dir(os.path.dirname(path))
+        replace_file(path, data, operation=operation, mode=mode)
 
 
 def _make_empty(path: str, emit: Emit) -> None:

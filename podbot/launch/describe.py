@@ -100,6 +100,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "devices": list(security.devices),
             "capabilities": list(security.capabilities),
             "selinux_disable": security.selinux_disable,
+            "seccomp": security.seccomp,
         },
         "limits": {"memory": limits.memory, "cpus": limits.cpus, "pids": limits.pids},
         "env": dict(spec.env),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TypeVar
 
 from podbot.config.checks import Refusal, cpu_limit, memory_limit, parse_memory, pids_limit
 from podbot.config.models import AppConfig, Profile
 from podbot.errors import IllegalCombination, InvalidValue
+from podbot.launch.seccomp import profile_path
 from podbot.launch.types import HostFacts, Limits, Security
 
 FUSE = "/dev/fuse"
@@ -48,12 +50,13 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
         # Podman's store inside cannot be an overlay then: native overlay is refused on top of the sandbox's own.
         notes.append(f"this host has no {FUSE} that you may open: nested containers use the slower vfs storage driver")
     selinux_disable = sandbox.selinux_label_mode == "disable_for_container"
-    devices = (FUSE,) if fuse else ()
+    common = Security(
+        devices=(FUSE,) if fuse else (), selinux_disable=selinux_disable, seccomp=profile_path(facts.state_dir)
+    )
     if profile == "minimal":
-        capabilities = ("SYS_ADMIN",) if fuse else ()
         notes.append("profile minimal: weaker than hardened" + (", it adds SYS_ADMIN" if fuse else ""))
-        return Security(devices=devices, capabilities=capabilities, selinux_disable=selinux_disable), tuple(notes)
-    return Security(no_new_privileges=True, devices=devices, selinux_disable=selinux_disable), tuple(notes)
+        return dataclasses.replace(common, capabilities=("SYS_ADMIN",) if fuse else ()), tuple(notes)
+    return dataclasses.replace(common, no_new_privileges=True), tuple(notes)
 
 
 def nested_env(security: Security) -> dict[str, str]:

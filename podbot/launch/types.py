@@ -150,13 +150,17 @@ class Mount:
 
 @dataclass(frozen=True)
 class Security:
-    """A sandbox profile, worked out. ``capabilities`` are added to the engine's defaults."""
+    """A sandbox profile, worked out. ``capabilities`` are added to the engine's defaults.
+
+    ``seccomp``: where podbot's seccomp profile lies on the host; None is the engine's own.
+    """
 
     privileged: bool = False
     no_new_privileges: bool = False
     devices: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     selinux_disable: bool = False
+    seccomp: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,20 @@ from podbot.engine.port import Unmet
 from podbot.launch.types import ContainerSpec, Limits, Mount, Security
 
 GOLDEN = os.path.join(os.path.dirname(__file__), "golden")
+SECCOMP = "/home/ann/.local/state/podbot/seccomp/0a1b.json"
 BASE = ContainerSpec(
     name="podbot-proj-0a1b2c",
     image="localhost/podbot:latest",
     image_origin="default",
     labels={"io.podbot.managed": "true"},
     mounts=(Mount("/home/ann/src/proj", "/workspace"),),
-    security=Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True),
+    security=Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True, seccomp=SECCOMP),
 )
 CASES: dict[str, ContainerSpec] = {
     "hardened": BASE,
     "minimal": dataclasses.replace(
-        BASE, security=Security(devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True)
+        BASE,
+        security=Security(devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True, seccomp=SECCOMP),
     ),
     "privileged": dataclasses.replace(BASE, security=Security(privileged=True)),
     "limits": dataclasses.replace(BASE, limits=Limits(memory=512 << 20, cpus=1.5, pids=128)),

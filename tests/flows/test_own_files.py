@@ -15,6 +15,7 @@ from podbot.launch.askpass import SECRETS, askpass, askpass_mount
 from podbot.launch.gitconfig import gitconfig, gitconfig_mount
 from podbot.launch.own_file import own_file_mount
 from podbot.launch.repository import EMPTY
+from podbot.launch.seccomp import profile, profile_path
 from podbot.launch.types import LaunchPlan, Mount
 from tests.flows.plans import Place
 
@@ -206,3 +207,17 @@ def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
     with open(mount.source, encoding="utf-8") as file:
         assert file.read() == "{}"
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o644
+
+
+def test_the_seccomp_profile_lies_where_the_engine_reads_it(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    path = profile_path(os.path.join(tmp_path, "state"))
+    security = dataclasses.replace(plan.container.security, seccomp=path)
+    plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, security=security))
+    for tampered in (None, b"{}"):
+        if tampered is not None:
+            with open(path, "wb") as file:
+                file.write(tampered)
+        place_files(plan, ignore)
+        with open(path, encoding="utf-8") as read:
+            assert read.read() == profile()

@@ -93,6 +93,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "devices": ["/dev/fuse"],
                 "capabilities": [],
                 "selinux_disable": True,
+                "seccomp": made.container.security.seccomp,
             },
             "limits": {"memory": 1 << 30, "cpus": None, "pids": None},
             "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **AGENTS["claude"].env},

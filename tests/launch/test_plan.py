@@ -13,6 +13,7 @@ from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, Mou
 from podbot.launch.agents import AGENTS, agent_env
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
+from podbot.launch.seccomp import profile_path
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, PathFacts, Security
 from tests.launch.build import config, directory, facts, typed
 
@@ -65,7 +66,12 @@ def test_a_whole_plan() -> None:
     assert container.image == "localhost/podbot:latest"
     assert container.image_origin == "default"
     assert container.mounts == (Mount("/home/ann/src/proj", "/home/ann/src/proj"),)
-    assert container.security == Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True)
+    assert container.security == Security(
+        no_new_privileges=True,
+        devices=("/dev/fuse",),
+        selinux_disable=True,
+        seccomp=profile_path("/home/ann/.local/state/podbot"),
+    )
     assert container.limits == Limits(memory=1 << 30, pids=64)
     assert container.network == "default"
     assert container.env == {

@@ -6,9 +6,12 @@ import pytest
 
 from podbot.config.models import Origin
 from podbot.errors import IllegalCombination, InvalidValue
+from podbot.launch.seccomp import profile_path
 from podbot.launch.security import effective_profile, nested_env, plan_limits, plan_security
 from podbot.launch.types import Limits, Security
 from tests.launch.build import config, facts
+
+SECCOMP = profile_path(facts().state_dir)
 
 
 def planned(values: dict[str, Any], *, dev_fuse: bool = True) -> tuple[Security, tuple[str, ...]]:
@@ -17,14 +20,14 @@ def planned(values: dict[str, Any], *, dev_fuse: bool = True) -> tuple[Security,
 
 def test_hardened_is_the_default_and_adds_no_capability() -> None:
     assert planned({}) == (
-        Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True),
+        Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True, seccomp=SECCOMP),
         (),
     )
 
 
 def test_hardened_without_fuse_and_with_selinux() -> None:
     values = {"sandbox.mount_dev_fuse": False, "sandbox.selinux_label_mode": "keep_default"}
-    assert planned(values) == (Security(no_new_privileges=True), ())
+    assert planned(values) == (Security(no_new_privileges=True, seccomp=SECCOMP), ())
 
 
 @pytest.mark.parametrize("profile", ["hardened", "minimal"])
@@ -57,10 +60,12 @@ def test_a_host_without_fuse_that_was_not_asked_for_is_no_news() -> None:
 
 def test_minimal_is_exactly_the_seeds() -> None:
     security, notes = planned({"sandbox.profile": "minimal"})
-    assert security == Security(devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True)
+    assert security == Security(
+        devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True, seccomp=SECCOMP
+    )
     assert "SYS_ADMIN" in notes[0]
     security, notes = planned({"sandbox.profile": "minimal", "sandbox.mount_dev_fuse": False})
-    assert security == Security(selinux_disable=True)
+    assert security == Security(selinux_disable=True, seccomp=SECCOMP)
     assert "SYS_ADMIN" not in notes[0]
 
 

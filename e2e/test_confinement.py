@@ -1,0 +1,177 @@
+"""What an attack from inside got before, tried again in a default session: each test is one such attack."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.harness import World
+from podbot.engine.endpoint import parse_endpoint
+from podbot.engine.rest import RestEngine
+from podbot.errors import CreateFailed, StartFailed
+from podbot.launch.seccomp import profile
+from podbot.launch.types import ContainerSpec, Security
+
+# System calls by number (x86-64), because the C library would not pass what an attacker passes.
+CALLS = """
+import ctypes, errno, json, mmap, os, signal, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+HIGH = 1 << 32  # seccomp sees 64 bits of an argument, the kernel uses 32 of an int
+NEWUSER, NEWCGROUP = 0x10000000, 0x02000000
+
+def call(number, *words):
+    got = libc.syscall(ctypes.c_long(number), *(ctypes.c_ulong(w) if isinstance(w, int) else w for w in words))
+    return "ok" if got >= 0 else errno.errorcode[ctypes.get_errno()]
+
+def child(action):
+    "What action says, in a process of its own; the signal that ended it otherwise."
+    reading, writing = os.pipe()
+    if not (pid := os.fork()):
+        os.write(writing, action().encode() + b"\\n")  # as does a process that the action made
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    os.close(writing)
+    return os.read(reading, 99).decode().split()[0] if status == 0 else signal.Signals(status & 127).name
+
+def new(number, *words):
+    "A call that makes a process, or leaves for a namespace."
+    return child(lambda: call(number, *words))
+
+def int80(number, *words):
+    "A 32-bit program's system call, with a pointer to three words as its second argument."
+    libc.mmap.restype = ctypes.c_void_p
+    page = libc.mmap(None, 4096, 7, 0x62, -1, 0)  # private, anonymous, below 4 GiB
+    begin = b"\\x53\\xb8" + struct.pack("<I", number) + b"\\xbb\\x01\\0\\0\\0\\xb9" + struct.pack("<I", page + 2048)
+    code = begin + b"\\xcd\\x80\\x5b\\xc3"
+    ctypes.memmove(page, code, len(code))
+    ctypes.memmove(page + 2048, struct.pack("<3I", *words), 12)
+    got = ctypes.CFUNCTYPE(ctypes.c_int)(page)()
+    return "ok" if got >= 0 else errno.errorcode[-got]
+
+file = os.open("leased", os.O_CREAT | os.O_RDWR)
+"""
+
+REFUSED = {
+    "read a keyring": ("call(250, 0, (1 << 32) - 4, 1)", "ENOSYS"),
+    "add a key": ("call(248, b'user', b'podbot', b'x', 1, (1 << 32) - 4)", "ENOSYS"),
+    "ask for a key": ("call(249, b'user', b'podbot', 0, 0)", "ENOSYS"),
+    "unshare the cgroup namespace": ("new(272, NEWUSER | NEWCGROUP)", "EPERM"),
+    "clone into a cgroup namespace": ("new(56, NEWUSER | NEWCGROUP | 17, 0, 0, 0, 0)", "EPERM"),
+    "clone3 into a cgroup namespace": (
+        "new(435, struct.pack('11Q', NEWUSER | NEWCGROUP, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0), 88)",
+        "ENOSYS",
+    ),
+    "lease a file": ("call(72, file, 1024, 1)", "EINVAL"),
+    "lease a file, lying in the high bits": ("call(72, file, 1024 | HIGH, 1)", "EINVAL"),
+    "delegate a file": ("call(72, file, 1040, 0)", "ENOSYS"),
+    "a socket to the hypervisor": ("call(41, 40, 1, 0)", "EAFNOSUPPORT"),
+    "a socket to the hypervisor, lying in the high bits": ("call(41, 40 | HIGH, 1, 0)", "EAFNOSUPPORT"),
+    "a socket to the hypervisor, as a 32-bit program": ("child(lambda: int80(102, 40, 1, 0))", "SIGSYS"),
+    "a socket of the kernel's ciphers": ("call(41, 38, 5, 0)", "EAFNOSUPPORT"),
+    "a socket of the audit log": ("call(41, 16, 3, 9)", "EINVAL"),
+    "a socket of the audit log, lying in the high bits": ("call(41, 16, 3, 9 | HIGH)", "EINVAL"),
+}
+ALLOWED = {
+    "a user namespace": "new(272, NEWUSER)",
+    "a process in a user namespace": "new(56, NEWUSER | 17, 0, 0, 0, 0)",
+    "whether a file is leased": "call(72, file, 1025, 0)",
+    "a copy of a descriptor": "call(72, file, 1030, 0)",
+    "a lock of an open file": "call(72, file, 37, struct.pack('hhqqi', 1, 0, 0, 0, 0))",
+    "a pipe's size": "call(72, os.pipe()[0], 1031, 65536)",
+    "a unix socket": "call(41, 1, 1, 0)",
+    "a unix socket, with garbage in the high bits": "call(41, 1 | HIGH, 1, 0)",
+    "an internet socket": "call(41, 2, 1, 0)",
+    "an internet socket of version 6": "call(41, 10, 1, 0)",
+    "a socket of the routing table": "call(41, 16, 3, 0)",
+    "a socket of the kernel's events": "call(41, 16, 3, 15)",
+}
+
+
+@pytest.fixture(scope="module", params=["hardened", "minimal"])
+def answers(shared_world: World, request: pytest.FixtureRequest) -> dict[str, str]:
+    """What every call above answered in a session of the profile."""
+    calls = {name: code for name, (code, _) in REFUSED.items()} | ALLOWED
+    table = ", ".join(f"{name!r}: {code}" for name, code in calls.items())
+    script = f"{CALLS}\nprint(json.dumps({{{table}}}))"
+    done = shared_world.agent("python3", "-c", script, env={"PODBOT_SANDBOX_PROFILE": request.param}, check=True)
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("attempt", REFUSED)
+def test_a_call_that_reached_the_host_is_refused(answers: dict[str, str], attempt: str) -> None:
+    assert answers[attempt] == REFUSED[attempt][1]
+
+
+@pytest.mark.parametrize("call", ALLOWED)
+def test_a_call_that_programs_need_works(answers: dict[str, str], call: str) -> None:
+    assert answers[call] == "ok"
+
+
+@pytest.fixture(scope="module")
+def inside(shared_world: World) -> Iterator[str]:
+    """The name of a session with small limits."""
+    environ = {"PODBOT_SANDBOX_PIDS": "100", "PODBOT_SANDBOX_MEMORY": "512m"}
+    shared_world.env.update(environ)
+    try:
+        with shared_world.session() as name:
+            yield name
+    finally:
+        for key in environ:
+            del shared_world.env[key]
+
+
+def run(world: World, name: str, script: str) -> tuple[int, str]:
+    done = world.podbot("exec", name, "--", "bash", "-c", script)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("controller", ["memory", "pids"])
+def test_a_sandbox_cannot_lift_its_own_limits(shared_world: World, inside: str, controller: str) -> None:
+    """On cgroup v1 root of a new user and cgroup namespace mounted the hierarchy and wrote its limits anew."""
+    mount = f"mkdir -p /tmp/c; mount -t cgroup -o {controller} none /tmp/c || mount -t cgroup2 none /tmp/c"
+    for flags in ("-Urm", "-UrmC"):
+        status, words = run(shared_world, inside, f"unshare {flags} sh -c {shlex.quote(mount)}")
+        assert status != 0, words
+
+
+def test_the_kernel_filters_the_first_process_too(world: World) -> None:
+    script = "grep Seccomp: /proc/1/status /proc/self/status"
+    assert [line.split()[-1] for line in world.agent("sh", "-c", script).stdout.splitlines()] == ["2", "2"]
+
+
+def test_programs_that_ask_for_the_audit_log_go_on_without(world: World) -> None:
+    done = world.agent("sh", "-c", "useradd -M somebody && id -u somebody")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", [None, "{", '{"defaultAction": "NONE"}'])
+def test_an_engine_that_cannot_read_the_profile_starts_nothing(world: World, tmp_path: Path, text: str | None) -> None:
+    """So it is read, although inspect does not show it."""
+    world.podbot("ps", check=True)  # starts the service
+    path = tmp_path / "profile.json"
+    if text is not None:
+        path.write_text(text)
+    spec = ContainerSpec("unread", world.image, "test", {}, (), Security(seccomp=str(path)), network="none")
+    engine = RestEngine(parse_endpoint(os.path.join(world.runtime, ".engine", "podman.sock"), "test"))
+    with contextlib.closing(engine):
+        with pytest.raises((CreateFailed, StartFailed)):
+            engine.start(engine.create(spec))
+        engine.remove("unread")
+
+
+def test_the_profile_is_podbots_own_file_and_written_anew(world: World) -> None:
+    plan = json.loads(world.agent("true", flags=("--dry-run", "--json"), check=True).stdout)
+    path = plan["container"]["security"]["seccomp"]
+    assert path.startswith(world.env["HOME"])
+    world.agent("true", check=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("{}")
+    world.agent("true", check=True)
+    with open(path, encoding="utf-8") as file:
+        assert file.read() == profile()
