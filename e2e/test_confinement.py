@@ -175,3 +175,13 @@ def test_the_profile_is_podbots_own_file_and_written_anew(world: World) -> None:
     world.agent("true", check=True)
     with open(path, encoding="utf-8") as file:
         assert file.read() == profile()
+
+
+def test_a_sandbox_writes_no_log_on_the_host(shared_world: World, inside: str) -> None:
+    """Process 1's stdout and stderr went into a file of the engine's, or the journal, without a limit."""
+    script = "for fd in 1 2; do timeout 20 head -c 50000000 /dev/zero > /proc/1/fd/$fd || exit 1; done"
+    status, words = run(shared_world, inside, script)
+    assert status == 0, words
+    found = shared_world.inspect(inside)
+    assert found["HostConfig"]["LogConfig"]["Type"] == "none"
+    assert sum(file.stat().st_size for file in Path(found["OCIConfigPath"]).parent.rglob("*")) < 1_000_000

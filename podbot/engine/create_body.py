@@ -39,6 +39,8 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         "image_volume_mode": "ignore",
         # An image's health check would need a systemd timer to start with, and run in nobody's session.
         "healthconfig": {"Test": ["NONE"]},
+        # Any process inside can write to process 1's stdout, and with it into the host's log: 50 MB in 0.2 s, no limit.
+        "log_configuration": {"driver": "none"},
         # Said, not left to an engine's default: the host's proxy variables can hold a password.
         "httpproxy": False,
         "env_host": False,
