@@ -64,8 +64,18 @@ def _positive(value: int) -> None:
         raise Refusal("it is out of range", "Write a whole number above zero.")
 
 
-def memory_limit(text: str) -> int:
-    """``sandbox.memory`` in bytes. Raises Refusal for what no sandbox starts with, and for an engine's "no limit"."""
+def memory_limit(text: str, machine: int = 0) -> int | None:
+    """``sandbox.memory`` in bytes; None is no limit. Raises Refusal for what no sandbox starts with.
+
+    ``machine``: bytes of memory that the machine has, of which ``50%`` is a share; 0 is unknown, and no limit.
+    """
+    if text.strip().lower() == "none":
+        return None
+    if text.endswith("%"):
+        percent = int(text[:-1]) if text[:-1].isascii() and text[:-1].isdigit() and len(text) <= len("100%") else 0
+        if not 1 <= percent <= 100:
+            raise Refusal(f"{shown(text)} is not a share of the machine's memory", "Write 1% to 100%.")
+        return max(LEAST_MEMORY, machine * percent // 100) if machine else None
     if (size := parse_memory(text)) < LEAST_MEMORY:
         raise Refusal(f"{shown(text)} is too little to start a container", "Write 6m or more, such as 2g.")
     return size
@@ -79,10 +89,12 @@ def cpu_limit(value: float) -> float:
 
 
 def pids_limit(value: int) -> int:
-    """``sandbox.pids``; as :func:`memory_limit`."""
+    """``sandbox.pids``, 0 for no limit; as :func:`memory_limit`."""
+    if value == 0:
+        return value
     _positive(value)
     if value < LEAST_PIDS:
-        raise Refusal(f"{value} is too few processes to run a command", f"Write {LEAST_PIDS} or more.")
+        raise Refusal(f"{value} is too few processes to run a command", f"Write {LEAST_PIDS} or more; 0 is no limit.")
     return value
 
 

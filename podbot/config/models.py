@@ -109,9 +109,11 @@ class SandboxConfig:
     selinux_label_mode: SelinuxLabelMode = key(
         "disable_for_container", "SELinux: switch labels off for the container, or keep the engine's default."
     )
-    memory: str | None = key(None, "Memory limit: a whole number and b, k, m or g.", "2g")
+    memory: str = key(
+        "50%", "Memory limit: a share of the machine's memory; or a whole number and b, k, m or g; or none.", "2g"
+    )
     cpus: float | None = key(None, "CPU limit, in cores (1.5 is one and a half).", 1.5)
-    pids: int | None = key(None, "Most processes and threads at a time.", 512)
+    pids: int = key(2048, "Most processes and threads at a time; 0 is no limit.", 512)
     network: str = key("default", "default (the engine's own), none, host, or the name of an engine network.")
     extra_mounts: tuple[str, ...] = key(
         (), "More mounts, each 'SOURCE:TARGET' or 'SOURCE:TARGET:ro'.", ("/home/you/reference:/reference:ro",)

@@ -82,7 +82,7 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
     numbers = (
         ("sandbox.memory", limits.memory, host.get("Memory")),
         ("sandbox.cpus", _quota(limits.cpus), host.get("CpuQuota")),
-        ("sandbox.pids", limits.pids, host.get("PidsLimit")),
+        ("sandbox.pids", limits.pids or None, host.get("PidsLimit")),
     )
     found += [Unmet(key, str(wanted), str(got)) for key, wanted, got in numbers if wanted is not None and wanted != got]
     return tuple(found)
@@ -115,7 +115,7 @@ def _resources(limits: Limits) -> dict[str, Any]:
     if limits.cpus is not None:
         resources["cpu"] = {"quota": _quota(limits.cpus), "period": _PERIOD}
     if limits.pids is not None:
-        resources["pids"] = {"limit": limits.pids}
+        resources["pids"] = {"limit": limits.pids or -1}  # without one, Podman's own is 2048
     return resources
 
 

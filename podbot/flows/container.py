@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterator
 
@@ -12,12 +11,12 @@ from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFailed
 from podbot.events import Emit, Event
 from podbot.flows.confined import check_filtered
+from podbot.flows.degraded import unmet_limits, with_less
 from podbot.flows.disposal import Disposal, dispose
 from podbot.flows.own_files import place_files
 from podbot.flows.repository import check_linked_git
 from podbot.flows.sessions import SessionDirectory
 from podbot.flows.workspace import verified_mount
-from podbot.launch.repository import is_placeholder, not_placed
 from podbot.launch.types import LaunchPlan
 from podbot.streams.wake import Wake
 
@@ -65,23 +64,21 @@ def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
         emit = _once(emit)
-        try:
-            return _attempt(engine, plan, credentials, wake, emit)
-        except (CreateFailed, StartFailed):
-            fewer = tuple(mount for mount in plan.container.files if not is_placeholder(mount))
-            number = len(plan.container.files) - len(fewer)
-            if not number or not _removed(engine, plan):
-                raise
-        # The paths of placeholders are the repository's word, and the image may have a file in the way of one.
-        plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=fewer))
-        wake.check()
-        container = _attempt(engine, plan, credentials, wake, emit)
-        why = (
-            "the sandbox did not start with an empty directory in place of each linked worktree elsewhere, and has none"
-        )
-        text = f"{why}: {not_placed(number)}"
-        emit(Event("notice", "git.no_placeholders", text, {"session": plan.session, "worktrees": number}))
-        return container
+        lacking: list[Event] = []  # reported once it has started
+        while True:
+            try:
+                container = _attempt(engine, plan, credentials, wake, emit)
+            except (CreateFailed, StartFailed) as exc:
+                fewer = with_less(plan, exc.reason)
+                if fewer is None or not _removed(engine, plan):
+                    raise
+                plan, event = fewer
+                lacking.append(event)
+                wake.check()
+            else:
+                for event in lacking:
+                    emit(event)
+                return container
 
 
 def _attempt(engine: Engine, plan: LaunchPlan, credentials: Bundle, wake: Wake, emit: Emit) -> str:
@@ -148,9 +145,11 @@ def _clean_up(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emi
 
 def _check_met(engine: Engine, container: str, plan: LaunchPlan, emit: Emit) -> None:
     """Confinement that the engine dropped in silence ends the start; a dropped limit is said aloud."""
-    for key, wanted, got in engine.unmet(container, plan.container):
-        if key in ("sandbox.runtime", "sandbox.profile"):
-            reason = f"it accepted {key} = {wanted} and did not apply it (it has {got or 'nothing'})"
+    dropped = []
+    for unmet in engine.unmet(container, plan.container):
+        if unmet.key in ("sandbox.runtime", "sandbox.profile"):
+            reason = f"it accepted {unmet.key} = {unmet.wanted} and did not apply it (it has {unmet.got or 'nothing'})"
             raise CreateFailed(container=plan.session, image=plan.container.image, reason=reason)
-        text = f"this engine does not enforce {key} = {wanted} (it has {got})"
-        emit(Event("warning", "limit.unmet", text, {"key": key, "wanted": wanted, "got": got}))
+        dropped.append(unmet)
+    if dropped:
+        emit(unmet_limits(plan, dropped))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from podbot.config.models import AppConfig
 from podbot.credentials.families import FAMILIES
 from podbot.errors import InvalidValue, PathError
+from podbot.flows.memory import machine_memory
 from podbot.flows.paths import (
     expanded,
     kind_of,
@@ -67,6 +68,7 @@ def collect_facts(
         allowed_roots=_allowed_roots(config, home),
         extra_mounts=_extra_mounts(config, home),
         dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # an ordinary user's sandbox gets no more than the user
+        memory=machine_memory(),
         time_zone=time_zone(environ),
         git_name=name,
         git_email=email,

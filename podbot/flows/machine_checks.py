@@ -67,6 +67,8 @@ def check_cgroups(facts: MachineFacts) -> Check:
             return Check("cgroups", "warn", found, meaning, fix)
         return Check("cgroups", "fail", found, "crun does not run containers here; runc with cgroupfs does.", fix)
     meaning = "crun is not for such machines; runc with cgroupfs runs containers here. "
+    if facts.rootless:
+        meaning += "A rootless engine enforces no limit here: a session can use up this machine's memory. "
     fix = 'containers.conf: [engine] runtime = "runc", cgroup_manager = "cgroupfs"'
     return Check("cgroups", "warn", found, meaning + COPES, fix)
 

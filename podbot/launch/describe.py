@@ -102,7 +102,12 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "selinux_disable": security.selinux_disable,
             "seccomp": security.seccomp,
         },
-        "limits": {"memory": limits.memory, "cpus": limits.cpus, "pids": limits.pids},
+        "limits": {
+            "memory": limits.memory,
+            "cpus": limits.cpus,
+            "pids": limits.pids,
+            "by_default": list(limits.by_default),
+        },
         "env": dict(spec.env),
         "labels": dict(spec.labels),
     }

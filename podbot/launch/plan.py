@@ -93,7 +93,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
             *(mounted.empty if mounted is not None else ()),
         ),
         link=mounted.link if mounted is not None else None,
-        limits=plan_limits(config),
+        limits=plan_limits(config, facts),
         network=network,
         workdir=directory,
         make_workdir=clone is not None,

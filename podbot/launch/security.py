@@ -64,14 +64,22 @@ def nested_env(security: Security) -> dict[str, str]:
     return {} if security.privileged or FUSE in security.devices else {"STORAGE_DRIVER": "vfs"}
 
 
-def plan_limits(config: AppConfig) -> Limits:
-    """The configured limits, in bytes, cores and tasks. Raises InvalidValue as loading a configuration does."""
+def plan_limits(config: AppConfig, facts: HostFacts) -> Limits:
+    """The limits, in bytes, cores and tasks. Raises InvalidValue as loading a configuration does."""
     sandbox = config.sandbox
-    return Limits(
-        memory=_checked(config, "memory", memory_limit, sandbox.memory),
+    limits = Limits(
+        memory=_checked(config, "memory", lambda text: memory_limit(text, facts.memory), sandbox.memory),
         cpus=_checked(config, "cpus", cpu_limit, sandbox.cpus),
         pids=_checked(config, "pids", pids_limit, sandbox.pids),
     )
+    defaults = {"memory": limits.memory, "pids": limits.pids}
+    unasked = (name for name in defaults if config.origin(f"sandbox.{name}").kind == "default")
+    return dataclasses.replace(limits, by_default=tuple(name for name in unasked if defaults[name] is not None))
+
+
+def without_defaults(limits: Limits) -> Limits:
+    """The limits that somebody asked for; the engine's own hold beside them."""
+    return dataclasses.replace(limits, **dict.fromkeys(limits.by_default), by_default=())
 
 
 def frame_limit(config: AppConfig) -> int:

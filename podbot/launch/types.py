@@ -132,6 +132,7 @@ class HostFacts:
     named_only: tuple[str, ...] = ()  # the same for places that are refused unless workspace.allowed_roots names them
     homes: tuple[str, ...] = ()  # of other users, as far as the host lists them
     dev_fuse: bool = True
+    memory: int = 0  # bytes that the machine has, or podbot's own cgroup may use; 0 is unknown
     time_zone: str | None = None  # as TZ has it
     git_name: str | None = None
     git_email: str | None = None
@@ -165,11 +166,15 @@ class Security:
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource limits; None is no limit. memory in bytes, cpus in cores."""
+    """Resource limits: memory in bytes and cpus in cores, None is no limit; pids, 0 is none, and None the engine's own.
+
+    ``by_default``: names of those that nobody asked for. Where an engine cannot set them, a session starts without.
+    """
 
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
+    by_default: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

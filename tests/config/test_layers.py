@@ -186,7 +186,7 @@ def test_every_key_can_be_set_by_its_variable() -> None:
 
 
 def test_blank_variables_of_optional_keys_are_unset() -> None:
-    assert environment_layer({"PODBOT_IMAGE": "", "PODBOT_SANDBOX_PIDS": " "}) == {}
+    assert environment_layer({"PODBOT_IMAGE": "", "PODBOT_WORKSPACE_DEPTH": " "}) == {}
 
 
 def test_reserved_variables_are_no_keys() -> None:

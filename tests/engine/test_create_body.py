@@ -43,6 +43,7 @@ CASES: dict[str, ContainerSpec] = {
         limits=Limits(cpus=0.29),
     ),
     "clone": dataclasses.replace(BASE, mounts=(), workdir="/clones/shop", make_workdir=True),
+    "unlimited": dataclasses.replace(BASE, limits=Limits(pids=0)),
 }
 
 
@@ -94,6 +95,10 @@ def test_confinement_and_limits_that_were_dropped() -> None:
         Unmet("sandbox.cpus", "100000", "0"),
         Unmet("sandbox.pids", "2", "2048"),
     )
+
+
+def test_no_limit_of_processes_is_met_by_any() -> None:
+    assert unmet(CASES["unlimited"], inspected(PidsLimit=0)) == ()
 
 
 def test_an_answer_without_a_host_part_meets_nothing() -> None:

@@ -29,7 +29,7 @@ from podbot.errors import (
 from podbot.flows.container import started_container
 from podbot.flows.sessions import SessionRecord, session_directory, sessions
 from podbot.launch.repository import EMPTY, is_placeholder
-from podbot.launch.types import ContainerSpec, CredentialSource, LaunchPlan, LinkedGit, Mount
+from podbot.launch.types import ContainerSpec, CredentialSource, LaunchPlan, Limits, LinkedGit, Mount
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
 from tests.flows.plans import SESSION, Place, container, labels
@@ -281,11 +281,55 @@ def test_confinement_that_was_dropped_ends_the_start(engine: FakeEngine, place: 
 
 
 def test_a_limit_that_was_dropped_is_said(engine: FakeEngine, place: Place) -> None:
-    engine.ignored = (Unmet("sandbox.memory", "1024", "0"),)
+    engine.ignored = (Unmet("sandbox.memory", str(1 << 30), "0"), Unmet("sandbox.pids", "2048", "0"))
     with started(engine, place, place.plan()):
         pass
     (warning,) = [event for event in place.events if event.level == "warning"]
-    assert (warning.kind, warning.fields["key"]) == ("limit.unmet", "sandbox.memory")
+    assert warning.kind == "limit.unmet"
+    assert [limit["key"] for limit in warning.fields["limits"]] == ["sandbox.memory", "sandbox.pids"]
+    assert "does not enforce sandbox.memory = 1024m and sandbox.pids = 2048" in warning.message
+
+
+CANNOT_LIMIT = StartFailed(container=SESSION, reason="crun: opening file `memory.max` for writing: No such file")
+
+
+def limited(plan: LaunchPlan, limits: Limits) -> LaunchPlan:
+    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, limits=limits))
+
+
+def test_default_limits_that_an_engine_cannot_set_are_given_up_and_reported(engine: FakeEngine, place: Place) -> None:
+    engine.fail("start", CANNOT_LIMIT)
+    limits = Limits(memory=1 << 30, cpus=1.5, pids=2048, by_default=("memory", "pids"))
+    with started(engine, place, limited(place.plan(), limits)) as found:
+        assert engine.inspect(found).state == "running"
+        assert engine.by_name[SESSION].spec.limits == Limits(cpus=1.5)
+    (warning,) = [event for event in place.events if event.level == "warning"]
+    assert "sandbox.memory = 1024m and sandbox.pids = 2048" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (Limits(memory=1 << 30, pids=2048), CANNOT_LIMIT.reason),  # somebody asked for them
+        (Limits(memory=1 << 30, by_default=("memory",)), "crun: executable file `sleep` not found"),
+    ],
+)
+def test_other_limits_and_other_failures_stay(engine: FakeEngine, place: Place, limits: Limits, reason: str) -> None:
+    engine.fail("start", StartFailed(container=SESSION, reason=reason), times=None)
+    with pytest.raises(StartFailed), started(engine, place, limited(place.plan(), limits)):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count("start") == 1
+
+
+def test_a_repositorys_words_do_not_take_the_limits_away(engine: FakeEngine, place: Place) -> None:
+    """The path of a worktree can say "cgroup"; the places of worktrees are given up first, and that is enough."""
+    engine.fail(
+        "start", StartFailed(container=SESSION, reason="runc: mkdir /x/cgroup/memory.max/.git: not a directory")
+    )
+    limits = Limits(memory=1 << 30, by_default=("memory",))
+    with started(engine, place, limited(with_placeholders(place), limits)):
+        assert engine.by_name[SESSION].spec.limits == limits
+    assert "limit.unmet" not in place.kinds()
 
 
 def test_a_workspace_swapped_while_it_starts_is_refused(engine: FakeEngine, place: Place) -> None:

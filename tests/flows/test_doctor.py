@@ -197,6 +197,11 @@ def test_linger_matters_to_an_installed_token_daemon_alone(linger: bool, token_u
     assert "linger" not in checks(replace(DEBIAN_13, systemd=False), VERSION_5, token_unit=token_unit)
 
 
+@pytest.mark.parametrize(("facts", "said"), [(ROOT, False), (USER, True)])
+def test_that_no_limit_holds_is_said_to_ordinary_users_on_old_cgroups(facts: MachineFacts, said: bool) -> None:
+    assert ("enforces no limit" in checks(replace(facts, cgroups="hybrid"))["cgroups"].meaning) is said
+
+
 def test_delegation_is_asked_for_where_limits_can_hold_at_all() -> None:
     assert "delegation" not in checks(replace(USER, cgroups="hybrid", delegated=None))
     assert "delegation" not in checks(replace(ROOT, delegated=None))

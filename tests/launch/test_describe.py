@@ -95,7 +95,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "selinux_disable": True,
                 "seccomp": made.container.security.seccomp,
             },
-            "limits": {"memory": 1 << 30, "cpus": None, "pids": None},
+            "limits": {"memory": 1 << 30, "cpus": None, "pids": 2048, "by_default": ["pids"]},
             "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **AGENTS["claude"].env},
             "labels": dict(made.container.labels),
         },

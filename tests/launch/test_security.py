@@ -3,11 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from podbot.config.checks import LEAST_MEMORY
 from podbot.config.models import Origin
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.seccomp import profile_path
-from podbot.launch.security import effective_profile, nested_env, plan_limits, plan_security
+from podbot.launch.security import effective_profile, nested_env, plan_limits, plan_security, without_defaults
 from podbot.launch.types import Limits, Security
 from tests.launch.build import config, facts
 
@@ -98,13 +101,47 @@ def test_a_chosen_profile_without_a_recorded_origin_still_counts() -> None:
         effective_profile(made)
 
 
-def test_no_limits_by_default() -> None:
-    assert plan_limits(config()) == Limits()
+def test_half_of_the_machine_by_default() -> None:
+    assert plan_limits(config(), facts(memory=16 << 30)) == Limits(
+        memory=8 << 30, pids=2048, by_default=("memory", "pids")
+    )
+
+
+def test_a_machine_that_does_not_tell_its_memory_has_no_share() -> None:
+    assert plan_limits(config(), facts(memory=0)) == Limits(pids=2048, by_default=("pids",))
 
 
 def test_limits() -> None:
     made = config({"sandbox.memory": "512m", "sandbox.cpus": 1.5, "sandbox.pids": 100})
-    assert plan_limits(made) == Limits(memory=512 * 1024 * 1024, cpus=1.5, pids=100)
+    assert plan_limits(made, facts()) == Limits(memory=512 * 1024 * 1024, cpus=1.5, pids=100)
+
+
+def test_the_default_value_that_somebody_set_is_asked_for() -> None:
+    made = config({"sandbox.memory": "50%", "sandbox.pids": 2048})
+    assert plan_limits(made, facts(memory=1 << 30)).by_default == ()
+
+
+def test_limits_can_be_taken_away() -> None:
+    made = config({"sandbox.memory": "none", "sandbox.pids": 0})
+    assert plan_limits(made, facts(memory=1 << 30)) == Limits(pids=0)
+
+
+@given(percent=st.integers(1, 100), machine=st.integers(0, 2**50))
+def test_a_share_of_the_machine_is_never_more_than_it_nor_too_little(percent: int, machine: int) -> None:
+    found = plan_limits(config({"sandbox.memory": f"{percent}%"}), facts(memory=machine)).memory
+    if machine == 0:
+        assert found is None
+    else:
+        assert found is not None
+        assert LEAST_MEMORY <= found <= max(LEAST_MEMORY, machine)
+        assert found == LEAST_MEMORY or found * 100 <= machine * percent < (found + 1) * 100
+
+
+def test_what_nobody_asked_for_can_be_left_out() -> None:
+    limits = Limits(memory=8 << 30, cpus=1.5, pids=2048, by_default=("memory", "pids"))
+    assert without_defaults(limits) == Limits(cpus=1.5)
+    asked = Limits(memory=8 << 30, pids=2048, by_default=("pids",))
+    assert without_defaults(asked) == Limits(memory=8 << 30)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +154,12 @@ def test_limits() -> None:
         ("cpus", float("nan")),
         ("cpus", float("inf")),
         ("cpus", 0.001),
-        ("pids", 0),
         ("pids", -1),
         ("pids", 7),
     ],
 )
 def test_a_limit_that_the_engine_would_take_for_none_is_refused(key: str, value: Any) -> None:
     with pytest.raises(InvalidValue) as caught:
-        plan_limits(config({f"sandbox.{key}": value}))
+        plan_limits(config({f"sandbox.{key}": value}), facts())
     assert caught.value.field == f"sandbox.{key}"
     assert "config.toml" in caught.value.origin

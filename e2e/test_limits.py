@@ -1,0 +1,113 @@
+"""What a session's limits stop, by bounded attempts; and the one warning where an engine enforces none."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+
+import pytest
+
+from e2e.harness import World, processes, wait_for
+from podbot.flows.memory import machine_memory
+
+SMALL = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
+
+
+@pytest.fixture(scope="module")
+def enforced(shared_world: World) -> bool:
+    """Whether limits hold here: not on a rootless engine with cgroup v1."""
+    done = shared_world.agent("true", check=True)
+    assert done.stderr.count("does not enforce") in (0, 1), "one warning for all"
+    return "does not enforce" not in done.stderr
+
+
+def test_the_defaults_are_shown_and_set(world: World, enforced: bool) -> None:
+    shown = json.loads(world.podbot("config", "show", "--origin", "--json", check=True).stdout)
+    assert shown["sandbox.memory"] == {"value": "50%", "origin": "default", "detail": ""}
+    assert shown["sandbox.pids"] == {"value": 2048, "origin": "default", "detail": ""}
+    plan = json.loads(world.agent("true", flags=("--dry-run", "--json"), check=True).stdout)["container"]["limits"]
+    assert plan == {"memory": machine_memory() // 2, "cpus": None, "pids": 2048, "by_default": ["memory", "pids"]}
+    if enforced:
+        with world.session() as name:
+            found = world.inspect(name)["HostConfig"]
+        assert (found["Memory"], found["PidsLimit"]) == (plan["memory"], 2048)
+
+
+def test_where_none_hold_one_warning_says_so(world: World, enforced: bool) -> None:
+    done = world.agent("true", check=True)
+    lines = [line for line in done.stderr.splitlines() if "does not enforce" in line]
+    assert len(lines) == (0 if enforced else 1)
+    assert enforced or ("sandbox.memory = " in lines[0] and "sandbox.pids = 2048" in lines[0])
+
+
+def test_limits_can_be_taken_away(world: World, enforced: bool) -> None:
+    script = "cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/memory/memory.limit_in_bytes || cat /sys/fs/cgroup/*.max"
+    env = {"PODBOT_SANDBOX_MEMORY": "none", "PODBOT_SANDBOX_PIDS": "0"}
+    done = world.agent("sh", "-c", script, env=env)
+    assert "does not enforce" not in done.stderr
+    if enforced:
+        pids, memory = done.stdout.split()[:2]
+        assert pids == "max"
+        assert memory == "max" or int(memory) > machine_memory()
+
+
+def test_a_fork_bomb_ends_at_the_limit_of_processes(world: World, enforced: bool) -> None:
+    if not enforced:
+        return  # unbounded, it would be an attack on this machine; the warning above is what podbot does
+    mark = uuid.uuid4().hex
+    bomb = f"b() {{ b | b & }}; b 2>/dev/null; sleep 20 # {mark}"
+    workspace = world.workspace()
+    child = world.start("run", "-w", workspace, "--agent", "custom", "--", "bash", "-c", f"touch up; {bomb}", env=SMALL)
+    try:
+        wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
+        most, end = 0, time.monotonic() + 3
+        while time.monotonic() < end:
+            most = max(most, sum(mark in command for _, command in processes()))
+    finally:
+        child.terminate()
+        child.communicate(timeout=60)
+    assert 20 < most <= 100
+
+
+MEMORY = {
+    "a process": "python3 -c 'bytearray(400 << 20)'",
+    "a tmpfs in a user namespace": "unshare -Urm sh -c 'mount -t tmpfs none /mnt && head -c 400m /dev/zero > /mnt/x'",
+    "/dev/shm": "head -c 400m /dev/zero > /dev/shm/x",
+    "the tmpfs of /sys/fs/cgroup": "head -c 400m /dev/zero > /sys/fs/cgroup/x",
+    "/dev": "head -c 400m /dev/zero > /dev/x",
+    "shared memory without a file": """python3 -c 'if True:
+        import mmap, os
+        file = os.memfd_create("x")
+        os.truncate(file, 400 << 20)
+        mapped = mmap.mmap(file, 0)
+        for offset in range(0, 400 << 20, 4096): mapped[offset] = 1'""",
+    "pipes": """python3 -c 'if True:
+        import os
+        children = [pid for _ in range(3) if (pid := os.fork())]  # with it eight processes, of 8,000 pipes at most
+        for _ in range(8000):
+            try: os.write(os.pipe2(os.O_NONBLOCK)[1], bytes(65536))
+            except BlockingIOError: pass
+        for pid in children:
+            if os.waitpid(pid, 0)[1]: os._exit(1)'""",
+    "sockets": """python3 -c 'if True:
+        import socket
+        pairs = []
+        for _ in range(4000):  # at least 160 KiB each
+            one, other = socket.socketpair()
+            one.setblocking(False)
+            pairs.append((one, other))
+            try:
+                while True: one.send(bytes(16384))
+            except BlockingIOError: pass'""",
+}
+
+
+@pytest.mark.parametrize("attempt", MEMORY)
+def test_memory_that_is_not_in_a_process_is_counted(world: World, enforced: bool, attempt: str) -> None:
+    if not enforced:
+        return  # as above
+    done = world.agent("bash", "-c", f"{MEMORY[attempt]} && echo survived", env=SMALL)
+    assert done.returncode != 0, done.stdout
+    assert "survived" not in done.stdout
