@@ -6,13 +6,18 @@ import contextlib
 import json
 import os
 import shlex
+import signal
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tomli_w
 
-from e2e.harness import World
+from e2e.harness import ROOTLESS, World, wait_for
 from podbot.engine.endpoint import parse_endpoint
+from podbot.engine.private.fit import CAPABILITIES
 from podbot.engine.rest import RestEngine
 from podbot.errors import CreateFailed, StartFailed
 from podbot.launch.seccomp import profile
@@ -185,3 +190,43 @@ def test_a_sandbox_writes_no_log_on_the_host(shared_world: World, inside: str) -
     found = shared_world.inspect(inside)
     assert found["HostConfig"]["LogConfig"]["Type"] == "none"
     assert sum(file.stat().st_size for file in Path(found["OCIConfigPath"]).parent.rglob("*")) < 1_000_000
+
+
+# CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, SYS_CHROOT, SETFCAP, by number
+KEPT = sum(1 << number for number in (0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 31))
+
+
+def test_no_engines_configuration_adds_capabilities(own_world: World) -> None:
+    """containers.conf can give every container devices to make, others' memory to read, the network to change."""
+    own_world.podbot("ps", check=True)  # makes the configuration that works here
+    conf = os.path.join(own_world.root, "generous.conf")
+    settings: dict[str, dict[str, object]] = {"containers": {}}
+    if fitted := own_world.podman_env().get("CONTAINERS_CONF"):
+        with open(fitted, "rb") as file:
+            settings = tomllib.load(file)
+    settings["containers"]["default_capabilities"] = [*CAPABILITIES, "MKNOD", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"]
+    with open(conf, "wb") as written:
+        tomli_w.dump(settings, written)
+    for pid in own_world.service_pids():
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not own_world.service_pids(), what="the service to end")
+    script = "grep -h -E 'Cap(Eff|Bnd|Inh|Amb)' /proc/self/status /proc/1/status"
+    done = own_world.agent("sh", "-c", script, env={"CONTAINERS_CONF": conf}, check=True)
+    masks = {int(line.split()[1], 16) for line in done.stdout.splitlines()}
+    assert masks <= {KEPT, 0}, done.stdout
+
+
+def test_root_has_the_one_capability_that_its_nested_containers_need(world: World) -> None:
+    """Without SETFCAP root cannot map itself into a user namespace, and no container starts inside."""
+    assert world.agent("unshare", "-Ur", "true").returncode == 0
+
+
+def test_a_planted_file_capability_is_worth_nothing_on_the_host_of_a_rootless_engine(world: World) -> None:
+    """The kernel ties it to the sandbox's root. On a rootful engine that is the host's root: see the security model."""
+    workspace = world.workspace()
+    plant = "cp /bin/cat reader && setcap cap_dac_read_search+ep reader && getcap reader"
+    assert "cap_dac_read_search" in world.agent("sh", "-c", plant, workspace=workspace, check=True).stdout
+    if ROOTLESS:
+        done = subprocess.run([f"{workspace}/reader", "/etc/shadow"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, ""), done.stderr
+        assert "Permission denied" in done.stderr

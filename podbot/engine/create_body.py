@@ -47,6 +47,7 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         "privileged": security.privileged,
         "no_new_privileges": security.no_new_privileges,
         "cap_add": list(security.capabilities),
+        "cap_drop": list(security.dropped),
         # A bare path is mapped to itself with rwm: the devices cgroup says `c 10:229 rwm`.
         "devices": [{"path": path} for path in security.devices],
         "selinux_opts": ["disable"] if security.selinux_disable else [],
@@ -79,6 +80,10 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
         found.append(Unmet("sandbox.runtime", spec.runtime, runtime))
     if spec.security.no_new_privileges and "no-new-privileges" not in (host.get("SecurityOpt") or []):
         found.append(Unmet("sandbox.profile", "no-new-privileges", "none"))
+    kept = {f"CAP_{name}" for name in spec.security.dropped} & {*(inspected.get("EffectiveCaps") or ())}
+    if kept:
+        names = ", ".join(sorted(kept))
+        found.append(Unmet("sandbox.profile", f"no {names}", names))
     numbers = (
         ("sandbox.memory", limits.memory, host.get("Memory")),
         ("sandbox.cpus", _quota(limits.cpus), host.get("CpuQuota")),

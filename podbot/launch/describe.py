@@ -99,6 +99,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "no_new_privileges": security.no_new_privileges,
             "devices": list(security.devices),
             "capabilities": list(security.capabilities),
+            "dropped": list(security.dropped),
             "selinux_disable": security.selinux_disable,
             "seccomp": security.seccomp,
         },

@@ -13,6 +13,15 @@ from podbot.launch.seccomp import profile_path
 from podbot.launch.types import HostFacts, Limits, Security
 
 FUSE = "/dev/fuse"
+# What a containers.conf can have added to the eleven that engines give. Those with higher numbers are left out, because
+# old kernels do not know them and an engine there refuses the name. SETFCAP stays: since Linux 5.12 root cannot map
+# itself into a user namespace without it, and nested Podman, which makes one, fails ("cannot write uid_map", measured).
+DROPPED = (
+    "AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "DAC_READ_SEARCH", "IPC_LOCK", "IPC_OWNER", "LEASE",
+    "LINUX_IMMUTABLE", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "NET_BROADCAST", "NET_RAW", "SYSLOG",
+    "SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE",
+    "SYS_TIME", "SYS_TTY_CONFIG", "WAKE_ALARM",
+)  # fmt: skip
 V = TypeVar("V")
 R = TypeVar("R")
 
@@ -50,13 +59,18 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
         # Podman's store inside cannot be an overlay then: native overlay is refused on top of the sandbox's own.
         notes.append(f"this host has no {FUSE} that you may open: nested containers use the slower vfs storage driver")
     selinux_disable = sandbox.selinux_label_mode == "disable_for_container"
-    common = Security(
-        devices=(FUSE,) if fuse else (), selinux_disable=selinux_disable, seccomp=profile_path(facts.state_dir)
-    )
+    added = ("SYS_ADMIN",) if profile == "minimal" and fuse else ()
     if profile == "minimal":
         notes.append("profile minimal: weaker than hardened" + (", it adds SYS_ADMIN" if fuse else ""))
-        return dataclasses.replace(common, capabilities=("SYS_ADMIN",) if fuse else ()), tuple(notes)
-    return dataclasses.replace(common, no_new_privileges=True), tuple(notes)
+    security = Security(
+        no_new_privileges=profile == "hardened",
+        devices=(FUSE,) if fuse else (),
+        capabilities=added,
+        dropped=tuple(name for name in DROPPED if name not in added),
+        selinux_disable=selinux_disable,
+        seccomp=profile_path(facts.state_dir),
+    )
+    return security, tuple(notes)
 
 
 def nested_env(security: Security) -> dict[str, str]:

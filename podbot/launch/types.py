@@ -151,7 +151,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Security:
-    """A sandbox profile, worked out. ``capabilities`` are added to the engine's defaults.
+    """A sandbox profile, worked out. ``capabilities`` are added to the engine's defaults, ``dropped`` taken from them.
 
     ``seccomp``: where podbot's seccomp profile lies on the host; None is the engine's own.
     """
@@ -160,6 +160,7 @@ class Security:
     no_new_privileges: bool = False
     devices: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     selinux_disable: bool = False
     seccomp: str | None = None
 

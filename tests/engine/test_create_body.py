@@ -21,7 +21,9 @@ BASE = ContainerSpec(
     image_origin="default",
     labels={"io.podbot.managed": "true"},
     mounts=(Mount("/home/ann/src/proj", "/workspace"),),
-    security=Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True, seccomp=SECCOMP),
+    security=Security(
+        no_new_privileges=True, devices=("/dev/fuse",), dropped=("MKNOD",), selinux_disable=True, seccomp=SECCOMP
+    ),
 )
 CASES: dict[str, ContainerSpec] = {
     "hardened": BASE,
@@ -72,7 +74,7 @@ def test_only_the_privileged_profile_is_privileged() -> None:
 
 def inspected(**host: Any) -> dict[str, Any]:
     plain = {"SecurityOpt": ["no-new-privileges"], "Memory": 0, "CpuQuota": 0, "PidsLimit": 2048}
-    return {"OCIRuntime": "runc", "HostConfig": plain | host}
+    return {"OCIRuntime": "runc", "EffectiveCaps": ["CAP_CHOWN", "CAP_SETFCAP"], "HostConfig": plain | host}
 
 
 def test_all_met() -> None:
@@ -95,6 +97,12 @@ def test_confinement_and_limits_that_were_dropped() -> None:
         Unmet("sandbox.cpus", "100000", "0"),
         Unmet("sandbox.pids", "2", "2048"),
     )
+
+
+def test_a_capability_that_stayed() -> None:
+    found = inspected() | {"EffectiveCaps": ["CAP_CHOWN", "CAP_MKNOD"]}
+    assert unmet(BASE, found) == (Unmet("sandbox.profile", "no CAP_MKNOD", "CAP_MKNOD"),)
+    assert unmet(CASES["privileged"], found) == ()
 
 
 def test_no_limit_of_processes_is_met_by_any() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from podbot.launch.agents import AGENTS
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
+from podbot.launch.security import DROPPED
 from podbot.launch.types import CredentialSource, LaunchRequest
 from tests.launch.build import config, facts, typed
 
@@ -92,6 +93,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "no_new_privileges": True,
                 "devices": ["/dev/fuse"],
                 "capabilities": [],
+                "dropped": list(DROPPED),
                 "selinux_disable": True,
                 "seccomp": made.container.security.seccomp,
             },

@@ -14,6 +14,7 @@ from podbot.launch.agents import AGENTS, agent_env
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
 from podbot.launch.seccomp import profile_path
+from podbot.launch.security import DROPPED
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, PathFacts, Security
 from tests.launch.build import config, directory, facts, typed
 
@@ -69,6 +70,7 @@ def test_a_whole_plan() -> None:
     assert container.security == Security(
         no_new_privileges=True,
         devices=("/dev/fuse",),
+        dropped=DROPPED,
         selinux_disable=True,
         seccomp=profile_path("/home/ann/.local/state/podbot"),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from podbot.config.checks import LEAST_MEMORY
 from podbot.config.models import Origin
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.seccomp import profile_path
-from podbot.launch.security import effective_profile, nested_env, plan_limits, plan_security, without_defaults
+from podbot.launch.security import DROPPED, effective_profile, nested_env, plan_limits, plan_security, without_defaults
 from podbot.launch.types import Limits, Security
 from tests.launch.build import config, facts
 
 SECCOMP = profile_path(facts().state_dir)
+HARDENED = Security(no_new_privileges=True, dropped=DROPPED, seccomp=SECCOMP)
+MINIMAL = Security(dropped=DROPPED, seccomp=SECCOMP)
 
 
 def planned(values: dict[str, Any], *, dev_fuse: bool = True) -> tuple[Security, tuple[str, ...]]:
@@ -23,14 +26,14 @@ def planned(values: dict[str, Any], *, dev_fuse: bool = True) -> tuple[Security,
 
 def test_hardened_is_the_default_and_adds_no_capability() -> None:
     assert planned({}) == (
-        Security(no_new_privileges=True, devices=("/dev/fuse",), selinux_disable=True, seccomp=SECCOMP),
+        dataclasses.replace(HARDENED, devices=("/dev/fuse",), selinux_disable=True),
         (),
     )
 
 
 def test_hardened_without_fuse_and_with_selinux() -> None:
     values = {"sandbox.mount_dev_fuse": False, "sandbox.selinux_label_mode": "keep_default"}
-    assert planned(values) == (Security(no_new_privileges=True, seccomp=SECCOMP), ())
+    assert planned(values) == (HARDENED, ())
 
 
 @pytest.mark.parametrize("profile", ["hardened", "minimal"])
@@ -63,12 +66,16 @@ def test_a_host_without_fuse_that_was_not_asked_for_is_no_news() -> None:
 
 def test_minimal_is_exactly_the_seeds() -> None:
     security, notes = planned({"sandbox.profile": "minimal"})
-    assert security == Security(
-        devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True, seccomp=SECCOMP
+    assert security == dataclasses.replace(
+        MINIMAL,
+        devices=("/dev/fuse",),
+        capabilities=("SYS_ADMIN",),
+        dropped=tuple(name for name in DROPPED if name != "SYS_ADMIN"),
+        selinux_disable=True,
     )
     assert "SYS_ADMIN" in notes[0]
     security, notes = planned({"sandbox.profile": "minimal", "sandbox.mount_dev_fuse": False})
-    assert security == Security(selinux_disable=True, seccomp=SECCOMP)
+    assert security == dataclasses.replace(MINIMAL, selinux_disable=True)
     assert "SYS_ADMIN" not in notes[0]
 
 
