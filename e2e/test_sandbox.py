@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from e2e.harness import World
+from e2e.harness import World, wait_for
 
 
 def inside(world: World, script: str, *flags: str, **env: str) -> str:
@@ -135,6 +135,39 @@ def refused(world: World, path: str, why: str, **env: str) -> None:
     assert path in done.stderr or os.path.realpath(path) in done.stderr
     assert why in done.stderr, done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2
+
+
+LEASE = """
+import fcntl, signal, time
+signal.signal(signal.SIGURG, signal.SIG_IGN)
+held = []
+for path in ("/run/podbot/gitconfig", "shared"):
+    file = open(path, "rb")
+    fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        held.append(path)
+    except OSError as exc:  # a seccomp profile may refuse it
+        held.append(str(exc.errno))
+    globals()[path] = file
+open("up", "w").write(" ".join(held))
+time.sleep(600)
+"""
+
+
+def test_a_lease_stalls_no_other_session(world: World) -> None:
+    """Issue 12.2: the next start waited for 46 s, and so did git in every other sandbox."""
+    workspace = world.workspace()
+    with open(os.path.join(workspace, "shared"), "wb"):
+        pass
+    with world.session("python3", "-c", LEASE, workspace=workspace) as name:
+        wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the lease")
+        before = {mount["Source"] for mount in world.inspect(name)["Mounts"]}
+        done = world.agent("git", "config", "--list", "--system", workspace=workspace, timeout=40)
+        assert "safe.directory" in done.stdout
+        with world.session(workspace=workspace) as other:
+            after = {mount["Source"] for mount in world.inspect(other)["Mounts"]}
+        assert before & after == {workspace}
 
 
 @pytest.mark.parametrize("path", ["/", "/etc", "/proc", "/sys/fs", "/dev", "/run", "/var/run", "/boot", "/usr"])

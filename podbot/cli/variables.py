@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -69,7 +70,9 @@ def _pairs(pairs: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[s
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        # Not to wait for an agent that has a lease on the file, as it can on one in the workspace.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
+            os.set_blocking(file.fileno(), True)
             data = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as exc:
         reason = f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}"

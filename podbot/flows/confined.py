@@ -1,16 +1,36 @@
-"""A started sandbox is confined as it was asked for, by the kernel's own word."""
+"""podbot's seccomp profile: where the engine reads it, and the kernel's own word that a sandbox has it."""
 
 from __future__ import annotations
 
 import os
 import time
 
+from podbot.atomic import replace_file
 from podbot.engine.port import Engine
 from podbot.errors import StartFailed
+from podbot.launch.seccomp import profile
 from podbot.launch.types import LaunchPlan
+from podbot.places import private_dir
 
 _FILTER = 2  # SECCOMP_MODE_FILTER
 _SECONDS = 1.0  # a runtime installs the filter at the last moment before it becomes the first process
+
+
+def place_seccomp(path: str) -> None:
+    """Write the profile to ``path``, where the engine reads it when it creates a container. No sandbox mounts it."""
+    data = profile().encode()
+    if not _is_there(path, data):
+        private_dir(os.path.dirname(path))
+        replace_file(path, data, operation="write the seccomp profile", mode=0o644)
+
+
+def _is_there(path: str, data: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            right = os.fstat(file.fileno()).st_mode & 0o777 == 0o644 and file.read(len(data) + 1) == data
+    except OSError:
+        return False
+    return right and not os.path.islink(path)
 
 
 def check_filtered(engine: Engine, container: str, plan: LaunchPlan, proc: str = "/proc") -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
+from podbot.flows.sessions import remove_directory
 from podbot.launch.labels import LABEL
 
 if TYPE_CHECKING:
@@ -21,18 +22,22 @@ STOP_SECONDS = 2  # what a kept container's processes get before KILL
 
 @dataclass(frozen=True)
 class Disposal:
-    """A session's container, by name, and what its plan says of its end. ``clone``: its directory inside."""
+    """A session's container, by name, and what its plan says of its end. ``clone``: its directory inside.
+
+    ``files``: a directory on the host that goes with the container.
+    """
 
     container: str
     labels: Mapping[str, str]
     keep: Keep
     clone: str | None = None
+    files: str | None = None
 
     @classmethod
     def of(cls, plan: LaunchPlan) -> Disposal:
         """The plan's own."""
         clone = None if plan.clone is None else plan.clone.directory
-        return cls(plan.container.name, plan.container.labels, plan.keep, clone)
+        return cls(plan.container.name, plan.container.labels, plan.keep, clone, plan.files_dir)
 
 
 def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: Emit, *, agent_ran: bool = True) -> None:
@@ -45,6 +50,8 @@ def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: E
         _keep(engine, what, directory, emit, unsaved)
         return
     engine.remove(what.container)
+    if what.files is not None:
+        remove_directory(what.files)
     directory.has_container = False
     emit(Event("debug", "container.removed", f"removed the sandbox {what.container}"))
 

@@ -39,6 +39,7 @@ class Job:
     labels: Mapping[str, str]
     keep: Keep
     clone: str | None
+    files: str | None
     exec_id: str
     descriptors: Sequence[int]
     hurried: bool
@@ -64,7 +65,7 @@ def end_session(engine: Engine, job: Job) -> None:
     _end_agent(engine, job)
     try:
         if _is_the_session_s(engine, job):
-            what = Disposal(job.container, job.labels, job.keep, job.clone)
+            what = Disposal(job.container, job.labels, job.keep, job.clone, job.files)
             dispose(engine, what, directory, told.append)
         else:
             directory.has_container = False

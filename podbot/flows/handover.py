@@ -64,6 +64,7 @@ class Handover:
             "labels": dict(self._disposal.labels),
             "keep": self._disposal.keep,
             "clone": self._disposal.clone,
+            "files": self._disposal.files,
             "exec_id": exec_id,
             "descriptors": descriptors,
             "hurried": hurried,

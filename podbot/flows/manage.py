@@ -125,7 +125,10 @@ def _stopped(
             engine.stop(container.id, seconds=seconds)
     if not remove_kept and _is_kept(engine, environ, container, emit):
         return False
+    from podbot.flows.own_files import forget_files  # here, for `podbot ps` needs none of it
+
     engine.remove(container.id)
+    forget_files(environ, container)
     path = os.path.join(runtime_root(environ), container.name)
     if await_release(path, RELEASE_SECONDS):
         remove_directory(path)

@@ -1,23 +1,30 @@
-"""Writing the files that podbot makes for a sandbox: git's configuration, the askpass helper, settings, seccomp."""
+"""Writing the files that podbot makes for a sandbox: git's configuration, the askpass helper, agents' settings."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from podbot.atomic import replace_file
+from podbot.atomic import file_errors
+from podbot.engine.port import ContainerInfo
 from podbot.errors import UnsafeDirectory
 from podbot.events import Emit, Event
-from podbot.flows.sessions import remove_directory
+from podbot.flows.confined import place_seccomp
+from podbot.flows.sessions import SessionDirectory, remove_directory
 from podbot.launch import askpass, gitconfig
+from podbot.launch.labels import LABEL
+from podbot.launch.own_file import kept_directory
 from podbot.launch.repository import is_placeholder
-from podbot.launch.seccomp import profile
 from podbot.launch.types import LaunchPlan
-from podbot.places import is_own_directory, private_dir
+from podbot.places import is_own_directory, private_dir, state_dir
 
 
 def place_files(plan: LaunchPlan, emit: Emit) -> None:
-    """Put each text of the plan where ``plan.container`` has the engine look for it. Written only when it differs."""
+    """Put each text of the plan where ``plan.container`` has the engine look for it, those to mount in a new directory.
+
+    Raises FilesystemError subclasses.
+    """
     for path in sorted({mount.source for mount in plan.container.files if is_placeholder(mount)}):
         _make_empty(path, emit)
     texts: Mapping[str, tuple[str, int]] = {
@@ -26,24 +33,42 @@ def place_files(plan: LaunchPlan, emit: Emit) -> None:
         **{target: (text, 0o644) for target, text in plan.agent_files.items()},
         **({mount.target: (text, 0o644) for mount, text in plan.history.texts.items()} if plan.history else {}),
     }
+    remove_directory(plan.files_dir)
+    private_dir(plan.files_dir)
     for mount in plan.container.files:
         if mount.target in texts:
             text, mode = texts[mount.target]
             data = text.encode("utf-8", "surrogateescape")  # git's own bytes, whatever they are
-            _place(mount.source, data, mode, "write a file that the sandbox mounts")
+            _write(mount.source, data, mode, lasting=plan.keep != "never")
     if plan.container.security.seccomp is not None:
         place_seccomp(plan.container.security.seccomp)
 
 
-def place_seccomp(path: str) -> None:
-    """Put podbot's seccomp profile where the engine is to read it."""
-    _place(path, profile().encode(), 0o644, "write the seccomp profile")
+def _write(path: str, data: bytes, mode: int, *, lasting: bool) -> None:
+    with file_errors(path, "write a file that the sandbox mounts"):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(path, flags, 0o600), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            if lasting:  # a container that is kept starts again after a power cut
+                os.fsync(file.fileno())
 
 
-def _place(path: str, data: bytes, mode: int, operation: str) -> None:
-    if not _is_there(path, data, mode):
-        private_dir(os.path.dirname(path))
-        replace_file(path, data, operation=operation, mode=mode)
+@contextlib.contextmanager
+def kept_files(plan: LaunchPlan, directory: SessionDirectory) -> Iterator[None]:
+    """For as long as the block runs, and as there is a container. Others lie in the session's directory."""
+    try:
+        yield
+    finally:
+        if plan.keep != "never" and not (directory.has_container or directory.handed_over):
+            remove_directory(plan.files_dir)
+
+
+def forget_files(environ: Mapping[str, str], container: ContainerInfo) -> None:
+    """Remove what lies outside the session's directory for a container that is gone."""
+    created = container.labels.get(f"{LABEL}.created", "")
+    remove_directory(kept_directory(state_dir(environ), container.name, created))
 
 
 def _make_empty(path: str, emit: Emit) -> None:
@@ -69,12 +94,3 @@ def _make_empty(path: str, emit: Emit) -> None:
 def _is_empty(path: str) -> bool:
     """False also for what is not podbot's own directory."""
     return is_own_directory(path) and not os.listdir(private_dir(path))
-
-
-def _is_there(path: str, data: bytes, mode: int) -> bool:
-    try:
-        with open(path, "rb") as file:
-            right = os.fstat(file.fileno()).st_mode & 0o777 == mode and file.read(len(data) + 1) == data
-    except OSError:
-        return False
-    return right and not os.path.islink(path)

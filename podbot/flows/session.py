@@ -14,6 +14,7 @@ from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, M
 from podbot.events import Emit, Event
 from podbot.flows.container import started_container
 from podbot.flows.history import history_in_use
+from podbot.flows.own_files import kept_files
 from podbot.flows.recipe import LABEL_AGENTS, agents_in
 from podbot.flows.sessions import (
     ENDING_SECONDS,
@@ -62,6 +63,7 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
                 stack.enter_context(_token(directory, grant, emit))
         if plan.history is not None:
             stack.enter_context(history_in_use(plan.history))
+        stack.enter_context(kept_files(plan, directory))
         stack.enter_context(started_container(engine, plan, directory, wake, emit))
         yield directory
 

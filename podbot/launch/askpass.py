@@ -13,9 +13,6 @@ variable changes it. Everything is the shell's own: a program such as printf wou
 
 from __future__ import annotations
 
-from podbot.launch.own_file import own_file_mount
-from podbot.launch.types import Mount
-
 TARGET = "/run/podbot/askpass"
 SECRETS = "/run/secrets"
 TOKEN = f"{SECRETS}/ghapp_token"
@@ -62,8 +59,3 @@ case "$1" in
     exit 1 ;;
 esac
 """
-
-
-def askpass_mount(text: str, state_dir: str) -> Mount:
-    """Where the program lies and where it goes."""
-    return own_file_mount(text, state_dir, "askpass", TARGET)

@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from podbot.launch.own_file import own_file_mount
-from podbot.launch.types import Mount
-
 TARGET = "/run/podbot/gitconfig"
 ENV = {"GIT_CONFIG_SYSTEM": TARGET}
 _NEEDED = (("user.name", "NAME", '"Your Name"'), ("user.email", "EMAIL", "you@example.org"))
@@ -30,11 +27,6 @@ def gitconfig(identity: Mapping[str, str], *workspace: str) -> str:
     lines += ["[gc]", "\tworktreePruneExpire = never"]
     lines += ["[safe]", *(f"\tdirectory = {_quoted(place)}" for place in workspace)]
     return "\n".join([*lines, ""])
-
-
-def gitconfig_mount(text: str, state_dir: str) -> Mount:
-    """Where the text lies and where it goes."""
-    return own_file_mount(text, state_dir, "gitconfig", TARGET)
 
 
 def _quoted(value: str) -> str:

@@ -50,10 +50,13 @@ CONVERSATIONS: Mapping[AgentKind, Conversations] = {
 }
 
 
-def plan_history(config: AppConfig, facts: HostFacts, code: str, clone: ClonePlan | None) -> HistoryPlan | None:
+def plan_history(
+    config: AppConfig, facts: HostFacts, code: str, clone: ClonePlan | None, files: str
+) -> HistoryPlan | None:
     """The store of this project and agent; None when it is switched off, or the agent is one that podbot does not know.
 
-    The project is ``code``, its resolved directory on the host, or the server and repository of a clone.
+    The project is ``code``, its resolved directory on the host, or the server and repository of a clone. ``files``:
+    the directory of the session's own files.
     """
     kind = config.agent.kind
     if not config.session.history or kind not in CONVERSATIONS:
@@ -72,7 +75,7 @@ def plan_history(config: AppConfig, facts: HostFacts, code: str, clone: ClonePla
         project=project,
         store=Mount(os.path.join(directory, kind), found.target),
         env=found.env,
-        texts={own_file_mount(text, facts.state_dir, "agent", target): text for target, text in found.texts.items()},
+        texts={own_file_mount(files, target): text for target, text in found.texts.items()},
         resume=("podbot", "run", *_options(config), *where, "--agent", kind, "--", *found.resume),
     )
 

@@ -13,14 +13,15 @@ from podbot.launch import askpass
 from podbot.launch.agents import agent_env, agent_files, command_for
 from podbot.launch.clone import plan_clone
 from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
-from podbot.launch.gitconfig import gitconfig, gitconfig_mount, identity_note
+from podbot.launch.gitconfig import TARGET as GITCONFIG
+from podbot.launch.gitconfig import gitconfig, identity_note
 from podbot.launch.history import history_mounts, plan_history
 from podbot.launch.labels import HISTORY, LABEL, keep_label
 from podbot.launch.legality import check, check_effects, for_subcommand
 from podbot.launch.logins import first_run, login_notes, selected_family
 from podbot.launch.mounts import MountPlan, mount_notes, plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
-from podbot.launch.own_file import own_file_mount
+from podbot.launch.own_file import files_directory, own_file_mount
 from podbot.launch.pipes import TARGET as PIPES
 from podbot.launch.pipes import has_pipes, pipes_directory
 from podbot.launch.security import frame_limit, nested_env, plan_limits, plan_security
@@ -71,7 +72,8 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     helper = askpass.askpass(token.server) if token is not None else ""
     keep = _keep(config, clone)
     pipes_dir = pipes_directory(runtime_dir) if has_pipes(keep, config.sandbox.runtime) else None
-    history = plan_history(config, facts, code, clone)
+    files_dir = files_directory(keep, session, runtime_dir, facts)
+    history = plan_history(config, facts, code, clone, files_dir)
     credentials = tuple(found for found in facts.credentials if selected_family(config, found.family))
     files = agent_files(config.agent)
     container = ContainerSpec(
@@ -85,10 +87,10 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         mounts=mounts,
         security=security,
         files=(
-            gitconfig_mount(text, facts.state_dir),
+            own_file_mount(files_dir, GITCONFIG),
             *((Mount(pipes_dir, PIPES, read_only=True),) if pipes_dir is not None else ()),
-            *_token_files(helper, token, facts),
-            *(own_file_mount(text, facts.state_dir, "agents", target) for target, text in sorted(files.items())),
+            *_token_files(token, files_dir),
+            *(own_file_mount(files_dir, target) for target in sorted(files)),
             *history_mounts(history),
             *(mounted.empty if mounted is not None else ()),
         ),
@@ -129,6 +131,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         workspace=mounted.workspace if mounted is not None else None,
         linked_git=mounted.linked if mounted is not None else None,
         git_identity=identity,
+        files_dir=files_dir,
         gitconfig=text,
         askpass=helper,
         clone=clone,
@@ -166,12 +169,12 @@ def _keep(config: AppConfig, clone: ClonePlan | None) -> Keep:
     return "never" if chosen or clone is None else "when_unsaved"
 
 
-def _token_files(helper: str, token: TokenPlan | None, facts: HostFacts) -> tuple[Mount, ...]:
+def _token_files(token: TokenPlan | None, files_dir: str) -> tuple[Mount, ...]:
     """The token's directory, and not its file: a file mount would show the first token for ever (measured)."""
     if token is None:
         return ()
     secrets = Mount(token.secrets_dir, askpass.SECRETS, read_only=True)
-    return (askpass.askpass_mount(helper, facts.state_dir), secrets)
+    return (own_file_mount(files_dir, askpass.TARGET), secrets)
 
 
 def _clone_notes(clone: ClonePlan | None) -> tuple[str, ...]:

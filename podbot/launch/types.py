@@ -256,6 +256,7 @@ class LaunchPlan:
     agent: ExecSpec
     keep: Keep
     runtime_dir: str  # the session's own
+    files_dir: str  # on the host, the session's own: podbot's texts that ``container.files`` mounts
     workspace: Mount | None = None
     linked_git: LinkedGit | None = None  # mounted as well; looked at again right before the container is created
     git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known

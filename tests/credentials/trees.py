@@ -72,6 +72,7 @@ class Home:
             agent=ExecSpec(command=("claude",), workdir="/workspace", env=secrets, secrets=frozenset(secrets)),
             keep="never",
             runtime_dir="/run/nothing",
+            files_dir="/run/nothing",
             credentials=self.sources(*names),
             first_run=os.path.join(self.path, ".claude.json") if first_run else None,
         )

@@ -83,6 +83,7 @@ class Place:
             "agent": ExecSpec(command=("claude",), workdir="/workspace"),
             "keep": "never",
             "runtime_dir": self.directory(session),
+            "files_dir": os.path.join(self.directory(session), "files"),
             "workspace": mount,
             "pipes_dir": pipes,
             "git_identity": {"user.name": "Ann", "user.email": "ann@example.org"},

@@ -81,7 +81,7 @@ def handed_over(
             stack.callback(engine.exec_start(exec_id, tty=False, size=None).close)
         directory = stack.enter_context(session_directory(place.directory(), engine.endpoint))
         directory.has_container = directory.handed_over = True
-        values: dict[str, Any] = {"labels": labels(), "keep": "never", "clone": None, "hurried": False}
+        values: dict[str, Any] = {"labels": labels(), "keep": "never", "clone": None, "files": None, "hurried": False}
         yield Job(
             directory=directory.path, endpoint=engine.endpoint, lock=directory.lock, container=SESSION,
             exec_id=exec_id, descriptors=drain, **(values | changes),
@@ -96,6 +96,18 @@ def test_an_agent_that_ignores_everything_is_killed_and_nothing_is_left(engine: 
     assert engine.by_name == {}
     assert sessions(place.environ) == []
     assert agent.signals[:1] == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("keep", ["never", "always"])
+def test_files_outside_the_session_s_directory_go_with_the_container(
+    engine: FakeEngine, place: Place, keep: str
+) -> None:
+    made(engine, SESSION)
+    files = os.path.join(place.base, "state", "kept", "x")
+    os.makedirs(files)
+    with handed_over(engine, place, None, files=files, keep=keep) as job:
+        end_session(engine, job)
+    assert os.path.exists(files) == (keep == "always")
 
 
 @pytest.mark.parametrize("leaves", [True, False])

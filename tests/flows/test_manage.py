@@ -8,6 +8,9 @@ from podbot.errors import ContainerNotFound, NotOurs
 from podbot.flows import manage
 from podbot.flows.manage import StopResult, list_sessions, stop_sessions
 from podbot.flows.sessions import session_directory, sessions
+from podbot.launch.labels import LABEL
+from podbot.launch.own_file import kept_directory
+from podbot.places import state_dir
 from podbot.testing import FakeEngine
 from tests.flows.plans import Place, container, kept, labels, made, orphaned
 
@@ -140,3 +143,17 @@ def test_a_kept_one_is_known_by_its_label_when_a_reboot_took_the_record(engine: 
     assert sessions(place.environ) == []
     assert stopped(engine, place, "kept") == [StopResult("kept", removed=False)]
     assert engine.inspect("kept").state == "exited"
+
+
+def test_files_of_a_kept_container_go_with_it(engine: FakeEngine, place: Place) -> None:
+    kept(engine, place, "a")
+    kept(engine, place, "b")
+    created = engine.inspect("a").labels.get(f"{LABEL}.created", "")
+    directories = [kept_directory(state_dir(place.environ), name, created) for name in ("a", "b")]
+    for directory in directories:
+        os.makedirs(directory)
+    assert [result.removed for result in stop_sessions(engine, place.environ, ["a"], seconds=0)] == [False]
+    assert [os.path.exists(directory) for directory in directories] == [True, True]
+    done = list(stop_sessions(engine, place.environ, ["a"], seconds=0, remove_kept=True))
+    assert [result.removed for result in done] == [True]
+    assert [os.path.exists(directory) for directory in directories] == [False, True]

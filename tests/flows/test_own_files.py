@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
+import signal
 import stat
+import sys
 
 import pytest
 
 from podbot.errors import DiskFull, PathError, UnsafeDirectory
 from podbot.events import Event, ignore
-from podbot.flows.own_files import place_files
-from podbot.launch.askpass import SECRETS, askpass, askpass_mount
-from podbot.launch.gitconfig import gitconfig, gitconfig_mount
+from podbot.flows.own_files import kept_files, place_files
+from podbot.flows.sessions import session_directory
+from podbot.launch import gitconfig as git
+from podbot.launch.askpass import SECRETS, askpass
+from podbot.launch.askpass import TARGET as ASKPASS
+from podbot.launch.gitconfig import gitconfig
 from podbot.launch.own_file import own_file_mount
 from podbot.launch.repository import EMPTY
 from podbot.launch.seccomp import profile, profile_path
@@ -23,8 +29,10 @@ from tests.flows.plans import Place
 def a_plan(base: str, name: str = "Ann") -> LaunchPlan:
     plan = Place(base).plan()
     text = gitconfig({"user.name": name}, "/workspace")
-    files = (gitconfig_mount(text, os.path.join(base, "state")),)
-    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=files), gitconfig=text)
+    directory = os.path.join(base, "files")
+    files = (own_file_mount(directory, git.TARGET),)
+    container = dataclasses.replace(plan.container, files=files)
+    return dataclasses.replace(plan, container=container, gitconfig=text, files_dir=directory)
 
 
 def content(plan: LaunchPlan) -> bytes:
@@ -32,7 +40,7 @@ def content(plan: LaunchPlan) -> bytes:
         return file.read()
 
 
-def test_it_is_written_once_for_everyone_inside_to_read(tmp_path: os.PathLike[str]) -> None:
+def test_everyone_inside_can_read_it(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
     umask = os.umask(0o077)
     try:
@@ -40,34 +48,57 @@ def test_it_is_written_once_for_everyone_inside_to_read(tmp_path: os.PathLike[st
     finally:
         os.umask(umask)
     path = plan.container.files[0].source
-    before = os.stat(path)
-    assert stat.S_IMODE(before.st_mode) == 0o644
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o644
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
     assert content(plan) == plan.gitconfig.encode()
-    place_files(plan, ignore)
-    assert os.stat(path).st_ino == before.st_ino
     assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
 
 
-@pytest.mark.parametrize("tampered", [b"", b"[core]\n\tsshCommand = evil\n", b"x" * 5000])
-def test_what_was_changed_is_written_anew(tmp_path: os.PathLike[str], tampered: bytes) -> None:
-    plan = a_plan(os.fspath(tmp_path))
-    place_files(plan, ignore)
-    with open(plan.container.files[0].source, "wb") as file:
-        file.write(tampered)
-    place_files(plan, ignore)
-    assert content(plan) == plan.gitconfig.encode()
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_lease_on_one_session_s_file_stalls_no_other_start(tmp_path: os.PathLike[str]) -> None:
+    """Issue 12.2: one file for all sessions with the same content, opened at each start, stalled for 46 s."""
+    base = os.fspath(tmp_path)
+    place_files(first := a_plan(base), ignore)
+    with open(first.container.files[0].source, "rb") as held:
+        fcntl.fcntl(held, fcntl.F_SETSIG, signal.SIGURG)  # which is ignored, where the default would end us
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        files = (own_file_mount(os.path.join(base, "other"), git.TARGET),)
+        container = dataclasses.replace(first.container, files=files)
+        place_files(dataclasses.replace(first, container=container, files_dir=os.path.join(base, "other")), ignore)
+        place_files(first, ignore)  # the next session of that name
+        assert fcntl.fcntl(held, fcntl.F_GETLEASE) == fcntl.F_WRLCK, "nobody has tried to open it"
+        assert os.stat(first.container.files[0].source).st_ino != os.fstat(held.fileno()).st_ino
 
 
-def test_a_link_in_its_place_is_replaced_not_followed(tmp_path: os.PathLike[str]) -> None:
+@pytest.mark.parametrize("made", ["directory", "file", "link"])
+def test_what_was_there_before_is_neither_used_nor_followed(tmp_path: os.PathLike[str], made: str) -> None:
     plan = a_plan(os.fspath(tmp_path))
     place_files(plan, ignore)
     path = plan.container.files[0].source
     elsewhere = os.path.join(os.fspath(tmp_path), "elsewhere")
     os.rename(path, elsewhere)
-    os.symlink(elsewhere, path)
+    if made == "directory":
+        os.mkdir(path)
+    elif made == "file":
+        with open(path, "wb") as file:
+            file.write(b"[core]\n\tsshCommand = evil\n")
+    else:
+        os.symlink(elsewhere, path)
     place_files(plan, ignore)
     assert not os.path.islink(path)
     assert content(plan) == plan.gitconfig.encode()
+
+
+@pytest.mark.parametrize("ends", ["gone", "kept", "handed over"])
+def test_files_of_a_container_that_may_be_kept_go_with_it(tmp_path: os.PathLike[str], ends: str) -> None:
+    plan = dataclasses.replace(a_plan(os.fspath(tmp_path)), keep="when_unsaved")
+    with session_directory(os.path.join(tmp_path, "run", "s"), "unix:///e") as directory:
+        with kept_files(plan, directory):
+            place_files(plan, ignore)
+            directory.has_container = ends == "kept"
+            directory.handed_over = ends == "handed over"
+        assert os.path.exists(plan.container.files[0].source) == (ends != "gone")
+        directory.handed_over = False
 
 
 def test_bytes_that_are_not_utf_8_stay_the_bytes_they_are(tmp_path: os.PathLike[str]) -> None:
@@ -78,16 +109,16 @@ def test_bytes_that_are_not_utf_8_stay_the_bytes_they_are(tmp_path: os.PathLike[
 
 def test_a_directory_that_cannot_be_made_is_a_path_error(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
-    with open(os.path.join(os.fspath(tmp_path), "state"), "w", encoding="utf-8"):
+    with open(os.path.join(os.fspath(tmp_path), "x"), "w", encoding="utf-8"):
         pass
     with pytest.raises(PathError):
-        place_files(plan, ignore)
+        place_files(dataclasses.replace(plan, files_dir=os.path.join(os.fspath(tmp_path), "x", "files")), ignore)
 
 
 def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
     helper = askpass("https://github.com")
-    mount = askpass_mount(helper, os.path.join(os.fspath(tmp_path), "state"))
+    mount = own_file_mount(plan.files_dir, ASKPASS)
     secrets = Mount(os.path.join(os.fspath(tmp_path), "secrets"), SECRETS, read_only=True)
     files = (*plan.container.files, mount, secrets)
     plan = dataclasses.replace(plan, askpass=helper, container=dataclasses.replace(plan.container, files=files))
@@ -97,9 +128,6 @@ def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_pa
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o755
     assert content(plan) == plan.gitconfig.encode()
     assert not os.path.exists(secrets.source)
-    os.chmod(mount.source, 0o644)
-    place_files(plan, ignore)
-    assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o755, "a helper that cannot be run is no helper"
 
 
 def test_the_directory_that_stands_for_worktrees_is_made_and_empty(tmp_path: os.PathLike[str]) -> None:
@@ -194,14 +222,14 @@ def test_a_full_disk(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "fchmod", full)
     with pytest.raises(DiskFull):
         place_files(a_plan(os.fspath(tmp_path)), ignore)
 
 
 def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
-    mount = own_file_mount("{}", os.path.join(os.fspath(tmp_path), "state"), "agents", "/etc/x/podbot.json")
+    mount = own_file_mount(plan.files_dir, "/etc/x/podbot.json")
     container = dataclasses.replace(plan.container, files=(*plan.container.files, mount))
     place_files(dataclasses.replace(plan, container=container, agent_files={mount.target: "{}"}), ignore)
     with open(mount.source, encoding="utf-8") as file:

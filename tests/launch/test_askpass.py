@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podbot.launch.askpass import UNREADABLE, askpass, askpass_mount
+from podbot.launch.askpass import UNREADABLE, askpass
 
 SERVER = "https://github.com"
 SHELLS = ["/bin/sh", "/bin/bash"]
@@ -105,13 +105,6 @@ def test_an_empty_token_is_none(tmp_path: os.PathLike[str]) -> None:
     with open(path, "w", encoding="ascii"):
         pass
     assert asked("Password for 'https://x-access-token@github.com': ", path) == (1, "", f"{UNREADABLE}\n")
-
-
-def test_the_mount_is_named_by_what_is_in_it() -> None:
-    one, other = (askpass_mount(askpass(server), "/state") for server in (SERVER, "https://ghe.example"))
-    assert (one.target, one.read_only) == ("/run/podbot/askpass", True)
-    assert one.source.startswith("/state/askpass/")
-    assert one.source != other.source
 
 
 # --- git itself ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podbot.launch.gitconfig import TARGET, gitconfig, gitconfig_mount, identity_note
+from podbot.launch.gitconfig import gitconfig, identity_note
 
 # git's own values are bytes without NUL; other control characters are dropped on purpose.
 VALUES = st.text(
@@ -61,14 +61,6 @@ def test_every_place_of_the_workspace_is_safe() -> None:
         file.flush()
         command = ["git", "config", "-f", file.name, "--get-all", "safe.directory"]
         assert subprocess.run(command, capture_output=True, check=True).stdout == b"/a\n/b\n"
-
-
-@given(VALUES, VALUES)
-def test_a_file_is_named_by_its_content(one: str, other: str) -> None:
-    first, second = (gitconfig_mount(gitconfig({"user.name": name}, "/w"), "/state") for name in (one, other))
-    assert (first.source == second.source) == (one == other)
-    assert os.path.dirname(first.source) == "/state/gitconfig"
-    assert (first.target, first.read_only) == (TARGET, True)
 
 
 NAME, EMAIL = {"user.name": "Ann"}, {"user.email": "ann@example.org"}

@@ -27,7 +27,7 @@ def plan(values: dict[str, Any] | None = None, **changes: Any) -> LaunchPlan:
 
 def history(values: dict[str, Any] | None = None, clone: ClonePlan | None = None) -> HistoryPlan:
     source = {"workspace.source": "github_clone"} if clone is not None else {}
-    found = plan_history(config({**source, **(values or {})}), facts(), "/home/ann/src/proj", clone)
+    found = plan_history(config({**source, **(values or {})}), facts(), "/home/ann/src/proj", clone, "/files")
     assert found is not None
     return found
 
@@ -83,7 +83,9 @@ def test_the_line_that_resumes() -> None:
     )  # fmt: skip
     default_branch = CLONE.__class__(**{**vars(CLONE), "branch": None})
     assert "--branch" not in history(clone=default_branch).resume
-    flagged = plan_history(config({"image": "mine"}, {"image": Origin("flag", "--image")}), facts(), "/p", None)
+    flagged = plan_history(
+        config({"image": "mine"}, {"image": Origin("flag", "--image")}), facts(), "/p", None, "/files"
+    )
     assert flagged is not None
     assert flagged.resume[2:4] == ("--image", "mine")
 
@@ -93,13 +95,15 @@ def test_the_line_that_resumes_repeats_what_was_set_for_this_session(origin: Ori
     """Without ``--ask`` the conversation would go on with full permissions."""
     values = {"agent.permissions": "ask", "engine_socket": "unix:///s", "image": "mine"}
     made = replace(config(values, dict.fromkeys(values, origin)), file="/home/ann/a b.toml")
-    found = plan_history(made, facts(), "/p", None)
+    found = plan_history(made, facts(), "/p", None, "/files")
     assert found is not None
     assert found.resume[2:-2] == (
         "--config", "/home/ann/a b.toml", "--engine-socket", "unix:///s", "--image", "mine", "--ask",
         "--workspace", "/p", "--agent", "claude",
     )  # fmt: skip
-    full = plan_history(config({"agent.permissions": "full"}, {"agent.permissions": origin}), facts(), "/p", None)
+    full = plan_history(
+        config({"agent.permissions": "full"}, {"agent.permissions": origin}), facts(), "/p", None, "/files"
+    )
     assert full is not None
     assert "--ask" not in full.resume
 
@@ -108,7 +112,7 @@ def test_the_line_that_resumes_leaves_out_what_lasts() -> None:
     values = {"agent.permissions": "ask", "engine_socket": "unix:///s", "image": "mine"}
     assert history(values).resume == history().resume
     set_in_shell = {key: Origin("environment", "X") for key in values}
-    found = plan_history(config(values, set_in_shell), facts(), "/home/ann/src/proj", None)
+    found = plan_history(config(values, set_in_shell), facts(), "/home/ann/src/proj", None, "/files")
     assert found is not None
     assert found.resume == history().resume
 

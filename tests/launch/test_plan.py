@@ -391,7 +391,7 @@ def test_permissions_choose_the_command_the_variables_and_the_files() -> None:
         assert json.loads(made.agent_files[claude]) == {"permissions": {"defaultMode": mode}}
         (mount,) = (file for file in made.container.files if file.target == claude)
         assert mount.read_only
-        assert mount.source.startswith("/home/ann/.local/state/podbot/agents/")
+        assert mount.source == f"{made.runtime_dir}/files/podbot.json"
         made = plan({"agent.kind": "codex", "agent.permissions": permissions}, request=typed(subcommand="host"))
         wanted = {"full": "agent-full-access", "ask": "read-only"}[permissions]
         assert made.agent.env == {"INITIAL_AGENT_MODE": wanted}
@@ -449,3 +449,22 @@ def test_no_login_is_one_notice_with_what_to_do(
     notes = [note for note in made.notes if note.startswith("no login for")]
     assert len(notes) == bool(told)
     assert told in "".join(notes)
+
+
+# --- podbot's own files: issue 12.2 ---
+
+
+@pytest.mark.parametrize("keep", [None, True, False])
+def test_no_two_sessions_share_a_file(keep: bool | None) -> None:
+    """Whoever can read a file can hold a lease on it, which stalls whoever opens it next."""
+    chosen = {} if keep is None else {"session.keep": keep}
+    made = [plan({"agent.kind": "gemini", **chosen}, request=typed(name=name), nonce=name) for name in ("a", "b")]
+    sources = [{file.source for file in one.container.files if file.read_only} for one in made]
+    assert not sources[0] & sources[1]
+    for one in made:
+        own = [file for file in one.container.files if file.source.startswith(f"{one.files_dir}/")]
+        assert len({file.source for file in own}) == len(own) >= 2
+        if keep:  # they outlive a reboot
+            assert one.files_dir == f"/home/ann/.local/state/podbot/kept/{one.session}-20260801T120000Z"
+        else:
+            assert one.files_dir == f"{one.runtime_dir}/files"
