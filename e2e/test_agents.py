@@ -6,6 +6,7 @@ The shell script that stands for an agent is in ``test_run.py``. An agent that t
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import subprocess
@@ -165,6 +166,60 @@ def test_the_first_screen_is_the_prompt_and_it_answers(make: Make, world: World,
         assert "Trust this folder" not in run.read("screen")
         wait_for(lambda: run.name not in world.sessions(), what="the session to end", seconds=60)
         run.assert_closed()
+
+
+HOOKS = ("SessionStart", "UserPromptSubmit", "Stop")
+
+
+def planted(workspace: str) -> None:
+    """What an earlier session can have left: hooks, a program for the key, and a tool server."""
+    os.mkdir(os.path.join(workspace, ".claude"))
+    hooks = {name: [{"hooks": [{"type": "command", "command": f"touch {workspace}/ran-{name}"}]}] for name in HOOKS}
+    settings = {"hooks": hooks, "apiKeyHelper": f"touch {workspace}/ran-helper; echo x"}
+    server = {"mcpServers": {"planted": {"command": "sh", "args": ["-c", f"touch {workspace}/ran-server; sleep 60"]}}}
+    for name, value in ((".claude/settings.json", settings), (".mcp.json", server)):
+        with open(os.path.join(workspace, name), "w", encoding="utf-8") as file:
+            json.dump(value, file)
+
+
+def ran(workspace: str) -> list[str]:
+    return sorted(name for name in os.listdir(workspace) if name.startswith("ran-"))
+
+
+def test_planted_settings_run_nothing_before_claude_has_asked(make: Make, world: World) -> None:
+    """Issue 12.8: podbot had accepted the question, and hooks, tool servers and a program for the key ran."""
+    with make("claude", aimock()) as run:
+        planted(run.workspace)
+        child = _spawn(run, *KINDS["claude"].interactive)
+        try:
+            child.expect("takes settings from the workspace")
+            child.expect("Quick.{1,12}safety.{1,12}check")
+            child.expect(r"\.claude/settings\.json")
+            child.expect(pexpect.TIMEOUT, timeout=2)
+            assert ran(run.workspace) == []
+            child.send("\r")  # "No, exit" is what it proposes
+            child.expect(pexpect.EOF)
+        finally:
+            hang_up(child)
+            child.logfile_read.close()
+        assert ran(run.workspace) == []
+        wait_for(lambda: run.name not in world.sessions(), what="the session to end", seconds=60)
+
+
+def test_without_a_screen_planted_settings_run_unless_claude_is_told_to_leave_them(make: Make) -> None:
+    """What the security model says of them; this fails when Claude changes it."""
+    with make("claude", aimock()) as run:
+        planted(run.workspace)
+        done = run.run(SAY)
+        assert "claude takes settings from the workspace" in done.stderr
+        assert ".claude/settings.json, .mcp.json" in done.stderr
+        assert {"ran-SessionStart", "ran-helper", "ran-server"} <= set(ran(run.workspace))
+        for name in ran(run.workspace):
+            os.unlink(os.path.join(run.workspace, name))
+        words = ("--setting-sources", "user", "--strict-mcp-config", *run.kind.words, SAY)
+        done = run.world.podbot(*run.command(*words), env=run.secrets)
+        assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
+        assert ran(run.workspace) == []
 
 
 def typed(child: pexpect.spawn, text: str) -> None:

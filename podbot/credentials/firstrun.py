@@ -17,10 +17,12 @@ _KEPT = ("theme", "lastOnboardingVersion")
 _SHOWN = 20  # claude remembers a key that was approved by its last characters
 
 
-def reduced(document: bytes, workspace: str, api_key: str | None) -> bytes:
+def reduced(document: bytes, workspace: str | None, api_key: str | None) -> bytes:
     """The file's text from the host's ``document`` (empty, or not JSON: from nothing).
 
-    ``workspace`` is the only project in it. ``api_key``: the operator let it in by name, and thereby approved it.
+    ``workspace`` is the only project in it; None: none is trusted, and Claude asks on its screen, where it names the
+    hooks and tool servers of the workspace before any of them runs (measured). ``api_key``: the operator let it in
+    by name, and thereby approved it.
     """
     host = _parsed(document)
     made: dict[str, Any] = {key: host[key] for key in _KEPT if isinstance(host.get(key), str)}
@@ -29,7 +31,7 @@ def reduced(document: bytes, workspace: str, api_key: str | None) -> bytes:
         made["oauthAccount"] = {key: value for key, value in account.items() if isinstance(value, str | bool | int)}
     made["hasCompletedOnboarding"] = True
     made["bypassPermissionsModeAccepted"] = True
-    made["projects"] = {workspace: {"hasTrustDialogAccepted": True}}
+    made["projects"] = {workspace: {"hasTrustDialogAccepted": True}} if workspace is not None else {}
     if api_key:
         made["customApiKeyResponses"] = {"approved": [api_key[-_SHOWN:]], "rejected": []}
     return json.dumps(made, indent=2, sort_keys=True).encode()

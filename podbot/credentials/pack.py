@@ -38,8 +38,10 @@ def pack(plan: LaunchPlan, emit: Emit) -> Bundle:
     if plan.first_run is not None:
         from podbot.credentials.firstrun import API_KEY, reduced
 
-        key = plan.agent.env.get(API_KEY) if API_KEY in plan.agent.secrets else None
-        text = reduced(_host_document(plan.first_run), plan.agent.workdir or "/", key)
+        # Asked about on its own screen alone: elsewhere no part of the key is to lie in a file (measured, 2.1.330).
+        key = plan.agent.env.get(API_KEY) if API_KEY in plan.agent.secrets and plan.agent.tty else None
+        trusted = plan.agent.workdir or "/" if plan.trusting else None
+        text = reduced(_host_document(plan.first_run), trusted, key)
         entries.append(Entry(FIRST_RUN, "file", 0o600, text))
     if not entries:
         return Bundle()

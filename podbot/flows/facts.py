@@ -14,6 +14,7 @@ from podbot.flows.paths import (
     expanded,
     kind_of,
     links_on,
+    may_be_in,
     other_homes,
     path_facts,
     spelled_path,
@@ -21,6 +22,7 @@ from podbot.flows.paths import (
 )
 from podbot.flows.repository import look_at_repository
 from podbot.flows.timezone import time_zone
+from podbot.launch.agents import AGENTS
 from podbot.launch.mounts import extra_mount
 from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
@@ -74,6 +76,7 @@ def collect_facts(
         git_email=email,
         credentials=_credentials(home_dir(environ)),
         private_key=_private_key(config, home),
+        settings=_settings(config, workspace),
         homes=other_homes(),
     )
     return with_protected(facts)
@@ -101,6 +104,12 @@ def _repository(workspace: PathFacts | None) -> RepositoryFacts:
     if workspace is None or workspace.kind != "directory":
         return RepositoryFacts()
     return look_at_repository(workspace.resolved, os.getuid())
+
+
+def _settings(config: AppConfig, workspace: PathFacts | None) -> tuple[str, ...]:
+    if workspace is None or workspace.kind != "directory":
+        return ()
+    return tuple(name for name in AGENTS[config.agent.kind].settings if may_be_in(workspace.resolved, name))
 
 
 def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:

@@ -104,6 +104,16 @@ def _repository_around(directory: str) -> str | None:
         directory = os.path.dirname(directory)
 
 
+def may_be_in(directory: str, name: str) -> bool:
+    """Whether ``name``, a relative path, is in a directory, or a link on the way, which leads elsewhere inside."""
+    path = directory
+    for part in name.split("/"):
+        path = os.path.join(path, part)
+        if os.path.islink(path):
+            return True
+    return os.path.lexists(path)
+
+
 def other_homes() -> tuple[str, ...]:
     """Home directories of this machine's own users, wherever they are."""
     found = []

@@ -38,7 +38,7 @@ class Agent(NamedTuple):
     ``commands`` and ``asking``: what starts it for agent.permissions = "full" and "ask". ``env`` is what it needs
     inside, ``permission_env`` what else it needs for either; neither the operator nor a repository can change them.
     ``files``: text of read-only files, by their places inside. ``credentials``: the families that it can use.
-    ``login`` None: podbot does not know.
+    ``login`` None: podbot does not know. ``settings``: where it takes settings from the workspace that run commands.
     """
 
     commands: Mapping[AgentMode, Command]
@@ -48,6 +48,7 @@ class Agent(NamedTuple):
     files: Mapping[Permissions, Mapping[str, str]] = {}
     credentials: tuple[str, ...] = ()
     login: Login | None = None
+    settings: tuple[str, ...] = ()
 
 
 def trusted(directory: str) -> str:
@@ -72,6 +73,10 @@ _APP_SERVER = ("app-server", "--listen", "stdio://")
 _CLAUDE_SETTINGS = "/etc/claude-code/managed-settings.d/podbot.json"
 
 
+# What Claude names when it asks whether a folder is trusted (2.1.330).
+_CLAUDE_PROJECT = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")
+
+
 def _claude_mode(mode: str) -> Mapping[str, str]:
     return {_CLAUDE_SETTINGS: json.dumps({"permissions": {"defaultMode": mode}}) + "\n"}
 
@@ -92,6 +97,7 @@ AGENTS: Mapping[AgentKind, Agent] = {
         },
         files={"full": _claude_mode("bypassPermissions"), "ask": _claude_mode("default")},
         credentials=("claude",),
+        settings=_CLAUDE_PROJECT,
         login=Login(
             variables=(
                 "ANTHROPIC_API_KEY",
@@ -124,6 +130,7 @@ AGENTS: Mapping[AgentKind, Agent] = {
             "ask": {"INITIAL_AGENT_MODE": "read-only"},
         },
         credentials=("codex",),
+        settings=(".codex",),
         login=Login(
             variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
             # The code of the second is entered in the client's browser, the agent only waits for it.
@@ -140,6 +147,7 @@ AGENTS: Mapping[AgentKind, Agent] = {
             "full": {"OPENCODE_PERMISSION": json.dumps({"*": "allow", **dict.fromkeys(_OPENCODE_ASKS, "allow")})},
             "ask": {"OPENCODE_PERMISSION": json.dumps(_OPENCODE_ASKS)},
         },
+        settings=("opencode.json", "opencode.jsonc", ".opencode"),
         login=Login(
             variables=(),
             methods=frozenset(),
@@ -161,6 +169,7 @@ AGENTS: Mapping[AgentKind, Agent] = {
             **bashenv.ENV,
         },
         files={"full": _BASHENV, "ask": _BASHENV},
+        settings=(".gemini/settings.json", ".gemini/extensions"),
         login=Login(
             variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
             methods=frozenset({"gemini-api-key", "vertex-ai", "gateway"}),
@@ -168,7 +177,7 @@ AGENTS: Mapping[AgentKind, Agent] = {
         ),
     ),
     # What it can use is the operator's to say: creds.copy_claude, creds.copy_codex.
-    "custom": Agent(_CUSTOM, asking={}, credentials=("claude", "codex")),
+    "custom": Agent(_CUSTOM, asking={}, credentials=("claude", "codex"), settings=_CLAUDE_PROJECT),
 }
 
 

@@ -29,6 +29,16 @@ def first_run(
     return None
 
 
+def settings_notes(config: AppConfig, facts: HostFacts) -> tuple[str, ...]:
+    """What of the workspace runs commands as soon as the agent starts: whoever wrote it last, perhaps an agent."""
+    if not facts.settings:
+        return ()
+    kind = config.agent.kind
+    asks = "; on a terminal Claude asks about them first, with -p and in `podbot host` it does not"
+    text = f"{kind} takes settings from the workspace that can run commands in the sandbox, beside your login"
+    return (f"{text}: {', '.join(facts.settings)}{asks if kind == 'claude' else ''}",)
+
+
 def login_notes(
     config: AppConfig, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
 ) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from podbot.launch.gitconfig import gitconfig, identity_note
 from podbot.launch.history import history_mounts, plan_history
 from podbot.launch.labels import HISTORY, LABEL, keep_label
 from podbot.launch.legality import check, check_effects, for_subcommand
-from podbot.launch.logins import first_run, login_notes, selected_family
+from podbot.launch.logins import first_run, login_notes, selected_family, settings_notes
 from podbot.launch.mounts import MountPlan, mount_notes, plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
 from podbot.launch.own_file import files_directory, own_file_mount
@@ -139,6 +139,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         history=history,
         pipes_dir=pipes_dir,
         credentials=credentials,
+        trusting=clone is not None or not facts.settings,
         first_run=first_run(config, facts, credentials, secrets),
         agent_files=files,
         notes=(
@@ -148,6 +149,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
             *told,
             *map(_credential_note, credentials),
             *login_notes(config, credentials, secrets),
+            *(settings_notes(config, facts) if clone is None else ()),
             *security_notes,
             *trust,
             *idle,

@@ -137,6 +137,7 @@ class HostFacts:
     git_name: str | None = None
     git_email: str | None = None
     credentials: tuple[CredentialSource, ...] = ()  # families that are there, in the order of their table
+    settings: tuple[str, ...] = ()  # those of ``Agent.settings`` that are in the workspace
     private_key: tuple[str, ...] = ()  # github.private_key_path, as given and after resolving every link
 
 
@@ -267,6 +268,7 @@ class LaunchPlan:
     history: HistoryPlan | None = None
     pipes_dir: str | None = None  # on the host, where the sandbox has one: see ``launch.pipes``
     credentials: tuple[CredentialSource, ...] = ()  # selected and there
+    trusting: bool = True  # podbot answers for the operator that the directory is trusted
     first_run: str | None = None  # the host's ~/.claude.json, of which a reduced one goes along; it may be missing
     agent_files: Mapping[str, str] = field(default_factory=dict)  # target of a file -> its text
     notes: tuple[str, ...] = ()  # lines that the operator must see on stderr

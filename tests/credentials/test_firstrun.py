@@ -40,6 +40,11 @@ def test_what_is_taken_from_the_host() -> None:
     }
 
 
+def test_a_directory_with_settings_of_its_own_is_not_trusted_for_the_operator() -> None:
+    """Issue 12.8: Claude then asks, and names them, before a hook runs."""
+    assert json.loads(reduced(json.dumps(HOST).encode(), None, None))["projects"] == {}
+
+
 def test_a_key_that_was_let_in_is_approved_by_its_end_only() -> None:
     key = "sk-ant-" + "s" * 60 + "0123456789abcdefghij"
     assert made(b"", key)["customApiKeyResponses"] == {"approved": ["0123456789abcdefghij"], "rejected": []}

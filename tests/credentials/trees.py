@@ -61,7 +61,7 @@ class Home:
             found.append(CredentialSource(name, given, os.path.realpath(given), FAMILIES[name].target))
         return tuple(found)
 
-    def plan(self, *names: str, first_run: bool = False, **secrets: str) -> LaunchPlan:
+    def plan(self, *names: str, first_run: bool = False, tty: bool = False, **secrets: str) -> LaunchPlan:
         return LaunchPlan(
             session=SESSION,
             subcommand="run",
@@ -69,7 +69,7 @@ class Home:
             mode="podbot",
             source="host_mount",
             container=container(),
-            agent=ExecSpec(command=("claude",), workdir="/workspace", env=secrets, secrets=frozenset(secrets)),
+            agent=ExecSpec(command=("claude",), workdir="/workspace", env=secrets, secrets=frozenset(secrets), tty=tty),
             keep="never",
             runtime_dir="/run/nothing",
             files_dir="/run/nothing",
@@ -77,8 +77,8 @@ class Home:
             first_run=os.path.join(self.path, ".claude.json") if first_run else None,
         )
 
-    def packed(self, *names: str, first_run: bool = False, **secrets: str) -> Bundle:
-        return pack(self.plan(*names, first_run=first_run, **secrets), self.events.append)
+    def packed(self, *names: str, first_run: bool = False, tty: bool = False, **secrets: str) -> Bundle:
+        return pack(self.plan(*names, first_run=first_run, tty=tty, **secrets), self.events.append)
 
     def told(self) -> str:
         return "\n".join(event.message for event in self.events if event.level == "notice")

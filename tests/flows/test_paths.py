@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.flows import paths
-from podbot.flows.paths import links_on, other_homes, walked, with_protected
+from podbot.flows.paths import links_on, may_be_in, other_homes, walked, with_protected
 from podbot.launch.types import LinkFacts
 from tests.launch.build import directory, facts
 
@@ -76,6 +76,30 @@ def test_settings_that_a_home_has_elsewhere(tmp_path: Path) -> None:
     assert inside == [str(home / "dotfiles" / "bashrc"), str(home / "dotfiles" / "nvim")]
     assert not {"/", "/srv", str(home)} & set(found.named_only)
     assert dataclasses.replace(found, named_only=(), protected=()).home == str(home)
+
+
+@pytest.mark.parametrize(
+    ("made", "there"),
+    [
+        ("", False),
+        (".claude/", False),
+        (".claude/settings.json", True),
+        (".claude ->", True),
+        (".claude/settings.json ->", True),
+    ],
+)
+def test_settings_in_a_workspace(tmp_path: Path, made: str, there: bool) -> None:
+    """A link leads elsewhere inside than outside, so whether anything is there cannot be seen from here."""
+    path = tmp_path / made.removesuffix(" ->").rstrip("/")
+    if made:
+        path.parent.mkdir(exist_ok=True)
+        if made.endswith("->"):
+            path.symlink_to("/nowhere/on/this/host")
+        elif made.endswith("/"):
+            path.mkdir()
+        else:
+            path.touch()
+    assert may_be_in(str(tmp_path), ".claude/settings.json") == there
 
 
 def test_homes_of_people_are_known_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from types import MappingProxyType
 from typing import Any
 
@@ -468,3 +469,21 @@ def test_no_two_sessions_share_a_file(keep: bool | None) -> None:
             assert one.files_dir == f"/home/ann/.local/state/podbot/kept/{one.session}-20260801T120000Z"
         else:
             assert one.files_dir == f"{one.runtime_dir}/files"
+
+
+# --- settings of the workspace's own: issue 12.8 ---
+
+
+def test_a_workspace_with_settings_of_its_own_is_told_and_not_trusted() -> None:
+    found = (".claude/settings.json", ".mcp.json")
+    made = plan({"agent.kind": "claude"}, settings=found)
+    (note,) = (note for note in made.notes if "takes settings from the workspace" in note)
+    assert ".claude/settings.json, .mcp.json" in note
+    assert not made.trusting
+    assert plan({"agent.kind": "claude"}).trusting
+
+
+def test_every_known_agent_says_where_it_takes_settings_from() -> None:
+    for kind, agent in AGENTS.items():
+        assert agent.settings, kind
+        assert all(not os.path.isabs(name) for name in agent.settings)
