@@ -13,6 +13,7 @@ from podbot.cli import image as image_commands
 from podbot.cli.common import (
     ConfigOption,
     ImageOption,
+    LogFileOption,
     LogFormatOption,
     SocketOption,
     VerboseOption,
@@ -51,11 +52,12 @@ def _main(
     image: ImageOption = None,
     verbose: VerboseOption = 0,
     log_format: LogFormatOption = "",
+    log_file: LogFileOption = "",
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    ctx.obj = Globals.current = Globals(config, engine_socket, image, verbose, log_format)
+    ctx.obj = Globals.current = Globals(config, engine_socket, image, verbose, log_format, log_file)
 
 
 _AGENTS = "|".join(AGENT_KINDS)

@@ -23,6 +23,9 @@ ImageOption = Annotated[str | None, typer.Option("--image", metavar="REF", help=
 VerboseOption = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Say more; twice shows tracebacks.")
 ]
+LogFileOption = Annotated[
+    str, typer.Option("--log-file", metavar="FILE", help="Write messages there, and not to stderr.")
+]
 LogFormatOption = Annotated[str, typer.Option("--log-format", metavar="text|json", help="Form of messages on stderr.")]
 
 _OPTIONS: dict[str, tuple[Any, Any]] = {
@@ -31,6 +34,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     "image": (ImageOption, None),
     "verbose": (VerboseOption, 0),
     "log_format": (LogFormatOption, ""),
+    "log_file": (LogFileOption, ""),
 }
 
 

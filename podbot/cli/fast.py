@@ -20,6 +20,7 @@ _GLOBALS = {
     "--engine-socket": "engine_socket",
     "--image": "image",
     "--log-format": "log_format",
+    "--log-file": "log_file",
 }
 _EXEC = {
     "-w": "workdir",
@@ -232,6 +233,7 @@ def _globals(before: _Seen, after: _Seen | None) -> Globals | None:
         image=given["image"],
         verbose=before.verbose + after.verbose,
         log_format=given["log_format"] or "",
+        log_file=given["log_file"] or "",
     )
     return Globals.current
 

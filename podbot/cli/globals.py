@@ -14,7 +14,7 @@ LOG_FORMATS = ("", "text", "json")
 
 @dataclass(frozen=True)
 class Globals:
-    """``--config``, ``--engine-socket``, ``--image``, ``-v``, ``--log-format``.
+    """``--config``, ``--engine-socket``, ``--image``, ``-v``, ``--log-format``, ``--log-file``.
 
     ``current`` is what the running command was given, so that ``main`` can render its error with it.
     """
@@ -24,6 +24,7 @@ class Globals:
     image: str | None = None
     verbose: int = 0
     log_format: str = ""
+    log_file: str = ""
 
     current: ClassVar[Globals]
 
@@ -41,6 +42,7 @@ class Globals:
             image=after.image or self.image,
             verbose=self.verbose + after.verbose,
             log_format=after.log_format or self.log_format,
+            log_file=after.log_file or self.log_file,
         )
 
     def load_options(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-_WITH_VALUE = ("-c", "--config", "--engine-socket", "--image", "--log-format")
+_WITH_VALUE = ("-c", "--config", "--engine-socket", "--image", "--log-format", "--log-file")
 _ALONE = ("-v", "-vv", "--verbose")
 _PRINTS = ("-h", "--help", "--dry-run")
 

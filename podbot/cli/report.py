@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import time
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from podbot.cli import guard
 from podbot.cli.globals import Globals
-from podbot.errors import PodbotError
+from podbot.cli.log import STDERR, channel
+from podbot.errors import PathError, PodbotError
 from podbot.events import Event
 
 if TYPE_CHECKING:
@@ -35,9 +37,10 @@ class Reporter:
         self._json = g.log_format == "json"
         self._verbose = g.verbose
         self._progress = progress
-        self._terminal = _on_terminal()
+        self._fd = channel(g.log_file)
+        self._terminal = self._fd == STDERR and _on_terminal()
         self._spin = progress and spinner and self._terminal and not (self._json or g.verbose or beside_protocol)
-        self._patient = _Patient(self._lost) if beside_protocol else None
+        self._patient = _Patient(self._lost, self._fd) if beside_protocol else None
         self._status: Status | None = None
         self._held: list[str] = []
         self._lock = allocate_lock()  # `threading` would cost the fast lane 2 ms
@@ -136,17 +139,27 @@ def printable(text: str) -> str:
 
 def say(line: str) -> None:
     """A line on stderr; one that is closed is no reason to fail, nor beside a protocol one that is full to hang."""
+    fd = _channel()
     if guard.Guard.current is not None:
-        patient = _Patient(str)
+        patient = _Patient(str, fd)
         patient(line)
         patient.close()
         return
     try:
-        if sys.stderr is not None:
+        if fd != STDERR:
+            os.write(fd, (line + "\n").encode("utf-8", "backslashreplace"))
+        elif sys.stderr is not None:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
     except (OSError, ValueError):
         pass
+
+
+def _channel() -> int:
+    try:
+        return channel(Globals.current.log_file)
+    except PathError:
+        return STDERR  # where the error is said
 
 
 class _Patient:
@@ -155,10 +168,11 @@ class _Patient:
     A blocked write could not even be ended by a signal: Python's handlers run when it returns.
     """
 
-    def __init__(self, lost: Callable[[int], str]) -> None:
+    def __init__(self, lost: Callable[[int], str], fd: int = STDERR) -> None:
         from podbot.streams.sink import LogSink
 
-        self._sink = LogSink(2, lambda size: (lost(size) + "\n").encode())
+        self._fd = fd
+        self._sink = LogSink(fd, lambda size: (lost(size) + "\n").encode())
 
     def __call__(self, line: str) -> None:
         self._sink.push(memoryview((line + "\n").encode("utf-8", "backslashreplace")))
@@ -185,10 +199,9 @@ class _Patient:
         except OSError:
             self._sink.discard()
 
-    @staticmethod
-    def _writable(seconds: float) -> bool:
+    def _writable(self, seconds: float) -> bool:
         poller = select.poll()
-        poller.register(2, select.POLLOUT)
+        poller.register(self._fd, select.POLLOUT)
         return bool(poller.poll(seconds * 1000))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter, printable, say
+from podbot.errors import UsageError
 
 if TYPE_CHECKING:
     from podbot.flows.systemd_unit import UnitState
@@ -117,6 +118,9 @@ def _command(g: Globals) -> list[str]:
 
 
 def _install(g: Globals) -> int:
+    if g.log_file:
+        hint = "Leave it out: the unit's messages are in the journal."
+        raise UsageError(command="podbot token-daemon", reason="--log-file with install", hint=hint)
     from podbot.flows.systemd_unit import UNIT, install
 
     done = install(_command(g), os.environ)

@@ -78,9 +78,10 @@ WORDS = st.sampled_from(
     ["s", "podbot-a-1", "x y", "", "-", "exec", "ps", "status", "ünï", "-x", "--nope", "-dv", "--", "1"]
 )
 VALUES = st.one_of(WORDS, st.sampled_from(["text", "json", "junk", "K=V", "K", "/w", "-c", "--json", "a=b=c"]))
-VALUED = ["-c", "--config", "--engine-socket", "--image", "--log-format", "-w", "--workdir", "-e", "--env", "-u"]
+VALUED = ["-c", "--config", "--engine-socket", "--image", "--log-format", "--log-file"]
+VALUED += ["-w", "--workdir", "-e", "--env", "-u"]
 VALUED += ["--user", "--env-file", "--name"]
-GLOBALS = VALUED[:5]
+GLOBALS = VALUED[:6]
 SWITCHES = [
     "-v",
     "-vv",
@@ -228,14 +229,14 @@ def test_the_plain_forms_are_on_the_fast_lane(argv: list[str], expected: object)
     assert not guard.is_hosting(argv)
 
 
-GIVEN = ["-c", "f", "--engine-socket", "e", "--image", "i", "--log-format", "json", "-v"]
+GIVEN = ["-c", "f", "--engine-socket", "e", "--image", "i", "--log-format", "json", "--log-file", "l", "-v"]
 
 
 @pytest.mark.parametrize("argv", [[*GIVEN, "ps"], ["ps", *GIVEN], [*GIVEN[:4], "ps", *GIVEN[4:]]])
 def test_global_options_stand_before_and_after_the_command(argv: list[str]) -> None:
     call = by_fast(argv)
     assert call is not None
-    assert call[1] == Globals("f", "e", "i", 1, "json")
+    assert call[1] == Globals("f", "e", "i", 1, "json", "l")
     assert by_typer(argv) == call
 
 

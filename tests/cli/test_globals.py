@@ -8,13 +8,14 @@ from podbot.cli.globals import Globals
 from podbot.errors import InvalidValue
 
 TEXT = st.none() | st.sampled_from(["", "a", "b"])
-ANY = st.builds(Globals, TEXT, TEXT, TEXT, st.integers(0, 3), st.sampled_from(["", "text", "json"]))
+FORMATS = st.sampled_from(["", "text", "json"])
+ANY = st.builds(Globals, TEXT, TEXT, TEXT, st.integers(0, 3), FORMATS, st.sampled_from(["", "l"]))
 
 
 @given(ANY, ANY)
 def test_what_stands_after_the_command_wins(before: Globals, after: Globals) -> None:
     merged = before.under(after)
-    for name in ("config", "engine_socket", "image", "log_format"):
+    for name in ("config", "engine_socket", "image", "log_format", "log_file"):
         assert getattr(merged, name) == (getattr(after, name) or getattr(before, name))
     assert merged.verbose == before.verbose + after.verbose
 

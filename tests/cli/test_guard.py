@@ -24,6 +24,7 @@ ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": os.
         "--config f --image i --engine-socket s --log-format json host",
         "-c host host",
         "--config=f --log-format=json host --keep",
+        "--log-file host host",
         "host nonsense",
         "host --name host",
     ],

@@ -15,7 +15,7 @@ COMMANDS = {
     ("run",), ("exec",), ("ps",), ("stop",), ("setup",), ("doctor",),
     ("config", "show"), ("config", "init"), ("config", "path"), ("config", "check"),
 }  # fmt: skip
-GLOBAL = {"--config", "-c", "--engine-socket", "--image", "--verbose", "-v", "--log-format"}
+GLOBAL = {"--config", "-c", "--engine-socket", "--image", "--verbose", "-v", "--log-format", "--log-file"}
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

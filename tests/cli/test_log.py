@@ -1,0 +1,93 @@
+"""podbot's messages on a channel of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from podbot.cli.globals import Globals
+from podbot.cli.log import STDERR, channel
+from podbot.cli.main import main
+from podbot.cli.report import Reporter, say
+from podbot.errors import PathError
+from podbot.events import Event
+from tests.streams.plumbing import pipes
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before, Globals.current = Globals.current, Globals()
+    yield
+    Globals.current = before
+
+
+def test_messages_go_there_and_nowhere_else(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "log"
+    Globals.current = g = Globals(log_format="json", log_file=str(path))
+    Reporter(g)(Event("notice", "container.kept", "kept"))
+    say("another line")
+    assert capsys.readouterr() == ("", "")
+    first, second = path.read_text().splitlines()
+    assert json.loads(first)["kind"] == "container.kept"
+    assert second == "another line"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_error_goes_there_too(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "log"
+    path.write_text("before\n")
+    argv = ["--log-file", str(path), "--log-format", "json", "config", "check", "-c", str(tmp_path / "missing")]
+    assert main(argv) == 2
+    assert capsys.readouterr().err == ""
+    before, error = path.read_text().splitlines()
+    assert before == "before"
+    assert json.loads(error)["kind"] == "ConfigFileNotFound"
+
+
+def test_an_inherited_descriptor(capsys: Capture) -> None:
+    with pipes(1) as (pipe,):
+        Globals.current = g = Globals(log_file=f"/dev/fd/{pipe.write}")
+        Reporter(g)(Event("notice", "container.kept", "kept"))
+        assert os.read(pipe.read, 100) == b"podbot: kept\n"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("bad", ["link", "second name", "directory", "missing/x", "\0", "/dev/fd/987654"])
+def test_what_cannot_be_trusted_is_refused(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "target").write_text("")
+    if bad == "link":
+        (tmp_path / bad).symlink_to("target")
+    elif bad == "second name":
+        os.link(tmp_path / "target", tmp_path / bad)
+    elif bad == "directory":
+        (tmp_path / bad).mkdir()
+    path = os.path.join(tmp_path, bad)
+    with pytest.raises(PathError):
+        channel(path)
+    assert (tmp_path / "target").read_text() == ""
+
+
+def test_without_one_it_is_stderr() -> None:
+    assert channel("") == STDERR
+
+
+def test_one_that_cannot_be_opened_is_said_on_stderr(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "podbot", "--log-file", str(tmp_path / "no" / "log"), "run", "custom", str(tmp_path)]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": os.getcwd(), "PODBOT_IMAGE": "i"}
+    done = subprocess.run([*words, "--", "true"], capture_output=True, env=environ, check=False, timeout=60, text=True)
+    assert done.returncode == 1
+    assert "cannot write messages to" in done.stderr
+
+
+def test_a_unit_has_the_journal(capsys: Capture) -> None:
+    assert main(["--log-file", "/nowhere/log", "token-daemon", "install"]) == 2
+    assert "journal" in capsys.readouterr().err
