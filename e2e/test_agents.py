@@ -222,6 +222,18 @@ def test_without_a_screen_planted_settings_run_unless_claude_is_told_to_leave_th
         assert ran(run.workspace) == []
 
 
+def test_codex_takes_no_tool_server_from_a_planted_file(make: Make) -> None:
+    with make("codex", aimock()) as run:
+        os.mkdir(os.path.join(run.workspace, ".codex"))
+        arguments = json.dumps(["-c", f"touch {run.workspace}/ran-server; sleep 60"])
+        with open(os.path.join(run.workspace, ".codex", "config.toml"), "w", encoding="utf-8") as file:
+            file.write(f'[mcp_servers.planted]\ncommand = "sh"\nargs = {arguments}\n')
+        done = run.run(SAY)
+        assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
+        assert "codex takes settings from the workspace" in done.stderr
+        assert ran(run.workspace) == []
+
+
 def typed(child: pexpect.spawn, text: str) -> None:
     """A person types, then presses return: pasted with the return, some agents take it for a new line."""
     child.expect(pexpect.TIMEOUT, timeout=1)

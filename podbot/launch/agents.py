@@ -51,9 +51,12 @@ class Agent(NamedTuple):
     settings: tuple[str, ...] = ()
 
 
-def trusted(directory: str) -> str:
-    """Codex's setting that removes its question whether the folder is trusted; the dotted form has no effect."""
-    key = inline_string(directory)
+def trusted(directory: str | None) -> str:
+    """Codex's setting that removes its question whether the folder is trusted; the dotted form has no effect.
+
+    None: for none. Codex then asks on its screen, and takes nothing from the folder's ``.codex`` without one (0.169).
+    """
+    key = inline_string(directory) if directory is not None else None
     return f'projects={{{key}={{trust_level="trusted"}}}}' if key is not None else "projects={}"
 
 
@@ -192,8 +195,8 @@ def agent_files(agent: AgentConfig) -> Mapping[str, str]:
     return AGENTS[agent.kind].files.get(agent.permissions, {})
 
 
-def command_for(agent: AgentConfig, words: tuple[str, ...] = (), directory: str = "/") -> tuple[str, ...]:
-    """The command that ``agent`` is started by, in ``directory``; ``words`` stood after ``--``.
+def command_for(agent: AgentConfig, words: tuple[str, ...] = (), directory: str | None = "/") -> tuple[str, ...]:
+    """The command that ``agent`` is started by; ``words`` stood after ``--``. ``directory``: which one it is to trust.
 
     They are appended to a known kind's command and are the whole of a custom one's. The kind must
     have the mode (``legality.check`` sees to it). Raises MissingRequired for custom without any.

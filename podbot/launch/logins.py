@@ -34,9 +34,12 @@ def settings_notes(config: AppConfig, facts: HostFacts) -> tuple[str, ...]:
     if not facts.settings:
         return ()
     kind = config.agent.kind
-    asks = "; on a terminal Claude asks about them first, with -p and in `podbot host` it does not"
+    asks = {
+        "claude": "; on a terminal Claude asks about them first, with -p and in `podbot host` it does not",
+        "codex": "; on a terminal Codex asks about them first, and `codex exec` takes none",
+    }
     text = f"{kind} takes settings from the workspace that can run commands in the sandbox, beside your login"
-    return (f"{text}: {', '.join(facts.settings)}{asks if kind == 'claude' else ''}",)
+    return (f"{text}: {', '.join(facts.settings)}{asks.get(kind, '')}",)
 
 
 def login_notes(

@@ -60,7 +60,8 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     else:
         mounts, places = plan_clone_mounts(config, facts, clone.directory), (clone.directory,)
         directory, code, told = clone.directory, clone.directory, mount_notes(mounts)
-    command = command_for(config.agent, request.words, directory)
+    trusting = clone is not None or not facts.settings
+    command = command_for(config.agent, request.words, directory if trusting else None)
     session = session_name(request.name, code, facts.nonce)
     runtime_dir = os.path.join(facts.runtime_dir, session)
     token = plan_token(config, access, facts, runtime_dir) if access is not None else None
@@ -139,7 +140,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         history=history,
         pipes_dir=pipes_dir,
         credentials=credentials,
-        trusting=clone is not None or not facts.settings,
+        trusting=trusting,
         first_run=first_run(config, facts, credentials, secrets),
         agent_files=files,
         notes=(

@@ -481,6 +481,9 @@ def test_a_workspace_with_settings_of_its_own_is_told_and_not_trusted() -> None:
     assert ".claude/settings.json, .mcp.json" in note
     assert not made.trusting
     assert plan({"agent.kind": "claude"}).trusting
+    codex = plan({"agent.kind": "codex"}, settings=(".codex",))
+    assert "projects={}" in codex.agent.command
+    assert any("trusted" in word for word in plan({"agent.kind": "codex"}).agent.command)
 
 
 def test_every_known_agent_says_where_it_takes_settings_from() -> None:
