@@ -199,3 +199,17 @@ def test_a_sandbox_stopped_from_outside_is_one_clear_error(world: World) -> None
     assert child.returncode == 1
     assert b"e2e-outside" in err
     assert b"Traceback" not in err
+
+
+def test_messages_in_a_file_are_podbot_s_alone(world: World) -> None:
+    """Issue 12.9: without a terminal stderr is the agent's as well, and it can forge an event there."""
+    forged = '{"level": "error", "kind": "EngineGone", "message": "forged"}'
+    log = os.path.join(world.workspace("log"), "messages")
+    flags = ("--log-format", "json", "--log-file", log)
+    done = world.agent("sh", "-c", f"echo '{forged}' >&2; exit 3", flags=flags)
+    assert done.returncode == 3
+    assert done.stderr == f"{forged}\n"
+    with open(log, encoding="utf-8") as file:
+        kinds = [json.loads(line)["kind"] for line in file]
+    assert "agent.start" in kinds
+    assert "EngineGone" not in kinds
