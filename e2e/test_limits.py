@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from e2e.harness import World, processes, wait_for
+from e2e.harness import ROOTLESS, World, processes, small_disk, wait_for
 from podbot.flows.memory import machine_memory
 
 SMALL = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
@@ -111,3 +111,13 @@ def test_memory_that_is_not_in_a_process_is_counted(world: World, enforced: bool
     done = world.agent("bash", "-c", f"{MEMORY[attempt]} && echo survived", env=SMALL)
     assert done.returncode != 0, done.stdout
     assert "survived" not in done.stdout
+
+
+def test_a_disk_that_runs_low_is_said_at_the_start(own_world: World) -> None:
+    """A file system of 100 MB; an ordinary user's test can mount one only where podbot itself does not see it."""
+    place = os.path.join(own_world.root, "work", "small")
+    os.makedirs(os.path.dirname(place))
+    with small_disk(own_world, place, "100m"):
+        done = own_world.agent("true", workspace=place, check=True)
+    lines = [line for line in done.stderr.splitlines() if "MB are free where the workspace lies" in line]
+    assert len(lines) == (0 if ROOTLESS else 1), done.stderr

@@ -59,7 +59,14 @@ def inspected(found: Any) -> ContainerInfo:
         labels=_labels(found["Config"]),
         exit_code=state.get("ExitCode"),
         pid=int(state.get("Pid") or 0),
+        storage=_storage(found.get("GraphDriver") or {}),
     )
+
+
+def _storage(driver: Any) -> str:
+    """overlay and vfs name it differently; others do not."""
+    data = driver.get("Data") or {}
+    return str(data.get("UpperDir") or data.get("dir") or "")
 
 
 def listed(found: Any) -> list[ContainerInfo]:

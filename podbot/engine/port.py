@@ -32,7 +32,11 @@ class EngineHost:
 
 @dataclass(frozen=True)
 class ContainerInfo:
-    """A container as the engine lists it. ``created`` in seconds since the epoch."""
+    """A container as the engine lists it. ``created`` in seconds since the epoch.
+
+    ``storage``: the directory on the engine's machine that holds what is written inside; only :meth:`Engine.inspect`
+    tells it.
+    """
 
     id: str
     name: str
@@ -42,6 +46,7 @@ class ContainerInfo:
     labels: Mapping[str, str] = field(default_factory=dict)
     exit_code: int | None = None
     pid: int = 0
+    storage: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFai
 from podbot.events import Emit, Event
 from podbot.flows.confined import check_filtered
 from podbot.flows.degraded import unmet_limits, with_less
+from podbot.flows.disk_notice import low_disks
 from podbot.flows.disposal import Disposal, dispose
 from podbot.flows.own_files import place_files
 from podbot.flows.repository import check_linked_git
@@ -91,7 +92,11 @@ def _attempt(engine: Engine, plan: LaunchPlan, credentials: Bundle, wake: Wake, 
     emit(Event("info", "container.start", "starting the sandbox"))
     with wake.interruptible():
         engine.start(container)
-    check_filtered(engine, container, plan)
+    if engine.local:
+        found = engine.inspect(container)
+        check_filtered(found, plan)
+        for event in low_disks(plan.workspace, found.storage):
+            emit(event)
     return container
 
 

@@ -10,11 +10,11 @@ from typing import Literal
 from podbot.engine.port import EngineHost
 from podbot.engine.private.machine import Disk, disk
 from podbot.flows.check import Check
+from podbot.flows.disk_notice import LOW_MEGABYTES
 from podbot.flows.image_build import BASE_MEGABYTES, NODE_MEGABYTES, BuildPlan
 from podbot.flows.recipe import DEFAULT_AGENTS, Recipe
 
 MEGABYTE = 1_000_000
-LOW_MEGABYTES = 1000  # of the store, below which sandboxes soon have no room; no image is to be built
 # Not `podman system prune`: it removes stopped containers, which kept sessions and clones with unsaved work are.
 FREE = "`podman image prune` removes images without a name, `podbot stop --rm` sessions that `podbot ps -a` lists"
 # Measured on Podman 4.3.1 with claude, images of 790 MB in all: the store took 1576 MB at its most and 1173 MB in the

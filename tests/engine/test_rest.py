@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.deadline import Deadline
-from podbot.engine import rest
+from podbot.engine import answers, rest
 from podbot.engine.create_body import create_body
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import Wire
@@ -123,6 +123,20 @@ def test_image(serve: Serve) -> None:
     assert found.size > 1 << 20
     assert engine.image("localhost/nope:1") is None
     assert server.requests[0].target.endswith("/images/localhost%2Fpbase%3A1/json")
+
+
+@pytest.mark.parametrize(
+    ("driver", "expected"),
+    [
+        ({"Name": "overlay", "Data": {"LowerDir": "/s/l:/s/m", "UpperDir": "/s/0a1b/diff"}}, "/s/0a1b/diff"),
+        ({"Name": "vfs", "Data": {"dir": "/s/vfs/dir/0a1b"}}, "/s/vfs/dir/0a1b"),
+        ({"Name": "zfs", "Data": None}, ""),
+        (None, ""),
+    ],
+)
+def test_where_a_container_writes(driver: object, expected: str) -> None:
+    found = {"Id": "0a1b", "Name": "s", "State": {"Status": "running"}, "Config": {}, "GraphDriver": driver}
+    assert answers.inspected(found).storage == expected
 
 
 def test_create(serve: Serve) -> None:

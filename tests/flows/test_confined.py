@@ -58,7 +58,7 @@ def test_a_runtime_without_seccomp_ends_the_start(
     monkeypatch.setattr("podbot.flows.confined._SECONDS", 0.01)
     status(proc, pid, 0, f"{pid}\t1")
     with pytest.raises(StartFailed, match="seccomp"):
-        check_filtered(engine, container, plan, proc)
+        check_filtered(engine.inspect(container), plan, proc)
 
 
 def test_the_filter_may_come_at_the_last_moment(started: tuple[FakeEngine, LaunchPlan, str, int], proc: str) -> None:
@@ -66,18 +66,16 @@ def test_the_filter_may_come_at_the_last_moment(started: tuple[FakeEngine, Launc
     status(proc, pid, 0, f"{pid}\t1")
     later = threading.Timer(0.02, status, (proc, pid, 2, f"{pid}\t1"))
     later.start()
-    check_filtered(engine, container, plan, proc)
+    check_filtered(engine.inspect(container), plan, proc)
     later.join()
     assert seccomp_mode(pid, proc) == 2
 
 
-def test_nothing_is_asked_where_no_profile_was_given_or_the_engine_is_elsewhere(
+def test_nothing_is_asked_where_no_profile_was_given(
     started: tuple[FakeEngine, LaunchPlan, str, int], proc: str
 ) -> None:
     engine, plan, container, pid = started
     status(proc, pid, 0, f"{pid}\t1")
     security = dataclasses.replace(plan.container.security, seccomp=None)
     without = dataclasses.replace(plan, container=dataclasses.replace(plan.container, security=security))
-    check_filtered(engine, container, without, proc)
-    engine.local = False
-    check_filtered(engine, container, plan, proc)
+    check_filtered(engine.inspect(container), without, proc)
