@@ -16,12 +16,16 @@ _FILTER = 2  # SECCOMP_MODE_FILTER
 _SECONDS = 1.0  # a runtime installs the filter at the last moment before it becomes the first process
 
 
-def place_seccomp(path: str) -> None:
-    """Write the profile to ``path``, where the engine reads it when it creates a container. No sandbox mounts it."""
+def place_seccomp(path: str) -> str:
+    """Write the profile to ``path``, where the engine reads it when it creates a container; no sandbox mounts it.
+
+    Returns ``path``.
+    """
     data = profile().encode()
     if not _is_there(path, data):
         private_dir(os.path.dirname(path))
         replace_file(path, data, operation="write the seccomp profile", mode=0o644)
+    return path
 
 
 def _is_there(path: str, data: bytes) -> bool:

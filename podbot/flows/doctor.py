@@ -34,6 +34,7 @@ class Patient:
     connect: Callable[[AppConfig], Engine]
     runtime_dir: Callable[[], str]
     disks: Callable[[EngineHost], Disks]
+    seccomp: Callable[[], str]
     token_unit: bool = False
     github: Callable[[AppConfig], Iterator[Check]] = check_github
 
@@ -43,11 +44,13 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = 
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect, locate
     from podbot.engine.private.machine import detect
+    from podbot.flows.confined import place_seccomp
     from podbot.flows.disk_checks import look_at_disks
     from podbot.flows.facts import podman_version
     from podbot.flows.orphans import report_orphans
     from podbot.flows.systemd_unit import unit_path
-    from podbot.places import private_runtime_root
+    from podbot.launch.seccomp import profile_path
+    from podbot.places import private_runtime_root, state_dir
 
     def connected(config: AppConfig) -> Engine:
         engine = connect(config, environ, emit)
@@ -64,6 +67,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = 
         connect=connected,
         runtime_dir=lambda: private_runtime_root(environ),
         disks=lambda host: look_at_disks(host, environ),
+        seccomp=lambda: place_seccomp(profile_path(os.path.realpath(state_dir(environ)))),
         token_unit=os.path.exists(unit_path(environ)),
     )
 
@@ -123,7 +127,7 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
         if engine.local:
             yield _disk(patient, engine, config)
         if probe_image and config.image:
-            yield from check_image(engine, config, BUILD_ONE)
+            yield from check_image(engine, config, BUILD_ONE, patient.seccomp() if engine.local else None)
         else:
             yield _image(engine, config)
     except PodbotError as exc:

@@ -14,6 +14,7 @@ from podbot.errors import ContainerError, OutputClosed, PodbotError
 from podbot.flows.check import Check
 from podbot.flows.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.agents import AGENTS
+from podbot.launch.security import DROPPED
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
 
 OLDEST_NODE = 22
@@ -49,8 +50,11 @@ class Probed:
     whole: bool = False  # the script came to its end
 
 
-def check_image(engine: Engine, config: AppConfig, remedy: str) -> Iterator[Check]:
-    """Every check of ``config.image``. ``remedy``: how to get an image that is missing. Raises ContainerError."""
+def check_image(engine: Engine, config: AppConfig, remedy: str, seccomp: str | None = None) -> Iterator[Check]:
+    """Every check of ``config.image``. ``remedy``: how to get an image that is missing. Raises ContainerError.
+
+    ``seccomp``: where podbot's profile lies, for an engine on this machine.
+    """
     ref = config.image or ""
     where = f"{ref} ({config.origin('image')})"
     found = engine.image(ref)
@@ -59,7 +63,7 @@ def check_image(engine: Engine, config: AppConfig, remedy: str) -> Iterator[Chec
         return
     yield Check("image", "ok", f"{where}, {found.size / 1e6:.0f} MB")
     try:
-        text, status = probe(engine, ref, str(config.origin("image")))
+        text, status = probe(engine, ref, str(config.origin("image")), seccomp)
     except PodbotError as exc:
         yield _fail("start", f"no container of it runs: {exc.message}", "sleep is what a sandbox's first process runs.")
         return
@@ -165,8 +169,8 @@ def parse(text: str) -> Probed:
     return Probed(found["program"], found["version"], bundles, whole="probe" in found["end"])
 
 
-def probe(engine: Engine, image: str, origin: str) -> tuple[str, int]:
-    """(output, status) of the script in a container of ``image`` that has no network, no mount and no privilege.
+def probe(engine: Engine, image: str, origin: str, seccomp: str | None = None) -> tuple[str, int]:
+    """(output, status) of the script in a container of ``image``, confined as a session is, without network and mounts.
 
     Raises ContainerError. The container is gone afterwards, whatever happens.
     """
@@ -177,7 +181,7 @@ def probe(engine: Engine, image: str, origin: str) -> tuple[str, int]:
         image_origin=origin,
         labels={},
         mounts=(),
-        security=Security(no_new_privileges=True),
+        security=Security(no_new_privileges=True, dropped=DROPPED, seccomp=seccomp),
         network="none",
         workdir="/",
     )

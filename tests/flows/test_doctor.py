@@ -347,6 +347,7 @@ def patient(engine: FakeEngine | None = None, **changes: Any) -> Patient:
         connect=lambda _config: cast("Engine", engine),
         runtime_dir=lambda: "/run/podbot",
         disks=lambda _host: free(50000),
+        seccomp=lambda: "/state/seccomp/0a1b.json",
     )
     return replace(whole, **changes)
 
@@ -453,13 +454,27 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
 
 
 def test_a_named_image_is_probed_and_a_configured_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
+    asked: list[tuple[str | None, str | None]] = []
 
-    def probed(_engine: object, config: AppConfig, _remedy: str) -> list[Check]:
-        asked.append(config.image)
+    def probed(_engine: object, config: AppConfig, _remedy: str, seccomp: str | None) -> list[Check]:
+        asked.append((config.image, seccomp))
         return [Check("git", "fail", "not installed")]
 
     monkeypatch.setattr("podbot.flows.doctor.check_image", probed)
     assert "git" not in [check.name for check in diagnose(patient())]
     found = {check.name: check for check in diagnose(patient(), probe_image=True)}
-    assert (found["git"].status, asked) == ("fail", ["img:1"])
+    assert (found["git"].status, asked) == ("fail", [("img:1", "/state/seccomp/0a1b.json")])
+
+
+def test_an_engine_elsewhere_does_not_get_a_path_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+
+    def probed(_engine: object, _config: AppConfig, _remedy: str, seccomp: str | None) -> list[Check]:
+        asked.append(seccomp)
+        return []
+
+    monkeypatch.setattr("podbot.flows.doctor.check_image", probed)
+    engine = FakeEngine({"img:1": OURS})
+    engine.local = False
+    list(diagnose(patient(engine), probe_image=True))
+    assert asked == [None]

@@ -120,7 +120,7 @@ def test_the_script_in_a_real_shell(tmp_path: Path) -> None:
 
 
 def checked(engine: FakeEngine, config: AppConfig = CONFIG) -> dict[str, Check]:
-    return {check.name: check for check in check_image(engine, config, "podbot setup")}
+    return {check.name: check for check in check_image(engine, config, "podbot setup", "/state/seccomp/0a1b.json")}
 
 
 def test_the_container_is_confined_and_gone_afterwards() -> None:
@@ -137,6 +137,7 @@ def test_the_container_is_confined_and_gone_afterwards() -> None:
     assert (found["git"].status, found["agent"].status, found["python3"].status) == ("ok", "ok", "warn")
     (spec,) = specs
     assert (spec.network, spec.mounts, spec.security.no_new_privileges, spec.security.devices) == ("none", (), True, ())
+    assert (spec.security.seccomp, "MKNOD" in spec.security.dropped) == ("/state/seccomp/0a1b.json", True)
     assert engine.by_name == {}
 
 
