@@ -320,6 +320,36 @@ def test_the_editors_mcp_servers_stay_outside_unless_they_are_wanted(world: Worl
             assert SECRET not in host.err.decode()
 
 
+def test_a_question_to_the_user_says_what_it_is(world: World) -> None:
+    plain = {
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "1", "title": "Edit a.py"},
+        "options": [{"optionId": "a", "name": "Allow", "kind": "allow_once"}],
+    }
+    sly = {
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "1", "title": "ls \u202e\u001b[2K", "locations": [{"path": "/etc/shadow"}]},
+        "options": [{"optionId": "a", "name": "Reject", "kind": "allow_always"}],
+    }
+    ask = "session/request_permission"
+    with pipe(world, "puppet") as host:
+        first = line({"jsonrpc": "2.0", "id": 41, "method": ask, "params": plain})
+        urls = [
+            {"jsonrpc": "2.0", "id": 50 + number, "method": "elicitation/create", "params": {"mode": "url", "url": url}}
+            for number, url in enumerate(("https://example.org/", "file:///etc/passwd"))
+        ]
+        host.make_say(first, line({"jsonrpc": "2.0", "id": 42, "method": ask, "params": sly}), *map(line, urls))
+        assert host.finish() == 0
+        frames = {frame["id"]: frame for frame in host.frames()}
+        assert first in bytes(host.out)
+        shown = frames[42]["params"]
+        assert shown["toolCall"]["title"] == "[podbot: outside the workspace: /etc/shadow] ls \\u202e\\u001b[2K"
+        assert shown["options"][0]["name"] == "[podbot: allows always] Reject"
+        assert set(frames) == {41, 42, 50, "e2e-1"}
+        assert host.said("changed session/request_permission (id 42)")
+        assert host.said("refused elicitation/create (id 51)", "web address")
+
+
 def test_transcript_and_json_log(world: World) -> None:
     path = os.path.join(world.root, "transcript.jsonl")
     sections = {"agent": {"env_allowlist": ["E2E_KEY"]}}

@@ -11,13 +11,14 @@ from podbot.protocol.logins import ANY_LOGIN, Logins
 from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import agent_rule
+from podbot.protocol.questions import LOOKED_INTO as QUESTIONS
 from podbot.protocol.servers import Servers
 
 
 class AcpChannel(FilterChannel):
     """See ``FilterChannel``.
 
-    ``mount``: where the workspace is; None: ``cwd`` is not looked at. ``logins``: what is known of the agent's.
+    ``mount``: where the workspace is; None: paths are not looked at. ``logins``: what is known of the agent's.
     ``extra_methods``: of the agent, that pass beside the known ones. ``mcp_servers``: what becomes of the client's.
     """
 
@@ -34,5 +35,5 @@ class AcpChannel(FilterChannel):
         notices: list[Event] = []
         servers = Servers(mcp_servers, notices.append)
         client = Direction(client_rule(delegation, mount, servers), LOOKED_INTO, answers=True)
-        agent = Direction(agent_rule(delegation, logins, extra=frozenset(extra_methods)))
+        agent = Direction(agent_rule(delegation, logins, extra=frozenset(extra_methods), mount=mount), QUESTIONS)
         super().__init__(client, agent, limit=limit, salvage=True, notices=notices)

@@ -9,17 +9,24 @@ from podbot.protocol.jsontext import BadFrame, Cut
 from podbot.protocol.logins import ANY_LOGIN, Logins, login_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
 from podbot.protocol.methods import acp_methods, delegated
+from podbot.protocol.paths import PathScope
+from podbot.protocol.questions import ELICITATION, PERMISSION, question_cuts
+from podbot.protocol.refusal import REASONS
 
 CODE = -32001
 Rule = Callable[[Message], tuple[list[Cut], str]]  # what to cut out of a message, and the reason
 
 
 def agent_rule(
-    delegation: Delegation = "none", logins: Logins = ANY_LOGIN, *, extra: frozenset[str] = frozenset()
+    delegation: Delegation = "none",
+    logins: Logins = ANY_LOGIN,
+    *,
+    extra: frozenset[str] = frozenset(),
+    mount: PathScope | None = None,
 ) -> Rule:
     """The verdict on one message from the agent; it raises Refuse, or BadFrame when there is nobody to tell.
 
-    ``extra``: methods that the operator lets through as well, spelled exactly.
+    ``extra``: methods that the operator lets through as well, spelled exactly. ``mount``: as for ``AcpChannel``.
     """
     known = acp_methods(delegation) | extra
     commands_stay = "terminal" in delegated(delegation)
@@ -27,17 +34,32 @@ def agent_rule(
 
     def rule(message: Message) -> tuple[list[Cut], str]:
         method = message.method
-        if method is not None and method not in known:
-            raise denied(message, method, f"agent.delegation = {delegation}")
+        cuts: list[Cut] = []
+        if method is not None:
+            if method not in known:
+                raise denied(message, method, f"agent.delegation = {delegation}")
+            if method in (PERMISSION, ELICITATION):
+                cuts = _questioned(message, method, mount)
         if nothing_to_do or ("result" not in message.fields and "error" not in message.fields):
-            return [], ""
-        return login_cuts(message, logins, commands_stay=commands_stay)
+            return cuts, "marked_question"
+        more, reason = login_cuts(message, logins, commands_stay=commands_stay)
+        return cuts + more, reason if more else "marked_question"
 
     return rule
 
 
-def denied(message: Message, method: str, why: str, *, versioned: bool = True) -> BadFrame:
+def _questioned(message: Message, method: str, mount: PathScope | None) -> list[Cut]:
+    try:
+        return question_cuts(message, mount)
+    except BadFrame as exc:  # the agent waits for an answer
+        why = f"the question was not shown: {REASONS[exc.reason]}"
+        raise denied(message, method, why, reason=exc.reason) from None
+
+
+def denied(
+    message: Message, method: str, why: str, *, reason: str = "denied_method", versioned: bool = True
+) -> BadFrame:
     """The refusal of a message with ``method``, and podbot's answer to the agent."""
     text = f"refused by podbot's capability policy: the agent may not use this method ({why})"
     data = {"method": method[:CLIPPED], "reason": "podbot_capability_policy"}
-    return Refuse("denied_method", error_answer(message.id, CODE, text, data, versioned=versioned))
+    return Refuse(reason, error_answer(message.id, CODE, text, data, versioned=versioned))

@@ -24,17 +24,20 @@ REASONS = {
     "ambiguous_key": "a member is spelled like one that decides",
     "bad_method": "the method is not a string",
     "bad_id": "the id is neither string, number nor null",
-    "bad_params": "initialize without an object for its parameters or capabilities",
+    "bad_params": "parameters or capabilities that are not an object",
     "denied_method": "the capability policy denies this method",
+    "denied_address": "the user would be asked in an unknown way, or to open something else than a web address",
+    "too_many_marks": "a question with too many characters that hide or reorder text",
     "outside_mount": "the working directory lies outside the workspace",
     "masked_capabilities": "capabilities of the client were masked",
+    "marked_question": "a question to the user was marked: it shows something else than it says",
     "stripped_servers": "the editor's MCP servers were left out",
     "removed_login": "ways to log in that cannot work from inside the sandbox were removed",
     "advised_login": "the agent needs a login; what to do on the host was added to its error",
 }
 NOT_JSONRPC = "not_jsonrpc"
-REWRITTEN = frozenset({"masked_capabilities", "stripped_servers", "removed_login", "advised_login"})
-POLICY = frozenset({"denied_method", "outside_mount"}) | REWRITTEN  # what a good frame asks for
+REWRITTEN = frozenset({"masked_capabilities", "stripped_servers", "marked_question", "removed_login", "advised_login"})
+POLICY = frozenset({"denied_method", "denied_address", "outside_mount"}) | REWRITTEN  # what a good frame asks for
 
 
 @dataclass(frozen=True, slots=True)

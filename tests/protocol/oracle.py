@@ -91,6 +91,43 @@ def denied(data: bytes, allowed: tuple[str, ...] = ()) -> list[str]:
     return [method for method in methods if isinstance(method, str) and method not in known]
 
 
+QUESTIONS = ("session/request_permission", "elicitation/create")
+_BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+
+
+def hidden(data: bytes) -> list[str]:
+    """Characters in questions to the user that reorder or overwrite what is shown."""
+    found: list[str] = []
+    for name, message in readings(data):
+        if message.get(name("method")) in QUESTIONS:
+            text = "".join(_strings(message.get(name("params")))).replace("\r\n", "\n")
+            found += [char for char in text if _is_hidden(char)]
+    return found
+
+
+def _is_hidden(char: str) -> bool:
+    if char in "\n\t":
+        return False
+    return (
+        unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
+        or unicodedata.bidirectional(char) in _BIDI
+        or char in "\u200b\u200e\u200f\u061c\u2060\ufeff\u00ad"
+    )
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string in ``value``, names included, apart from one another."""
+    if isinstance(value, str):
+        yield value + " "
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key + " "
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+
+
 CODEX_ASKS = {"item/commandExecution/requestApproval", "item/fileChange/requestApproval", "applyPatchApproval",
               "item/permissions/requestApproval", "item/tool/requestUserInput", "execCommandApproval"}  # fmt: skip
 

@@ -94,7 +94,45 @@ OFFERS = st.builds(
 )
 CODEX = [*CODEX_FROM_AGENT, *CODEX_FROM_CLIENT, *CODEX_DENIED, *(frame for frame, _ in CODEX_MASKED)]
 GOLDEN = st.sampled_from([*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED), *CODEX])
-FRAMES = MESSAGES | CAPABILITIES | OFFERS | st.builds(_array, st.lists(MESSAGES | JSON, max_size=4), SPACE) | JSON
+SPOTS = st.sampled_from(
+    ["a", " ", "/etc/x", "/home/me/shop/a", "\u202e", "\\u202e", "\\u001b", "\\r", "\\n", "\\\\", "\\ud800",
+     "\\udb40\\udc01",     "\u2028", "\ud83c\udf0d", "\x7f", "\\/", '\\"', "u202e", "\\b", "\u200d"]
+)  # fmt: skip
+TEXTS = st.lists(SPOTS, max_size=4).map(lambda spots: f'"{"".join(spots)}"')
+WORDY = st.sampled_from(['"Allow"', '"Yes, always"', '"No"', '"Allow once"', '"[podbot: rejects once] x"', "1", "null"])
+KIND = st.sampled_from(['"allow_once"', '"allow_always"', '"reject_once"', '"other"', "null", "[]"])
+ASKED = st.lists(
+    st.tuples(
+        st.sampled_from(['"title"', '"path"', '"uri"', '"mode"', '"url"', '"\\u0070ath"', '"x"', '"_meta"']),
+        TEXTS | JSON,
+    ),
+    max_size=3,
+)
+OPTION = st.builds(
+    lambda name, kind, more: _object([('"name"', name), ('"kind"', kind), *more], ""), TEXTS | WORDY, KIND, ASKED
+)
+QUESTIONS = st.builds(
+    lambda method, call, options, more: _object(
+        [
+            ('"id"', "1"),
+            ('"method"', f'"{method}"'),
+            ('"params"', _object([('"toolCall"', _object(call, "")), ('"options"', _array(options, "")), *more], "")),
+        ],
+        "",
+    ),
+    st.sampled_from(["session/request_permission", "session/request_permission", "elicitation/create"]),
+    ASKED,
+    st.lists(OPTION, max_size=3),
+    ASKED,
+)
+FRAMES = (
+    QUESTIONS
+    | MESSAGES
+    | CAPABILITIES
+    | OFFERS
+    | st.builds(_array, st.lists(MESSAGES | JSON, max_size=4), SPACE)
+    | JSON
+)
 LINES = st.builds(
     lambda text, end: text.encode("utf-8", "surrogatepass") + end,
     FRAMES,

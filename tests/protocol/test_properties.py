@@ -106,9 +106,12 @@ def test_the_oracle_sees_what_it_looks_for() -> None:
     assert all(oracle.capabilities(frame) for frame, _ in MASKED)
     assert not any(oracle.capabilities(masked) for _, masked in MASKED)
     assert [naive(frame) for frame in DENIED] == [False] * len(DENIED)
-    assert [naive(frame) for frame in FROM_AGENT] == [True, True, True, True, None, True, None, True]
+    assert [naive(frame) for frame in FROM_AGENT] == [True, None, True, True, None, True, None, True]
     assert [naive(line) for line in NOISE] == [False] * len(NOISE)
     assert MOUNT.holds("/home/me/shop")
+    assert oracle.hidden(b'{"method":"session/request_permission","params":{"a":["\\u202e"]}}')
+    assert oracle.hidden(b'{"method":"elicitation/create","params":{"\\r":1}}')
+    assert not oracle.hidden(b'{"method":"elicitation/create","params":{"a":"\\r\\n\\t"}}')
     assert all(oracle.codex_denied(frame) for frame in CODEX_DENIED)
     assert not any(oracle.codex_denied(frame) for frame in CODEX_FROM_AGENT)
     assert oracle.codex_denied(b'{"method":"item/tool/call","ID":1}')

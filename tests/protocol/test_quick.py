@@ -19,6 +19,7 @@ from podbot.protocol.message import Message
 from podbot.protocol.methods import ACP
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, agent_rule
+from podbot.protocol.questions import LOOKED_INTO as QUESTIONS
 from podbot.protocol.quick import FEW, REMEMBERED, Sieve
 from podbot.protocol.servers import Servers
 from podbot.streams.channel import Side
@@ -49,8 +50,8 @@ def made(
         rule = codex.client_rule(mount, SERVERS)
         return rule, Sieve(rule, look_into=codex.LOOKED_INTO, answers=True)
     if side == "agent":
-        rule = agent_rule(delegation)
-        return rule, Sieve(rule)
+        rule = agent_rule(delegation, mount=mount)
+        return rule, Sieve(rule, look_into=QUESTIONS)
     rule = client_rule(delegation, mount, SERVERS)
     return rule, Sieve(rule, look_into=LOOKED_INTO, answers=True)
 
@@ -134,7 +135,7 @@ def test_every_usual_message_passes(params: object, ascii_only: bool, side: Side
 
 
 def test_which_golden_frames_pass() -> None:
-    assert [passed(frame) for frame in FROM_AGENT] == [True, True, False, False, False, False, False, True]
+    assert [passed(frame) for frame in FROM_AGENT] == [True, False, False, False, False, False, False, True]
     assert [passed(frame, "client") for frame in FROM_CLIENT] == [False, True, True, True, False, True]
 
 

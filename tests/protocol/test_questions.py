@@ -1,0 +1,354 @@
+"""What an agent asks the user: marked where it could show something else than it says, unchanged otherwise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.protocol.acp import AcpChannel
+from podbot.protocol.options import prefix_of
+from podbot.protocol.paths import PathScope
+from podbot.protocol.questions import LONGEST_PATH, MOST_MARKS, visible
+from tests.protocol.drive import Outcome, from_agent
+
+MOUNT = PathScope("/ws", "/home/me/shop", others=("/more",))
+FRAME = '{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{"sessionId":"s",%s}}\n'
+OPTIONS = (
+    '"options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"r","name":"No","kind":"reject_once"}]'
+)
+
+
+def asked(inside: str, mount: PathScope | None = MOUNT) -> Outcome:
+    return from_agent((FRAME % inside).encode("utf-8", "surrogatepass"), channel=AcpChannel(mount=mount))
+
+
+def marked(inside: str, expected: str, mount: PathScope | None = MOUNT) -> None:
+    """The parameters come out as ``expected``, and again as they are."""
+    result = asked(inside, mount)
+    assert result.to_client.decode() == FRAME % expected
+    assert result.reasons == ([] if inside == expected else ["marked_question"])
+    assert result.to_agent == b""
+    assert asked(expected, mount) == asked(expected, mount)._replace(said=[]), "once is enough"
+
+
+# --- characters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spelled", "shown"),
+    [
+        ("a\u202eb", "a\\\\u202eb"),
+        ("a\\u202Eb", "a\\\\u202eb"),
+        ("\\u001b[2J", "\\\\u001b[2J"),
+        ("\\b\\f", "\\\\u0008\\\\u000c"),
+        ("a\\rb", "a\\\\u000db"),
+        ("a\\u000d\\nb", "a\\\\u000d\\nb"),
+        ("\x7f\x9b", "\\\\u007f\\\\u009b"),
+        ("\u200e\u200f\u061c\u2066\u2069", "\\\\u200e\\\\u200f\\\\u061c\\\\u2066\\\\u2069"),
+        ("\u200b\u2060\ufeff\u00ad\u3164", "\\\\u200b\\\\u2060\\\\ufeff\\\\u00ad\\\\u3164"),
+        ("\u2028\u2029\x85", "\\\\u2028\\\\u2029\\\\u0085"),
+        ("\U000e0041", "\\\\U000e0041"),
+        ("\\udb40\\udc41", "\\\\U000e0041"),
+        ("\\ud800x", "\\\\ud800x"),
+        ("\\udc00\\ud83c\\udf0d", "\\\\udc00\\ud83c\\udf0d"),
+        ("\\\\\\u202e", "\\\\\\\\u202e"),
+        ("\\u0000", "\\\\u0000"),
+    ],
+)
+def test_what_hides_or_reorders_text_is_seen(spelled: str, shown: str) -> None:
+    for place in ('"toolCall":{"title":"%s"}', '"toolCall":{"content":[{"x":["%s"]}]}', '"options":[],"%s":1'):
+        marked(place % spelled, place % shown)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "line\\nline\\r\\nline\\ttab",
+        "\\\\u202e",
+        "\\\\\\\\u202e",
+        "\\\\r",
+        "\\r\\n\\r\\n",
+        "\\u000a\\u0009",
+        "שלום مرحبا",
+        'caf\\u00e9 \\u05e9 \\/ \\" ',
+        "\U0001f469\u200d\U0001f4bb\ufe0f \\ud83c\\udf0d",
+        "\u0645\u06cc\u200c\u062e\u0648",
+    ],
+)
+def test_ordinary_text_keeps_its_bytes(spelled: str) -> None:
+    marked(f'"toolCall":{{"title":"{spelled}"}},{OPTIONS}', f'"toolCall":{{"title":"{spelled}"}},{OPTIONS}')
+
+
+def test_only_what_is_asked_is_looked_at() -> None:
+    frame = b'{"method":"session/update","params":{"a":"\\u001b\xe2\x80\xae"}}\n{"id":1,"result":"\\u202e"}\n'
+    assert from_agent(frame).to_client == frame
+
+
+def test_an_elicitation_s_words_are_marked_as_well() -> None:
+    frame = b'{"id":1,"method":"elicitation/create","params":{"mode":"form","message":"\\u202e"}}\n'
+    assert from_agent(frame).to_client == frame.replace(b"\\u202e", b"\\\\u202e")
+
+
+@pytest.mark.parametrize("spelled", ["\u202e", "\\u202e", "\\b"])
+def test_too_many_of_them_are_refused_and_answered(spelled: str) -> None:
+    fine = asked(f'"toolCall":{{"title":"{spelled * MOST_MARKS}"}}')
+    assert fine.reasons == ["marked_question"]
+    result = asked(f'"toolCall":{{"title":"{spelled * (MOST_MARKS + 1)}"}}')
+    assert (result.to_client, result.reasons) == (b"", ["too_many_marks"])
+    assert json.loads(result.to_agent)["error"]["code"] == -32001
+
+
+@given(st.text(st.characters(codec="utf-8")), st.booleans())
+def test_what_is_shown_is_the_text_with_escapes(text: str, ascii_only: bool) -> None:
+    frame = FRAME % f'"x":{json.dumps(text, ensure_ascii=ascii_only)}'
+    shown = json.loads(from_agent(frame.encode()).to_client)["params"]["x"]
+    assert shown == "\r\n".join(visible(part) for part in text.split("\r\n"))
+
+
+# --- options -------------------------------------------------------------------------------------
+
+
+def option(name: str, kind: str = "allow_once") -> str:
+    return f'"options":[{{"optionId":"x","name":"{name}","kind":"{kind}"}}]'
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("allow_once", ("Yes", "Allow", "Allow once", "Yes, proceed", "Yes, just this once", "Yes, enter plan mode",
+                        "Yes, manually approve edits", "Yes, implement this plan",
+                        "Yes, grant these permissions for this turn")),
+        ("allow_always", ("Always allow", "Yes, and don't ask again for npm commands", "Allow for this session",
+                          "Allow for this file in all future sessions", "Yes, and use auto mode",
+                          "Yes, auto-accept edits",
+                          "Yes, and bypass permissions", "Yes, and allow this host for this conversation",
+                          "Yes, allow all edits in src/ during this session")),
+        ("reject_once", ("No", "Reject", "Cancel", "Deny", "No, and tell Codex what to do differently",
+                         "No, continue without running it", "No, keep planning", "Don't allow")),
+        ("reject_always", ("No, and block this host in the future", "Always reject")),
+    ],
+)  # fmt: skip
+def test_options_of_today_s_agents_keep_their_bytes(kind: str, names: tuple[str, ...]) -> None:
+    """claude-agent-acp 0.100, codex-acp 2.6, gemini-cli 0.61, opencode 1.18."""
+    for name in names:
+        marked(option(name, kind), option(name, kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "prefix"),
+    [
+        ("allow_always", "Reject", "allows always"),
+        ("allow_always", "Allow", "allows always"),
+        ("allow_always", "Allow once", "allows always"),
+        ("allow_once", "No, cancel", "allows once"),
+        ("allow_once", "Allow always", "allows once"),
+        ("allow_once", "Allow me to cancel this", "allows once"),
+        ("allow_always", "Yes, never ask", "allows always"),
+        ("allow_once", "Continue", "allows once"),
+        ("allow_once", "Erlauben", "allows once"),
+        ("allow_once", "\u0410llow", "allows once"),
+        ("allow_once", "Allow\\nor not", "allows once"),
+        ("allow_once", "", "allows once"),
+        ("allow_once", "[podbot: rejects once] Allow", "allows once"),
+        ("reject_once", "Allow", "rejects once"),
+        ("reject_always", "Yes", "rejects always"),
+        ("reject_once", "Later", "rejects once"),
+    ],
+)
+def test_an_option_that_says_something_else_is_marked(kind: str, name: str, prefix: str) -> None:
+    marked(option(name, kind), option(f"[podbot: {prefix}] {name}", kind))
+
+
+@pytest.mark.parametrize("kind", ['"maybe"', "null", "7", "[]", '"Allow_once"'])
+def test_an_option_of_another_kind(kind: str) -> None:
+    form = '"options":[{"name":"%s","kind":' + kind + "}]"
+    marked(form % "Allow", form % "[podbot: of no known kind] Allow")
+
+
+def test_an_option_without_a_kind() -> None:
+    marked('"options":[{"name":"Yes"}]', '"options":[{"name":"[podbot: of no known kind] Yes"}]')
+
+
+@pytest.mark.parametrize("options", ["null", "{}", "[]", "[1,null]", '[{"kind":"allow_once"}]', '[{"name":5}]'])
+def test_what_is_no_option_is_the_client_s_to_judge(options: str) -> None:
+    marked(f'"options":{options}', f'"options":{options}')
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '"options":[],"Options":[{"name":"Yes","kind":"allow_always"}]',
+        '"options":[{"name":"No","kind":"allow_always","kind":"reject_once"}]',
+        '"options":[{"name":"No","NAME":"Yes","kind":"reject_once"}]',
+        '"toolCall":{"path":"/etc","title":"a","title":"b"}',
+        '"toolCall":{},"tool_call":{"path":"/etc"}',
+        '"__proto__":{"options":[]}',
+    ],
+)
+def test_what_says_one_thing_twice_is_refused_and_answered(inside: str) -> None:
+    result = asked(inside)
+    assert result.to_client == b""
+    assert result.reasons[0] in ("duplicate_key", "ambiguous_key")
+    assert json.loads(result.to_agent)["error"]["data"]["method"] == "session/request_permission"
+
+
+@given(st.text(max_size=30), st.sampled_from(["allow_once", "allow_always", "reject_once", "reject_always", "x", None]))
+def test_a_prefix_says_what_the_kind_does(name: str, kind: str | None) -> None:
+    prefix = prefix_of(name, kind)
+    assert prefix == "" or prefix.startswith("[podbot: ")
+    assert prefix_of(prefix + name, kind).strip() in (prefix.strip(), "[podbot: of no known kind]")
+    assert prefix or any(word in name.lower() for word in ("yes", "allow", "accept", "approve", "grant", "ok", "permit",
+        "proceed", "no", "don", "never", "reject", "deny", "cancel", "decline", "refuse", "stop", "abort", "block",
+        "without", "skip"))  # fmt: skip
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+def call(members: str, title: str = '"title":"%sRead"') -> tuple[str, str]:
+    """A tool call, and where podbot's words go."""
+    form = '"toolCall":{' + title + "," + members + "}," + OPTIONS
+    return form.replace("%s", ""), form
+
+
+@pytest.mark.parametrize(
+    ("members", "named"),
+    [
+        ('"locations":[{"path":"/etc/passwd"}]', "/etc/passwd"),
+        ('"content":[{"type":"diff","path":"/ws/../etc/x","newText":""}]', "/ws/../etc/x"),
+        ('"rawInput":{"file_path":"/root/.ssh/id"}', "/root/.ssh/id"),
+        ('"rawInput":{"a":[{"filePath":"/x"}],"cwd":"/y"}', "/x, /y"),
+        ('"rawInput":{"path":"/ws/a","p\\u0061th":"/x"}', "/x"),
+        ('"rawInput":{"path":["/ws/a","/x"]}', "/x"),
+        ('"content":[{"uri":"file:///etc/x%20y"}]', "/etc/x y"),
+        ('"content":[{"uri":"FILE:/etc/x"}]', "/etc/x"),
+        ('"locations":[{"path":"../x"}]', "../x"),
+        ('"locations":[{"path":"~/.bashrc"}]', "~/.bashrc"),
+        (
+            '"locations":[{"path":"/a"},{"path":"/b"},{"path":"/c"},{"path":"/d"},{"path":"/a"}]',
+            "/a, /b, /c and 1 more",
+        ),
+        ('"locations":[{"path":"/home/me/shop/a"}]', "/home/me/shop/a"),
+        ('"locations":[{"path":"/etc/://x"}]', "/etc/://x"),
+    ],
+)
+def test_paths_outside_the_workspace_are_named_in_the_title(members: str, named: str) -> None:
+    plain, form = call(members)
+    expected = form.replace("%s", f"[podbot: outside the workspace: {named}] ")
+    marked(plain, expected)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"locations":[{"path":"/ws/src/a.py","line":3},{"path":"/more/x"},{"path":"src/b"},{"path":""}]',
+        '"content":[{"uri":"https://example.org/etc"},{"uri":"file:///ws/a"}]',
+        '"rawInput":{"command":["/bin/bash","-lc","cat /etc/passwd"],"path":5,"other":"/etc"}',
+        '"rawInput":{"' + "p" * 5000 + '":"/etc"}',
+    ],
+)
+def test_other_text_and_paths_inside_keep_their_bytes(members: str) -> None:
+    plain, _ = call(members)
+    marked(plain, plain)
+
+
+def test_without_a_mount_paths_are_not_looked_at() -> None:
+    plain, _ = call('"locations":[{"path":"/etc"}]')
+    marked(plain, plain, mount=None)
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ('"toolCall":{"path":"/x"}', '"toolCall":{"title":"%s","path":"/x"}'),
+        ('"toolCall":{"title":null,"path":"/x"}', '"toolCall":{"title":"%s","path":"/x"}'),
+        ('"toolCall":{},"x":{"path":"/x"}', '"toolCall":{"title":"%s"},"x":{"path":"/x"}'),
+        ('"title":"T","subject":{"cwd":"/x"}', '"title":"%s T","subject":{"cwd":"/x"}'),
+        ('"title":"T","toolCall":{"path":"/x"}', '"title":"%s T","toolCall":{"title":"%s","path":"/x"}'),
+        ('"toolCall":{"title":7,"path":"/x"}', '"toolCall":{"title":7,"path":"/x"}'),
+        ('"toolCall":["/x"],"path":"/x"', '"toolCall":["/x"],"path":"/x"'),
+    ],
+)
+def test_where_the_words_go_without_a_plain_title(inside: str, expected: str) -> None:
+    marked(inside, expected.replace("%s", "[podbot: outside the workspace: /x]"))
+
+
+def test_the_words_hold_nothing_hidden_and_have_an_end() -> None:
+    path = "/\u202e" + "x" * 500
+    shown: dict[str, Any] = json.loads(asked(f'"toolCall":{{"title":"T","path":"{path}"}}').to_client)["params"]
+    marker = shown["toolCall"]["title"]
+    assert marker.startswith("[podbot: outside the workspace: /\\u202exxx")
+    assert len(marker) < LONGEST_PATH + 60
+
+
+@pytest.mark.parametrize("params", ["[]", '"x"', "7", "null"])
+def test_parameters_that_are_no_object_are_refused(params: str) -> None:
+    for method in ("session/request_permission", "elicitation/create"):
+        result = from_agent(f'{{"id":1,"method":"{method}","params":{params}}}\n'.encode())
+        assert (result.to_client, result.reasons) == (b"", ["bad_params"])
+        assert json.loads(result.to_agent)["id"] == 1
+
+
+def test_a_question_without_parameters_and_one_with_an_answer_in_it() -> None:
+    frame = b'{"id":1,"method":"session/request_permission"}\n'
+    assert from_agent(frame).to_client == frame
+    both = b'{"id":1,"method":"session/request_permission","params":{"x":"\\u202e"},"result":{"authMethods":[%s]}}\n'
+    result = from_agent(both % b'{"type":"terminal"}')
+    assert result.to_client == both.replace(b"\\u202e", b"\\\\u202e") % b""
+    assert result.reasons == ["removed_login"]
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def elicited(**params: object) -> Outcome:
+    return from_agent(json.dumps({"id": 1, "method": "elicitation/create", "params": params}).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.org", "http://example.org/", "HTTPS://Example.org:8443/a?b=c#d", "http://127.0.0.1:1455/cb",
+        "https://[2001:db8::1]/x", "https://example.org?x=%20",
+    ],
+)  # fmt: skip
+def test_plain_web_addresses_pass(url: str) -> None:
+    assert elicited(mode="url", elicitationId="e", url=url, message="m").to_client
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd", "FILE:///etc/passwd", "javascript:alert(1)", "vscode://x/y", "zed://x", "ftp://x/", "",
+        "/etc",         "https:/example.org", "https://", "https://user@example.org/", "https://example.org@evil.example/",
+        "https://example.org\\@evil.example", "https://example.org /", " https://example.org", "https://example.org\n",
+        "https://ex\u0430mple.org/", "https://example.org/\u202e", "https://example.org/\u00e9", "data:text/html,x", 7,
+        None,         ["https://example.org"], {"a": 1}, True,
+    ],
+)  # fmt: skip
+def test_other_addresses_are_refused_and_answered(url: object) -> None:
+    for params in (
+        {"mode": "url", "url": url},
+        {"url": url},
+        {"mode": "form", "url": url},
+        {"mode": "url", "URL": url},
+    ):
+        result = elicited(**params)
+        assert (result.to_client, result.reasons) == (b"", ["denied_address"])
+        assert "web address" in json.loads(result.to_agent)["error"]["message"]
+
+
+@pytest.mark.parametrize("mode", ["file", "URL", "", None, 1, ["form"]])
+def test_unknown_ways_to_ask_are_refused(mode: object) -> None:
+    assert elicited(mode=mode, message="m").reasons == ["denied_address"]
+
+
+def test_a_form_passes_with_its_bytes() -> None:
+    frame = b'{"id":1,"method":"elicitation/create","params":{"mode":"form","requestedSchema":{"url":"file:///x"}}}\n'
+    assert from_agent(frame).to_client == frame
+    two = b'{"id":1,"method":"elicitation/create","params":{"url":"https://a.b","url":"file:///x"}}\n'
+    assert from_agent(two).reasons == ["duplicate_key"]
