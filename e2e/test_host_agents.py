@@ -160,6 +160,8 @@ def test_an_agent_commits_without_a_question_and_with_ask_it_asks_first(make: Ma
                 file.write("work")
             host = asyncio.run(commit(run, env, prompt, *flags))
             assert len(host.editor.asked) == len(flags), host.editor.asked
+            # An honest agent's question has nothing to be marked, and it uses no method that is not known.
+            assert not re.search(r"changed session/request_permission|refused", host.err.decode()), host.err.decode()
             assert git("log", "--format=%an <%ae> %s") == ["Ann <ann@example.org> by-the-agent"] * number
             assert git("status", "--short") == []
         # A codex that runs its own sandbox leaves .agents, .aws and .codex behind.

@@ -24,6 +24,7 @@ from tests.protocol.golden import (
     LOGINS,
     MASKED,
     NOISE,
+    SLY_QUESTIONS,
 )
 from tests.protocol.strategies import NAMES, WORDS
 
@@ -50,14 +51,21 @@ def write_seeds(place: Path) -> None:
     """The golden frames as a corpus, and what they are made of as a dictionary."""
     seeds = place / "seeds"
     seeds.mkdir(parents=True, exist_ok=True)
-    agent = [*FROM_AGENT, *DENIED, *NOISE, LOGINS, b"[" + b",".join(frame.strip() for frame in FROM_AGENT[:2]) + b"]\n"]
+    agent = [
+        *SLY_QUESTIONS,
+        *FROM_AGENT,
+        *DENIED,
+        *NOISE,
+        LOGINS,
+        b"[" + b",".join(frame.strip() for frame in FROM_AGENT[:2]) + b"]\n",
+    ]
     agent += [
         b"Loading... " + LOGINS,
         b"\x1b[2K" + FROM_AGENT[2],
         b'mcp <- {"jsonrpc":"2.0","id":7,"result":{}}\n',
-        b'{\n  "level": "info"\n}' + agent[1],
+        b'{\n  "level": "info"\n}' + FROM_AGENT[1],
         b'{"level":"info"}\n',
-        b"{\n" + agent[2],
+        b"{\n" + FROM_AGENT[2],
     ]
     client = [*FROM_CLIENT, *(frame for frame, _ in MASKED), b"[" + MASKED[0][0].strip() + b"]\n"]
     codex_agent = [*CODEX_FROM_AGENT, *CODEX_DENIED]
@@ -67,6 +75,15 @@ def write_seeds(place: Path) -> None:
     for number, (choice, stream) in enumerate(streams):
         (seeds / f"{number:03}").write_bytes(bytes([choice, number % 5 * 7]) + stream)
     words = [f'"{word}"' for word in (*NAMES, *WORDS)]
+    words += [
+        '"kind":"allow_once"',
+        '"name":"Allow"',
+        '"path":"/etc"',
+        '"url":"file:///x"',
+        "\\u202e",
+        "\\ud800",
+        "\\r",
+    ]
     words += [
         '{"method":"fs/x","id":1}',
         '"initialize","params":{"capabilities":{',

@@ -95,6 +95,19 @@ DENIED = [
 NOISE = [b"Welcome to agent 1.0\n", b"\n", b"[INFO] ready\n", b"\xff\xfe\n", b'"text"\n', b"12\n", b"null\n"]
 
 
+# --- questions to the user, that are marked or refused --------------------------------------------
+
+SLY_QUESTIONS = [
+    (
+        b'{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":'
+        b'"1","title":"\\u202e\xe2\x80\xae","locations":[{"path":"/etc/shadow"}]},"options":[{"name":"No",'
+        b'"kind":"allow_always"},{"name":"Allow","kind":"allow_once"}]}}\n'
+    ),
+    b'{"id":1,"method":"elicitation/create","params":{"mode":"url","url":"https://example.org/","message":"\\u001b"}}\n',
+    b'{"id":1,"method":"elicitation/create","params":{"mode":"url","url":"file:///etc/passwd"}}\n',
+]
+
+
 # --- the Codex App Server, as @openai/codex 0.169 and its clients write it -----------------------
 
 CODEX_FROM_CLIENT = [

@@ -17,6 +17,7 @@ from tests.protocol.golden import (
     LOGINS,
     MASKED,
     NOISE,
+    SLY_QUESTIONS,
 )
 from tests.protocol.oracle import SHOWN
 
@@ -93,7 +94,9 @@ OFFERS = st.builds(
     SPACE,
 )
 CODEX = [*CODEX_FROM_AGENT, *CODEX_FROM_CLIENT, *CODEX_DENIED, *(frame for frame, _ in CODEX_MASKED)]
-GOLDEN = st.sampled_from([*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED), *CODEX])
+GOLDEN = st.sampled_from(
+    [*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED), *SLY_QUESTIONS, *CODEX]
+)
 SPOTS = st.sampled_from(
     ["a", " ", "/etc/x", "/home/me/shop/a", "\u202e", "\\u202e", "\\u001b", "\\r", "\\n", "\\\\", "\\ud800",
      "\\udb40\\udc01",     "\u2028", "\ud83c\udf0d", "\x7f", "\\/", '\\"', "u202e", "\\b", "\u200d"]
