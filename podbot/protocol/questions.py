@@ -103,7 +103,7 @@ def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope
     outside = [] if mount is None else list(dict.fromkeys(_outside(text, params, mount)))
     if not outside:
         return []
-    named = ", ".join(visible(path[:LONGEST_PATH]) for path in outside[:MOST_PATHS])
+    named = ", ".join(_on_one_line(path)[:LONGEST_PATH] for path in outside[:MOST_PATHS])
     more = f" and {len(outside) - MOST_PATHS} more" if len(outside) > MOST_PATHS else ""
     marker = f"[podbot: outside the workspace: {named}{more}] "
     cuts = _titled(text, parts, marker)
@@ -116,6 +116,10 @@ def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope
             found = [(call.place + 1, call.place + 1, member)]
         cuts += found
     return cuts
+
+
+def _on_one_line(path: str) -> str:
+    return visible(path).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _titled(text: str, parts: Sequence[Part], marker: str) -> Cuts:

@@ -283,6 +283,12 @@ def test_the_words_hold_nothing_hidden_and_have_an_end() -> None:
     marker = shown["toolCall"]["title"]
     assert marker.startswith("[podbot: outside the workspace: /\\u202exxx")
     assert len(marker) < LONGEST_PATH + 60
+    marked(
+        f'"toolCall":{{"title":"T","path":"{path}"}}',
+        f'"toolCall":{{"title":"{marker[:-1]}T","path":"{path}"}}'.replace("\u202e", "\\u202e").replace("\\u", "\\\\u"),
+    )
+    lines = json.loads(asked('"toolCall":{"title":"T","path":"/a\\nb\\tc\\r\\n"}').to_client)["params"]["toolCall"]
+    assert lines["title"] == "[podbot: outside the workspace: /a\\nb\\tc\\u000d\\n] T"
 
 
 @pytest.mark.parametrize("params", ["[]", '"x"', "7", "null"])
