@@ -393,13 +393,16 @@ def test_the_codex_app_servers_requests_are_judged_and_its_bytes_kept(world: Wor
             line({"method": method, "id": 30 + n, "params": {"s": SECRET}}) for n, method in enumerate(CODEX_DENIED)
         ]
         broken = b'{"method":"item/tool/call","id":1,"ID":2}\n{"method":"x"}{"method":"item/tool/call","id":1}\n'
+        login = b'{"id":77,"result":{"type":"chatgpt","authUrl":%s,"loginId":"l"}}\n'
         host.make_say(*denied, asks, b"a banner\n", tells, broken, b'{"no":"message"}\n')
+        host.make_say(login % b'"file:///etc/passwd"')
         host.send({"id": "q", "result": {"decision": "decline"}})
         host.ask("thread/list")
         assert host.finish() == 0
         passed = bytes(host.out).splitlines(keepends=True)
         assert passed[:2] == [asks, tells]
-        assert [json.loads(frame)["id"] for frame in passed[2:]] == ["e2e-1", "e2e-2"]
+        assert [json.loads(frame)["id"] for frame in passed[2:]] == ["e2e-1", 77, "e2e-2", "e2e-3"]
+        assert passed[3] == login % b"null"
         errors = [frame for frame in map(json.loads, host.seen()) if "error" in frame]
         assert [(frame["id"], frame["error"]["data"]["method"]) for frame in errors] == [
             (30 + number, method) for number, method in enumerate(CODEX_DENIED)

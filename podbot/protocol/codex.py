@@ -18,6 +18,7 @@ from podbot.protocol.message import Message
 from podbot.protocol.methods import codex_requests
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, denied
+from podbot.protocol.questions import is_web_address
 from podbot.protocol.servers import Servers
 
 #: Capabilities in ``initialize`` by which a client asks for requests of one kind.
@@ -28,8 +29,13 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
 TOOLS = "dynamicTools"  # of ``thread/start``: tools that the client runs
 TOOL_CALL = "item/tool/call"
 
+#: What a client opens in a browser, in an answer, in its ``prompt``, and in one notification.
+ADDRESSES = ("authUrl", "authorizationUrl", "verificationUrl")
+
 _PLACED = frozenset(map(likeness, ("thread/start", "thread/resume", "thread/fork", "turn/start")))
 LOOKED_INTO = _PLACED | {"initialize"}
+_OPENS = likeness("account/gatewayOAuth/changed")
+AGENT_LOOKED_INTO = frozenset({_OPENS})
 
 
 class CodexChannel(FilterChannel):
@@ -47,7 +53,7 @@ class CodexChannel(FilterChannel):
         extra = frozenset(extra_methods)
         servers = Servers(mcp_servers, notices.append)
         client = Direction(client_rule(mount, servers, extra), LOOKED_INTO, answers=True)
-        agent = Direction(agent_rule(extra), answers=True)
+        agent = Direction(agent_rule(extra), AGENT_LOOKED_INTO)
         super().__init__(client, agent, limit=limit, salvage=False, notices=notices)
 
 
@@ -58,9 +64,24 @@ def agent_rule(extra: frozenset[str] = frozenset()) -> Rule:
     def rule(message: Message) -> tuple[Cuts, str]:
         if message.method is not None and message.id is not None and message.method not in known:
             raise denied(message, message.method, "it is not in agent.extra_methods", versioned=False)
-        return [], ""
+        cuts = _address_cuts(message.text, message.fields.get("result"))
+        if message.method is not None and likeness(message.method) == _OPENS:
+            cuts += _address_cuts(message.text, message.fields.get("params"))
+        return cuts, "removed_address"
 
     return rule
+
+
+def _address_cuts(text: str, holder: Part | None, *, within: bool = False) -> Cuts:
+    """null in the place of every address that is not one of the web: a client opens what stands there."""
+    if holder is None or not isinstance(holder.value, dict):
+        return []
+    parts, _ = members(text, holder.place)
+    found = [part for name in ADDRESSES if (part := alike(parts, name)) is not None]
+    cuts: Cuts = [
+        (part.place, part.end, "null") for part in found if part.value is not None and not is_web_address(part.value)
+    ]
+    return cuts if within else cuts + _address_cuts(text, alike(parts, "prompt"), within=True)
 
 
 def client_rule(mount: PathScope | None, servers: Servers, extra: frozenset[str] = frozenset()) -> Rule:

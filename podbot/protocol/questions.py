@@ -166,10 +166,13 @@ def _holds(mount: PathScope, path: str) -> bool:
     return mount.holds(path if path.startswith(("/", "~")) else f"{mount.inside}/{path}")
 
 
+def is_web_address(value: object) -> bool:
+    """Whether ``value`` is a plain address that a browser opens: no user name, no letter beyond ASCII in the host."""
+    return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
+
+
 def _check_address(params: Sequence[Part]) -> None:
     """Raise BadFrame unless the user is asked by a form, or to open a plain address of the web."""
     mode, url = alike(params, "mode"), alike(params, "url")
-    if (mode is not None and mode.value not in ("form", "url")) or (
-        url is not None and not (isinstance(url.value, str) and _ADDRESS.fullmatch(url.value))
-    ):
+    if (mode is not None and mode.value not in ("form", "url")) or (url is not None and not is_web_address(url.value)):
         raise BadFrame("denied_address")

@@ -32,11 +32,14 @@ REASONS = {
     "masked_capabilities": "capabilities of the client were masked",
     "marked_question": "a question to the user was marked: it shows something else than it says",
     "stripped_servers": "the editor's MCP servers were left out",
+    "removed_address": "an address that is not one of the web was removed",
     "removed_login": "ways to log in that cannot work from inside the sandbox were removed",
     "advised_login": "the agent needs a login; what to do on the host was added to its error",
 }
 NOT_JSONRPC = "not_jsonrpc"
-REWRITTEN = frozenset({"masked_capabilities", "stripped_servers", "marked_question", "removed_login", "advised_login"})
+REWRITTEN = frozenset(
+    {"masked_capabilities", "stripped_servers", "marked_question", "removed_address", "removed_login", "advised_login"}
+)
 POLICY = frozenset({"denied_method", "denied_address", "outside_mount"}) | REWRITTEN  # what a good frame asks for
 
 

@@ -131,6 +131,7 @@ CODEX_FROM_AGENT = [
     b'{"method":"item/fileChange/requestApproval","id":12345678901234567890,"params":{},"trace":null}\r\n',
     b' {"method":"thread/started"} \n',
 ]
+CODEX_OPENED = b'{"id":1,"result":{"type":"chatgpt","authUrl":"file:///etc/passwd","loginId":"l"}}\n'
 CODEX_DENIED = [
     b'{"method":"item/tool/call","id":1,"params":{"tool":"open","arguments":{}}}\n',
     b'{"method":"account/chatgptAuthTokens/refresh","id":"x","params":{"reason":"unauthorized"}}\n',

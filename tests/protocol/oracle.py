@@ -138,6 +138,18 @@ def codex_denied(data: bytes) -> list[str]:
     return [method for method in found if isinstance(method, str) and method not in CODEX_ASKS]
 
 
+def opened(data: bytes) -> list[Any]:
+    """Addresses in answers of the Codex App Server that a client would open, and that are none of the web."""
+    found = []
+    for name, message in readings(data):
+        result = message.get(name("result"))
+        prompt = result.get(name("prompt")) if isinstance(result, dict) else None
+        for holder in (result, prompt):
+            if isinstance(holder, dict):
+                found += [holder.get(name(word)) for word in ("authUrl", "authorizationUrl", "verificationUrl")]
+    return [url for url in found if url is not None and not str(url).lower().startswith(("http://", "https://"))]
+
+
 def codex_opt_ins(data: bytes) -> list[str]:
     """What a server would find in ``data`` that has it send such requests."""
     found = []

@@ -11,6 +11,7 @@ from tests.protocol.golden import (
     CODEX_FROM_AGENT,
     CODEX_FROM_CLIENT,
     CODEX_MASKED,
+    CODEX_OPENED,
     DENIED,
     FROM_AGENT,
     FROM_CLIENT,
@@ -24,7 +25,7 @@ from tests.protocol.oracle import SHOWN
 NAMES = [
     "jsonrpc", "id", "method", "params", "result", "error", "data", "clientCapabilities", "capabilities", "fs",
     "terminal", "auth", "_meta", "terminal-auth", "authMethods", "type", "cwd", "x", "__proto__",
-    "requestAttestation", "extensions", "dynamicTools",
+    "requestAttestation", "extensions", "dynamicTools", "authUrl", "prompt",
 ]  # fmt: skip
 WORDS = [
     "initialize", "session/new", "session/update", "fs/read_text_file", "terminal/create", "mcp/connect", "terminal",
@@ -93,7 +94,7 @@ OFFERS = st.builds(
     st.lists(st.builds(_object, st.lists(st.tuples(KEYS, JSON), max_size=3), SPACE), max_size=3),
     SPACE,
 )
-CODEX = [*CODEX_FROM_AGENT, *CODEX_FROM_CLIENT, *CODEX_DENIED, *(frame for frame, _ in CODEX_MASKED)]
+CODEX = [CODEX_OPENED, *CODEX_FROM_AGENT, *CODEX_FROM_CLIENT, *CODEX_DENIED, *(frame for frame, _ in CODEX_MASKED)]
 GOLDEN = st.sampled_from(
     [*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED), *SLY_QUESTIONS, *CODEX]
 )

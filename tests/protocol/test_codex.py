@@ -113,6 +113,54 @@ def test_a_batch_is_judged_message_by_message() -> None:
     assert result.reasons == ["denied_method"]
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{"id":1,"result":{"type":"chatgpt","authUrl":%s,"loginId":"l"}}',
+        '{"id":1,"result":{"auth_url":%s}}',
+        '{"id":1,"result":{"authorizationUrl":%s,"loginId":null}}',
+        '{"id":1,"result":{"prompt":{"userCode":"c","verification\\u0055rl": %s }}}',
+        '{"method":"account/gatewayOAuth/changed","params":{"authUrl":%s,"providerId":"p"}}',
+    ],
+)
+def test_a_client_gets_only_addresses_of_the_web_to_open(form: str) -> None:
+    for url in ('"https://auth.openai.com/log-in?a=b#c"', '"http://localhost:1455/x"', "null"):
+        fine = (form % url).encode() + b"\n"
+        result = from_agent(fine, channel=CodexChannel())
+        assert (result.to_client, result.said) == (fine, [])
+    for url in (
+        '"file:///etc/passwd"',
+        '"vscode://x/y"',
+        '"https://a@b.c/"',
+        '""',
+        "7",
+        '["https://a.b"]',
+        "{}",
+        "true",
+    ):
+        result = from_agent((form % url).encode() + b"\n", channel=CodexChannel())
+        assert (result.to_client.decode(), result.reasons) == (form % "null" + "\n", ["removed_address"])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"id":1,"result":{"item":{"authUrl":"file:///x"},"text":"authUrl"}}\n',
+        b'{"id":1,"result":{"prompt":{"prompt":{"authUrl":"file:///x"}}}}\n',
+        b'{"id":1,"result":["authUrl"]}\n',
+        b'{"method":"item/started","params":{"authUrl":"file:///x"}}\n',
+        b'{"method":"account/gatewayOAuth/changed"}\n',
+    ],
+)
+def test_what_no_client_opens_keeps_its_bytes(frame: bytes) -> None:
+    assert from_agent(frame, channel=CodexChannel()).to_client == frame
+
+
+def test_two_addresses_are_refused() -> None:
+    frame = b'{"id":1,"result":{"authUrl":"https://a.b/","auth_url":"file:///x"}}\n'
+    assert from_agent(frame, channel=CodexChannel()).reasons == ["duplicate_key"]
+
+
 # --- client to agent ---------------------------------------------------------------------------
 
 

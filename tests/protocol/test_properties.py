@@ -16,6 +16,7 @@ from tests.protocol.golden import (
     CODEX_DENIED,
     CODEX_FROM_AGENT,
     CODEX_MASKED,
+    CODEX_OPENED,
     DENIED,
     FROM_AGENT,
     FROM_CLIENT,
@@ -114,6 +115,7 @@ def test_the_oracle_sees_what_it_looks_for() -> None:
     assert not oracle.hidden(b'{"method":"elicitation/create","params":{"a":"\\r\\n\\t"}}')
     assert all(oracle.codex_denied(frame) for frame in CODEX_DENIED)
     assert not any(oracle.codex_denied(frame) for frame in CODEX_FROM_AGENT)
+    assert oracle.opened(CODEX_OPENED)
     assert oracle.codex_denied(b'{"method":"item/tool/call","ID":1}')
     assert all(oracle.codex_opt_ins(frame) for frame, _ in CODEX_MASKED)
     assert not any(oracle.codex_opt_ins(masked) for _, masked in CODEX_MASKED)

@@ -45,7 +45,7 @@ def made(
 ) -> tuple[Rule, Sieve]:
     if is_codex and side == "agent":
         rule = codex.agent_rule()
-        return rule, Sieve(rule, answers=True)
+        return rule, Sieve(rule, look_into=codex.AGENT_LOOKED_INTO)
     if is_codex:
         rule = codex.client_rule(mount, SERVERS)
         return rule, Sieve(rule, look_into=codex.LOOKED_INTO, answers=True)
@@ -143,7 +143,7 @@ def test_which_golden_frames_of_the_codex_app_server_pass() -> None:
     def quick(frames: list[bytes], side: Side) -> list[bool]:
         return [check(frame, side, is_codex=True)[0][1] == 1 for frame in frames]
 
-    assert quick(CODEX_FROM_AGENT, "agent") == [True, True, False, True, True, True, False, False]
+    assert quick(CODEX_FROM_AGENT, "agent") == [True, False, False, True, True, True, False, False]
     assert quick(CODEX_FROM_CLIENT, "client") == [False, False, False, False, True, True]
     assert not any(quick(CODEX_DENIED, "agent"))
     assert not any(quick([frame for frame, _ in CODEX_MASKED], "client"))
@@ -159,13 +159,20 @@ def test_which_golden_frames_of_the_codex_app_server_pass() -> None:
         ('{"id":1,"method":"execCommandApproval","params":{}}', True),
         ('{"id":1,"method":"execCommandApproval","id":2,"params":{}}', False),
         ('{"method":"execCommandApproval","id":1,"id":2,"params":{}}', False),
-        ('{"id":1,"result":{}}', True),
-        ('{"result":{}}', False),
-        ('{"id":1,"id":1,"result":{}}', False),
+        ('{"method":"account/gatewayOAuth/changed","params":{}}', False),
+        ('{"id":1,"result":{}}', False),
     ],
 )
 def test_where_the_id_stands(line: str, passes: bool) -> None:
     assert (check(line.encode() + b"\n", "agent", is_codex=True)[0][1] == 1) == passes
+
+
+@pytest.mark.parametrize(
+    ("line", "passes"),
+    [('{"id":1,"result":{}}', True), ('{"result":{}}', False), ('{"id":1,"id":1,"result":{}}', False)],
+)
+def test_an_answer_has_an_id(line: str, passes: bool) -> None:
+    assert (check(line.encode() + b"\n", "client", is_codex=True)[0][1] == 1) == passes
 
 
 @pytest.mark.parametrize("raw_id", ["0", "7", "9" * 18, '"a-B_9"', '""', '"' + "a" * 64 + '"'])
