@@ -10,8 +10,8 @@ from podbot.protocol.filter import LIMIT, Direction, FilterChannel
 from podbot.protocol.logins import ANY_LOGIN, Logins
 from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.paths import PathScope
+from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
 from podbot.protocol.policy import agent_rule
-from podbot.protocol.questions import LOOKED_INTO as QUESTIONS
 from podbot.protocol.servers import Servers
 
 

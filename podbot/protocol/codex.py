@@ -18,7 +18,6 @@ from podbot.protocol.message import Message
 from podbot.protocol.methods import codex_requests
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, denied
-from podbot.protocol.questions import is_web_address
 from podbot.protocol.servers import Servers
 
 #: Capabilities in ``initialize`` by which a client asks for requests of one kind.
@@ -78,10 +77,14 @@ def _address_cuts(text: str, holder: Part | None, *, within: bool = False) -> Cu
         return []
     parts, _ = members(text, holder.place)
     found = [part for name in ADDRESSES if (part := alike(parts, name)) is not None]
-    cuts: Cuts = [
-        (part.place, part.end, "null") for part in found if part.value is not None and not is_web_address(part.value)
-    ]
+    cuts: Cuts = [(part.place, part.end, "null") for part in found if not _may_be_opened(part.value)]
     return cuts if within else cuts + _address_cuts(text, alike(parts, "prompt"), within=True)
+
+
+def _may_be_opened(value: object) -> bool:
+    from podbot.protocol.questions import is_web_address  # here: 4 ms of a start, and few sessions log in
+
+    return value is None or is_web_address(value)
 
 
 def client_rule(mount: PathScope | None, servers: Servers, extra: frozenset[str] = frozenset()) -> Rule:

@@ -20,8 +20,6 @@ from podbot.protocol.paths import PathScope
 MOST_MARKS = 10_000  # characters in one question; each costs some 200 bytes
 MOST_PATHS = 3  # that a marker names
 LONGEST_PATH = 100  # characters of each
-PERMISSION, ELICITATION = "session/request_permission", "elicitation/create"
-LOOKED_INTO = frozenset(map(likeness, (PERMISSION, ELICITATION)))
 
 # Controls, bidirectional marks, what has no width, tags; not the two joiners, which scripts and emoji need. Controls
 # below U+0020 stand in JSON as escapes only.
@@ -52,7 +50,7 @@ def question_cuts(message: Message, mount: PathScope | None) -> Cuts:
     if not isinstance(params.value, dict):
         raise BadFrame("bad_params")
     parts, _ = members(message.text, params.place)
-    if message.method == ELICITATION:
+    if message.method == "elicitation/create":
         _check_address(parts)
     else:
         cuts += _option_cuts(message.text, parts) + _place_cuts(message.text, params, parts, mount)

@@ -18,8 +18,8 @@ from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.message import Message
 from podbot.protocol.methods import ACP
 from podbot.protocol.paths import PathScope
+from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
 from podbot.protocol.policy import Rule, agent_rule
-from podbot.protocol.questions import LOOKED_INTO as QUESTIONS
 from podbot.protocol.quick import FEW, REMEMBERED, Sieve
 from podbot.protocol.servers import Servers
 from podbot.streams.channel import Side
