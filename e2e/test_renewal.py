@@ -31,6 +31,7 @@ SHORT = BUFFER + 1.9  # life of a token that is due 1 or 2 s after it came: the 
 TOKEN = "/run/secrets/ghapp_token"
 
 # Every operation asks for the token anew. A round's number and its failures so far are printed.
+READY = '{"method":"ready"}'
 LOOP = """
 bad=0 round=0
 commit() { git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m "round $round"; }
@@ -116,12 +117,12 @@ class Site:
     def session(
         self, script: str = "exec sleep 600", *flags: str, name: str = "", command: Sequence[str] = ("run",)
     ) -> subprocess.Popen[bytes]:
-        """A session on octo/shop; "ready" was read from its stdout."""
+        """A session on octo/shop; READY, a frame for a hosted one, was read from its stdout."""
         self.names.append(name or f"renew-{uuid.uuid4().hex[:8]}")
-        words = ("--name", self.name, "--rm", "--agent", "custom", "--", "sh", "-c", f"echo ready; {script}")
+        words = ("--name", self.name, "--rm", "--agent", "custom", "--", "sh", "-c", f"echo '{READY}'; {script}")
         run = self.start(*flags, *command, "--repo", "octo/shop", *words)
         assert run.stdout is not None
-        assert run.stdout.readline() == b"ready\n", self.said(-1)
+        assert run.stdout.readline() == READY.encode() + b"\n", self.said(-1)
         return run
 
     def loop(self) -> Loop:
