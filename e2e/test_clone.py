@@ -542,14 +542,15 @@ def test_a_name_that_a_container_has_gets_no_token_for_another_session(site: Sit
 def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
     fresh(site)
     site.names.append(f"clone-{uuid.uuid4().hex[:8]}")
-    script = "test -s /run/secrets/ghapp_token; git fetch -q; cat; touch new"
+    script = "test -s /run/secrets/ghapp_token; git fetch -q; sed s#session/new#session/update#; touch new"
     words = ("host", "--repo", "octo/shop", "--agent", "custom", "--name", site.name, "--", "sh", "-ec", script)
     places = {1: CLONE, 2: "/home/ada/shop"}
     ask = {n: {"jsonrpc": "2.0", "id": n, "method": "session/new", "params": {"cwd": at}} for n, at in places.items()}
     child = site.world.start(*words)
     out, err = child.communicate(b"".join(json.dumps(frame).encode() + b"\n" for frame in ask.values()), timeout=120)
     frames = {frame["id"]: frame for frame in map(json.loads, out.splitlines())}
-    assert (child.returncode, frames[1]) == (0, ask[1]), err
+    # What the agent got, and sent back as one of its own.
+    assert (child.returncode, frames[1]) == (0, ask[1] | {"method": "session/update"}), err
     assert frames[2]["error"]["data"]["workspace"] == CLONE
     # A helper process looks for what is unsaved; the next podbot command says what it found.
     wait_for(lambda: site.state() == "exited", what="the helper process to stop the sandbox", seconds=60)
