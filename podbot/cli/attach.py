@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from podbot.cli.job import TerminalJob
 from podbot.engine.port import Size
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.streams import answers
-from podbot.streams.screen import ScreenModes
 from podbot.streams.terminal import RawMode, is_terminal, raw_mode, terminal_size
 from podbot.streams.wake import Wake
+
+if TYPE_CHECKING:
+    from podbot.streams.screen import ScreenModes
 
 
 def both_terminals() -> bool:
@@ -33,6 +35,9 @@ def attached(work: Callable[[ExecIO], ExecStatus], *, tty: bool, wake: Wake, own
     """
     if not tty:
         return work(ExecIO(0, 1, 2))
+    from podbot.streams import answers  # here, for a command without a terminal needs neither
+    from podbot.streams.screen import ScreenModes
+
     screen = ScreenModes()
     job = TerminalJob(wake, output=1)
     lent = False
@@ -62,6 +67,8 @@ def _settle(screen: ScreenModes, mode: RawMode, *, own_line: bool) -> None:
     """
     if not mode.taken or not _in_foreground():
         return
+    from podbot.streams import answers
+
     end = screen.end(own_line=own_line)
     if end and answers.write(1, end) and screen.commanded:
         answers.drain(0, 1)

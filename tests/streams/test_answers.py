@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import re
 import select
 import threading
@@ -101,7 +100,7 @@ def test_a_program_cannot_answer_for_the_terminal(emulator: Emulator) -> None:
 @pytest.mark.parametrize("mute", [tuple(SAYS), (b"c",), (b"5n", b"6n")])
 def test_a_terminal_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, mute: tuple[bytes, ...]) -> None:
     monkeypatch.setattr(answers, "SILENCE", 0.2)
-    monkeypatch.setattr(random, "choices", lambda asked, k: [*asked, *asked, *asked][:k])
+    monkeypatch.setattr(answers, "chosen", lambda: ([b"\x1b[5n", b"\x1b[6n", b"\x1b[c"] * 3)[:8])
     with contextlib.closing(Emulator(mute=mute)) as emulator, raw_mode(emulator.terminal):
         assert not drain(emulator.terminal, emulator.terminal)
 
