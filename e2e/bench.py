@@ -222,6 +222,7 @@ def say(row: dict[str, Any]) -> None:
 
 def main() -> None:
     """Run everything and write the JSON."""
+    from e2e.bench_guard import bench_guard
     from e2e.bench_host import bench_host
     from podbot.flows.recipe import load_recipe
 
@@ -239,6 +240,7 @@ def main() -> None:
             rows.append(bench_throughput(world, session, max(5, options.rounds // 3)))
             rows.append(bench_stalled(world, session))
         rows += bench_host(world, options.rounds)
+        rows += bench_guard(world, options.rounds)
     finally:
         close_world(world)
     for row in bench_tokens(options.image):

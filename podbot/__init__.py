@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from podbot.flows.run import SessionResult
     from podbot.flows.token_info import TokenHolder, TokenInfo
     from podbot.flows.token_once import TokenRenewal
+    from podbot.guard.marks import Finding, GuardReport
     from podbot.launch.describe import describe
     from podbot.launch.types import ExecSpec, LaunchPlan, LaunchRequest
     from podbot.streams.channel import Counts
@@ -61,7 +62,9 @@ __all__ = [
     "ExecSpec",
     "ExecStatus",
     "FilesystemError",
+    "Finding",
     "GitHubError",
+    "GuardReport",
     "HostResult",
     "HostedSession",
     "LaunchPlan",
@@ -128,6 +131,7 @@ _HOME = {
     "podbot.flows.run": ("SessionResult",),
     "podbot.flows.token_info": ("TokenHolder", "TokenInfo"),
     "podbot.flows.token_once": ("TokenRenewal",),
+    "podbot.guard.marks": ("Finding", "GuardReport"),
     "podbot.launch.describe": ("describe",),
     "podbot.launch.types": ("ExecSpec", "LaunchPlan", "LaunchRequest"),
     "podbot.streams.channel": ("Counts",),

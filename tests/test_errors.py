@@ -71,7 +71,7 @@ def test_every_class_survives_pickling_and_copying(cls: type[PodbotError]) -> No
 @pytest.mark.parametrize("cls", LEAVES, ids=lambda cls: cls.__name__)
 def test_exit_codes(cls: type[PodbotError]) -> None:
     usage = issubclass(cls, ConfigError) or cls.__name__ in ("UnsupportedEndpoint", "NotATerminalCommand")
-    assert cls.exit_code == (2 if usage else 1)
+    assert cls.exit_code == (2 if usage else 3 if cls.__name__ == "GuardTripped" else 1)
 
 
 def test_every_error_belongs_to_one_of_the_families() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -104,6 +105,9 @@ KeepOption = Annotated[
     bool | None, typer.Option("--keep/--rm", help="Keep the container, stopped, or remove it afterwards.")
 ]
 NoHistoryOption = Annotated[bool, typer.Option("--no-history", help="Keep no conversation, and continue none.")]
+NoGuardOption = Annotated[
+    bool, typer.Option("--no-guard", help="Do not look at what the agent leaves that acts on this machine.")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and do nothing.")]
 PlanJsonOption = Annotated[bool, typer.Option("--json", help="With --dry-run: the plan as JSON.")]
 
@@ -130,6 +134,10 @@ def run(
     name: NameOption = None,
     keep: KeepOption = None,
     no_history: NoHistoryOption = False,
+    no_guard: NoGuardOption = False,
+    guard_exit: Annotated[
+        bool, typer.Option("--guard-exit", help="Exit with 3 when something was left that runs at git status or cd.")
+    ] = False,
     dry_run: DryRunOption = False,
     as_json: PlanJsonOption = False,
 ) -> None:
@@ -162,11 +170,12 @@ def run(
         clone=CloneFlags(repo, branch, depth, submodules, github_access),
         keep=keep,
         history=not no_history,
+        guard=not no_guard,
         dry_run=dry_run,
         as_json=as_json,
         others=agent_keys(given.agent or agent, agent_mode, ask=ask, flag=agent_flag),
     )
-    raise typer.Exit(execute(g, args))
+    raise typer.Exit(execute(g, replace(args, guard_exit=guard_exit)))
 
 
 @app.command(cls=SessionCommand)
@@ -196,6 +205,7 @@ def host(
     name: NameOption = None,
     keep: KeepOption = None,
     no_history: NoHistoryOption = False,
+    no_guard: NoGuardOption = False,
     acp_delegation: Annotated[
         str | None,
         typer.Option(
@@ -231,6 +241,7 @@ def host(
         clone=CloneFlags(repo, branch, depth, submodules, github_access),
         keep=keep,
         history=not no_history,
+        guard=not no_guard,
         dry_run=dry_run,
         as_json=as_json,
         others={**agent_keys(agent, agent_mode, ask=ask), **host_keys(acp_delegation, frame_limit)},

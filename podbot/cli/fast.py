@@ -54,7 +54,7 @@ _HOST = {
     "--frame-limit": "frame_limit",
     "--transcript": "transcript",
 }
-_HOST_SWITCHES = {"--ask": ("ask", True), "--no-history": ("history", False)}
+_HOST_SWITCHES = {"--ask": ("ask", True), "--no-history": ("history", False), "--no-guard": ("guard", False)}
 _TOKEN_SWITCHES = {"--once": ("once", True), "--json": ("as_json", True)}
 _PS_SWITCHES = {
     "-a": ("include_stopped", True),
@@ -142,6 +142,7 @@ def _host(before: _Seen, tail: list[str]) -> Callable[[], int] | None:
         clone=CloneFlags(_last(after, "repo"), _last(after, "branch"), access=_last(after, "access")),
         keep=None,
         history=after.switches.get("history", True),
+        guard=after.switches.get("guard", True),
         dry_run=False,
         as_json=False,
         others=others,

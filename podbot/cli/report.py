@@ -61,6 +61,8 @@ class Reporter:
             return
         if event.kind == "clone.progress" and not (self._spin or self._verbose):
             return  # several a second: for who watches
+        if event.kind == ("guard.summary" if self._json else "guard.finding"):
+            return  # programs get one event a finding, people a short block
         if event.level == "info" and self._spin:
             self._show(event.message)
         else:

@@ -10,8 +10,10 @@ from podbot.cli.report import Reporter
 from podbot.cli.selection import Selection, show
 from podbot.cli.signals import handled
 from podbot.config.models import AppConfig
+from podbot.errors import GuardTripped, UsageError
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, GuardReport
 
 HERE = "the current directory"  # as a value's origin names it
 CLONE_KEYS = ("workspace.depth", "workspace.submodules")
@@ -30,17 +32,45 @@ def execute(g: Globals, args: Selection) -> int:
     if args.dry_run:
         show(api.plan(config, request), as_json=args.as_json)
         return 0
+    check_guard_exit(config, asked=args.guard_exit)
     emit = Reporter(g, progress=True)
+    found: list[GuardReport | None] = []
 
     with handled(tty=tty) as wake:
 
         def work(io: ExecIO) -> ExecStatus:
             try:
-                return api.run(config, request, io=io, wake=wake, emit=emit).status
+                result = api.run(config, request, io=io, wake=wake, emit=emit)
+                found.append(result.guard)
+                return result.status
             finally:
                 emit.clear()
 
-        return exit_code(attached(work, tty=tty, wake=wake, own_line=True).code)
+        status = attached(work, tty=tty, wake=wake, own_line=True)
+    if args.guard_exit and not config.workspace.read_only:
+        check_left(found[0] if found else None, config.workspace.host_path or "")
+    return exit_code(status.code)
+
+
+def check_guard_exit(config: AppConfig, *, asked: bool) -> None:
+    """Raise UsageError for ``--guard-exit`` where nothing is looked at: it would promise what nobody checks."""
+    reason = ""
+    if config.workspace.source != "host_mount":
+        reason = "--guard-exit with a clone, which lies in no directory of this host"
+    elif config.workspace.guard == "off":
+        reason = f"--guard-exit with workspace.guard = off ({config.origin('workspace.guard')})"
+    if asked and reason:
+        raise UsageError(command="podbot run", reason=reason, hint="Leave one of them out.")
+
+
+def check_left(report: GuardReport | None, workspace: str) -> None:
+    """Raise GuardTripped for what acts at `git status` or `cd`, and when not all was looked at."""
+    first = [found.path for found in report.findings if found.danger == GIT_OR_SHELL] if report is not None else []
+    if first:
+        more = f" and {len(first) - 1} more act" if first[1:] else " acts"
+        raise GuardTripped(workspace=workspace, reason=f"{first[0][:200]}{more} {ACTS_AT[GIT_OR_SHELL]}")
+    if report is None or report.gaps or report.more:
+        raise GuardTripped(workspace=workspace, reason="podbot did not look at all of it")
 
 
 def _works_nowhere(config: AppConfig, args: Selection) -> bool:

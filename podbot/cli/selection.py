@@ -24,6 +24,7 @@ class Selection:
     follow_links: bool = False
     dry_run: bool = False
     as_json: bool = False
+    guard_exit: bool = False
     overrides: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)
 
@@ -69,6 +70,7 @@ def selected(
     clone: CloneFlags,
     keep: bool | None,
     history: bool,
+    guard: bool,
     dry_run: bool,
     as_json: bool,
     others: dict[str, tuple[str, str | None]],
@@ -82,6 +84,7 @@ def selected(
         "--submodules" if clone.submodules else "--no-submodules": ("workspace.submodules", clone.submodules),
         "--keep" if keep else "--rm": ("session.keep", keep),
         "--no-history": ("session.history", None if history else False),
+        "--no-guard": ("workspace.guard", None if guard else "off"),
         **others,
     }
     overrides = {key: value for key, value in given.values() if value is not None}

@@ -21,6 +21,7 @@ Profile = Literal["hardened", "minimal", "privileged"]
 Delegation = Literal["none", "fs", "terminal", "all"]
 Permissions = Literal["full", "ask"]
 McpServers = Literal["strip", "pass"]
+Guard = Literal["report", "protect", "off"]
 
 AGENT_KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
 
@@ -89,6 +90,11 @@ class WorkspaceConfig:
         ("/home/you/src",),
     )
     read_only: bool = key(False, "Mount the workspace read-only.")
+    guard: Guard = key(
+        "report",
+        "What the agent leaves in the workspace that acts on the host: report it at the end; protect git's"
+        " configuration and hooks as well; or off (host_mount).",
+    )
 
 
 @dataclass(frozen=True)

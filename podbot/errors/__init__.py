@@ -19,7 +19,7 @@
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
      |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
-     |    |   HistoryNotRemoved
+     |    |   HistoryNotRemoved, GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
      |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
@@ -107,6 +107,7 @@ from podbot.errors.host import (
     CredentialUnreadable,
     DiskFull,
     FilesystemError,
+    GuardTripped,
     NotATerminalCommand,
     OutputClosed,
     PathError,
@@ -144,6 +145,7 @@ __all__ = [
     "GitHubRefused",
     "GitHubUnreachable",
     "GitNotInImage",
+    "GuardTripped",
     "HealthCheckFailed",
     "HistoryInUse",
     "HistoryNotFound",

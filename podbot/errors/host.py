@@ -77,6 +77,16 @@ class DiskFull(FilesystemError):
     advice: ClassVar[str] = "Free some space there, then try again."
 
 
+class GuardTripped(FilesystemError):
+    """``podbot run --guard-exit``: the session left what acts at a mere `git status` or `cd`, or it is not known."""
+
+    workspace: str
+    reason: str
+    template: ClassVar[str] = "after this session {workspace} is not safe to work in: {reason}"
+    advice: ClassVar[str] = "Look at what is listed above before you use git, a shell or an editor there."
+    exit_code: ClassVar[int] = 3
+
+
 class StreamError(PodbotError):
     """podbot's own stdin, stdout or terminal failed it."""
 

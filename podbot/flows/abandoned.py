@@ -13,6 +13,7 @@ from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import PodbotError
 from podbot.events import Emit, Event
 from podbot.flows.disposal import STOP_SECONDS, kept_event
+from podbot.flows.guarding import report_left
 from podbot.flows.own_files import forget_files
 from podbot.flows.sessions import ENDING, SessionDirectory, flagged, session_directory
 from podbot.launch.labels import LABEL, keep_of
@@ -35,12 +36,14 @@ def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: Cont
         if unsaved is not None:
             directory.record(kept=True)
             emit(kept_event(container.name, unsaved))
+            report_left(path, emit)
             return
         engine.remove(container.id)
         forget_files(environ, container)
         directory.has_container = False
         text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"
         emit(Event("notice", "session.removed", text, {"session": container.name}))
+        report_left(path, emit)
 
 
 def _worth_keeping(engine: Engine, directory: SessionDirectory, container: ContainerInfo) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from podbot.credentials.pack import Bundle, pack, upload
 from podbot.engine.port import ContainerInfo, Engine
@@ -24,18 +24,24 @@ from podbot.streams.wake import Wake
 
 @contextlib.contextmanager
 def started_container(
-    engine: Engine, plan: LaunchPlan, directory: SessionDirectory, wake: Wake, emit: Emit
+    engine: Engine,
+    plan: LaunchPlan,
+    directory: SessionDirectory,
+    wake: Wake,
+    emit: Emit,
+    *,
+    before: Callable[[], None] = lambda: None,
 ) -> Iterator[str]:
     """Create, furnish and start ``plan.container``, and clone into it; yields its id.
 
     The caller has ``wake`` listening. A clean-up that fails after another error leaves that error, and the
     session's record, for the next command to report. A container in which no agent ran is never kept. One that was
-    handed over is left to whoever has it now.
+    handed over is left to whoever has it now. ``before`` is called before anything runs inside, and may wait.
     """
     directory.has_container = True
     ready = False
     try:
-        container = _started(engine, plan, wake, emit)
+        container = _started(engine, plan, wake, emit, before)
         if plan.clone is not None:
             from podbot.flows.clone import Inside, clone_repository
 
@@ -56,7 +62,7 @@ def started_container(
         dispose(engine, Disposal.of(plan), directory, emit)
 
 
-def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
+def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit, before: Callable[[], None]) -> str:
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_files(plan, emit)
     with wake.interruptible():
@@ -68,7 +74,7 @@ def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
         lacking: list[Event] = []  # reported once it has started
         while True:
             try:
-                container = _attempt(engine, plan, credentials, wake, emit)
+                container = _attempt(engine, plan, credentials, wake, emit, before=before)
             except (CreateFailed, StartFailed) as exc:
                 fewer = with_less(plan, exc.reason)
                 if fewer is None or not _removed(engine, plan):
@@ -82,13 +88,17 @@ def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> str:
                 return container
 
 
-def _attempt(engine: Engine, plan: LaunchPlan, credentials: Bundle, wake: Wake, emit: Emit) -> str:
+def _attempt(
+    engine: Engine, plan: LaunchPlan, credentials: Bundle, wake: Wake, emit: Emit, *, before: Callable[[], None]
+) -> str:
     check_linked_git(plan, os.getuid())
     # Not to be interrupted: the engine would go on and make the container after our clean-up.
     container = engine.create(plan.container)
     _check_met(engine, container, plan, emit)
     with wake.interruptible():
         upload(engine, container, credentials, emit)
+    with wake.interruptible():
+        before()
     emit(Event("info", "container.start", "starting the sandbox"))
     with wake.interruptible():
         engine.start(container)

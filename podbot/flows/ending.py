@@ -19,6 +19,7 @@ from podbot.execution.group import signal_group
 from podbot.execution.hosted import GRACE
 from podbot.execution.runner import KILL_GRACE, TERM_GRACE
 from podbot.flows.disposal import Disposal, dispose
+from podbot.flows.guarding import report_left
 from podbot.flows.sessions import WANTED, SessionDirectory, is_live, remove_directory
 
 if TYPE_CHECKING:
@@ -71,10 +72,14 @@ def end_session(engine: Engine, job: Job) -> None:
             directory.has_container = False
     finally:
         _end_token(directory, told)
-    if not directory.has_container:
+    left: list[Event] = []
+    if not directory.has_container or directory.kept:
+        report_left(directory.path, left.append)
+    untold = [event for event in (*(told if directory.kept else ()), *left) if event.level in ("notice", "warning")]
+    if directory.kept or untold:
+        directory.record(kept=directory.kept, untold=untold)
+    elif not directory.has_container:
         remove_directory(directory.path)
-    elif directory.kept:
-        directory.record(kept=True, untold=[event for event in told if event.level in ("notice", "warning")])
 
 
 def _is_the_session_s(engine: Engine, job: Job) -> bool:

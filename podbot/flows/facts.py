@@ -26,7 +26,7 @@ from podbot.launch.agents import AGENTS
 from podbot.launch.mounts import extra_mount
 from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
-from podbot.launch.types import CredentialSource, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
+from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
 from podbot.places import home_dir, state_dir
 
 _GIT_SECONDS = 5
@@ -54,6 +54,7 @@ def collect_facts(
         raise PathError(path=".", operation="find the working directory", reason=exc.strerror or str(exc)) from exc
     name, email = _git_identity(environ)
     workspace = _workspace(config, request, environ, home, cwd)
+    repository = _repository(workspace)
     wanted = {*TERMINAL_VARIABLES, "XDG_CONFIG_HOME", *config.agent.env_allowlist}
     facts = HostFacts(
         home=home,
@@ -66,7 +67,8 @@ def collect_facts(
         state_dir=os.path.realpath(state_dir(environ)),
         engine_socket_dir=os.path.dirname(os.path.realpath(engine_socket_path)) if engine_socket_path else None,
         workspace=workspace,
-        repository=_repository(workspace),
+        repository=repository,
+        git_files=_git_files(config, workspace, repository),
         allowed_roots=_allowed_roots(config, home),
         extra_mounts=_extra_mounts(config, home),
         dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # an ordinary user's sandbox gets no more than the user
@@ -110,6 +112,14 @@ def _settings(config: AppConfig, workspace: PathFacts | None) -> tuple[str, ...]
     if workspace is None or workspace.kind != "directory":
         return ()
     return tuple(name for name in AGENTS[config.agent.kind].settings if may_be_in(workspace.resolved, name))
+
+
+def _git_files(config: AppConfig, workspace: PathFacts | None, repository: RepositoryFacts) -> tuple[GitFile, ...]:
+    if workspace is None or workspace.kind != "directory" or config.workspace.guard != "protect":
+        return ()
+    from podbot.flows.git_files import git_files
+
+    return git_files(workspace.resolved, repository.linked)
 
 
 def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:

@@ -29,13 +29,16 @@ class Handover:
     def __init__(self, engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> None:
         self._endpoint = engine.endpoint
         self._disposal = Disposal.of(plan)
+        self._guarded = plan.guard is not None
         self._directory = directory
         self._emit = emit
         self.reaper: threading.Thread | None = None  # ends with the helper process
 
     def clean_up_unless_soon(self, elapsed: float) -> None:
         """For an agent that has ended. ``elapsed``: seconds since the client left."""
-        if elapsed > SOON or self._disposal.keep != "never":  # looking for unsaved work, and a stop, take seconds
+        # To look for unsaved work, to stop, and to look at what the agent left can take seconds; and who has left reads
+        # no report, which the next podbot command says.
+        if elapsed > SOON or self._guarded or self._disposal.keep != "never":
             self("", (), hurried=False)
 
     def __call__(self, exec_id: str, descriptors: Sequence[int], *, hurried: bool) -> bool:

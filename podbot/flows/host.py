@@ -14,7 +14,9 @@ from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.flows.bridge import Bridge
 from podbot.flows.handover import Handover
 from podbot.flows.session import prepared_session
+from podbot.flows.sessions import SessionDirectory
 from podbot.flows.transcript import Transcript
+from podbot.guard.marks import GuardReport
 from podbot.launch.agents import AGENTS
 from podbot.launch.types import LaunchPlan
 from podbot.protocol.paths import PathScope
@@ -39,6 +41,7 @@ class HostResult:
     kept: bool
     statistics: Counts
     credentials: tuple[str, ...] = ()  # in-container paths of the families that were copied
+    guard: GuardReport | None = None  # what the session left that acts on the host; None: not looked at
 
 
 def channel_for(plan: LaunchPlan) -> Channel:
@@ -109,7 +112,7 @@ def run_hosted(
             emit=emit,
         )
         try:
-            status, kept = _carried_out(engine, plan, hosted, wake, emit, leaves=leaves)
+            status, directory = _carried_out(engine, plan, hosted, wake, emit, leaves=leaves)
         except Interrupted as exc:  # told to end before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)
             return HostResult(plan.session, status, kept=False, statistics=channel.counts)
@@ -117,12 +120,12 @@ def run_hosted(
     if channel.client_broken and status == ExecStatus(0):
         raise ClientBroken(reason=channel.client_broken)
     copied = tuple(found.target for found in plan.credentials)
-    return HostResult(plan.session, status, kept=kept, statistics=channel.counts, credentials=copied)
+    return HostResult(plan.session, status, directory.kept, channel.counts, credentials=copied, guard=directory.guard)
 
 
 def _carried_out(
     engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit, *, leaves: bool
-) -> tuple[ExecStatus, bool]:
+) -> tuple[ExecStatus, SessionDirectory]:
     if plan.mode == "acp" and plan.delegation != "none":
         what = _DELEGATED[plan.delegation]
         key = f"agent.delegation = {plan.delegation}"
@@ -141,7 +144,7 @@ def _carried_out(
             emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
         if successor is not None and hosted.client_left is not None and not directory.handed_over:
             successor.clean_up_unless_soon(time.monotonic() - hosted.client_left)
-    return status, directory.kept
+    return status, directory
 
 
 def _check_started(plan: LaunchPlan, status: ExecStatus, counts: Counts, emit: Emit) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound
 from podbot.events import Emit, ignore
+from podbot.flows.guarding import report_left
 from podbot.flows.orphans import is_ours, our_container
 from podbot.flows.restore import restore_all
 from podbot.flows.sessions import await_release, remove_directory, sessions, stopping
@@ -123,14 +124,17 @@ def _stopped(
     if container.state == "running":
         with contextlib.suppress(ContainerNotFound):  # its own podbot was quicker
             engine.stop(container.id, seconds=seconds)
+    path = os.path.join(runtime_root(environ), container.name)
     if not remove_kept and _is_kept(engine, environ, container, emit):
+        if await_release(path, RELEASE_SECONDS):
+            report_left(path, emit)
         return False
     from podbot.flows.own_files import forget_files  # here, for `podbot ps` needs none of it
 
     engine.remove(container.id)
     forget_files(environ, container)
-    path = os.path.join(runtime_root(environ), container.name)
     if await_release(path, RELEASE_SECONDS):
+        report_left(path, emit)
         remove_directory(path)
     return True
 

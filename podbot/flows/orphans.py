@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Emit, Event
+from podbot.flows.guarding import report_left
 from podbot.flows.sessions import ENDING, flagged, is_in_use, session_directory, sessions, sweep, take_untold
 from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.names import is_name
@@ -70,7 +71,7 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
         try:
             container = _container_called(engine, record.session)
         except (ContainerNotFound, NotOurs):
-            _forget(engine, os.path.join(runtime_root(environ), record.session))
+            _forget(engine, os.path.join(runtime_root(environ), record.session), emit)
             continue
         path = os.path.join(runtime_root(environ), record.session)
         needed = is_in_use(path) or (spare and (container.name == spare or container.id.startswith(spare)))
@@ -80,7 +81,7 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
             emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": record.session}))
 
 
-def _forget(engine: Engine, path: str) -> None:
+def _forget(engine: Engine, path: str, emit: Emit) -> None:
     """Remove the directory of a session whose container is gone, unless another podbot has taken the name meanwhile."""
     with contextlib.suppress(SessionExists), flagged(path, ENDING), session_directory(path, engine.endpoint) as found:
         found.name_taken()  # it stays as it is, unless the engine says again that there is no such container
@@ -90,6 +91,7 @@ def _forget(engine: Engine, path: str) -> None:
             _container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):
             found.has_container = False
+            report_left(path, emit)
 
 
 def _removed(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> bool:

@@ -11,6 +11,8 @@ from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.flows.history import offer_to_resume
 from podbot.flows.session import prepared_session
+from podbot.flows.sessions import SessionDirectory
+from podbot.guard.marks import GuardReport
 from podbot.launch.types import LaunchPlan
 from podbot.streams.wake import Interrupted, Wake
 
@@ -25,6 +27,7 @@ class SessionResult:
     status: ExecStatus
     kept: bool
     credentials: tuple[str, ...] = ()  # in-container paths of the families that were copied
+    guard: GuardReport | None = None  # what the session left that acts on the host; None: not looked at
 
 
 def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> SessionResult:
@@ -35,21 +38,23 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
     """
     _check_terminal(plan, io)
     try:
-        status, kept = _carried_out(engine, plan, io, wake, emit)
+        status, directory = _carried_out(engine, plan, io, wake, emit)
     except Interrupted as exc:  # told to end before the agent ran
         return SessionResult(plan.session, ExecStatus(code=128 + exc.number, signal=exc.number), kept=False)
     copied = tuple(found.target for found in plan.credentials)
-    return SessionResult(plan.session, status, kept=kept, credentials=copied)
+    return SessionResult(plan.session, status, directory.kept, credentials=copied, guard=directory.guard)
 
 
-def _carried_out(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> tuple[ExecStatus, bool]:
+def _carried_out(
+    engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
+) -> tuple[ExecStatus, SessionDirectory]:
     with prepared_session(engine, plan, wake, emit) as directory:
         began = time.time()
         emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
         status = run_exec(engine, plan.session, plan.agent, io, wake, sandbox_ends=True, pipes=plan.pipes_dir)
         emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
     offer_to_resume(plan, began=began, kept=directory.kept, emit=emit)
-    return status, directory.kept
+    return status, directory
 
 
 def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:

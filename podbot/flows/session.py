@@ -13,6 +13,7 @@ from podbot.engine.port import Engine
 from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, MountRefused, NameTaken, SessionExists
 from podbot.events import Emit, Event
 from podbot.flows.container import started_container
+from podbot.flows.guarding import watched
 from podbot.flows.history import history_in_use
 from podbot.flows.own_files import kept_files
 from podbot.flows.recipe import LABEL_AGENTS, agents_in
@@ -23,6 +24,7 @@ from podbot.flows.sessions import (
     is_passing,
     remove_directory,
     session_directory,
+    take_untold,
 )
 from podbot.launch.agents import AGENTS
 from podbot.launch.token import SECRETS_DIRECTORY
@@ -64,7 +66,9 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
         if plan.history is not None:
             stack.enter_context(history_in_use(plan.history))
         stack.enter_context(kept_files(plan, directory))
-        stack.enter_context(started_container(engine, plan, directory, wake, emit))
+        watch = stack.enter_context(watched(plan, directory, emit))
+        stack.enter_context(started_container(engine, plan, directory, wake, emit, before=watch.ready))
+        stack.callback(watch.prepare)
         yield directory
 
 
@@ -79,6 +83,9 @@ def _claimed(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> Iterat
         while True:
             with wake.interruptible():
                 await_ending(plan.runtime_dir, emit)
+            if os.path.exists(plan.runtime_dir):  # a helper process may have ended that session a moment ago
+                for event in take_untold(plan.runtime_dir):
+                    emit(event)
             try:
                 directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
             except SessionExists:

@@ -24,6 +24,7 @@ from podbot.places import is_own_directory, private_dir, runtime_root, trusted_d
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
+    from podbot.guard.marks import GuardReport
 
 LOCK = "lock"
 RECORD = "session.json"
@@ -59,6 +60,8 @@ class SessionDirectory:
         self.has_container = False
         self.handed_over = False  # to a helper process, which has the lock as well: nothing here is ours to end
         self.kept = False
+        self.guard: GuardReport | None = None  # what it found, once the container is gone
+        self.unreported = False  # the guard did not report: the directory stays for the next command, which does
         self.is_others = False  # the container: a killed session's, or one on another engine
         self._endpoint = endpoint
         self._before = _read_record(path)
@@ -95,7 +98,7 @@ def session_directory(path: str, endpoint: str) -> Iterator[SessionDirectory]:
         try:
             yield directory
         finally:
-            if not directory.has_container and not directory.handed_over:
+            if not (directory.has_container or directory.handed_over or directory.unreported):
                 remove_directory(path)
     finally:
         os.close(lock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,10 +24,13 @@ def verified_mount(mount: Mount) -> Iterator[None]:
     path was swapped there and back. Raises MountRefused.
     """
     try:
-        handle = os.open(mount.source, _flags())
+        handle = os.open(mount.source, _flags(mount))
     except OSError as exc:
-        raise _refused(mount, f"it can no longer be opened as a directory ({exc.strerror})") from exc
+        kind = "file" if mount.is_file else "directory"
+        raise _refused(mount, f"it can no longer be opened as a {kind} ({exc.strerror})") from exc
     try:
+        if mount.is_file and not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise _refused(mount, "it is no longer a file")
         if _path_of(handle, mount.source) != mount.source:
             raise _refused(mount, "a part of its path became a link")
         if mount.read_only:
@@ -38,9 +42,10 @@ def verified_mount(mount: Mount) -> Iterator[None]:
         os.close(handle)
 
 
-def _flags() -> int:
-    # O_PATH: a look at where the path leads, without reading the directory. Linux only.
-    return getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+def _flags(mount: Mount) -> int:
+    # O_PATH: a look at where the path leads, without reading what is there. Linux only.
+    kind = os.O_NONBLOCK if mount.is_file else os.O_DIRECTORY
+    return getattr(os, "O_PATH", os.O_RDONLY) | kind | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _path_of(handle: int, source: str) -> str:

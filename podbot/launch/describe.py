@@ -23,6 +23,7 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         "clone": _clone(plan.clone),
         "token": _token(plan.token),
         "history": _history(plan.history),
+        "guard": None if plan.guard is None else {"workspace": plan.guard.workspace, "git": plan.guard.git or None},
         "container": _container(plan.container),
         "agent": _agent(plan.agent),
         **(_protocol(plan) if plan.subcommand == "host" else {}),

@@ -80,7 +80,7 @@ USES = (
         hint="Leave it out, or name a repository: `--repo owner/name`.",
     ),
     Use(
-        ("workspace.host_path", "workspace.container_path"),
+        ("workspace.host_path", "workspace.container_path", "workspace.guard"),
         "workspace.source",
         used_with=("host_mount",),
         told_for=(),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
+from podbot.launch.guard import plan_protected
 from podbot.launch.places import within
 from podbot.launch.repository import plan_linked, plan_placeholders
 from podbot.launch.sources import checked_source
@@ -64,13 +65,15 @@ def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> 
     told = mount_notes(mounts, link)
     if linked.mount is not None:
         mounts = _ordered(config, [*mounts, linked.mount])
+    protected, protects = plan_protected(config, facts, workspace, mounts)
+    mounts = _ordered(config, [*mounts, *protected])
     empty, not_placed = plan_placeholders(facts, workspace, mounts, SECOND_NAME if link else None)
     below = [path for path in facts.repository.worktrees if within(path, workspace.target)]
     return MountPlan(
         workspace,
         mounts,
         places=tuple(dict.fromkeys((*names, *((SECOND_NAME,) if link else ()), *below))),
-        notes=(*told, *notes, *why_not, *linked.notes, *not_placed),
+        notes=(*told, *notes, *why_not, *linked.notes, *protects, *not_placed),
         link=link,
         linked=linked.linked,
         empty=empty,

@@ -15,6 +15,7 @@ from podbot.launch.clone import plan_clone
 from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
 from podbot.launch.gitconfig import TARGET as GITCONFIG
 from podbot.launch.gitconfig import gitconfig, identity_note
+from podbot.launch.guard import plan_guard
 from podbot.launch.history import history_mounts, plan_history
 from podbot.launch.labels import HISTORY, LABEL, keep_label
 from podbot.launch.legality import check, check_effects, for_subcommand
@@ -138,6 +139,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         clone=clone,
         token=token,
         history=history,
+        guard=plan_guard(config, mounted.workspace, mounted.linked) if mounted is not None else None,
         pipes_dir=pipes_dir,
         credentials=credentials,
         trusting=trusting,

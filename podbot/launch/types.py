@@ -10,9 +10,9 @@ from podbot.config.models import AgentKind, Delegation, McpServers
 from podbot.launch.command import ExecSpec
 
 __all__ = [
-    "ClonePlan", "ContainerSpec", "CredentialSource", "ExecSpec", "HistoryPlan", "HostFacts", "Keep", "LaunchPlan",
-    "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "PathFacts", "RepositoryFacts", "Security",
-    "Subcommand", "TokenPlan",
+    "ClonePlan", "ContainerSpec", "CredentialSource", "ExecSpec", "GitFile", "GuardPlan", "HistoryPlan", "HostFacts",
+    "Keep", "LaunchPlan", "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "PathFacts", "RepositoryFacts",
+    "Security", "Subcommand", "TokenPlan",
 ]  # fmt: skip
 
 Subcommand = Literal["run", "host"]
@@ -112,6 +112,14 @@ class RepositoryFacts:
 
 
 @dataclass(frozen=True)
+class GitFile:
+    """A file or directory of the workspace's git directory that is there, and is no link."""
+
+    path: str
+    is_file: bool
+
+
+@dataclass(frozen=True)
 class HostFacts:
     """All that planning needs to know of the host; collected once, by ``flows.facts``."""
 
@@ -127,6 +135,7 @@ class HostFacts:
     workspace: PathFacts | None = None  # workspace.host_path
     allowed_roots: tuple[PathFacts, ...] = ()
     repository: RepositoryFacts = RepositoryFacts()  # of the workspace
+    git_files: tuple[GitFile, ...] = ()  # for workspace.guard = protect: the first is `.git`
     extra_mounts: tuple[PathFacts, ...] = ()  # sources, in the order of sandbox.extra_mounts
     protected: tuple[str, ...] = ()  # where links at refused places lead: those are refused as well
     named_only: tuple[str, ...] = ()  # the same for places that are refused unless workspace.allowed_roots names them
@@ -148,6 +157,7 @@ class Mount:
     source: str
     target: str
     read_only: bool = False
+    is_file: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,6 +255,17 @@ class HistoryPlan:
 
 
 @dataclass(frozen=True)
+class GuardPlan:
+    """What is recorded before the agent starts and looked at again behind it: host directories.
+
+    ``git``: the common git directory of a workspace that is a linked worktree, or a submodule's; empty for none.
+    """
+
+    workspace: str
+    git: str = ""
+
+
+@dataclass(frozen=True)
 class LaunchPlan:
     """Everything decided; executing it asks no further question."""
 
@@ -266,6 +287,7 @@ class LaunchPlan:
     clone: ClonePlan | None = None
     token: TokenPlan | None = None
     history: HistoryPlan | None = None
+    guard: GuardPlan | None = None
     pipes_dir: str | None = None  # on the host, where the sandbox has one: see ``launch.pipes``
     credentials: tuple[CredentialSource, ...] = ()  # selected and there
     trusting: bool = True  # podbot answers for the operator that the directory is trusted

@@ -67,9 +67,8 @@ def test_every_error_is_one_paragraph(cls: type[PodbotError], monkeypatch: pytes
     exc = made(cls)
     raising(monkeypatch, exc)
     assert main(["x"]) == exc.exit_code
-    assert exc.exit_code == (
-        2 if isinstance(exc, (errors.ConfigError, errors.UnsupportedEndpoint, errors.NotATerminalCommand)) else 1
-    )
+    usage = isinstance(exc, (errors.ConfigError, errors.UnsupportedEndpoint, errors.NotATerminalCommand))
+    assert exc.exit_code == (2 if usage else 3 if isinstance(exc, errors.GuardTripped) else 1)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == f"podbot: {exc}\n"

@@ -13,7 +13,7 @@ from podbot.errors import SessionExists
 from podbot.flows import handover
 from podbot.flows.handover import SOON, Handover
 from podbot.flows.sessions import ENDING, await_ending, is_live, session_directory, sessions
-from podbot.launch.types import Keep
+from podbot.launch.types import GuardPlan, Keep
 from podbot.testing import FakeEngine
 from tests.flows.plans import SESSION, Place
 
@@ -115,6 +115,16 @@ def test_only_what_is_quick_is_done_by_podbot(place: Place, elapsed: float, keep
         assert directory.handed_over == helped
     ended(leave)
     assert [record.session for record in sessions(place.environ)] == [SESSION]
+
+
+def test_a_guarded_workspace_is_looked_at_by_the_helper(place: Place) -> None:
+    engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
+    with session_directory(place.directory(), engine.endpoint) as directory:
+        directory.has_container = True
+        leave = Handover(engine, place.plan(guard=GuardPlan(place.workspace)), directory, place.events.append)
+        leave.clean_up_unless_soon(0)
+        assert directory.handed_over
+    ended(leave)
 
 
 def test_no_secret_is_handed_over(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

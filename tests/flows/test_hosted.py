@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import socket
@@ -100,7 +101,9 @@ def test_a_conversation(
         ours.shutdown(socket.SHUT_WR)
         result = session.wait(PATIENCE)
         assert (before, session.done) == (False, True)
-    assert result == podbot.HostResult("mine", podbot.ExecStatus(5), kept=False, statistics=passed)
+    assert result.guard is not None
+    expected = podbot.HostResult("mine", podbot.ExecStatus(5), kept=False, statistics=passed)
+    assert dataclasses.replace(result, guard=None) == expected
     assert session.wait() is result
     assert ours.recv(100) == b"", "podbot's own duplicates are closed"
     assert engine.by_name == {}

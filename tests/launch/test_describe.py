@@ -71,6 +71,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
             "store": made.history.store.source,
             "resume": "podbot run --workspace /home/ann/src/proj --agent claude -- --continue",
         },
+        "guard": {"workspace": "/home/ann/src/proj", "git": None},
         "container": {
             "image": "localhost/podbot:latest",
             "image_origin": "default",

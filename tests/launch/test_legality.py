@@ -115,6 +115,7 @@ IDLE: dict[str, tuple[Any, str, str, str]] = {
     "workspace.submodules": (True, "workspace.source", "github_clone", "host_mount"),
     "workspace.host_path": ("/x", "workspace.source", "host_mount", "github_clone"),
     "workspace.container_path": ("/x", "workspace.source", "host_mount", "github_clone"),
+    "workspace.guard": ("off", "workspace.source", "host_mount", "github_clone"),
     "workspace.read_only": (True, "workspace.source", "host_mount", "github_clone"),
     "sandbox.mount_dev_fuse": (False, "sandbox.profile", "minimal", "privileged"),
     "sandbox.selinux_label_mode": ("keep_default", "sandbox.profile", "hardened", "privileged"),

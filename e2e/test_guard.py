@@ -1,0 +1,177 @@
+"""What a real session leaves in its workspace is reported, whoever ends the session."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from e2e.harness import World, wait_for
+
+PLANT = """set -e
+printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit
+git config core.fsmonitor ./x.sh
+echo x > .envrc; mkdir -p .vscode .claude; echo '{}' > .vscode/tasks.json; echo '{}' > .claude/settings.json
+echo all: > Makefile; cp /bin/true tool; chmod 4755 tool; ln -s /etc/passwd names; mkfifo pipe"""
+PLANTED = [
+    (1, ".envrc"), (1, ".git/config"), (1, ".git/hooks/pre-commit"), (2, ".vscode/tasks.json"),
+    (3, ".claude/settings.json"), (4, "Makefile"), (5, "names"), (5, "pipe"), (5, "tool"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def checkout(world: World) -> str:
+    path = world.workspace("guarded")
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "1"],
+    ):
+        subprocess.run(["git", "-C", path, *words], check=True)
+    return path
+
+
+def findings(stderr: str) -> list[tuple[int, str]]:
+    """Of ``--log-format json``."""
+    lines: list[dict[str, Any]] = [json.loads(line) for line in stderr.splitlines() if line.startswith("{")]
+    return sorted({(line["danger"], line["path"]) for line in lines if line.get("kind") == "guard.finding"})
+
+
+def test_an_agent_s_payloads_are_reported_in_a_short_block(world: World, checkout: str) -> None:
+    done = world.agent("sh", "-c", PLANT, workspace=checkout)
+    assert done.returncode == 0, done.stderr
+    block = [
+        line for line in done.stderr.splitlines() if "act on this machine" in line or line.startswith("podbot:   ")
+    ]
+    assert len(block) == 8, done.stderr
+    assert block[0] == f"podbot: after this session 9 new or changed things act on this machine in {checkout}:"
+    assert "core.fsmonitor = ./x.sh" in done.stderr
+
+
+def test_each_is_an_event_for_programs(world: World, checkout: str) -> None:
+    done = world.agent("sh", "-c", PLANT, workspace=checkout, flags=("--log-format", "json"))
+    assert findings(done.stderr) == PLANTED
+
+
+def test_file_capabilities_are_reported_where_the_sandbox_can_set_them(world: World, checkout: str) -> None:
+    words = "cp /bin/true cap; chmod 755 cap; setcap cap_net_raw+ep cap 2>/dev/null || echo refused"
+    done = world.agent("sh", "-c", words, workspace=checkout, flags=("--log-format", "json"))
+    expected = [] if "refused" in done.stdout else [(5, "cap")]
+    assert findings(done.stderr) == expected
+
+
+def test_ordinary_work_is_not_reported(world: World, checkout: str) -> None:
+    words = """set -e
+git config user.name A; git config user.email a@b.c
+echo x > app.py; git add .; git commit -qm two; git checkout -q -b topic; git checkout -q -
+mkdir -p node_modules/a; echo '{"scripts": {"test": "x"}}' > node_modules/a/package.json"""
+    done = world.agent("sh", "-c", words, workspace=checkout)
+    assert done.returncode == 0, done.stderr
+    assert "act on this machine" not in done.stderr
+    assert "acts on this machine" not in done.stderr
+
+
+def test_a_process_that_the_agent_left_cannot_write_behind_the_look(world: World, checkout: str) -> None:
+    words = (
+        "(while :; do echo x > .envrc; rm -f .envrc; done) & while :; do echo > .exrc; sleep 0.01; rm -f .exrc; done &"
+    )
+    done = world.agent("sh", "-c", f"{words} sleep 0.3", workspace=checkout, flags=("--log-format", "json"))
+    assert findings(done.stderr) == sorted(
+        (danger, name) for danger, name in ((1, ".envrc"), (2, ".exrc")) if os.path.exists(os.path.join(checkout, name))
+    )
+
+
+def test_the_exit_status_says_it(world: World, checkout: str) -> None:
+    flags = ("--guard-exit",)
+    assert world.agent("sh", "-c", "echo > Makefile; exit 5", workspace=checkout, flags=flags).returncode == 5
+    done = world.agent("sh", "-c", "echo > .envrc; exit 5", workspace=checkout, flags=flags)
+    assert done.returncode == 3
+    assert "is not safe to work in: .envrc acts at a mere `git status` or `cd`" in done.stderr
+
+
+def test_switched_off_nothing_is_looked_at(world: World, checkout: str) -> None:
+    done = world.agent("sh", "-c", PLANT, workspace=checkout, flags=("--no-guard", "-v"))
+    assert done.returncode == 0
+    assert "act on this machine" not in done.stderr
+    assert "looked at" not in done.stderr
+
+
+def test_a_linked_worktree_s_git_directory_is_looked_at(world: World, checkout: str) -> None:
+    tree = f"{checkout}-tree"
+    subprocess.run(["git", "-C", checkout, "worktree", "add", "-q", "--detach", tree], check=True)
+    words = f"git config core.pager ./x; echo > {checkout}/.git/hooks/post-merge"
+    done = world.agent("sh", "-c", words, workspace=tree, flags=("--log-format", "json"))
+    assert findings(done.stderr) == [(1, f"{checkout}/.git/config"), (1, f"{checkout}/.git/hooks/post-merge")]
+
+
+def test_after_a_podbot_that_was_killed_the_next_stop_reports(world: World, checkout: str) -> None:
+    name = f"e2e-guard-{os.getpid()}"
+    child = world.start(
+        "run",
+        "--workspace",
+        checkout,
+        "--agent",
+        "custom",
+        "--name",
+        name,
+        "--",
+        "sh",
+        "-c",
+        f"{PLANT}\ntouch up; sleep 300",
+    )
+    wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []  # its agent is still at work
+    done = world.podbot("--log-format", "json", "stop", "--time", "0", name)
+    assert findings(done.stderr) == PLANTED
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []  # once
+
+
+def test_after_a_hosted_podbot_that_was_killed_the_next_command_reports(world: World, checkout: str) -> None:
+    script = f"{PLANT}\ntouch up; cat > /dev/null"
+    child = world.start("host", "--workspace", checkout, "--agent", "custom", "--", "sh", "-c", script)
+    wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == PLANTED
+
+
+def test_what_is_left_when_the_client_has_gone_the_next_command_says(world: World, checkout: str) -> None:
+    script = f"{PLANT}\ntouch up; cat > /dev/null"
+    child = world.start(
+        "--log-format", "json", "host", "--workspace", checkout, "--agent", "custom", "--", "sh", "-c", script
+    )
+    wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
+    child.communicate(timeout=30)
+    world.settled()
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == PLANTED
+
+
+def test_a_tree_of_many_files_does_not_hold_podbot_up(world: World, checkout: str) -> None:
+    """The limits end the scan, and that is told; how long it takes is for `make bench`."""
+    words = "mkdir d; cd d; for i in $(seq 300); do mkdir p; cd p; done"
+    done = world.agent("sh", "-c", words, workspace=checkout)
+    assert done.returncode == 0
+    assert "did not look at all" in done.stderr
+    assert "levels deep" in done.stderr
+
+
+def test_git_s_configuration_and_hooks_are_protected_for_those_who_want_it(world: World, checkout: str) -> None:
+    words = """git config core.fsmonitor ./x; echo > .git/hooks/pre-commit; mv .git aside; rm -rf .git/config
+umount .git/config; mount -o remount,rw .git/config; cat .git/config > /dev/null && git status --short
+git commit -q --allow-empty -m x
+echo ../evil > .git/commondir"""
+    done = world.agent(
+        "sh", "-c", words, workspace=checkout, flags=("--log-format", "json"), env={
+            "PODBOT_WORKSPACE_GUARD": "protect", "GIT_AUTHOR_NAME": "A",
+        },
+    )  # fmt: skip
+    # What it does not prevent is reported.
+    assert findings(done.stderr) == [(1, ".git/commondir")], done.stderr
+    os.unlink(os.path.join(checkout, ".git", "commondir"))
+    with open(os.path.join(checkout, ".git", "config"), encoding="utf-8") as file:
+        assert "fsmonitor" not in file.read()

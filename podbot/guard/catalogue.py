@@ -1,0 +1,229 @@
+"""What on a disk runs, or is trusted, on the host: the catalogue, as data.
+
+A pattern is a name (``Makefile``), a suffix (``*.code-workspace``), or one of these below directories
+(``.vscode/tasks.json``, ``.run/*.xml``, ``.cursor/**`` for everything below). It holds in any directory of the
+workspace, but not in those of :data:`DEPENDENCIES`. Git's own files need more than names: see ``gitdirs`` and
+``gitkeys``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from podbot.guard.marks import AGENT, BUILD, EDITOR, FILE, GIT_OR_SHELL
+
+
+class Rule(NamedTuple):
+    """``patterns``: separated by spaces; none for what the code finds. ``acts``: who acts on it; ``why``: how."""
+
+    danger: int
+    patterns: str
+    acts: str
+    why: str
+
+
+RULES: Mapping[str, Rule] = {
+    # 1: a mere `git status` or `cd`
+    "git.key": Rule(GIT_OR_SHELL, "", "git", "its configuration names a program, or what else git reads"),
+    "git.config": Rule(GIT_OR_SHELL, "", "git", "it cannot be read here the way git reads it"),
+    "git.hook": Rule(GIT_OR_SHELL, "", "git", "git runs it at a commit, a checkout, a merge or a push"),
+    "git.script": Rule(GIT_OR_SHELL, "", "git", "the configuration has git run it"),
+    "git.included": Rule(GIT_OR_SHELL, "", "git", "the configuration includes it"),
+    "git.commondir": Rule(GIT_OR_SHELL, "", "git", "it leads git to another configuration and other hooks"),
+    "git.file": Rule(GIT_OR_SHELL, "", "git", "it leads git to another git directory"),
+    "git.repository": Rule(GIT_OR_SHELL, "", "git", "a new repository: its configuration and hooks hold there"),
+    "direnv": Rule(GIT_OR_SHELL, ".envrc", "direnv", "it runs at `cd`, once it is allowed"),
+    "mise": Rule(
+        GIT_OR_SHELL,
+        ".mise.toml mise.toml .mise.local.toml mise.local.toml .mise/config.toml mise/config.toml"
+        " .config/mise.toml .config/mise/** .rtx.toml",
+        "mise",
+        "it sets variables, and runs hooks, at `cd`",
+    ),
+    "tool-versions": Rule(GIT_OR_SHELL, ".tool-versions", "asdf, mise", "it chooses which programs a name starts"),
+    "autoenv": Rule(GIT_OR_SHELL, ".autoenv.zsh .autoenv .autoenv_leave.zsh", "autoenv", "a shell reads it at `cd`"),
+    # 2: an editor opens the directory
+    "vscode": Rule(
+        EDITOR,
+        ".vscode/tasks.json .vscode/settings.json .vscode/launch.json .vscode/extensions.json *.code-workspace",
+        "VS Code",
+        "tasks can run when the folder opens, and settings name programs",
+    ),
+    "jetbrains": Rule(
+        EDITOR,
+        ".idea/runConfigurations/** .idea/startup.xml .idea/watcherTasks.xml .idea/externalDependencies.xml"
+        " .idea/tools/** .run/**",
+        "JetBrains IDEs",
+        "run configurations, start-up tasks and file watchers start programs",
+    ),
+    "devcontainer": Rule(
+        EDITOR, ".devcontainer/** .devcontainer.json", "dev containers", "commands run on the host and in the container"
+    ),
+    "vim": Rule(
+        EDITOR,
+        ".nvim.lua .nvimrc .exrc .vimrc _vimrc .gvimrc .lvimrc .local.vimrc .vim/** .nvim/**",
+        "vim, neovim",
+        "it runs with 'exrc' or a plugin for local settings",
+    ),
+    "emacs": Rule(EDITOR, ".dir-locals.el .dir-locals-2.el", "Emacs", "variables of the directory can be code"),
+    "zed": Rule(EDITOR, ".zed/**", "Zed", "tasks and settings name programs"),
+    "editors": Rule(
+        EDITOR,
+        ".helix/** .fleet/** .theia/** *.sublime-project .externalToolBuilders/** .kateproject",
+        "an editor",
+        "project settings name programs",
+    ),
+    "r": Rule(EDITOR, ".Rprofile .Renviron", "R, RStudio", "it runs when R starts in the directory"),
+    # 3: an agent is started
+    "claude": Rule(
+        AGENT,
+        ".claude/settings.json .claude/settings.local.json .claude/CLAUDE.md .claude/hooks/** .claude/commands/**"
+        " .claude/agents/** .claude/skills/** .claude/plugins/** .claude/rules/** .claude/output-styles/**"
+        " .claude/workflows/** .claude-plugin/**",
+        "Claude Code",
+        "hooks run, permissions hold, and instructions are obeyed",
+    ),
+    "mcp": Rule(
+        AGENT,
+        ".mcp.json mcp.json .vscode/mcp.json .mcp/**",
+        "agents and editors",
+        "it names programs to start as MCP servers",
+    ),
+    "codex": Rule(AGENT, ".codex/** .agents/**", "Codex", "configuration, hooks and skills of the project"),
+    "cursor": Rule(AGENT, ".cursor/** .cursorrules", "Cursor", "MCP servers, hooks and rules of the project"),
+    "gemini": Rule(AGENT, ".gemini/**", "Gemini CLI", "settings, commands and MCP servers of the project"),
+    "opencode": Rule(
+        AGENT, "opencode.json opencode.jsonc .opencode/**", "opencode", "plugins, commands and MCP servers run"
+    ),
+    "agents": Rule(
+        AGENT,
+        ".windsurf/** .windsurfrules .clinerules .clinerules/** .roo/** .roomodes .roorules .continue/** .continuerules"
+        " .junie/** .kiro/** .amazonq/** .goosehints .aider.conf.yml .crush.json crush.json .crush/** .factory/**"
+        " .trae/** .augment/** .qwen/** .rules .rovodev/** .goose/**",
+        "other agents",
+        "rules, tools and MCP servers of the project",
+    ),
+    "instructions": Rule(
+        AGENT,
+        "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md"
+        " .github/copilot-instructions.md .github/instructions/** .github/agents/** .github/prompts/**"
+        " .github/hooks/** .github/skills/**",
+        "agents",
+        "an agent takes it as its operator's instructions",
+    ),
+    # 4: built, tested or installed
+    "make": Rule(
+        BUILD,
+        "Makefile makefile GNUmakefile Justfile justfile .justfile Taskfile.yml Taskfile.yaml taskfile.yml"
+        " taskfile.yaml Rakefile rakefile noxfile.py tox.ini dodo.py fabfile.py SConstruct SConscript"
+        " CMakeLists.txt CMakePresets.json CMakeUserPresets.json meson.build BUILD BUILD.bazel WORKSPACE"
+        " WORKSPACE.bazel MODULE.bazel .bazelrc .buckconfig build.ninja configure Earthfile Tiltfile dagger.json",
+        "make and its like",
+        "it runs at the next build",
+    ),
+    "node.scripts": Rule(BUILD, "package.json", "npm, pnpm, yarn", "its scripts run at install, test and build"),
+    "node": Rule(
+        BUILD,
+        ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs .pnpmfile.mjs"
+        " pnpm-workspace.yaml bunfig.toml .puppeteerrc.cjs .node-gyp/** binding.gyp",
+        "npm, pnpm, yarn, bun",
+        "it says from where, and by which program, packages are installed",
+    ),
+    "node.tools": Rule(
+        BUILD,
+        "vite.config.js vite.config.ts vite.config.mjs vitest.config.js vitest.config.ts webpack.config.js"
+        " rollup.config.js jest.config.js jest.config.ts babel.config.js .babelrc.js .eslintrc.js .eslintrc.cjs"
+        " eslint.config.js eslint.config.mjs eslint.config.ts .prettierrc.js prettier.config.js postcss.config.js"
+        " tailwind.config.js next.config.js next.config.mjs nuxt.config.ts svelte.config.js astro.config.mjs"
+        " gulpfile.js Gruntfile.js playwright.config.ts cypress.config.js .mocharc.js .mocharc.cjs karma.conf.js",
+        "JavaScript tools",
+        "it is code that the tool loads, also from an editor's plugin",
+    ),
+    "python": Rule(
+        BUILD,
+        "conftest.py setup.py sitecustomize.py usercustomize.py *.pth pytest.ini setup.cfg .pdbrc .pythonrc.py"
+        " pip.conf .condarc hatch_build.py",
+        "Python, pip, pytest",
+        "it runs at import, test or install",
+    ),
+    "python.project": Rule(BUILD, "pyproject.toml", "pip, pytest and their like", "its build and tool settings run"),
+    "rust": Rule(
+        BUILD,
+        "build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
+        "cargo, rustup",
+        "it runs, or chooses what runs, at a build; also from an editor's language server",
+    ),
+    "jvm": Rule(
+        BUILD,
+        "build.gradle build.gradle.kts settings.gradle settings.gradle.kts init.gradle gradle.properties gradlew"
+        " gradle/wrapper/** buildSrc/** pom.xml mvnw .mvn/** build.xml build.sbt build.sc project/plugins.sbt"
+        " project/build.properties"
+        " deps.edn project.clj",
+        "Gradle, Maven and their like",
+        "it runs at a build or an import into an IDE",
+    ),
+    "ruby": Rule(
+        BUILD, "Gemfile gems.rb .bundle/config .irbrc .pryrc .rspec *.gemspec", "Ruby", "it is code, or loads it"
+    ),
+    "php": Rule(BUILD, "composer.json .user.ini phpunit.xml phpstan.neon artisan", "PHP", "scripts run at install"),
+    "go": Rule(
+        BUILD,
+        "go.work .golangci.yml .golangci.yaml magefile.go .goreleaser.yml .goreleaser.yaml .air.toml",
+        "Go's tools",
+        "it names code and programs that run",
+    ),
+    "dotnet": Rule(
+        BUILD,
+        "Directory.Build.props Directory.Build.targets Directory.Build.rsp nuget.config NuGet.Config global.json"
+        " .config/dotnet-tools.json build.cake",
+        ".NET",
+        "targets run at a build, also from an editor",
+    ),
+    "beam": Rule(BUILD, "mix.exs rebar.config .iex.exs .formatter.exs", "Elixir, Erlang", "it is code"),
+    "nix": Rule(
+        BUILD,
+        "flake.nix shell.nix default.nix devenv.nix devenv.yaml",
+        "nix, direnv",
+        "it runs in `nix develop` and by an allowed .envrc",
+    ),
+    "swift": Rule(BUILD, "Package.swift Podfile Fastfile", "Swift, CocoaPods", "it is code"),
+    "debuggers": Rule(BUILD, ".gdbinit .lldbinit", "gdb, lldb", "it runs when a debugger starts there"),
+    "pre-commit": Rule(
+        BUILD,
+        ".pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook/**"
+        " .husky/** .overcommit.yml .lintstagedrc .lintstagedrc.json .lintstagedrc.js",
+        "pre-commit, husky and their like",
+        "a hook that is installed runs what it says at the next commit",
+    ),
+    "containers": Rule(
+        BUILD,
+        "Dockerfile Containerfile docker-compose.yml docker-compose.yaml docker-compose.override.yml compose.yml"
+        " compose.yaml compose.override.yaml Vagrantfile skaffold.yaml docker-bake.hcl",
+        "Docker, Podman",
+        "it runs with what it mounts of the host",
+    ),
+    "ci": Rule(
+        BUILD,
+        ".github/workflows/** .github/actions/** action.yml action.yaml .gitlab-ci.yml .circleci/**"
+        " Jenkinsfile .travis.yml"
+        " azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .woodpecker.yml .buildkite/** .gitea/workflows/**"
+        " .forgejo/workflows/**",
+        "CI",
+        "it runs on your CI with its secrets, once pushed",
+    ),
+    # 5: files that are not what they seem
+    "setuid": Rule(FILE, "", "any user of this host", "it runs with its owner's or group's rights"),
+    "capability": Rule(FILE, "", "any user of this host", "it runs with capabilities"),
+    "link": Rule(FILE, "", "any program", "it leads out of the workspace: what is read or written there is elsewhere"),
+    "hard link": Rule(FILE, "", "any program", "the file has another name outside of what was looked at"),
+    "special": Rule(FILE, "", "any program", "it is no file: whoever opens it may wait, or talk to somebody"),
+    "name": Rule(FILE, "", "terminals and scripts", "its name has control characters"),
+}
+
+DEPENDENCIES = frozenset({
+    "node_modules", ".venv", "venv", "virtualenv", ".tox", ".nox", "target", "__pycache__", ".mypy_cache",
+    ".pytest_cache", ".ruff_cache", "site-packages", "bower_components", ".gradle", ".terraform", ".next",
+    ".nuxt", ".pnpm-store", ".eggs", ".hypothesis", ".cache", "Pods", "vendor", ".direnv",
+})  # fmt: skip
+"""Directories of installed and built things: only git directories and files of class 5 but links are found there."""

@@ -1,0 +1,111 @@
+"""podbot's side of the process that scans: started, waited for within a limit, and left behind where it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from podbot.guard import scan
+from podbot.guard.marks import Finding, GuardReport
+from podbot.streams.pipes import interpreter
+
+_ANSWER = 16 << 20  # bytes
+_PASSED_ON = ("LD_LIBRARY_PATH",)  # for an interpreter that finds its library so; nothing that is secret
+_left: list[int] = []  # processes that did not end
+
+
+class Child:
+    """One process that runs ``job`` (see ``scan``). Raises OSError where there can be none."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        _sweep()
+        program = interpreter()
+        theirs_in, self._in = os.pipe()
+        self._out, theirs_out = os.pipe()
+        try:
+            actions = [
+                (os.POSIX_SPAWN_DUP2, theirs_in, 0),
+                (os.POSIX_SPAWN_DUP2, theirs_out, 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ]
+            env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            # In a group of its own: Ctrl-C is the agent's.
+            argv = [program, "-I", "-S", scan.__file__]
+            self._process = os.posix_spawn(program, argv, env, file_actions=actions, setpgroup=0)
+        except BaseException:
+            os.close(self._in)
+            os.close(self._out)
+            raise
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        self._say(json.dumps(job))
+
+    def go(self) -> None:
+        """It is time for the comparison."""
+        self._say("go")
+
+    def answer(self, seconds: float) -> dict[str, Any] | None:
+        """What it found, and its end; None when it has not answered within ``seconds``, or failed."""
+        end = time.monotonic() + seconds
+        poller = select.poll()
+        poller.register(self._out, select.POLLIN)
+        data = b""
+        while len(data) < _ANSWER and (left := end - time.monotonic()) > 0:
+            if not poller.poll(left * 1000):
+                break
+            more = os.read(self._out, 1 << 16)
+            if not more:
+                break
+            data += more
+        self.close()
+        try:
+            answer = json.loads(data)
+        except ValueError:
+            return None
+        return answer if isinstance(answer, dict) else None
+
+    def close(self) -> None:
+        """End it. One that waits in the kernel is left, and looked after later."""
+        if not self._process:
+            return
+        process, self._process = self._process, 0
+        os.close(self._in)
+        os.close(self._out)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)  # it may have forked
+        if not _gone(process, 0.2):
+            _left.append(process)
+
+    def _say(self, line: str) -> None:
+        with contextlib.suppress(BrokenPipeError):  # its answer will be missing
+            os.write(self._in, f"{line}\n".encode())
+
+
+def left_of(answer: Mapping[str, Any]) -> GuardReport:
+    """The comparison in an answer. Raises KeyError, TypeError, ValueError for anything else."""
+    findings, gaps, more, entries, seconds = answer["left"]
+    return GuardReport(tuple(Finding(*one) for one in findings), tuple(gaps), more, entries, seconds)
+
+
+def _sweep() -> None:
+    """Those that have ended since."""
+    _left[:] = [process for process in _left if not _gone(process, 0)]
+
+
+def _gone(process: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    try:
+        while os.waitpid(process, os.WNOHANG) == (0, 0):
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.0005)
+    except ChildProcessError:
+        pass
+    return True

@@ -1,0 +1,89 @@
+"""The values of this room: what a scan recorded, and what two of them differ in. Plain, and cheap to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+GIT_OR_SHELL, EDITOR, AGENT, BUILD, FILE = 1, 2, 3, 4, 5
+
+ACTS_AT: Mapping[int, str] = {
+    GIT_OR_SHELL: "at a mere `git status` or `cd`",
+    EDITOR: "when an editor opens the directory",
+    AGENT: "when an agent is started there",
+    BUILD: "when it is built, tested or installed",
+    FILE: "as files that are not what they seem",
+}
+"""The danger classes, the most dangerous first."""
+
+
+class Mark(NamedTuple):
+    """One recorded thing. ``rule``: a name in the catalogue; ``value``: equal as long as nothing changed.
+
+    ``shown``: a few words of it for people, written by whoever wrote the workspace. ``changed``: the latest of the
+    file's ctime and mtime, in nanoseconds; 0 where there is none.
+    """
+
+    rule: str
+    value: str
+    shown: str = ""
+    changed: int = 0
+
+
+Key = tuple[str, str]
+"""A path, relative to the workspace or absolute, and what of it: empty for the whole file, or a git key."""
+
+Stamp = tuple[int, int, int, int]
+"""inode, size, mtime and ctime: the same stamp means the same content, for the agent cannot set ctime."""
+
+
+class Snapshot(NamedTuple):
+    """What a scan recorded. ``began``: nanoseconds since the epoch; ``gaps``: why something was not looked at.
+
+    ``values``: of the files whose content was read, by path, so that a later scan need not read them again.
+    """
+
+    began: int
+    marks: dict[Key, Mark]
+    gaps: tuple[str, ...] = ()
+    entries: int = 0
+    values: Mapping[str, tuple[Stamp, str]] = {}
+
+
+class Finding(NamedTuple):
+    """One thing that is new, or different. ``danger``: its class, 1 the most dangerous; ``acts``: what acts on it."""
+
+    danger: int
+    path: str
+    what: str
+    change: str  # "new" or "changed"
+    acts: str
+    why: str
+
+
+class GuardReport(NamedTuple):
+    """What a session left: findings, the most dangerous first, and what could not be looked at."""
+
+    findings: tuple[Finding, ...] = ()
+    gaps: tuple[str, ...] = ()
+    more: int = 0  # findings that are not listed
+    entries: int = 0
+    seconds: float = 0.0
+
+
+def to_json(snapshot: Snapshot) -> dict[str, Any]:
+    """As JSON values."""
+    return {
+        "began": snapshot.began,
+        "marks": [[*key, *mark] for key, mark in snapshot.marks.items()],
+        "gaps": list(snapshot.gaps),
+        "entries": snapshot.entries,
+        "values": [[path, list(stamp), value] for path, (stamp, value) in snapshot.values.items()],
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> Snapshot:
+    """What :func:`to_json` made. Raises KeyError, TypeError, ValueError for anything else."""
+    marks = {(path, detail): Mark(*mark) for path, detail, *mark in data["marks"]}
+    values = {path: ((stamp[0], stamp[1], stamp[2], stamp[3]), value) for path, stamp, value in data["values"]}
+    return Snapshot(int(data["began"]), marks, tuple(data["gaps"]), int(data["entries"]), values)

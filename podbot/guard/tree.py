@@ -1,0 +1,113 @@
+"""Walking directories: one descriptor for each level, no link followed, and an end to it whatever is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from podbot.guard import files
+from podbot.guard.scope import Scope
+
+Below = list[tuple[str, Scope]]
+"""Directories to go into, each with its scope."""
+
+
+class Limits(NamedTuple):
+    """What one scan may cost. ``marks``: recorded things; ``data``: bytes that are read."""
+
+    seconds: float = 5.0
+    entries: int = 500_000
+    depth: int = 64
+    marks: int = 20_000
+    data: int = 64 << 20
+
+
+class Over(Exception):
+    """A limit is reached."""
+
+
+class Walk:
+    """``gaps``: why something was not looked at, and how often."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._end = time.monotonic() + limits.seconds
+        self.gaps: dict[str, int] = {}
+        self.entries = 0
+
+    def listing(self, handle: int, path: str, scope: Scope) -> Below:
+        """What is to be done in one directory. Raises :class:`Over`."""
+        raise NotImplementedError
+
+    def gap(self, text: str) -> None:
+        """Something was not looked at."""
+        self.gaps[text] = self.gaps.get(text, 0) + 1
+
+    def over(self, text: str) -> None:
+        """Look at nothing more."""
+        self.gap(text)
+        raise Over
+
+    def check(self, count: int) -> None:
+        """``count``: entries of a directory that is still being read."""
+        if self.entries + count > self._limits.entries:
+            self.over(f"more than {self._limits.entries} files and directories")
+        if time.monotonic() > self._end:
+            self.over(f"it took longer than {self._limits.seconds:g} s")
+
+    @contextlib.contextmanager
+    def top(self, path: str) -> Iterator[int | None]:
+        """A directory by its path; None when it is gone, and, with a gap, when it cannot be opened."""
+        try:
+            handle = files.open_directory(path)
+        except FileNotFoundError:
+            yield None  # what is not there does nothing
+            return
+        except OSError as exc:
+            self.gap(f"{path} cannot be opened ({exc.strerror})")
+            yield None
+            return
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+    def tree(self, top: int, name: str, scope: Scope) -> None:
+        """Depth first: what is open at a time is one directory a level."""
+        device = os.fstat(top).st_dev
+        pending: list[tuple[int, str, Below]] = [(os.dup(top), name, [])]
+        try:
+            pending[0][2].extend(self.listing(pending[0][0], name, scope))
+            while pending:
+                handle, path, below = pending[-1]
+                if not below:
+                    os.close(handle)
+                    pending.pop()
+                    continue
+                child, scope = below.pop()
+                where = f"{path}/{child}" if path else child
+                if len(pending) > self._limits.depth:
+                    self.gap(f"directories more than {self._limits.depth} levels deep")
+                    continue
+                opened = self._open(child, handle, device)
+                if opened is not None:
+                    pending.append((opened, where, []))
+                    pending[-1][2].extend(self.listing(opened, where, scope))
+        finally:
+            for handle, _, _ in pending:
+                os.close(handle)
+
+    def _open(self, name: str, parent: int, device: int) -> int | None:
+        try:
+            handle = files.open_directory(name, parent)
+        except OSError:
+            self.gap("directories that cannot be opened")
+            return None
+        if os.fstat(handle).st_dev != device:
+            os.close(handle)
+            self.gap("other file systems mounted in it")
+            return None
+        return handle

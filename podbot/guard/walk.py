@@ -1,0 +1,258 @@
+"""The scan of a workspace: what its names, links and git directories tell, and by ``modes`` what each file does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from podbot.guard import files, gitdirs
+from podbot.guard.content import MOST, value
+from podbot.guard.marks import Key, Mark, Snapshot, Stamp
+from podbot.guard.modes import Beside, Modes, roots_of
+from podbot.guard.scope import COMMON, GIT, GIT_FILE, INSTALLED, MODULES, VENV, WORKTREE_CONFIG, Scope
+from podbot.guard.tree import Below, Limits, Over, Walk
+
+_COARSE = 5  # CLOCK_REALTIME_COARSE, which Python has no name for
+_TICK = 20_000_000  # nanoseconds, where there is no such clock
+_KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+# Behind a first one they turn a line around; the rest of what cannot be printed is no deceit (ZWJ in emoji).
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+
+
+class Scan(Walk):
+    """One scan. ``known``: what an earlier one read, so that it is not read again.
+
+    ``modes``: look at each file; a first scan need not, for what had its mode before is older than that scan.
+    ``beside``: half of that in a second process, a fork: the caller has one thread. ``root``, ``handle``: the directory
+    that is being looked at, by its path and open. ``known_roots``: all of them.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        known: Mapping[str, tuple[Stamp, str]] | None = None,
+        *,
+        modes: bool = True,
+        beside: bool = False,
+    ) -> None:
+        super().__init__(limits or Limits())
+        self._known = known or {}
+        self._began = _now()
+        self._marks: dict[Key, Mark] = {}
+        self._values: dict[str, tuple[Stamp, str]] = {}
+        self._beside = beside
+        self._modes = Modes(0 if beside else None) if modes else None
+        self._data = 0
+        self.root, self.handle = "", -1
+        self.known_roots: Sequence[str] = ()
+
+    def directories(self, workspace: str, git: str = "") -> Snapshot:
+        """Scan the workspace, whose paths are relative, and a git directory elsewhere. Never raises OSError."""
+        self.known_roots = (workspace, *([git] if git else []))
+        roots = roots_of(workspace, git)
+        other = Beside(self._limits, roots) if self._beside and self._modes is not None else None
+        with contextlib.suppress(Over):
+            # First what is most dangerous: nothing in the workspace can use up the time for it.
+            if git:
+                self._linked(workspace, git)
+            for path, name, scope in roots:
+                with self.top(path) as handle:
+                    if handle is not None:
+                        self.root, self.handle = path, handle
+                        self.tree(handle, name, scope)
+        if self._modes is not None:
+            self._add(self._modes, other)
+        gaps = tuple(text if count == 1 else f"{text} ({count} times)" for text, count in self.gaps.items())
+        return Snapshot(self._began, self._marks, gaps, self.entries, self._values)
+
+    def _add(self, modes: Modes, other: Beside | None) -> None:
+        if other is not None:
+            found, gaps = other.result()
+            modes.add(found)
+            self.gaps = {**gaps, **self.gaps}
+        self._marks |= modes.marks
+        if not self.gaps:  # else a name that is missing may lie where nothing was looked at
+            self._marks |= modes.hard_links()
+
+    def mark(self, path: str, detail: str, found: Mark) -> None:
+        """Record one thing."""
+        if len(self._marks) >= self._limits.marks:
+            self.over(f"more than {self._limits.marks} things to look at")
+        self._marks[path, detail] = found
+
+    def _linked(self, workspace: str, git: str) -> None:
+        with contextlib.suppress(OSError):
+            handle = files.open_directory(git)
+            try:
+                top = files.open_directory(workspace)
+                try:
+                    self.root, self.handle = workspace, top
+                    gitdirs.GitDirectory(self, handle, git, (top, "")).look()
+                finally:
+                    os.close(top)
+            finally:
+                os.close(handle)
+
+    def listing(  # noqa: C901, PLR0912 - the one loop that all entries go through: a call for each would double its time
+        self, handle: int, path: str, scope: Scope
+    ) -> Below:
+        """Record what is in one directory; its own directories, each with its scope."""
+        names, ends, everything = scope.names, scope.ends, scope.everything
+        below: list[str] = []
+        prefix = f"{path}/" if path else ""
+        odd, mine = [], []
+        modes = self._modes
+        share = None if modes is None else modes.share
+        count = 0
+        try:
+            with os.scandir(handle) as entries:
+                for entry in entries:
+                    count += 1
+                    if not count & 1023:
+                        self.check(count)
+                    name = entry.name
+                    if not name.isprintable():
+                        odd.append(name)
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(name)
+                    elif entry.is_file(follow_symlinks=False):
+                        if modes is not None and (share is None or hash(name) & 1 == share):
+                            found = entry.stat(follow_symlinks=False)
+                            if found.st_mode & 0o6111 or found.st_nlink > 1:
+                                modes.look(handle, prefix + name, name, found, scope)
+                        if everything or name in names or (ends and name.endswith(ends)):
+                            mine.append((name, entry.stat(follow_symlinks=False)))
+                    elif entry.is_symlink():
+                        self._link(handle, path, name, scope)
+                    else:
+                        self._special(handle, prefix + name, name, scope)
+        except OSError:
+            self.gap("directories that cannot be read")
+        self.entries += count
+        self.check(0)
+        for name in odd:
+            self._name(prefix + name)
+        for name, found in mine:
+            scope = self._file(handle, prefix, name, scope, found)
+        return self._below(handle, path, below, scope)
+
+    def _file(self, handle: int, prefix: str, name: str, scope: Scope, found: os.stat_result) -> Scope:
+        """Record a file that a rule names; the scope of what lies beside it."""
+        rule, path = scope.rule_of(name), prefix + name
+        if rule == GIT_FILE:
+            gitdirs.git_file(self, handle, path, prefix.rstrip("/"))
+        elif rule == COMMON:
+            gitdirs.common_directory(self, handle, path)
+        elif rule == WORKTREE_CONFIG:
+            gitdirs.config(self, handle, name, path)
+        elif rule == MODULES:
+            gitdirs.modules(self, handle, path)
+        elif rule == VENV:
+            return INSTALLED
+        elif rule:
+            self.mark(path, "", Mark(rule, self._value(handle, path, name, rule, found), "", files.changed(found)))
+        return scope
+
+    def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str:
+        stamp = files.stamp_of(found)
+        known = self._known.get(path)
+        if known is not None and known[0] == stamp:
+            self._values[path] = known
+            return known[1]
+        self._data += min(found.st_size, MOST)
+        if self._data > self._limits.data:
+            self.over(f"more than {self._limits.data >> 20} MiB to read")
+        read = files.read(handle, name, MOST)
+        if read is None:
+            self.gap("files that cannot be read")
+            text = str(stamp)
+        else:
+            text = value(rule, name, read.data) if read.whole else gitdirs.content(read)
+        self._values[path] = (stamp, text)
+        return text
+
+    def _below(self, handle: int, path: str, names: list[str], scope: Scope) -> Below:
+        prefix = f"{path}/" if path else ""
+        if ".git" in names:
+            self._repository(handle, ".git", f"{prefix}.git", path)
+        elif "objects" in names and "refs" in names and path != ".git" and not path.endswith("/.git"):
+            self._repository(handle, ".", path or ".", None)
+        return [(name, GIT if name == ".git" else scope.child(name)) for name in names]
+
+    def _repository(self, handle: int, name: str, path: str, top: str | None) -> None:
+        """``top``: the path of its working tree; None for a directory that is laid out as a bare repository."""
+        try:
+            git = files.open_directory(name, handle)
+        except OSError:
+            self.gap("directories that cannot be opened")
+            return
+        try:
+            own = (handle, top) if top is not None else None
+            if path not in (".git", ".", *self.known_roots) and "/modules/" not in f"/{path}":
+                self.mark(path, "repository", Mark("git.repository", "", "", _birth(git)))
+            if path not in self.known_roots:
+                gitdirs.GitDirectory(self, git, path, own).look()
+        finally:
+            os.close(git)
+
+    def _link(self, handle: int, path: str, name: str, scope: Scope) -> None:
+        leads = files.link(handle, name)
+        if leads is None:
+            return
+        where = f"{path}/{name}" if path else name
+        rule = scope.rule_of(name)
+        if rule == GIT_FILE:
+            gitdirs.git_file(self, handle, where, path)
+            return
+        if rule == COMMON:
+            gitdirs.common_directory(self, handle, where)
+        elif rule in (WORKTREE_CONFIG, MODULES):
+            gitdirs.config(self, handle, name, where)
+            return
+        if rule.startswith("\0"):
+            rule = ""
+        if not rule and name in scope.below:
+            rule = scope.below[name].rule
+        if rule:
+            self.mark(where, "", Mark(rule, f"link:{leads}", f"a link to {leads[:80]}"))
+        elif scope.links and _leads_out(self.root, path, leads):
+            found = files.look(handle, name)
+            self.mark(where, "link", Mark("link", leads, f"to {leads[:80]}", files.changed(found) if found else 0))
+
+    def _special(self, handle: int, path: str, name: str, scope: Scope) -> None:
+        found = files.look(handle, name)
+        if found is None or (scope is GIT and name.startswith("fsmonitor--daemon")):
+            return
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no file")
+        self.mark(path, "", Mark("special", kind, kind, files.changed(found)))
+
+    def _name(self, path: str) -> None:
+        name = path.rpartition("/")[2]
+        if any(char < " " or "\x7f" <= char <= "\x9f" or char in _DIRECTIONS for char in name):
+            self.mark(path, "name", Mark("name", ""))
+
+
+def _birth(git: int) -> int:
+    """When a git directory was made, roughly: its file ``description`` is written once, or its HEAD."""
+    found = files.look(git, "description") or files.look(git, "HEAD")
+    return 0 if found is None else found.st_ctime_ns
+
+
+def _leads_out(root: str, path: str, leads: str) -> bool:
+    """By its spelling. ``a/..`` counts as out: where ``a`` is a link, it may be anywhere."""
+    if os.path.isabs(leads):
+        return not f"{os.path.normpath(leads)}/".startswith(f"{root}/")
+    parts = leads.split("/")
+    first = next((number for number, part in enumerate(parts) if part not in ("..", ".", "")), len(parts))
+    if ".." in parts[first:]:
+        return True
+    return os.path.normpath(os.path.join(path, leads)).startswith("..")
+
+
+def _now() -> int:
+    """By the clock that files are stamped with: nothing that is changed later has an earlier time."""
+    return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns() - _TICK

@@ -1,0 +1,121 @@
+"""The comparison of two scans, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.guard.catalogue import RULES
+from podbot.guard.compare import MOST, TIMED, compare
+from podbot.guard.marks import ACTS_AT, Finding, GuardReport, Mark, Snapshot, from_json, to_json
+from podbot.guard.render import events, lines
+
+paths = st.text(alphabet="ab/\x1b\udcff", min_size=1, max_size=5)
+marks = st.builds(Mark, st.sampled_from(sorted(RULES)), st.text(max_size=2), st.text(max_size=3), st.integers(0, 9))
+snapshots = st.builds(
+    Snapshot,
+    st.integers(0, 9),
+    st.dictionaries(st.tuples(paths, st.sampled_from(["", "core.pager"])), marks, max_size=6),
+    st.lists(st.sampled_from(["more than 3 files", "other file systems mounted in it"]), unique=True).map(tuple),
+    st.integers(0, 99),
+    st.dictionaries(paths, st.tuples(st.tuples(*[st.integers(0, 9)] * 4), st.text(max_size=3)), max_size=3),
+)
+
+
+@given(snapshots)
+def test_nothing_changed_is_nothing_found(one: Snapshot) -> None:
+    assert compare(one, one).findings == ()
+
+
+@given(snapshots, snapshots)
+def test_findings_are_things_that_are_there_and_differ_and_come_most_dangerous_first(
+    before: Snapshot, after: Snapshot
+) -> None:
+    left = compare(before, after)
+    assert [found.danger for found in left.findings] == sorted(found.danger for found in left.findings)
+    for found in left.findings:
+        there = [key for key in after.marks if key[0] == found.path]
+        assert there
+        assert any(before.marks.get(key) != after.marks[key] for key in there)
+
+
+@given(snapshots, snapshots)
+def test_a_change_of_the_first_or_last_class_is_always_found(before: Snapshot, after: Snapshot) -> None:
+    """Unless an incomplete record explains that it was not seen."""
+    found = {(one.path, one.what) for one in compare(before, after).findings}
+    for key, mark in after.marks.items():
+        old = before.marks.get(key)
+        if mark.rule in TIMED and mark.changed < before.began:
+            continue
+        if RULES[mark.rule].danger in (1, 5) and (not before.gaps or old is not None):
+            same = old is not None and (old.rule, old.value) == (mark.rule, mark.value)
+            assert same or (key[0], mark.shown) in found
+
+
+@given(snapshots, snapshots)
+def test_what_hides_things_is_told(before: Snapshot, after: Snapshot) -> None:
+    left = compare(before, after)
+    assert ("more than 3 files" in left.gaps) == ("more than 3 files" in after.gaps)
+
+
+@given(snapshots)
+def test_a_snapshot_survives_being_written(one: Snapshot) -> None:
+    assert from_json(json.loads(json.dumps(to_json(one)))) == one
+
+
+def finding(danger: int, path: str) -> Finding:
+    return Finding(danger, path, "what", "new", "git", "why")
+
+
+@given(st.lists(st.builds(finding, st.integers(1, 5), paths), max_size=60))
+def test_the_block_is_short_and_every_finding_is_an_event(found: list[Finding]) -> None:
+    left = GuardReport(tuple(sorted(found)))
+    told = lines(left, "/w")
+    assert len(told) <= 1 + 9 + 4
+    assert bool(told) == bool(found)
+    assert sum(event.kind == "guard.finding" for event in events(left, "s", "/w")) == len(found)
+
+
+def test_the_block() -> None:
+    left = GuardReport(
+        (finding(1, ".envrc"), finding(2, ".exrc"), *(finding(4, f"{name}/Makefile") for name in "abcdef")), more=2
+    )
+    assert lines(left, "/w") == [
+        "after this session 10 new or changed things act on this machine in /w:",
+        "  at a mere `git status` or `cd`: .envrc (new, what, git: why)",
+        "  when an editor opens the directory: .exrc",
+        "  when it is built, tested or installed: a/Makefile, b/Makefile, c/Makefile, d/Makefile and 2 more",
+        "  and 2 more, which are not listed",
+    ]
+
+
+def test_a_thousand_findings_are_listed_and_the_rest_counted() -> None:
+    after = Snapshot(0, {(f"{number}/.envrc", ""): Mark("direnv", "") for number in range(MOST + 5)})
+    left = compare(Snapshot(0, {}), after)
+    assert (len(left.findings), left.more) == (MOST, 5)
+
+
+def test_levels_and_fields_of_events() -> None:
+    told = list(
+        events(GuardReport((finding(1, "a"), finding(4, "b")), ("it took longer than 5 s",), entries=7), "s", "/w")
+    )
+    assert [(event.level, event.kind) for event in told] == [
+        ("warning", "guard.finding"),
+        ("notice", "guard.finding"),
+        *[("notice", "guard.summary")] * 3,
+        ("warning", "guard.incomplete"),
+        ("debug", "guard.end"),
+    ]
+    assert told[0].fields == {
+        "session": "s", "workspace": "/w", "danger": 1, "path": "a", "what": "what", "change": "new",
+        "acts": "git", "why": "why",
+    }  # fmt: skip
+
+
+def test_the_catalogue_has_every_class_and_no_pattern_twice() -> None:
+    assert {rule.danger for rule in RULES.values()} == set(ACTS_AT)
+    patterns = [pattern for rule in RULES.values() for pattern in rule.patterns.split()]
+    assert sorted(set(patterns)) == sorted(patterns)
+    assert all(rule.acts and rule.why for rule in RULES.values())

@@ -1,0 +1,126 @@
+"""The parser of git's configuration, beside git itself."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from podbot.guard.gitconfig import parse
+from podbot.guard.gitkeys import dangerous, pattern, programs
+
+
+def git(data: bytes) -> list[tuple[str, str | None]] | None:
+    """What git reads; None when it refuses."""
+    done = subprocess.run(
+        ["git", "config", "--no-includes", "--null", "--list", "--file", "-"],
+        input=data, capture_output=True, check=False, cwd="/", env={"GIT_DIR": "/dev/null", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    if done.returncode:
+        return None
+    found: list[tuple[str, str | None]] = []
+    for entry in done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        key, there, value = entry.partition("\n")
+        found.append((key, value if there else None))
+    return found
+
+
+def spaces(entries: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """Older versions of git make a blank of each white space in a value; newer ones keep it."""
+    return [(key, None if value is None else value.replace("\t", " ").replace("\r", " ")) for key, value in entries]
+
+
+PIECES = [
+    "[core]", "[CORE]", '[filter "a b"]', '[alias "x"]', "[a.b]", '[a "\\"]', "[", "]", '"', "\\", "\\\n",
+    "\\n", "\\t", "\\q", "\n", "\r\n", "\r", " ", "\t", "#", ";", "=", "fsmonitor", "hooksPath", "x-1", "1x",
+    "=./run", "!sh -c", "é", "\0", "\ufeff", '[core "fsmonitor\0"]', "include", "path = ../x", "[include]", "-",
+    "\x0b", "\x0c",
+]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@example("[core]\nfsmonitor = a # c\n")
+@example('[filter "x"]\nclean = "a # b" \\\n c\n')
+@example("\ufeff[core]\n\tx\n")
+@example("[core] fsmonitor=./x")
+@example('[core "fsmonitor\0"] x = ./run')
+@example("[core]\nx = a\\")
+@example('[a "b\\\n"]x')
+@example("[a\n]\nb=1")
+@example("x = 1\n[core]y=2")
+def test_it_reads_what_git_reads(text: str) -> None:
+    data = text.encode()
+    expected, found = git(data), parse(data)
+    if expected is None:
+        assert not found.whole
+    else:
+        assert found.whole
+        assert spaces(list(found.entries)) == spaces(expected)
+
+
+@given(st.binary(max_size=300))
+def test_nothing_makes_it_fail(data: bytes) -> None:
+    parse(data)
+
+
+def test_ordinary_configuration_has_nothing_dangerous() -> None:
+    text = b"""[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tfsmonitor = true
+\tuntrackedcache = true
+[remote "origin"]
+\turl = git@github.com:octo/hello.git
+\tfetch = +refs/heads/*:refs/remotes/origin/*
+[branch "main"]
+\tremote = origin
+\tmerge = refs/heads/main
+[user]
+\tname = Ada
+[submodule "lib"]
+\tactive = true
+\turl = https://example.org/lib.git
+[alias]
+\tlg = log --oneline
+[pager]
+\tlog = false
+[extensions]
+\tworktreeConfig = true
+"""
+    parsed = parse(text)
+    assert parsed.whole
+    assert dangerous(parsed.entries) == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[core]fsmonitor=./x", "[core]hooksPath=.h", "[core]sshCommand=x", "[core]pager=x", "[core]editor=x",
+        "[core]askPass=x", "[core]gitProxy=x", "[core]worktree=/", "[core]attributesFile=x",
+        "[core]alternateRefsCommand=x", "[include]path=x", '[includeIf "gitdir:/"]path=x', '[filter "a.b"]clean=x',
+        '[filter "x"]smudge=x', '[filter "x"]process=x', "[diff]external=x", '[diff "x"]textconv=x',
+        '[diff "x"]command=x', '[merge "x"]driver=x', "[alias]st=!x", "[alias]st=difftool --extcmd=x",
+        "[pager]status=x", "[credential]helper=x", '[credential "https://a.b"]helper=x', "[gpg]program=x",
+        '[gpg "ssh"]program=x', "[sequence]editor=x", "[interactive]diffFilter=x", '[remote "o"]url=ext::sh',
+        '[remote "o"]uploadpack=x', '[remote "o"]vcs=x', '[url "ext::x"]insteadOf=https:',
+        '[submodule "x"]update=!x', "[protocol]allow=always", '[protocol "ext"]allow=always',
+        '[http "https://a"]proxy=x', "[http]sslVerify=false", '[hook "a"]command=x', '[mergetool "x"]cmd=x',
+        '[difftool "x"]cmd=x', '[trailer "x"]command=x', '[lfs "customtransfer.x"]path=x', "[filter.x]clean=x",
+    ],
+)  # fmt: skip
+def test_dangerous_keys(line: str) -> None:
+    assert len(dangerous(parse(line.encode()).entries)) == 1
+
+
+@given(st.text(max_size=20), st.sampled_from(["filter", "diff", "remote"]), st.sampled_from(["clean", "url"]))
+def test_a_subsection_may_be_called_anything(middle: str, section: str, name: str) -> None:
+    assert pattern(f"{section}.{middle}.{name}") == f"{section}.*.{name}"
+
+
+def test_scripts_of_the_workspace_in_commands() -> None:
+    assert programs(["./run.sh a", "sh tools/x.py; rm"]) == ["run.sh", "a", "sh", "tools/x.py", "rm"]
+    assert programs(["/usr/bin/x -a ~/y $HOME/z ../out"]) == []

@@ -1,0 +1,72 @@
+"""Real checkouts for tests of the guard, and what a session leaves in them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from podbot.guard.compare import compare
+from podbot.guard.marks import GuardReport
+from podbot.guard.tree import Limits
+from podbot.guard.walk import Scan
+
+ENV = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    **{
+        f"GIT_{who}_{what}": value
+        for who in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "A"), ("EMAIL", "a@b.c"))
+    },
+}
+
+
+def git(where: Path, *words: str) -> str:
+    """git as the operator runs it; a hook that fails is not hidden."""
+    done = subprocess.run(["git", *words], cwd=where, env=ENV, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def write(path: Path, text: str = "x\n", mode: int = 0o644) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def append(path: Path, text: str) -> None:
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def checkout(at: Path) -> Path:
+    """A repository as projects have them: sources, build files, instructions, hooks of its own."""
+    at.mkdir()
+    git(at, "init", "-q", "-b", "main")
+    write(at / "src" / "app.py")
+    write(at / "Makefile", "all:\n\ttrue\n")
+    write(at / "package.json", '{"name": "a", "scripts": {"test": "true"}}')
+    write(at / "pyproject.toml", '[project]\nname = "a"\nversion = "1"\n[build-system]\nrequires = ["hatchling"]\n')
+    write(at / "AGENTS.md")
+    write(at / ".vscode" / "settings.json", "{}")
+    write(at / "tools" / "hook.sh", "#!/bin/sh\n", 0o755)
+    git(at, "add", ".")
+    git(at, "commit", "-qm", "one")
+    return at
+
+
+def left_by(
+    work: Path, act: Callable[[Path], object], *, linked: str = "", limits: Limits | None = None
+) -> GuardReport:
+    """What the guard says of ``act``, done between two scans."""
+    before = Scan(limits, modes=False).directories(str(work), linked)
+    act(work)
+    return compare(before, Scan(limits, before.values).directories(str(work), linked))
+
+
+def said(left: GuardReport) -> list[tuple[int, str]]:
+    return [(found.danger, found.path) for found in left.findings]
