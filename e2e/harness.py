@@ -275,6 +275,7 @@ def close_world(world: World) -> None:
     if left := world.managed():  # not `--all`: the engine's store is everyone's
         world.podbot("stop", "--rm", "--time", "0", *left)
     _end_service(world)
+    _end_monitors(world)
     if ROOTLESS:
         _remove_store(world)
     _end_namespace(world)
@@ -294,6 +295,23 @@ def _end_service(world: World) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     wait_for(lambda: not world.service_pids(), what="the service to end")
+
+
+def _end_monitors(world: World) -> None:
+    """Engine processes that outlive their command: minutes after an exec its monitor starts a Podman, which mounts the
+    store, and it did so between the unmounting and the look at what is mounted."""
+
+    def left() -> list[int]:
+        return [
+            pid
+            for pid, command in processes()
+            if f"{world.root}/" in command and os.path.basename(command.split(" ")[0]) in ("conmon", "podman")
+        ]
+
+    for pid in left():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not left(), what="the engine's monitors to end")
 
 
 def _mounts(world: World) -> list[str]:

@@ -138,6 +138,7 @@ def scenario(
         raise
     finally:
         shutil.rmtree(made.workspace, ignore_errors=True)
+    world.settled()  # a hosted agent that was left to a helper process still writes its log there
     shutil.rmtree(out)
     for directory in (os.path.dirname(out), ARTEFACTS):  # unless something else failed in this run, or in another
         with contextlib.suppress(OSError):
