@@ -42,18 +42,30 @@ RULES: Mapping[str, Rule] = {
         "it sets variables, and runs hooks, at `cd`",
     ),
     "tool-versions": Rule(GIT_OR_SHELL, ".tool-versions", "asdf, mise", "it chooses which programs a name starts"),
-    "autoenv": Rule(GIT_OR_SHELL, ".autoenv.zsh .autoenv .autoenv_leave.zsh", "autoenv", "a shell reads it at `cd`"),
+    "autoenv": Rule(
+        GIT_OR_SHELL,
+        ".autoenv.zsh .autoenv .autoenv_leave.zsh .envrc.local .rvmrc",
+        "autoenv, direnv, rvm",
+        "a shell reads it at `cd`",
+    ),
+    "hg": Rule(
+        GIT_OR_SHELL,
+        ".hg/hgrc .hg/hgrc-not-shared .jj/repo/config.toml",
+        "Mercurial, jj",
+        "its hooks and extensions run",
+    ),
     # 2: an editor opens the directory
     "vscode": Rule(
         EDITOR,
-        ".vscode/tasks.json .vscode/settings.json .vscode/launch.json .vscode/extensions.json *.code-workspace",
+        ".vscode/tasks.json .vscode/settings.json .vscode/launch.json .vscode/extensions.json"
+        " .vscode/c_cpp_properties.json .vscode/cmake-kits.json .vscode/cmake-variants.json *.code-workspace",
         "VS Code",
         "tasks can run when the folder opens, and settings name programs",
     ),
     "jetbrains": Rule(
         EDITOR,
         ".idea/runConfigurations/** .idea/startup.xml .idea/watcherTasks.xml .idea/externalDependencies.xml"
-        " .idea/tools/** .run/**",
+        " .idea/gradle.xml .idea/tools/** .run/**",
         "JetBrains IDEs",
         "run configurations, start-up tasks and file watchers start programs",
     ),
@@ -62,7 +74,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "vim": Rule(
         EDITOR,
-        ".nvim.lua .nvimrc .exrc .vimrc _vimrc .gvimrc .lvimrc .local.vimrc .vim/** .nvim/**",
+        ".nvim.lua .lazy.lua .nvimrc .exrc .vimrc _vimrc .gvimrc .lvimrc .local.vimrc .vim/** .nvim/**",
         "vim, neovim",
         "it runs with 'exrc' or a plugin for local settings",
     ),
@@ -100,7 +112,7 @@ RULES: Mapping[str, Rule] = {
         AGENT,
         ".windsurf/** .windsurfrules .clinerules .clinerules/** .roo/** .roomodes .roorules .continue/** .continuerules"
         " .junie/** .kiro/** .amazonq/** .goosehints .aider.conf.yml .crush.json crush.json .crush/** .factory/**"
-        " .trae/** .augment/** .qwen/** .rules .rovodev/** .goose/**",
+        " .trae/** .augment/** .qwen/** .rules .rovodev/** .goose/** .agent/** .kilocode/**",
         "other agents",
         "rules, tools and MCP servers of the project",
     ),
@@ -132,17 +144,17 @@ RULES: Mapping[str, Rule] = {
     ),
     "node.tools": Rule(
         BUILD,
-        "vite.config.js vite.config.ts vite.config.mjs vitest.config.js vitest.config.ts webpack.config.js"
-        " rollup.config.js jest.config.js jest.config.ts babel.config.js .babelrc.js .eslintrc.js .eslintrc.cjs"
-        " eslint.config.js eslint.config.mjs eslint.config.ts .prettierrc.js prettier.config.js postcss.config.js"
-        " tailwind.config.js next.config.js next.config.mjs nuxt.config.ts svelte.config.js astro.config.mjs"
-        " gulpfile.js Gruntfile.js playwright.config.ts cypress.config.js .mocharc.js .mocharc.cjs karma.conf.js",
+        "*.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts *.config.cts .babelrc .babelrc.js .babelrc.json"
+        " .eslintrc .eslintrc.js .eslintrc.cjs .eslintrc.json .eslintrc.yml .eslintrc.yaml .prettierrc .prettierrc.js"
+        " .prettierrc.cjs .prettierrc.mjs .prettierrc.json .prettierrc.yml .prettierrc.yaml .prettierrc.toml"
+        " gulpfile.js gulpfile.ts Gruntfile.js .mocharc.js .mocharc.cjs .mocharc.json .mocharc.yml karma.conf.js",
         "JavaScript tools",
-        "it is code that the tool loads, also from an editor's plugin",
+        "it is code that the tool loads, or names it; also from an editor's plugin",
     ),
     "python": Rule(
         BUILD,
-        "conftest.py setup.py sitecustomize.py usercustomize.py *.pth pytest.ini setup.cfg .pdbrc .pythonrc.py"
+        "conftest.py setup.py sitecustomize.py usercustomize.py *.pth pytest.ini setup.cfg mypy.ini"
+        " .mypy.ini .pylintrc pylintrc .pdbrc .pythonrc.py"
         " pip.conf .condarc hatch_build.py",
         "Python, pip, pytest",
         "it runs at import, test or install",
@@ -150,7 +162,7 @@ RULES: Mapping[str, Rule] = {
     "python.project": Rule(BUILD, "pyproject.toml", "pip, pytest and their like", "its build and tool settings run"),
     "rust": Rule(
         BUILD,
-        "build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
+        "build.rs Cargo.toml .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
         "cargo, rustup",
         "it runs, or chooses what runs, at a build; also from an editor's language server",
     ),
@@ -176,7 +188,7 @@ RULES: Mapping[str, Rule] = {
     "dotnet": Rule(
         BUILD,
         "Directory.Build.props Directory.Build.targets Directory.Build.rsp nuget.config NuGet.Config global.json"
-        " .config/dotnet-tools.json build.cake",
+        " .config/dotnet-tools.json build.cake *.csproj *.fsproj *.vbproj *.vcxproj",
         ".NET",
         "targets run at a build, also from an editor",
     ),

@@ -10,11 +10,13 @@ MOST = 256 << 10
 
 _SCRIPTS = (
     "scripts", "husky", "lint-staged", "simple-git-hooks", "pre-commit", "ghooks", "gypfile", "bin", "pnpm",
-    "packageManager", "workspaces", "overrides", "resolutions", "jest", "eslintConfig", "babel", "config",
+    "packageManager", "workspaces", "overrides", "resolutions", "jest", "eslintConfig", "babel", "config", "prettier",
+    "nodemonConfig", "mocha", "ava", "nyc", "c8", "stylelint", "commitlint", "imports",
 )  # fmt: skip
+_DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _TOOLS = (
     "build", "hooks", "scripts", "tasks", "cmdclass", "index", "sources", "envs", "poe", "taskipy", "pytest",
-    "pixi", "cibuildwheel", "uv", "pip", "tox", "nox", "invoke", "hatch", "pdm",
+    "pixi", "cibuildwheel", "uv", "pip", "tox", "nox", "invoke", "hatch", "pdm", "pylint", "plugins",
 )  # fmt: skip
 
 
@@ -22,11 +24,13 @@ def value(rule: str, name: str, data: bytes) -> str:
     """``data``: the whole file. Of some only a part runs: a new dependency or version is no finding."""
     part: object = None
     if rule == "node.scripts":
-        part = _part_of_json(data, _SCRIPTS)
+        part = _package(data)
     elif name == "composer.json":
         part = _part_of_json(data, ("scripts", "config", "repositories", "autoload-dev"))
     elif rule == "python.project":
         part = _project(data)
+    elif name == "Cargo.toml":
+        part = _crate(data)
     if part is not None:
         data = json.dumps(part, sort_keys=True, default=str).encode()
     return digest(data)
@@ -48,18 +52,55 @@ def _part_of_json(data: bytes, keys: tuple[str, ...]) -> dict[str, Any] | None:
     return {key: found[key] for key in keys if key in found} if isinstance(found, dict) else None
 
 
-def _project(data: bytes) -> dict[str, Any] | None:
+def _package(data: bytes) -> dict[str, Any] | None:
+    """npm's: what is run, and dependencies from elsewhere than a registry, whose own scripts run at an install."""
+    part = _part_of_json(data, (*_SCRIPTS, *_DEPENDENCIES))
+    if part is None:
+        return None
+    for name in _DEPENDENCIES:
+        table = part.pop(name, {})
+        if not isinstance(table, dict):
+            return None
+        if elsewhere := {key: spec for key, spec in table.items() if ":" in str(spec) or "/" in str(spec)}:
+            part[name] = elsewhere
+    return part
+
+
+def _toml(data: bytes) -> dict[str, Any] | None:
     import tomllib
 
     try:
-        found = tomllib.loads(data.decode())
+        return tomllib.loads(data.decode())
     except (ValueError, RecursionError):
         return None
-    tools = found.get("tool")
-    tools = tools if isinstance(tools, dict) else {}
+
+
+def _table(found: object, key: str) -> dict[str, Any]:
+    table = found.get(key) if isinstance(found, dict) else None
+    return table if isinstance(table, dict) else {}
+
+
+def _crate(data: bytes) -> dict[str, Any] | None:
+    """Cargo's: a build script under another name, and sources in place of the registry's."""
+    found = _toml(data)
+    if found is None:
+        return None
+    return {
+        "build": _table(found, "package").get("build"),
+        "patch": found.get("patch"),
+        "replace": found.get("replace"),
+    }
+
+
+def _project(data: bytes) -> dict[str, Any] | None:
+    found = _toml(data)
+    if found is None:
+        return None
+    tools = _table(found, "tool")
     kept = {name: part for name, part in tools.items() if name in _TOOLS or _some(part)}
     return {
         "build-system": found.get("build-system"),
+        "entry-points": _table(found, "project").get("entry-points"),  # pytest loads its plugins by them
         "tool": {n: p if n in _TOOLS else _some(p) for n, p in kept.items()},
     }
 

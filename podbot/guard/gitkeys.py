@@ -24,24 +24,6 @@ def _shell(value: str | None) -> bool:
     return value is not None and value.lstrip().startswith("!")
 
 
-_RUNS = (
-    "-x",
-    "-o",
-    "-c",
-    "--exec",
-    "--extcmd",
-    "--upload-pack",
-    "--receive-pack",
-    "--open-files-in-pager",
-    "--ext-diff",
-)
-
-
-def _alias(value: str | None) -> bool:
-    """A shell command, or options that take a program."""
-    return value is not None and (_shell(value) or any(word.lower().startswith(_RUNS) for word in value.split()))
-
-
 def _helper(value: str | None) -> bool:
     """``ext::COMMAND`` and other transports that are programs; an option in the place of a host."""
     return value is not None and ("::" in value or value.startswith("-"))
@@ -64,14 +46,14 @@ KEYS: Mapping[str, Callable[[str | None], bool]] = {
             "url.*.pushinsteadof", "protocol.allow", "protocol.*.allow", "http.proxy", "http.*.proxy", "http.sslverify",
             "http.*.sslverify", "http.sslcainfo", "http.*.sslcainfo", "http.cookiefile", "remote.*.proxy",
             "lfs.url", "lfs.customtransfer.*.path", "lfs.extension.*.clean", "lfs.extension.*.smudge",
+            "gc.recentobjectshook", "delta.pager", "remote.pushdefault", "http.extraheader",
+            "http.*.extraheader", "http.curloptresolve", "http.*.curloptresolve", "alias.*", "alias.*.command",
             "init.templatedir", "safe.directory", "safe.barerepository",
         ),
         _anything,
     ),
     "core.fsmonitor": _program,
     "pager.*": _program,
-    "alias.*": _alias,
-    "alias.*.command": _alias,
     "submodule.*.update": _shell,
     "remote.*.url": _helper,
     "remote.*.pushurl": _helper,

@@ -84,8 +84,6 @@ def test_ordinary_configuration_has_nothing_dangerous() -> None:
 [submodule "lib"]
 \tactive = true
 \turl = https://example.org/lib.git
-[alias]
-\tlg = log --oneline
 [pager]
 \tlog = false
 [extensions]
@@ -104,6 +102,7 @@ def test_ordinary_configuration_has_nothing_dangerous() -> None:
         "[core]alternateRefsCommand=x", "[include]path=x", '[includeIf "gitdir:/"]path=x', '[filter "a.b"]clean=x',
         '[filter "x"]smudge=x', '[filter "x"]process=x', "[diff]external=x", '[diff "x"]textconv=x',
         '[diff "x"]command=x', '[merge "x"]driver=x', "[alias]st=!x", "[alias]st=difftool --extcmd=x",
+        "[alias]lg=log --oneline",
         "[pager]status=x", "[credential]helper=x", '[credential "https://a.b"]helper=x', "[gpg]program=x",
         '[gpg "ssh"]program=x', "[sequence]editor=x", "[interactive]diffFilter=x", '[remote "o"]url=ext::sh',
         '[remote "o"]uploadpack=x', '[remote "o"]vcs=x', '[url "ext::x"]insteadOf=https:',
