@@ -70,6 +70,8 @@ def end_session(engine: Engine, job: Job) -> None:
             dispose(engine, what, directory, told.append)
         else:
             directory.has_container = False
+            if job.files is not None:
+                remove_directory(job.files)
     finally:
         _end_token(directory, told)
     left: list[Event] = []

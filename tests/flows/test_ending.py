@@ -189,9 +189,12 @@ def test_another_container_of_that_name_is_not_touched(engine: FakeEngine, place
 
 
 def test_a_container_that_is_gone(engine: FakeEngine, place: Place) -> None:
-    with handed_over(engine, place, None) as job:
+    files = os.path.join(place.base, "state", "kept", "x")
+    os.makedirs(files)
+    with handed_over(engine, place, None, files=files) as job:
         end_session(engine, Job(**{**vars(job), "exec_id": "gone"}))
     assert sessions(place.environ) == []
+    assert not os.path.exists(files)
 
 
 def test_an_engine_that_is_gone_leaves_the_record_for_the_next_command(engine: FakeEngine, place: Place) -> None:
