@@ -12,7 +12,7 @@ _READ_ONLY = ("config", "config.worktree", "hooks")
 
 
 def git_files(workspace: str, linked: LinkedGit | None) -> tuple[GitFile, ...]:
-    """``workspace``: resolved. Links are left out: an agent may have made one, and what it leads to is nobody's mount.
+    """``workspace``: resolved. Links are left out: an agent may have made one, and what it leads to is not mounted.
 
     The directory, or the ``.git`` file, comes first.
     """
