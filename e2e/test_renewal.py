@@ -282,7 +282,8 @@ def test_fifty_renewals_while_git_runs(site: Site) -> None:
     assert watch.looked > 1000
     assert watch.found == []
     assert not [minted.token for minted in site.forge.api.tokens if minted.token in said]
-    assert '"warning"' not in said
+    warnings = [line for line in said.splitlines() if '"warning"' in line]
+    assert [line for line in warnings if "limit.unmet" not in line] == []  # a rootless engine on cgroup v1 has that one
     print(
         f"{site.forge.api.mints} tokens, {loop.rounds[-1][0]} rounds, {len(site.forge.operations)} requests,"
         f" searched for {searched:.1f} s"
