@@ -191,6 +191,8 @@ def common_directory(scan: Scan, directory: int, path: str) -> None:
     records = os.path.dirname(os.path.dirname(os.path.join(workspace, path)))
     common = os.path.dirname(records)
     own = common in linked or common.endswith("/.git") or "/.git/modules/" in common
+    # Without a HEAD of its own the directory it leads to is none that is looked at.
+    own = own and files.look(directory, "../../HEAD") is not None
     if text == "../.." and records.endswith("/worktrees") and own:
         return
     scan.mark(

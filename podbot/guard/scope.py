@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from podbot.guard.catalogue import DEPENDENCIES, RULES, Rule
 
-GIT_FILE, COMMON, WORKTREE_CONFIG, MODULES, VENV = "\0git", "\0commondir", "\0config", "\0modules", "\0venv"
+GIT_FILE, COMMON, WORKTREE_CONFIG, MODULES = "\0git", "\0commondir", "\0config", "\0modules"
 """Instead of a rule's name: what ``walk`` and ``gitdirs`` look at themselves."""
 
 
@@ -47,7 +47,7 @@ def compiled(rules: Mapping[str, Rule]) -> Scope:
     for name, rule in rules.items():
         for pattern in rule.patterns.split():
             _add(top, pattern.split("/"), name)
-    top.names |= {".git": GIT_FILE, "commondir": COMMON, ".gitmodules": MODULES, "pyvenv.cfg": VENV}
+    top.names |= {".git": GIT_FILE, "commondir": COMMON, ".gitmodules": MODULES}
     for scope in top.below.values():
         _complete(scope, top)
     top.ends = tuple(top.suffixes)

@@ -13,7 +13,7 @@ from podbot.guard import files, gitdirs
 from podbot.guard.content import MOST, value
 from podbot.guard.marks import Key, Mark, Snapshot, Stamp
 from podbot.guard.modes import Beside, Modes, roots_of
-from podbot.guard.scope import COMMON, GIT, GIT_FILE, INSTALLED, MODULES, VENV, WORKTREE_CONFIG, Scope
+from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
 from podbot.guard.tree import Below, Limits, Over, Walk
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE, which Python has no name for
@@ -137,11 +137,11 @@ class Scan(Walk):
         for name in odd:
             self._name(prefix + name)
         for name, found in mine:
-            scope = self._file(handle, prefix, name, scope, found)
+            self._file(handle, prefix, name, scope, found)
         return self._below(handle, path, below, scope)
 
-    def _file(self, handle: int, prefix: str, name: str, scope: Scope, found: os.stat_result) -> Scope:
-        """Record a file that a rule names; the scope of what lies beside it."""
+    def _file(self, handle: int, prefix: str, name: str, scope: Scope, found: os.stat_result) -> None:
+        """Record a file that a rule names."""
         rule, path = scope.rule_of(name), prefix + name
         if rule == GIT_FILE:
             gitdirs.git_file(self, handle, path, prefix.rstrip("/"))
@@ -151,11 +151,8 @@ class Scan(Walk):
             gitdirs.config(self, handle, name, path)
         elif rule == MODULES:
             gitdirs.modules(self, handle, path)
-        elif rule == VENV:
-            return INSTALLED
         elif rule:
             self.mark(path, "", Mark(rule, self._value(handle, path, name, rule, found), "", files.changed(found)))
-        return scope
 
     def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str:
         stamp = files.stamp_of(found)
@@ -179,12 +176,15 @@ class Scan(Walk):
         prefix = f"{path}/" if path else ""
         if ".git" in names:
             self._repository(handle, ".git", f"{prefix}.git", path)
-        elif "objects" in names and "refs" in names and path != ".git" and not path.endswith("/.git"):
-            self._repository(handle, ".", path or ".", None)
+        if path != ".git" and not path.endswith("/.git") and _is_repository(handle, path, scope):
+            self._repository(handle, ".", path or ".", None, inside=scope is GIT)
         return [(name, GIT if name == ".git" else scope.child(name)) for name in names]
 
-    def _repository(self, handle: int, name: str, path: str, top: str | None) -> None:
-        """``top``: the path of its working tree; None for a directory that is laid out as a bare repository."""
+    def _repository(self, handle: int, name: str, path: str, top: str | None, *, inside: bool = False) -> None:
+        """``top``: the path of its working tree; None for a directory that is laid out as a bare repository.
+
+        ``inside``: it lies in another git directory, as a submodule's does.
+        """
         try:
             git = files.open_directory(name, handle)
         except OSError:
@@ -192,7 +192,8 @@ class Scan(Walk):
             return
         try:
             own = (handle, top) if top is not None else None
-            if path not in (".git", ".", *self.known_roots) and "/modules/" not in f"/{path}":
+            kept = inside and ("/modules/" in path or not _is_laid_out(git))  # by git itself: only its content counts
+            if path not in (".git", *self.known_roots) and not kept:
                 self.mark(path, "repository", Mark("git.repository", "", "", _birth(git)))
             if path not in self.known_roots:
                 gitdirs.GitDirectory(self, git, path, own).look()
@@ -234,6 +235,31 @@ class Scan(Walk):
         name = path.rpartition("/")[2]
         if any(char < " " or "\x7f" <= char <= "\x9f" or char in _DIRECTIONS for char in name):
             self.mark(path, "name", Mark("name", ""))
+
+
+def _is_laid_out(handle: int) -> bool:
+    """Whether git takes a directory for a repository. It asks for access only: links and files pass as well.
+
+    One without a HEAD lends its configuration to a worktree's directory, which has one.
+    """
+    return all(files.look(handle, name) is not None for name in ("objects", "refs"))
+
+
+def _has_head(handle: int) -> bool:
+    return any(files.look(handle, name) is not None for name in ("HEAD", "config"))
+
+
+def _is_repository(handle: int, path: str, scope: Scope) -> bool:
+    """Below ``modules`` and ``worktrees`` of a git directory less is enough: a ``.git`` file that leads there is own.
+
+    Not in ``refs`` and ``logs``, where the names are those of branches.
+    """
+    if not _has_head(handle):
+        return False
+    if _is_laid_out(handle):
+        return True
+    parts = path.split("/") if scope is GIT else []
+    return ("modules" in parts or "worktrees" in parts) and "refs" not in parts and "logs" not in parts
 
 
 def _birth(git: int) -> int:

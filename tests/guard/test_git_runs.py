@@ -67,6 +67,63 @@ def hooks_path(work: Path) -> None:
     append(work / ".git" / "config", "[core]\n\thooksPath = .hooks\n")
 
 
+def laid_out(where: Path, work: Path, tree: Path) -> None:
+    """A git directory, and the payload in its configuration."""
+    write(where / "HEAD", "ref: refs/heads/main\n")
+    text = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+    write(where / "config", f"{text}\tworktree = {tree}\n\tfsmonitor = {payload(work)}\n")
+
+
+def linked_parts(where: Path) -> None:
+    (where / "z").mkdir()
+    (where / "objects").symlink_to("z")
+    (where / "refs").symlink_to("z")
+
+
+def bare_of_links(work: Path) -> None:
+    laid_out(work / "src", work, work / "src")
+    linked_parts(work / "src")
+    (work / "src" / "HEAD").unlink()
+    (work / "src" / "HEAD").symlink_to("refs/heads/main")
+
+
+def bare_of_programs(work: Path) -> None:
+    laid_out(work / "src", work, work / "src")
+    write(work / "src" / "objects", "", 0o755)
+    write(work / "src" / "refs", "", 0o755)
+
+
+def bare_beside_empty(work: Path) -> None:
+    laid_out(work / "src", work, work / "src")
+    for name in ("objects", "refs", ".git"):
+        (work / "src" / name).mkdir()
+
+
+def kept(place: str) -> Callable[[Path], None]:
+    """Where git keeps directories of its own, and a ``.git`` file that leads there."""
+
+    def act(work: Path) -> None:
+        where = work / ".git" / place
+        laid_out(where, work, work / "src")
+        linked_parts(where)
+        write(work / "src" / ".git", f"gitdir: ../.git/{place}\n")
+
+    return act
+
+
+def headless_module(work: Path) -> None:
+    place = work / ".git" / "modules" / "e" / "refs"
+    laid_out(place, work, work / "src")
+    (place / "HEAD").unlink()
+    for name in ("objects", "refs"):
+        (place / name).mkdir()
+    write(place / "worktrees" / "x" / "HEAD", "ref: refs/heads/main\n")
+    write(place / "worktrees" / "x" / "commondir", "../..\n")
+    text = (place / "config").read_text().replace(f"\tworktree = {work / 'src'}\n", "")
+    write(place / "config", text)
+    write(work / "src" / ".git", "gitdir: ../.git/modules/e/refs/worktrees/x\n")
+
+
 AT_STATUS: dict[str, tuple[Callable[[Path], None], str]] = {
     "fsmonitor": (config("[core]\n\tfsmonitor = {}\n"), "."),
     "fsmonitor behind a NUL byte": (config('[core "fsmonitor\0"]\n\tx = {}\n'), "."),
@@ -78,6 +135,12 @@ AT_STATUS: dict[str, tuple[Callable[[Path], None], str]] = {
     "hooksPath": (hooks_path, "."),
     "a nested repository": (nested, "lib"),
     "a bare repository": (bare, "lib"),
+    "a bare repository of links": (bare_of_links, "src"),
+    "a bare repository of programs": (bare_of_programs, "src"),
+    "a bare repository beside an empty .git": (bare_beside_empty, "src"),
+    "a directory among the submodules'": (kept("modules/e"), "src"),
+    "a directory among the worktrees'": (kept("worktrees/e"), "src"),
+    "a worktree of what has no HEAD": (headless_module, "src"),
 }
 
 
@@ -89,6 +152,41 @@ def test_it_runs_at_git_status_and_is_reported_as_class_1(name: str, tmp_path: P
     left = left_by(work, act)
     assert not (tmp_path / "ran").exists(), "the guard itself ran it"
     git(work / where, "status")
+    assert (tmp_path / "ran").exists()
+    assert any(found.danger == 1 for found in left.findings)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_bare_repository_at_the_top_of_a_workspace_without_git(tmp_path: Path, empty: bool) -> None:
+    work = tmp_path / "work"
+    write(work / "a")
+
+    def act(work: Path) -> None:
+        laid_out(work, work, work)
+        linked_parts(work)
+        if empty:
+            (work / ".git").mkdir()
+
+    left = left_by(work, act)
+    git(work, "status")
+    assert (tmp_path / "ran").exists()
+    assert any(found.danger == 1 for found in left.findings)
+
+
+def test_the_configuration_of_a_submodule_whose_objects_are_a_link(tmp_path: Path) -> None:
+    checkout(tmp_path / "lib")
+    work = checkout(tmp_path / "work")
+    git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../lib", "sub")
+    git(work, "branch", "config")
+
+    def act(work: Path) -> None:
+        place = work / ".git" / "modules" / "sub"
+        (place / "objects").rename(place / "o2")
+        (place / "objects").symlink_to("o2")
+        append(place / "config", f"[core]\n\tfsmonitor = {payload(work)}\n")
+
+    left = left_by(work, act)
+    git(work, "status")
     assert (tmp_path / "ran").exists()
     assert any(found.danger == 1 for found in left.findings)
 

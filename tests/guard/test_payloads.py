@@ -38,6 +38,11 @@ def link(path: str, target: str) -> Act:
     return act
 
 
+def pretended_environment(work: Path) -> None:
+    write(work / "pyvenv.cfg", "")
+    write(work / "src" / "Makefile", "all:\n\tcurl\n")
+
+
 def bare(path: str, *, config_text: str = "") -> Act:
     def act(work: Path) -> None:
         for name in ("objects", "refs"):
@@ -225,6 +230,7 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "Dockerfile": (4, "Dockerfile", file("Dockerfile")),
     "compose": (4, "docker-compose.yml", file("docker-compose.yml")),
     "Justfile": (4, "justfile", file("justfile")),
+    "beside a file that pretends to be a virtual environment's": (4, "src/Makefile", pretended_environment),
     # 5: files that are not what they seem
     "setuid": (5, "src/tool", file("src/tool", "x", 0o4755)),
     "setgid in node_modules": (5, "node_modules/a/tool", file("node_modules/a/tool", "x", 0o2755)),
@@ -306,9 +312,9 @@ def npm_install(work: Path) -> None:
 
 
 def virtual_environment(work: Path) -> None:
+    write(work / ".venv" / "pyvenv.cfg")
+    link(".venv/bin/python", "/usr/bin/python3")(work)
     for name in (".venv", "env39"):
-        write(work / name / "pyvenv.cfg")
-        link(f"{name}/bin/python", "/usr/bin/python3")(work)
         write(work / name / "lib" / "python3.9" / "site-packages" / "distutils-precedence.pth")
 
 
@@ -336,6 +342,16 @@ def worktree(work: Path) -> None:
     git(work, "worktree", "add", "-q", "--detach", ".claude/worktrees/a")
 
 
+def submodule(work: Path) -> None:
+    """Its branch has the name of a file that git reads."""
+    checkout(work.parent / "lib")
+    git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../lib", "sub")
+    git(work / "sub", "branch", "config")
+    git(work / "sub", "branch", "topic/config")
+    git(work, "worktree", "add", "-q", "--detach", ".claude/worktrees/b")
+    git(work, "commit", "-qm", "a submodule")
+
+
 def removed(work: Path) -> None:
     for name in ("Makefile", "AGENTS.md", "package.json"):
         (work / name).unlink()
@@ -353,6 +369,7 @@ ORDINARY: dict[str, Act] = {
     "a version and a dependency": project_version,
     "files that move": moved,
     "a worktree for a second agent": worktree,
+    "a submodule with branches": submodule,
     "files that go": removed,
     "git status by the builtin monitor": config("[core]\n\tfsmonitor = true\n"),
     "a file that is written again as it was": lambda work: write(work / "Makefile", (work / "Makefile").read_text()),
