@@ -122,13 +122,21 @@ def hooks(scan: Scan, directory: int, relative: str, path: str) -> None:
         return
     finally:
         os.close(parent)
+    count = 0
     try:
         with os.scandir(handle) as entries:
-            for _, entry in zip(range(_HOOKS), entries, strict=False):
-                if not entry.name.endswith(".sample"):
-                    _hook(scan, handle, entry.name, f"{path}/{entry.name}")
+            for number, entry in enumerate(entries):
+                if not number & 1023:
+                    scan.check(number)
+                if entry.name.endswith(".sample"):
+                    continue
+                count += 1
+                if count > _HOOKS:
+                    scan.gap(f"more than {_HOOKS} files in a directory of hooks")
+                    break
+                _hook(scan, handle, entry.name, f"{path}/{entry.name}")
     except OSError:
-        scan.gap(f"{path} cannot be read")
+        scan.gap("directories of hooks that cannot be read")
     finally:
         os.close(handle)
 
@@ -144,6 +152,11 @@ def _hook(scan: Scan, directory: int, name: str, path: str) -> None:
     if found is not None:
         value = f"{content(found)} {found.found.st_mode & stat.S_IXUSR}"
         scan.mark(path, "", Mark("git.hook", value, "", files.changed(found.found)))
+        return
+    there = files.look(directory, name)
+    if there is not None and stat.S_ISREG(there.st_mode):  # one may be run that cannot be read
+        scan.gap("files that cannot be read")
+        scan.mark(path, "", Mark("git.hook", str(files.stamp_of(there)), "", files.changed(there)))
 
 
 def _behind(scan: Scan, path: str, leads: str) -> str:

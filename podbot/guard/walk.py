@@ -270,12 +270,12 @@ def _birth(git: int) -> int:
 
 def _leads_out(root: str, path: str, leads: str) -> bool:
     """By its spelling. ``a/..`` counts as out: where ``a`` is a link, it may be anywhere."""
-    if os.path.isabs(leads):
-        return not f"{os.path.normpath(leads)}/".startswith(f"{root}/")
     parts = leads.split("/")
     first = next((number for number, part in enumerate(parts) if part not in ("..", ".", "")), len(parts))
     if ".." in parts[first:]:
         return True
+    if os.path.isabs(leads):
+        return not f"{os.path.normpath(leads)}/".startswith(f"{root}/")
     return os.path.normpath(os.path.join(path, leads)).startswith("..")
 
 

@@ -87,6 +87,12 @@ def unix_socket(work: Path) -> None:
             os.chdir(here)
 
 
+def absolute_link_through_a_link(work: Path) -> None:
+    (work / "a" / "b").mkdir(parents=True)
+    link("a/b/up", "../../src")(work)
+    link("y", f"{work}/a/b/up/../../outside")(work)
+
+
 def hard_link(work: Path) -> None:
     write(work.parent / "secret")
     os.link(work.parent / "secret", work / "copy")
@@ -237,6 +243,7 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "setuid in the git directory": (5, ".git/objects/tool", file(".git/objects/tool", "x", 0o4755)),
     "link to a file of the home": (5, "notes", link("notes", "/home/ada/.ssh/id_rsa")),
     "link that leads up": (5, "src/up", link("src/up", "../../other")),
+    "absolute link through a link": (5, "y", absolute_link_through_a_link),
     "link through a link": (5, "y", link("y", "src/up/../x")),
     "hard link": (5, "copy", hard_link),
     "FIFO": (5, "README", fifo),
@@ -421,6 +428,47 @@ def test_an_included_file_is_watched(work: Path) -> None:
 def test_a_hook_that_is_made_executable_is_reported(work: Path) -> None:
     hook = write(work / ".git" / "hooks" / "pre-commit", "#!/bin/sh\n")
     assert said(left_by(work, lambda _: hook.chmod(0o755))) == [(1, ".git/hooks/pre-commit")]
+
+
+def test_a_hook_that_cannot_be_read_is_reported(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ordinary user runs a program of mode 0111 and cannot read it."""
+    hook = work / ".git" / "hooks" / "pre-commit"
+    if os.geteuid() == 0:  # for whom there is no such file
+        opened = os.open
+
+        def refused(name: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+            if name == "pre-commit":
+                raise PermissionError(13, "Permission denied", name)
+            return opened(name, flags, mode, dir_fd=dir_fd)
+
+        monkeypatch.setattr(os, "open", refused)
+
+    def act(_: Path) -> None:
+        shutil.copy("/bin/true", hook)
+        hook.chmod(0o111)
+
+    left = left_by(work, act)
+    assert said(left) == [(1, ".git/hooks/pre-commit")]
+    assert left.gaps == ("files that cannot be read",)
+
+
+def test_many_samples_hide_no_hook(work: Path) -> None:
+    def act(work: Path) -> None:
+        for number in range(2000):
+            (work / ".git" / "hooks" / f"{number}.sample").touch()
+        for number in range(20):
+            write(work / ".git" / "hooks" / str(number), "#!/bin/sh\n", 0o755)
+
+    left = left_by(work, act)
+    assert (len(left.findings), left.gaps) == (20, ())
+
+
+def test_many_hooks_are_a_gap(work: Path) -> None:
+    def act(work: Path) -> None:
+        for number in range(513):
+            write(work / ".git" / "hooks" / str(number))
+
+    assert left_by(work, act).gaps == ("more than 512 files in a directory of hooks",)
 
 
 def test_the_git_directory_of_a_linked_worktree_is_looked_at(work: Path) -> None:
