@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _CONFIG = 1 << 20  # bytes; a longer configuration counts by its digest and size
 _HOOKS = 512  # files of a directory of hooks
-_SCRIPTS = 64  # that a configuration names
+_SCRIPTS = 256  # that configurations name, in one scan
 _SHOWN = 80  # characters of a value
 _PREFIX = b"gitdir: "
 
@@ -57,11 +57,19 @@ class GitDirectory:
             hooks(self._scan, handle, relative, path)
 
     def _files(self, paths: Iterable[str], rule: str, *, from_git: bool) -> None:
-        for _, path in zip(range(_SCRIPTS), paths, strict=False):
+        scan = self._scan
+        for path in paths:
+            scan.check(0)
             place = self._place(path, from_git=from_git)
-            found = None if place is None else files.read_beneath(place[0], place[2], MOST)
-            if place is not None and found is not None:
-                self._scan.mark(place[1], "git", Mark(rule, content(found), "", files.changed(found.found)))
+            if place is None or place[1] in scan.scripts:
+                continue
+            if len(scan.scripts) >= _SCRIPTS:
+                scan.once(f"more than {_SCRIPTS} files that git's configuration names")
+                return
+            found = files.read_beneath(place[0], place[2], MOST)
+            if found is not None:
+                scan.scripts.add(place[1])
+                scan.mark(place[1], "git", Mark(rule, content(found), "", files.changed(found.found)))
 
     def _place(self, text: str, *, from_git: bool) -> tuple[int, str, str] | None:
         """(an open directory, the path as it is called, the path below it); None for what lies elsewhere."""
@@ -132,7 +140,7 @@ def hooks(scan: Scan, directory: int, relative: str, path: str) -> None:
                     continue
                 count += 1
                 if count > _HOOKS:
-                    scan.gap(f"more than {_HOOKS} files in a directory of hooks")
+                    scan.once(f"more than {_HOOKS} files in a directory of hooks")
                     break
                 _hook(scan, handle, entry.name, f"{path}/{entry.name}")
     except OSError:

@@ -22,27 +22,47 @@ _CAPABILITY = "security.capability"
 _SECONDS = 30  # for the second process, which may have lost the first
 
 
+_MOST = 20_000  # files
+_MARKED = 4 << 20  # characters of their paths
+_LINKED = 64 << 20  # of paths of files with several names
+
+
 class Modes:
-    """What was found of some of the files. ``share``: which, as the hash of a name modulo two; None for all."""
+    """What was found of some of the files. ``share``: which, as the hash of a name modulo two; None for all.
+
+    ``gaps``: as those of a walk.
+    """
 
     def __init__(self, share: int | None) -> None:
         self.share = share
         self.marks: dict[Key, Mark] = {}
         self.links: dict[tuple[int, int], list[tuple[str, int, int]]] = {}
+        self.gaps: dict[str, int] = {}
+        self._marked = self._linked = 0
 
     def look(self, handle: int, path: str, name: str, found: os.stat_result, scope: Scope) -> None:
         """One file with a mode or a number of links that is worth it."""
         mode = found.st_mode
-        stamp = str(files.stamp_of(found))
         if mode & (stat.S_ISUID | stat.S_ISGID):
             shown = f"mode {stat.S_IMODE(mode):o}, user {found.st_uid}, group {found.st_gid}"
-            self.marks[path, "mode"] = Mark("setuid", stamp, shown, files.changed(found))
+            self._mark(path, "mode", "setuid", shown, found)
         if mode & 0o111 and _has_capability(handle, name):
-            self.marks[path, "capability"] = Mark("capability", stamp, "it has file capabilities", files.changed(found))
+            self._mark(path, "capability", "capability", "it has file capabilities", found)
         if found.st_nlink > 1:
             own = path if scope is not GIT and scope is not INSTALLED else ""
+            self._linked += len(own)
+            if self._linked > _LINKED:
+                self.gaps["more hard links than are compared"] = 1
+                return
             key = (found.st_dev, found.st_ino)
             self.links.setdefault(key, []).append((own, found.st_nlink, found.st_ctime_ns))
+
+    def _mark(self, path: str, detail: str, rule: str, shown: str, found: os.stat_result) -> None:
+        self._marked += len(path)
+        if len(self.marks) >= _MOST or self._marked > _MARKED:
+            self.gaps["more than are listed of setuid programs and files with capabilities"] = 1
+            return
+        self.marks[path, detail] = Mark(rule, str(files.stamp_of(found)), shown, files.changed(found))
 
     def add(self, other: Modes) -> None:
         """What the other process found."""
@@ -116,7 +136,7 @@ class Beside:
             data = [
                 [[*key, *mark] for key, mark in modes.marks.items()],
                 [[*key, names] for key, names in modes.links.items()],
-                list(half.gaps.items()),
+                list({**half.gaps, **modes.gaps}.items()),
             ]
             with open(write, "w", encoding="utf-8") as file:
                 json.dump(data, file)

@@ -16,8 +16,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from podbot.guard.marks import Snapshot, Stamp
+    from podbot.guard.marks import GuardReport, Snapshot, Stamp
 
+ANSWER = 8 << 20  # bytes of the findings; podbot reads twice as much
+_PATH, _WHAT = 1000, 300  # characters of a finding
 LIMIT = 60  # seconds for all of it but the waiting
 
 
@@ -45,7 +47,26 @@ def comparison(job: dict[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
     left = compare(before, _scan({**job, **data}, before.values, modes=True))
     about = {"workspace": data["workspace"], "session": data["session"]}
-    return {**about, "left": left._replace(seconds=time.perf_counter() - begin)}
+    return {**about, "left": bounded(left)._replace(seconds=time.perf_counter() - begin)}
+
+
+def bounded(left: GuardReport) -> GuardReport:
+    """As an answer that podbot reads whole: long names are shortened, and what is too much is counted.
+
+    It is from the end of the findings that something is left out, where the least dangerous are.
+    """
+    kept, room = [], ANSWER
+    for found in left.findings:
+        short = found._replace(path=_shortened(found.path, _PATH), what=_shortened(found.what, _WHAT))
+        room -= len(json.dumps(short))
+        if room < 0:
+            break
+        kept.append(short)
+    return left._replace(findings=tuple(kept), more=left.more + len(left.findings) - len(kept))
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2) + 1 :]}"
 
 
 def _scan(job: dict[str, Any], known: Mapping[str, tuple[Stamp, str]], *, modes: bool) -> Snapshot:

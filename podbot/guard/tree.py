@@ -16,13 +16,21 @@ Below = list[tuple[str, Scope]]
 
 
 class Limits(NamedTuple):
-    """What one scan may cost. ``marks``: recorded things; ``data``: bytes that are read."""
+    """What one scan may cost. ``marks``: recorded things; ``data``: bytes that are read; ``words``: characters kept."""
 
     seconds: float = 5.0
     entries: int = 500_000
     depth: int = 64
     marks: int = 20_000
     data: int = 64 << 20
+    words: int = 4 << 20
+
+
+class Room:
+    """What is left of some limits."""
+
+    def __init__(self, marks: int, data: int, words: int) -> None:
+        self.marks, self.data, self.words = marks, data, words
 
 
 class Over(Exception):
@@ -45,6 +53,10 @@ class Walk:
     def gap(self, text: str) -> None:
         """Something was not looked at."""
         self.gaps[text] = self.gaps.get(text, 0) + 1
+
+    def once(self, text: str) -> None:
+        """A limit was reached; how often does not matter."""
+        self.gaps[text] = 1
 
     def over(self, text: str) -> None:
         """Look at nothing more."""

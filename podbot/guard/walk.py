@@ -10,11 +10,12 @@ import time
 from collections.abc import Mapping, Sequence
 
 from podbot.guard import files, gitdirs
+from podbot.guard.catalogue import RULES
 from podbot.guard.content import MOST, value
-from podbot.guard.marks import Key, Mark, Snapshot, Stamp
+from podbot.guard.marks import GIT_OR_SHELL, Key, Mark, Snapshot, Stamp
 from podbot.guard.modes import Beside, Modes, roots_of
 from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
-from podbot.guard.tree import Below, Limits, Over, Walk
+from podbot.guard.tree import Below, Limits, Over, Room, Walk
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE, which Python has no name for
 _TICK = 20_000_000  # nanoseconds, where there is no such clock
@@ -28,7 +29,8 @@ class Scan(Walk):
 
     ``modes``: look at each file; a first scan need not, for what had its mode before is older than that scan.
     ``beside``: half of that in a second process, a fork: the caller has one thread. ``root``, ``handle``: the directory
-    that is being looked at, by its path and open. ``known_roots``: all of them.
+    that is being looked at, by its path and open. ``known_roots``: all of them. ``scripts``: read because
+    git's configurations name them.
     """
 
     def __init__(
@@ -46,7 +48,10 @@ class Scan(Walk):
         self._values: dict[str, tuple[Stamp, str]] = {}
         self._beside = beside
         self._modes = Modes(0 if beside else None) if modes else None
-        self._data = 0
+        # What acts at `git status` or `cd` is counted apart: however much there is of the rest, it hides none of that.
+        self._rooms = {first: Room(*self._limits[3:]) for first in (True, False)}
+        self._looked: set[str] = set()
+        self.scripts: set[str] = set()
         self.root, self.handle = "", -1
         self.known_roots: Sequence[str] = ()
 
@@ -63,6 +68,7 @@ class Scan(Walk):
                 with self.top(path) as handle:
                     if handle is not None:
                         self.root, self.handle = path, handle
+                        self._first(handle, scope)
                         self.tree(handle, name, scope)
         if self._modes is not None:
             self._add(self._modes, other)
@@ -74,15 +80,37 @@ class Scan(Walk):
             found, gaps = other.result()
             modes.add(found)
             self.gaps = {**gaps, **self.gaps}
+        self.gaps = {**modes.gaps, **self.gaps}
         self._marks |= modes.marks
         if not self.gaps:  # else a name that is missing may lie where nothing was looked at
             self._marks |= modes.hard_links()
 
-    def mark(self, path: str, detail: str, found: Mark) -> None:
-        """Record one thing."""
-        if len(self._marks) >= self._limits.marks:
-            self.over(f"more than {self._limits.marks} things to look at")
-        self._marks[path, detail] = found
+    def mark(self, path: str, detail: str, found: Mark) -> bool:
+        """Record one thing, unless a limit is reached. Raises :class:`Over` when time is up."""
+        self.check(0)
+        room = self._rooms[RULES[found.rule].danger == GIT_OR_SHELL]
+        room.marks -= 1
+        room.words -= len(path) + len(detail) + len(found.value) + len(found.shown)
+        if room.marks < 0:
+            self.once(f"more than {self._limits.marks} things to look at")
+        elif room.words < 0:
+            self.once(f"more than {self._limits.words >> 20} Mi characters of names and values")
+        else:
+            self._marks[path, detail] = found
+            return True
+        return False
+
+    def _first(self, handle: int, scope: Scope) -> None:
+        """The repository at the top of a workspace: however much lies beside it, it is looked at."""
+        found = files.look(handle, ".git")
+        if scope is GIT:
+            return
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            self._repository(handle, ".git", ".git", "")
+        elif found is not None:
+            gitdirs.git_file(self, handle, ".git", "")
+        if _is_repository(handle, "", scope):
+            self._repository(handle, ".", ".", None)
 
     def _linked(self, workspace: str, git: str) -> None:
         with contextlib.suppress(OSError):
@@ -152,25 +180,29 @@ class Scan(Walk):
         elif rule == MODULES:
             gitdirs.modules(self, handle, path)
         elif rule:
-            self.mark(path, "", Mark(rule, self._value(handle, path, name, rule, found), "", files.changed(found)))
+            text = self._value(handle, path, name, rule, found)
+            if text is not None and self.mark(path, "", Mark(rule, text, "", files.changed(found))):
+                self._values[path] = (files.stamp_of(found), text)
 
-    def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str:
+    def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str | None:
+        """None where a limit is reached."""
         stamp = files.stamp_of(found)
         known = self._known.get(path)
         if known is not None and known[0] == stamp:
-            self._values[path] = known
             return known[1]
-        self._data += min(found.st_size, MOST)
-        if self._data > self._limits.data:
-            self.over(f"more than {self._limits.data >> 20} MiB to read")
+        room = self._rooms[RULES[rule].danger == GIT_OR_SHELL]
+        if room.marks <= 0:
+            self.once(f"more than {self._limits.marks} things to look at")
+            return None
+        room.data -= min(found.st_size, MOST)
+        if room.data < 0:
+            self.once(f"more than {self._limits.data >> 20} MiB to read")
+            return None
         read = files.read(handle, name, MOST)
         if read is None:
             self.gap("files that cannot be read")
-            text = str(stamp)
-        else:
-            text = value(rule, name, read.data) if read.whole else gitdirs.content(read)
-        self._values[path] = (stamp, text)
-        return text
+            return str(stamp)
+        return value(rule, name, read.data) if read.whole else gitdirs.content(read)
 
     def _below(self, handle: int, path: str, names: list[str], scope: Scope) -> Below:
         prefix = f"{path}/" if path else ""
@@ -178,6 +210,7 @@ class Scan(Walk):
             self._repository(handle, ".git", f"{prefix}.git", path)
         if path != ".git" and not path.endswith("/.git") and _is_repository(handle, path, scope):
             self._repository(handle, ".", path or ".", None, inside=scope is GIT)
+        names.sort(key=".git".__eq__)  # the last is gone into first
         return [(name, GIT if name == ".git" else scope.child(name)) for name in names]
 
     def _repository(self, handle: int, name: str, path: str, top: str | None, *, inside: bool = False) -> None:
@@ -185,6 +218,9 @@ class Scan(Walk):
 
         ``inside``: it lies in another git directory, as a submodule's does.
         """
+        if path in self._looked:
+            return
+        self._looked.add(path)
         try:
             git = files.open_directory(name, handle)
         except OSError:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import podbot
+from podbot.guard import files
 from podbot.guard.compare import compare
+from podbot.guard.marks import Finding, GuardReport
+from podbot.guard.scan import bounded
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
-from tests.guard.trees import checkout, left_by, said, write
+from tests.guard.trees import append, checkout, git, left_by, said, write
 
 
 def test_a_fifo_where_a_file_is_expected_does_not_hold_it_up(tmp_path: Path) -> None:
@@ -79,6 +85,90 @@ def test_many_things_to_record_and_much_to_read_are_limited(tmp_path: Path) -> N
         write(tmp_path / str(number) / "Makefile", "x" * 1000)
     assert Scan(Limits(marks=10)).directories(str(tmp_path)).gaps == ("more than 10 things to look at",)
     assert Scan(Limits(data=10_000)).directories(str(tmp_path)).gaps == ("more than 0 MiB to read",)
+
+
+def test_decoys_do_not_hide_what_git_runs(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+
+    def act(work: Path) -> None:
+        for number in range(60):
+            write(work / f"{number}.code-workspace", "x" * 1000)
+        append(work / ".git" / "config", "[core]\n\tfsmonitor = ./x\n")
+        write(work / "src" / ".envrc", "x")
+
+    for limits in (Limits(marks=20), Limits(data=30_000), Limits(words=1000)):
+        left = left_by(work, act, limits=limits)
+        assert {(1, ".git/config"), (1, "src/.envrc")} <= set(said(left))
+        assert len(left.gaps) == 1
+        for path in [*work.glob("*.code-workspace"), work / "src" / ".envrc"]:
+            path.unlink()
+        git(work, "config", "--unset", "core.fsmonitor")
+
+
+def test_the_repository_at_the_top_comes_before_the_limit_of_entries(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+
+    def act(work: Path) -> None:
+        for number in range(3000):
+            (work / str(number)).touch()
+        append(work / ".git" / "config", "[core]\n\tfsmonitor = ./x\n")
+
+    left = left_by(work, act, limits=Limits(entries=1500))
+    assert (1, ".git/config") in said(left)
+    assert left.gaps == ("more than 1500 files and directories",)
+
+
+def test_a_file_that_many_keys_name_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = checkout(tmp_path / "work")
+    write(work / "big")
+    append(work / ".git" / "config", "".join(f'[filter "{number}"]\nclean = big\n' for number in range(200)))
+    asked = []
+    read = files.read_beneath
+
+    def counted(directory: int, path: str, most: int) -> files.Read | None:
+        asked.append(path)
+        return read(directory, path, most)
+
+    monkeypatch.setattr(files, "read_beneath", counted)
+    Scan().directories(str(work))
+    assert asked == ["big"]
+
+
+def test_files_that_configurations_name_are_limited(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+    for number in range(260):
+        write(work / f"s{number}")
+        append(work / ".git" / "config", f'[filter "{number}"]\nclean = s{number}\n')
+    assert Scan().directories(str(work)).gaps == ("more than 256 files that git's configuration names",)
+
+
+def test_time_ends_a_git_directory_in_the_middle(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+    append(work / ".git" / "config", "".join(f'[filter "{number}"]\nclean = big\n' for number in range(200)))
+    snapshot = Scan(Limits(seconds=0)).directories(str(work))
+    assert (snapshot.gaps, dict(snapshot.marks)) == (("it took longer than 0 s",), {})
+
+
+def test_an_answer_is_bounded_and_keeps_the_most_dangerous() -> None:
+    found = [Finding(1, "\udcff" * 16_000, "x" * 20_000, "new", "git", "why") for _ in range(3000)]
+    found += [Finding(5, f"{number}" * 1000, "", "new", "git", "why") for number in range(3000)]
+    left = bounded(GuardReport(tuple(found), more=5))
+    assert len(json.dumps(left)) < 9 << 20
+    assert len(left.findings) + left.more == 6005
+    assert {one.danger for one in left.findings} == {1}
+    assert left.findings[0].path.startswith("\udcff")
+
+
+def test_long_names_are_limited(tmp_path: Path) -> None:
+    place = tmp_path
+    for _ in range(10):
+        place = place / ("d" * 200)
+    for number in range(5):
+        write(place / str(number) / "Makefile")
+        write(place / str(number) / "tool", "x", 0o4755)
+    snapshot = Scan(Limits(words=4000)).directories(str(tmp_path))
+    assert snapshot.gaps == ("more than 0 Mi characters of names and values",)
+    assert sum(key[0].endswith("Makefile") for key in snapshot.marks) == 1
 
 
 def test_a_sparse_file_is_not_read_whole(tmp_path: Path) -> None:
