@@ -16,7 +16,8 @@ from podbot.guard.marks import Finding, GuardReport
 from podbot.streams.pipes import interpreter
 
 _ANSWER = 16 << 20  # bytes
-_PASSED_ON = ("LD_LIBRARY_PATH",)  # for an interpreter that finds its library so; nothing that is secret
+# For an interpreter that finds its library so, and for `~` in git's configuration; nothing that is secret.
+_PASSED_ON = ("LD_LIBRARY_PATH", "HOME")
 _left: list[int] = []  # processes that did not end
 
 

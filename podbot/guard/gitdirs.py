@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from podbot.guard import files
+from podbot.guard import files, places
 from podbot.guard.content import MOST, digest
 from podbot.guard.gitconfig import parse
 from podbot.guard.gitkeys import dangerous, programs
@@ -24,6 +24,7 @@ _CONFIG = 1 << 20  # bytes; a longer configuration counts by its digest and size
 _HOOKS = 512  # files of a directory of hooks
 _SCRIPTS = 256  # that configurations name, in one scan
 _SHOWN = 80  # characters of a value
+_UNREADABLE = "directories of hooks that cannot be read"
 _PREFIX = b"gitdir: "
 
 
@@ -41,95 +42,108 @@ class GitDirectory:
         keys = config(self._scan, self._handle, "config", f"{self._path}/config", worktree=self._top is not None)
         more = config(self._scan, self._handle, "config.worktree", f"{self._path}/config.worktree")
         keys = {**keys, **more}
-        hooks(self._scan, self._handle, "hooks", f"{self._path}/hooks")
+        hooks(self._scan, self._handle, f"{self._path}/hooks")
+        tree = keys.pop("core.worktree", None)
+        git = _absolute(self._scan, self._path)
+        top = git if self._top is None else os.path.join(self._scan.root, self._top[1])
+        if tree is not None:  # a submodule's leads to its checkout
+            top = os.path.join(git, tree[-1])
         for key, values in keys.items():
             if key == "core.hookspath":
-                self._hooks_path(values[-1])
+                self._hooks_path(values[-1], top)
             elif key.startswith(("include.", "includeif.")):
-                self._files(values, "git.included", from_git=True)
+                self._files(values, "git.included", git)
             elif not key.startswith(("url.", "http.")):
-                self._files(programs(values), "git.script", from_git=False)
+                self._files(programs(values), "git.script", top)
 
-    def _hooks_path(self, value: str) -> None:
-        place = self._place(value, from_git=False)
-        if place is not None:
-            handle, path, relative = place
-            hooks(self._scan, handle, relative, path)
+    def _hooks_path(self, value: str, base: str) -> None:
+        place = _place(self._scan, value, base)
+        if place is None:
+            return
+        try:
+            handle = places.open_directory(place)
+        except OSError:
+            self._scan.gap(_UNREADABLE)
+            return
+        if place.path != os.path.normpath(value):  # a link in it may be led elsewhere
+            shown = f"hooks of {place.name[:_SHOWN]}"
+            self._scan.mark(f"{self._path}/config", "hooks", Mark("git.hook", place.name, shown))
+        _each_hook(self._scan, handle, place.name or ".")
 
-    def _files(self, paths: Iterable[str], rule: str, *, from_git: bool) -> None:
+    def _files(self, paths: Iterable[str], rule: str, base: str) -> None:
         scan = self._scan
-        for path in paths:
+        for path in dict.fromkeys(paths):
             scan.check(0)
-            place = self._place(path, from_git=from_git)
-            if place is None or place[1] in scan.scripts:
+            place = _place(scan, path, base)
+            if place is None or place.name in scan.scripts:
                 continue
             if len(scan.scripts) >= _SCRIPTS:
                 scan.once(f"more than {_SCRIPTS} files that git's configuration names")
                 return
-            found = files.read_beneath(place[0], place[2], MOST)
+            found = places.read(place, MOST)
             if found is not None:
-                scan.scripts.add(place[1])
-                scan.mark(place[1], "git", Mark(rule, content(found), "", files.changed(found.found)))
+                scan.scripts.add(place.name)
+                scan.mark(place.name, "git", Mark(rule, content(found), "", files.changed(found.found)))
 
-    def _place(self, text: str, *, from_git: bool) -> tuple[int, str, str] | None:
-        """(an open directory, the path as it is called, the path below it); None for what lies elsewhere."""
-        if from_git and not os.path.isabs(text):
-            path = os.path.normpath(text)
-            if not path.startswith("../"):
-                return self._handle, f"{self._path}/{path}", path
-            text = path[3:]  # beside the git directory
-            if self._path != (".git" if self._top is None or not self._top[1] else f"{self._top[1]}/.git"):
-                return None
-        if self._top is None:
-            return None
-        handle, top = self._top
-        if os.path.isabs(text):
-            base = os.path.join(self._scan.root, top) if top else self._scan.root
-            if not text.startswith(base + "/"):
-                return None
-            text = text[len(base) + 1 :]
-        text = os.path.normpath(text)
-        return None if text.startswith("..") else (handle, f"{top}/{text}" if top else text, text)
+
+def _absolute(scan: Scan, path: str) -> str:
+    return os.path.join(scan.known_roots[0], path)
+
+
+def _place(scan: Scan, text: str, base: str) -> places.Place | None:
+    """Where ``text`` leads from the directory ``base``; None for what lies elsewhere."""
+    try:
+        return places.resolve(scan.known_roots, places.absolute(text, base))
+    except (OSError, ValueError):
+        scan.gap("paths that cannot be followed")
+        return None
 
 
 def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool = False) -> dict[str, list[str]]:
     """Record the dangerous keys of one file, and return them. ``worktree``: ``core.worktree`` is one."""
     leads = files.link(directory, name)
-    if leads is not None:
+    if leads is None:
+        found = files.read(directory, name, _CONFIG)
+    else:
         scan.mark(path, "", Mark("git.config", f"link:{leads}", f"a link to {leads[:_SHOWN]}"))
-        return {}
-    found = files.read(directory, name, _CONFIG)
+        place = _place(scan, leads, _absolute(scan, os.path.dirname(path)))
+        found = None if place is None else places.read(place, _CONFIG)
     if found is None:
         return {}
     when = files.changed(found.found)
     parsed = parse(found.data)
     if not parsed.whole or not found.whole:
-        scan.mark(path, "", Mark("git.config", content(found), "it is malformed or too long", when))
+        scan.mark(path, "content", Mark("git.config", content(found), "it is malformed or too long", when))
     keys = dangerous(parsed.entries)
-    if not worktree:
-        keys.pop("core.worktree", None)  # a submodule's has one: it leads back to its checkout
     for key, values in keys.items():
+        if key == "core.worktree" and not worktree:
+            continue  # a submodule's has one: it leads back to its checkout
         scan.mark(path, key, Mark("git.key", "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
     return keys
 
 
-def hooks(scan: Scan, directory: int, relative: str, path: str) -> None:
-    """Each file of a directory of hooks, scripts beside them included; git ignores ``*.sample``."""
-    place, _, name = relative.rpartition("/")
+def hooks(scan: Scan, directory: int, path: str) -> None:
+    """The directory of hooks in a git directory, and what is there when it is a link."""
+    leads = files.link(directory, "hooks")
     try:
-        parent = files.open_beneath(directory, place)
-    except (OSError, ValueError):
-        return
-    try:
-        leads = files.link(parent, name)
-        if leads is not None:
+        if leads is None:
+            handle = files.open_directory("hooks", directory)
+        else:
             scan.mark(path, "", Mark("git.hook", f"link:{leads}", f"a link to {leads[:_SHOWN]}"))
-            return
-        handle = files.open_directory(name or ".", parent)
-    except OSError:
+            place = _place(scan, leads, _absolute(scan, os.path.dirname(path)))
+            if place is None:
+                return
+            handle, path = places.open_directory(place), place.name
+    except (FileNotFoundError, NotADirectoryError):
         return
-    finally:
-        os.close(parent)
+    except OSError:
+        scan.gap(_UNREADABLE)
+        return
+    _each_hook(scan, handle, path)
+
+
+def _each_hook(scan: Scan, handle: int, path: str) -> None:
+    """Each file of a directory of hooks, scripts beside them included; git ignores ``*.sample``."""
     count = 0
     try:
         with os.scandir(handle) as entries:
@@ -144,7 +158,7 @@ def hooks(scan: Scan, directory: int, relative: str, path: str) -> None:
                     break
                 _hook(scan, handle, entry.name, f"{path}/{entry.name}")
     except OSError:
-        scan.gap("directories of hooks that cannot be read")
+        scan.gap(_UNREADABLE)
     finally:
         os.close(handle)
 
@@ -168,11 +182,9 @@ def _hook(scan: Scan, directory: int, name: str, path: str) -> None:
 
 
 def _behind(scan: Scan, path: str, leads: str) -> str:
-    """The content behind a relative link that stays in the workspace: hooks are often kept so."""
-    target = os.path.normpath(os.path.join(os.path.dirname(path), leads))
-    if os.path.isabs(target) or target.startswith(".."):
-        return ""
-    found = files.read_beneath(scan.handle, target, MOST)
+    """The content behind a link that stays in the workspace: hooks are often kept so."""
+    place = _place(scan, leads, _absolute(scan, os.path.dirname(path)))
+    found = None if place is None else places.read(place, MOST)
     return "" if found is None else f" {content(found)}"
 
 

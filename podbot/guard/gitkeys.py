@@ -87,10 +87,10 @@ def dangerous(entries: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]
 
 
 def programs(values: Iterable[str]) -> list[str]:
-    """Relative paths among the words of commands: scripts of the workspace that git runs by its configuration."""
+    """Paths among the words of commands: scripts of the workspace that git runs by its configuration."""
     words = [word.strip("'\"!;&|()") for value in values for word in value.split()[:8]]
-    return [word.removeprefix("./") for word in words if word and word[0] not in "/-~$" and _is_plain(word)]
+    return [word for word in words if word and word[0] not in "-$" and _is_plain(word)]
 
 
 def _is_plain(word: str) -> bool:
-    return len(word) < 1000 and ".." not in word.split("/") and not set(word) & set("$`*?\"'<>|;")
+    return len(word) < 1000 and not set(word) & set("$`*?\"'<>|;")

@@ -121,5 +121,5 @@ def test_a_subsection_may_be_called_anything(middle: str, section: str, name: st
 
 
 def test_scripts_of_the_workspace_in_commands() -> None:
-    assert programs(["./run.sh a", "sh tools/x.py; rm"]) == ["run.sh", "a", "sh", "tools/x.py", "rm"]
-    assert programs(["/usr/bin/x -a ~/y $HOME/z ../out"]) == []
+    assert programs(["./run.sh a", "sh tools/x.py; rm"]) == ["./run.sh", "a", "sh", "tools/x.py", "rm"]
+    assert programs(["/usr/bin/x -a ~/y $HOME/z ../out"]) == ["/usr/bin/x", "~/y", "../out"]

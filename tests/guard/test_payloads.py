@@ -419,6 +419,83 @@ def test_what_a_linked_hook_leads_to_is_watched(work: Path) -> None:
     assert said(left_by(work, file("tools/hook.sh", "evil", 0o755))) == [(1, ".git/hooks/pre-push")]
 
 
+FOLLOWED: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "a directory of hooks that is a link": ("tools/hook.sh", hooks_as_link, "tools/hook.sh"),
+    "hooks behind a link below": (
+        "tools/hook.sh",
+        lambda work: [link("t", "tools")(work), config("[core]\n\thooksPath = t\n")(work)],
+        "tools/hook.sh",
+    ),
+    "hooks below the home": ("tools/hook.sh", config("[core]\n\thooksPath = ~/work/tools\n"), "tools/hook.sh"),
+    "a hook that is an absolute link": (
+        "tools/hook.sh",
+        lambda work: link(".git/hooks/pre-push", f"{work}/tools/hook.sh")(work),
+        ".git/hooks/pre-push",
+    ),
+    "an absolute script": (
+        "tools/hook.sh",
+        lambda work: config(f"[core]\n\tfsmonitor = {work}/tools/hook.sh\n")(work),
+        "tools/hook.sh",
+    ),
+    "a script behind links": (
+        "tools/hook.sh",
+        lambda work: [
+            link("run", "t/hook.sh")(work),
+            link("t", "tools")(work),
+            config("[core]\neditor = ./run\n")(work),
+        ],
+        "tools/hook.sh",
+    ),
+    "an included file below the home": ("inc", config("[include]\n\tpath = ~/work/inc\n"), "inc"),
+    "an included absolute file": ("inc", lambda work: config(f"[include]\n\tpath = {work}/inc\n")(work), "inc"),
+    "an included link": (
+        "inc",
+        lambda work: [link("i", "src/../inc")(work), config("[include]\n\tpath = ../i\n")(work)],
+        "inc",
+    ),
+    "a configuration that is a link": (
+        "cfg",
+        lambda work: [(work / ".git" / "config").rename(work / "cfg"), link(".git/config", "../cfg")(work)],
+        ".git/config",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_lies_behind_a_path_that_was_there_is_watched(
+    name: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, before, path = FOLLOWED[name]
+    monkeypatch.setenv("HOME", str(work.parent))
+    write(work / "inc", "[core]\n")
+    before(work)
+    left = left_by(work, lambda work: append(work / target, "[core]\n\tpager = evil\n"))
+    assert (said(left), left.gaps) == ([(1, path)], ())
+
+
+def test_the_hooks_of_a_submodule_are_below_its_checkout(work: Path) -> None:
+    submodule(work)
+    write(work / "sub" / "gh" / "pre-commit", "", 0o755)
+    git(work / "sub", "config", "core.hooksPath", "gh")
+    assert said(left_by(work, file("sub/gh/pre-commit", "evil", 0o755))) == [(1, "sub/gh/pre-commit")]
+
+
+@pytest.mark.parametrize("value", ["~nobody/x", "loop/x"])
+def test_a_path_that_cannot_be_followed_is_a_gap(value: str, work: Path) -> None:
+    link("loop", "loop")(work)
+    left = left_by(work, config(f"[core]\n\thooksPath = {value}\n"))
+    assert left.gaps == ("paths that cannot be followed",)
+
+
+def test_what_lies_elsewhere_is_not_opened(work: Path) -> None:
+    write(work.parent / "workshop" / "x", "", 0o755)
+    link("out", "../workshop")(work)
+    for key, value in (("hooksPath", "out"), ("fsmonitor", f"{work.parent}/workshop/x"), ("pager", "../workshop/x")):
+        config(f"[core]\n\t{key} = {value}\n")(work)
+    left = left_by(work, lambda work: append(work.parent / "workshop" / "x", "evil"))
+    assert (said(left), left.gaps) == ([], ())
+
+
 def test_an_included_file_is_watched(work: Path) -> None:
     append(work / ".git" / "config", "[include]\n\tpath = ../team.cfg\n")
     write(work / "team.cfg", "[core]\n")

@@ -131,7 +131,7 @@ def test_a_file_that_many_keys_name_is_read_once(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(files, "read_beneath", counted)
     Scan().directories(str(work))
-    assert asked == ["big"]
+    assert [path for path in asked if path == "big"] == ["big"]
 
 
 def test_files_that_configurations_name_are_limited(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""Where a path leads that a link or git's configuration names, as long as it stays where an agent can write.
+
+Each part is looked at in the open directory around it, and a link is followed by its text: nothing outside of the
+roots is opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from podbot.guard import files
+
+_LINKS = 40  # that the kernel follows, too
+
+
+class Place(NamedTuple):
+    """What lies at ``path``, without links in it, below ``root``. ``name``: how a scan calls it."""
+
+    root: str
+    path: str
+    name: str
+
+
+def absolute(text: str, base: str) -> str:
+    """As git expands a path. Raises OSError where it is another user's home, or there is none."""
+    if not text.startswith("~"):
+        return os.path.join(base, text)
+    home = os.environ.get("HOME", "")
+    if not home or (text != "~" and not text.startswith("~/")):
+        raise OSError(errno.ENOENT, "whose home it is is not known", text)
+    return home + text[1:]
+
+
+def resolve(roots: Sequence[str], path: str) -> Place | None:
+    """``path``: absolute; ``roots``: the workspace first. None for what lies elsewhere, or is not there.
+
+    Raises OSError for what cannot be followed.
+    """
+    for _ in range(_LINKS):
+        root = next((root for root in roots if f"{path}/".startswith(f"{root}/")), None)
+        if root is None:
+            return None
+        found = _follow(root, path[len(root) :])
+        if found is None:
+            return None
+        if not isinstance(found, str):
+            done = "/".join(found)
+            return Place(root, done, done if root == roots[0] else f"{root}/{done}".rstrip("/"))
+        path = found
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
+def _follow(root: str, path: str) -> list[str] | str | None:
+    """The names of ``path`` below ``root``; a path to go on with, behind a link or ``..``; None: it is not there."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    done: list[str] = []
+    handle = files.open_directory(root)
+    try:
+        for number, part in enumerate(parts):
+            rest = parts[number + 1 :]
+            if part == "..":  # of a directory without links in its path: by its spelling
+                place = os.path.dirname("/".join((root, *done)))
+                return "/".join((place, *rest))
+            found = files.look(handle, part)
+            if found is None:
+                return None
+            if stat.S_ISLNK(found.st_mode):
+                leads = files.link(handle, part)
+                return None if leads is None else "/".join((os.path.join(root, *done, leads), *rest))
+            done.append(part)
+            if rest:
+                if not stat.S_ISDIR(found.st_mode):
+                    return None
+                below = files.open_directory(part, handle)
+                os.close(handle)
+                handle = below
+        return done
+    finally:
+        os.close(handle)
+
+
+def read(place: Place, most: int) -> files.Read | None:
+    """At most ``most`` bytes of a regular file; None for anything else."""
+    try:
+        handle = files.open_directory(place.root)
+    except OSError:
+        return None
+    try:
+        return files.read_beneath(handle, place.path, most)
+    finally:
+        os.close(handle)
+
+
+def open_directory(place: Place) -> int:
+    """Raises OSError."""
+    handle = files.open_directory(place.root)
+    try:
+        return files.open_beneath(handle, place.path)
+    finally:
+        os.close(handle)
