@@ -31,10 +31,10 @@ _PREFIX = b"gitdir: "
 class GitDirectory:
     """One git directory: ``handle`` is open, ``path`` is how it is called.
 
-    ``top``: the working tree, open, and its path; None for a bare repository and for a submodule's directory.
+    ``top``: the path of the working tree; None for a bare repository and for a submodule's directory.
     """
 
-    def __init__(self, scan: Scan, handle: int, path: str, top: tuple[int, str] | None) -> None:
+    def __init__(self, scan: Scan, handle: int, path: str, top: str | None) -> None:
         self._scan, self._handle, self._path, self._top = scan, handle, path, top
 
     def look(self) -> None:
@@ -45,7 +45,7 @@ class GitDirectory:
         hooks(self._scan, self._handle, f"{self._path}/hooks")
         tree = keys.pop("core.worktree", None)
         git = _absolute(self._scan, self._path)
-        top = git if self._top is None else os.path.join(self._scan.root, self._top[1])
+        top = git if self._top is None else os.path.join(self._scan.root, self._top)
         if tree is not None:  # a submodule's leads to its checkout
             top = os.path.join(git, tree[-1])
         for key, values in keys.items():

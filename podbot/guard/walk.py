@@ -28,8 +28,8 @@ class Scan(Walk):
     """One scan. ``known``: what an earlier one read, so that it is not read again.
 
     ``modes``: look at each file; a first scan need not, for what had its mode before is older than that scan.
-    ``beside``: half of that in a second process, a fork: the caller has one thread. ``root``, ``handle``: the directory
-    that is being looked at, by its path and open. ``known_roots``: all of them. ``scripts``: read because
+    ``beside``: half of that in a second process, a fork: the caller has one thread. ``root``: the directory
+    that is being looked at. ``known_roots``: all of them. ``scripts``: read because
     git's configurations name them.
     """
 
@@ -52,7 +52,7 @@ class Scan(Walk):
         self._rooms = {first: Room(*self._limits[3:]) for first in (True, False)}
         self._looked: set[str] = set()
         self.scripts: set[str] = set()
-        self.root, self.handle = "", -1
+        self.root = ""
         self.known_roots: Sequence[str] = ()
 
     def directories(self, workspace: str, git: str = "") -> Snapshot:
@@ -67,7 +67,7 @@ class Scan(Walk):
             for path, name, scope in roots:
                 with self.top(path) as handle:
                     if handle is not None:
-                        self.root, self.handle = path, handle
+                        self.root = path
                         self._first(handle, scope)
                         self.tree(handle, name, scope)
         if self._modes is not None:
@@ -116,12 +116,8 @@ class Scan(Walk):
         with contextlib.suppress(OSError):
             handle = files.open_directory(git)
             try:
-                top = files.open_directory(workspace)
-                try:
-                    self.root, self.handle = workspace, top
-                    gitdirs.GitDirectory(self, handle, git, (top, "")).look()
-                finally:
-                    os.close(top)
+                self.root = workspace
+                gitdirs.GitDirectory(self, handle, git, "").look()
             finally:
                 os.close(handle)
 
@@ -227,12 +223,11 @@ class Scan(Walk):
             self.gap("directories that cannot be opened")
             return
         try:
-            own = (handle, top) if top is not None else None
             kept = inside and ("/modules/" in path or not _is_laid_out(git))  # by git itself: only its content counts
             if path not in (".git", *self.known_roots) and not kept:
                 self.mark(path, "repository", Mark("git.repository", "", "", _birth(git)))
             if path not in self.known_roots:
-                gitdirs.GitDirectory(self, git, path, own).look()
+                gitdirs.GitDirectory(self, git, path, top).look()
         finally:
             os.close(git)
 
