@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podbot.guard.catalogue import RULES
-from podbot.guard.marks import AGENT, BUILD, EDITOR, Finding, GuardReport, Key, Mark, Snapshot
+from podbot.guard.marks import AGENT, BUILD, EDITOR, Finding, GuardReport, Key, Mark, Snapshot, directories_above
 
 MOST = 1000
 """Findings that are listed; more are counted."""
@@ -16,27 +16,57 @@ _LIMITS = ("more than", "it took")  # how a gap begins that hides things whether
 
 def compare(before: Snapshot, after: Snapshot) -> GuardReport:
     """Only what is there afterwards can act: what was removed is no finding."""
-    seen = {_moved(key, mark) for key, mark in before.marks.items()}
+    gone = {} if after.gaps else {key: mark for key, mark in before.marks.items() if key not in after.marks}
+    seen = {_moved(key, mark) for key, mark in gone.items()}
     found = [
         _finding(key, mark, old)
         for key, mark in after.marks.items()
-        if (old := before.marks.get(key)) != mark and _differs(before, seen, key, mark, old)
+        if (old := before.marks.get(key)) != mark
+        and (_is_new(before, after, seen, key, mark) if old is None else old[:2] != mark[:2])
     ]
     found.sort(key=_order)
     gaps = tuple(gap for gap in after.gaps if gap not in before.gaps or gap.startswith(_LIMITS))
     return GuardReport(tuple(found[:MOST]), gaps, len(found) - len(found[:MOST]), after.entries)
 
 
-def _differs(before: Snapshot, seen: set[tuple[str, str, str]], key: Key, mark: Mark, old: Mark | None) -> bool:
-    if old is not None:
-        return (old.rule, old.value) != (mark.rule, mark.value)
+def _is_new(before: Snapshot, after: Snapshot, seen: set[tuple[str, str, str]], key: Key, mark: Mark) -> bool:
+    """Of what the first scan has no record of. ``seen``: what is gone from where it was."""
     if mark.rule in TIMED:
         return mark.changed >= before.began
-    # Where the first scan was not complete, what has not changed since was there, unseen. Nobody inside sets ctime.
-    if before.gaps and 0 < mark.changed < before.began:
+    if before.gaps and _was_there(before, after, key[0], mark):
         return False
-    # A build file that was moved or copied with its directory has the words that it had before.
-    return RULES[mark.rule].danger not in (EDITOR, AGENT, BUILD) or _moved(key, mark) not in seen
+    # A build file that was moved with its directory has the words that it had before, and acts once, as before.
+    if RULES[mark.rule].danger not in (EDITOR, AGENT, BUILD):
+        return True
+    return _moved(key, mark) not in seen and not _copied_down(before, key, mark)
+
+
+def _copied_down(before: Snapshot, key: Key, mark: Mark) -> bool:
+    """A checkout below the one that it is of, as of a linked worktree: the same thing has acted further up."""
+    path, detail = key
+    while path := path.partition("/")[2]:
+        old = before.marks.get((path, detail))
+        if old is not None and (old.rule, old.value) == (mark.rule, mark.value):
+            return True
+    return False
+
+
+def _was_there(before: Snapshot, after: Snapshot, path: str, mark: Mark) -> bool:
+    """Whether an incomplete first scan did not see it: nothing that led there has changed. Nobody inside sets ctime.
+
+    To move a directory changes its ctime, and not that of what is in it. A directory that the first scan knew at that
+    path was not moved there: of it the entries may have changed.
+    """
+    if not 0 < mark.changed < before.began:
+        return False
+    above = [(name, after.directories.get(name)) for name in directories_above(path.removeprefix("./"))]
+    while above and above[-1][1] is None:  # above a git directory that lies elsewhere
+        above.pop()
+    for name, found in above[:-1]:  # the last is what was mounted, which nobody inside moves
+        known = before.directories.get(name)
+        if found is None or ((known is None or known[0] != found[0]) and found[1] >= before.began):
+            return False
+    return bool(above)
 
 
 def _moved(key: Key, mark: Mark) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 GIT_OR_SHELL, EDITOR, AGENT, BUILD, FILE = 1, 2, 3, 4, 5
@@ -41,6 +41,7 @@ class Snapshot(NamedTuple):
     """What a scan recorded. ``began``: nanoseconds since the epoch; ``gaps``: why something was not looked at.
 
     ``values``: of the files whose content was read, by path, so that a later scan need not read them again.
+    ``directories``: inode and ctime of directories by path; a first scan need keep only those around its gaps.
     """
 
     began: int
@@ -48,6 +49,7 @@ class Snapshot(NamedTuple):
     gaps: tuple[str, ...] = ()
     entries: int = 0
     values: Mapping[str, tuple[Stamp, str]] = {}
+    directories: Mapping[str, tuple[int, int]] = {}
 
 
 class Finding(NamedTuple):
@@ -79,6 +81,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "gaps": list(snapshot.gaps),
         "entries": snapshot.entries,
         "values": [[path, list(stamp), value] for path, (stamp, value) in snapshot.values.items()],
+        "directories": [[path, *found] for path, found in snapshot.directories.items()],
     }
 
 
@@ -86,4 +89,14 @@ def from_json(data: Mapping[str, Any]) -> Snapshot:
     """What :func:`to_json` made. Raises KeyError, TypeError, ValueError for anything else."""
     marks = {(path, detail): Mark(*mark) for path, detail, *mark in data["marks"]}
     values = {path: ((stamp[0], stamp[1], stamp[2], stamp[3]), value) for path, stamp, value in data["values"]}
-    return Snapshot(int(data["began"]), marks, tuple(data["gaps"]), int(data["entries"]), values)
+    directories = {path: (inode, changed) for path, inode, changed in data["directories"]}
+    return Snapshot(int(data["began"]), marks, tuple(data["gaps"]), int(data["entries"]), values, directories)
+
+
+def directories_above(path: str) -> Iterator[str]:
+    """The directories that ``path`` lies in, the nearest first; an empty one is the workspace."""
+    relative = not path.startswith("/")
+    while path:
+        path = path.rpartition("/")[0]
+        if path or relative:  # the empty one is the workspace
+            yield path

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from podbot.guard import files
+from podbot.guard.marks import directories_above
 from podbot.guard.scope import Scope
 
 Below = list[tuple[str, Scope]]
@@ -38,13 +39,19 @@ class Over(Exception):
 
 
 class Walk:
-    """``gaps``: why something was not looked at, and how often."""
+    """``gaps``: why something was not looked at, and how often.
+
+    ``opened``: inode and ctime of each that was opened, by path; ``at``: the one that is being looked at.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._end = time.monotonic() + limits.seconds
         self.gaps: dict[str, int] = {}
         self.entries = 0
+        self.opened: dict[str, tuple[int, int]] = {}
+        self.at = ""
+        self._gaps_at: set[str] = set()
 
     def listing(self, handle: int, path: str, scope: Scope) -> Below:
         """What is to be done in one directory. Raises :class:`Over`."""
@@ -53,6 +60,12 @@ class Walk:
     def gap(self, text: str) -> None:
         """Something was not looked at."""
         self.gaps[text] = self.gaps.get(text, 0) + 1
+        self._gaps_at.add(self.at)
+
+    def around_gaps(self) -> dict[str, tuple[int, int]]:
+        """Of ``opened``, those in or below which something was not looked at."""
+        around = {above for path in self._gaps_at for above in (path, *directories_above(path))}
+        return {path: self.opened[path] for path in around if path in self.opened}
 
     def once(self, text: str) -> None:
         """A limit was reached; how often does not matter."""
@@ -89,12 +102,15 @@ class Walk:
 
     def tree(self, top: int, name: str, scope: Scope) -> None:
         """Depth first: what is open at a time is one directory a level."""
-        device = os.fstat(top).st_dev
+        found = os.fstat(top)
+        device = found.st_dev
+        self.at, self.opened[name] = name, (found.st_ino, found.st_ctime_ns)
         pending: list[tuple[int, str, Below]] = [(os.dup(top), name, [])]
         try:
             pending[0][2].extend(self.listing(pending[0][0], name, scope))
             while pending:
                 handle, path, below = pending[-1]
+                self.at = path
                 if not below:
                     os.close(handle)
                     pending.pop()
@@ -104,22 +120,25 @@ class Walk:
                 if len(pending) > self._limits.depth:
                     self.gap(f"directories more than {self._limits.depth} levels deep")
                     continue
-                opened = self._open(child, handle, device)
-                if opened is not None:
-                    pending.append((opened, where, []))
-                    pending[-1][2].extend(self.listing(opened, where, scope))
+                below_it = self._open(child, handle, device, where)
+                if below_it is not None:
+                    self.at = where
+                    pending.append((below_it, where, []))
+                    pending[-1][2].extend(self.listing(below_it, where, scope))
         finally:
             for handle, _, _ in pending:
                 os.close(handle)
 
-    def _open(self, name: str, parent: int, device: int) -> int | None:
+    def _open(self, name: str, parent: int, device: int, path: str) -> int | None:
         try:
             handle = files.open_directory(name, parent)
         except OSError:
             self.gap("directories that cannot be opened")
             return None
-        if os.fstat(handle).st_dev != device:
+        found = os.fstat(handle)
+        if found.st_dev != device:
             os.close(handle)
             self.gap("other file systems mounted in it")
             return None
+        self.opened[path] = (found.st_ino, found.st_ctime_ns)
         return handle

@@ -73,7 +73,8 @@ class Scan(Walk):
         if self._modes is not None:
             self._add(self._modes, other)
         gaps = tuple(text if count == 1 else f"{text} ({count} times)" for text, count in self.gaps.items())
-        return Snapshot(self._began, self._marks, gaps, self.entries, self._values)
+        found = self.around_gaps() if self._modes is None else self.opened
+        return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found)
 
     def _add(self, modes: Modes, other: Beside | None) -> None:
         if other is not None:

@@ -21,6 +21,7 @@ snapshots = st.builds(
     st.lists(st.sampled_from(["more than 3 files", "other file systems mounted in it"]), unique=True).map(tuple),
     st.integers(0, 99),
     st.dictionaries(paths, st.tuples(st.tuples(*[st.integers(0, 9)] * 4), st.text(max_size=3)), max_size=3),
+    st.dictionaries(paths, st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3),
 )
 
 
@@ -63,6 +64,33 @@ def test_what_hides_things_is_told(before: Snapshot, after: Snapshot) -> None:
 @given(snapshots)
 def test_a_snapshot_survives_being_written(one: Snapshot) -> None:
     assert from_json(json.loads(json.dumps(to_json(one)))) == one
+
+
+PLACES = ("a/Makefile", "b/Makefile", "c/.vscode/tasks.json", "fx/.vscode/tasks.json")
+
+
+def test_a_copy_is_a_finding_unless_it_lies_below_the_same_place() -> None:
+    def copied(old: str, new: str) -> bool:
+        mark = Mark("vscode", "v")
+        marks = {(old, ""): mark}
+        return compare(Snapshot(5, marks), Snapshot(6, {**marks, (new, ""): mark})).findings == ()
+
+    assert copied(".vscode/tasks.json", ".claude/worktrees/a/.vscode/tasks.json")
+    assert copied("a/.vscode/tasks.json", "wt/a/.vscode/tasks.json")
+    assert not copied("tests/fx/.vscode/tasks.json", ".vscode/tasks.json")
+    assert not copied("tests/fx/.vscode/tasks.json", "fx/.vscode/tasks.json")
+    assert not copied("fx/tasks.json", "xfx/tasks.json")
+
+
+@given(st.sets(st.sampled_from(PLACES)), st.sets(st.sampled_from(PLACES)), st.booleans())
+def test_what_was_moved_is_no_finding_and_a_copy_is_one(old: set[str], new: set[str], gap: bool) -> None:
+    def snapshot(paths: set[str], gaps: tuple[str, ...] = ()) -> Snapshot:
+        rule = {"Makefile": "make", "tasks.json": "vscode"}
+        return Snapshot(5, {(path, ""): Mark(rule[path.rpartition("/")[2]], "v") for path in paths}, gaps)
+
+    left = compare(snapshot(old), snapshot(new, ("it took longer than 5 s",) if gap else ()))
+    gone = {path.rpartition("/")[2] for path in old - new} if not gap else set()
+    assert {one.path for one in left.findings} == {p for p in new - old if p.rpartition("/")[2] not in gone}
 
 
 def finding(danger: int, path: str) -> Finding:

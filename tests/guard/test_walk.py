@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 import podbot
 from podbot.guard import files
 from podbot.guard.compare import compare
-from podbot.guard.marks import Finding, GuardReport
+from podbot.guard.marks import Finding, GuardReport, from_json, to_json
 from podbot.guard.scan import bounded
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
@@ -78,6 +80,56 @@ def test_what_was_beyond_an_incomplete_record_is_no_finding(tmp_path: Path) -> N
     left = compare(before, Scan().directories(str(work)))
     assert (4, "src/Makefile") in said(left)
     assert not {(3, "AGENTS.md"), (4, "Makefile"), (2, ".vscode/settings.json")} & set(said(left))
+
+
+@pytest.mark.parametrize("gap", ["unopened", "over"])
+def test_directories_that_are_moved_are_seen_beside_an_incomplete_record(tmp_path: Path, gap: str) -> None:
+    """To rename a directory changes its ctime, and not that of the files in it."""
+    work = checkout(tmp_path / "work")
+    for name in ("docs/h/post-merge", "docs/v/tasks.json", "docs/r/.git/hooks/a", "docs/r/.git/HEAD"):
+        write(work / name, mode=0o755)
+    below = work
+    for _ in range(70 if gap == "unopened" else 0):
+        below /= "d"
+    below.mkdir(parents=True, exist_ok=True)
+    time.sleep(0.02)  # a tick of the clock that files are stamped with
+    before = Scan(Limits(entries=1) if gap == "over" else None, modes=False).directories(str(work))
+    before = from_json(json.loads(json.dumps(to_json(before))))
+    assert before.gaps
+    shutil.rmtree(work / ".git" / "hooks")
+    shutil.rmtree(work / ".vscode")
+    os.rename(work / "docs" / "h", work / ".git" / "hooks")
+    os.rename(work / "docs" / "v", work / ".vscode")
+    os.rename(work / "docs" / "r", work / "src" / "r")
+    found = said(compare(before, Scan().directories(str(work))))
+    assert {(1, ".git/hooks/post-merge"), (2, ".vscode/tasks.json"), (1, "src/r/.git/hooks/a")} <= set(found)
+    assert not {(3, "AGENTS.md"), (4, "Makefile")} & set(found)
+
+
+def test_only_directories_around_a_gap_are_in_a_first_record(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+    assert Scan(modes=False).directories(str(work)).directories == {}
+    (work / "a" / "b" / "/".join("d" * 64)).mkdir(parents=True)
+    kept = Scan(modes=False).directories(str(work)).directories
+    assert {"", "a", "a/b", "a/b/d"} <= set(kept)
+    assert kept["a/b"][0] == (work / "a" / "b").stat().st_ino
+    assert "src" not in kept
+
+
+def test_a_linked_git_directory_is_compared_to_its_own_top(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+    git(work, "worktree", "add", "-q", "--detach", "../linked")
+    write(work / ".git" / "modules" / "m" / "config", "[core]\nfsmonitor = x\n")
+    write(work / ".git" / "modules" / "m" / "HEAD")
+    for name in ("objects", "refs"):
+        (work / ".git" / "modules" / "m" / name).mkdir()
+    time.sleep(0.02)  # a tick of the clock that files are stamped with
+    linked, own = str(tmp_path / "linked"), str(work / ".git")
+    before = Scan(Limits(entries=1), modes=False).directories(linked, own)
+    assert before.gaps
+    after = Scan().directories(linked, own)
+    assert (f"{own}/modules/m/config", "core.fsmonitor") in after.marks
+    assert said(compare(before, after)) == []
 
 
 def test_many_things_to_record_and_much_to_read_are_limited(tmp_path: Path) -> None:
