@@ -11,8 +11,6 @@ MOST = 1000
 TIMED = frozenset({"setuid", "capability", "hard link"})
 """Told by the time of a file's last change, which nobody inside can set: the first scan need not look at each file."""
 
-_LIMITS = ("more than", "it took")  # how a gap begins that hides things whether it was there before or not
-
 
 def compare(before: Snapshot, after: Snapshot) -> GuardReport:
     """Only what is there afterwards can act: what was removed is no finding."""
@@ -25,8 +23,8 @@ def compare(before: Snapshot, after: Snapshot) -> GuardReport:
         and (_is_new(before, after, seen, key, mark) if old is None else old[:2] != mark[:2])
     ]
     found.sort(key=_order)
-    gaps = tuple(gap for gap in after.gaps if gap not in before.gaps or gap.startswith(_LIMITS))
-    return GuardReport(tuple(found[:MOST]), gaps, len(found) - len(found[:MOST]), after.entries)
+    # All gaps: one that was there before hides what was put there since.
+    return GuardReport(tuple(found[:MOST]), after.gaps, len(found) - len(found[:MOST]), after.entries)
 
 
 def _is_new(before: Snapshot, after: Snapshot, seen: set[tuple[str, str, str]], key: Key, mark: Mark) -> bool:

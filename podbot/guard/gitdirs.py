@@ -109,6 +109,9 @@ def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool =
         place = _place(scan, leads, _absolute(scan, os.path.dirname(path)))
         found = None if place is None else places.read(place, _CONFIG)
     if found is None:
+        there = files.look(directory, name)
+        if there is not None and stat.S_ISREG(there.st_mode):
+            scan.gap(f"{path} cannot be read")
         return {}
     when = files.changed(found.found)
     parsed = parse(found.data)
@@ -137,7 +140,7 @@ def hooks(scan: Scan, directory: int, path: str) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError:
-        scan.gap(_UNREADABLE)
+        scan.gap(f"{path} cannot be read")
         return
     _each_hook(scan, handle, path)
 
@@ -158,7 +161,7 @@ def _each_hook(scan: Scan, handle: int, path: str) -> None:
                     break
                 _hook(scan, handle, entry.name, f"{path}/{entry.name}")
     except OSError:
-        scan.gap(_UNREADABLE)
+        scan.gap(f"{path} cannot be read")
     finally:
         os.close(handle)
 

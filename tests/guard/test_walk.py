@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -104,6 +105,34 @@ def test_directories_that_are_moved_are_seen_beside_an_incomplete_record(tmp_pat
     found = said(compare(before, Scan().directories(str(work))))
     assert {(1, ".git/hooks/post-merge"), (2, ".vscode/tasks.json"), (1, "src/r/.git/hooks/a")} <= set(found)
     assert not {(3, "AGENTS.md"), (4, "Makefile")} & set(found)
+
+
+@pytest.mark.parametrize("name", ["", "/hooks", "/config"])
+def test_what_cannot_be_read_of_a_git_directory_is_told_each_time(tmp_path: Path, name: str) -> None:
+    """As an ordinary user: root can read everything."""
+    code = (
+        "import hashlib, json, os, pathlib, sys\n"
+        "from tests.guard.trees import left_by\n"
+        "left_by(pathlib.Path(sys.argv[1]), lambda work: None)\n"  # imports what it needs
+        "os.geteuid() or os.setresuid(65534, 65534, 65534)\n"
+        "work = pathlib.Path(sys.argv[1])\n"
+        "os.chmod(sys.argv[2], 0o111)\n"
+        "print(left_by(work, lambda work: None).gaps)\n"
+        "os.chmod(sys.argv[2], 0o755)\n"
+    )
+    # pytest's own directories are closed to other users
+    with tempfile.TemporaryDirectory() as base:
+        os.chmod(base, 0o755)
+        work = checkout(Path(base) / "work")
+        if os.geteuid() == 0:
+            for path in (work, *work.rglob("*")):
+                os.chown(path, 65534, 65534)
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(work), f"{work}/.git{name}"],
+            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.getcwd()},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "cannot be opened" in done.stdout if not name else f".git{name} cannot be read" in done.stdout
 
 
 def test_only_directories_around_a_gap_are_in_a_first_record(tmp_path: Path) -> None:
