@@ -274,7 +274,7 @@ def _is_laid_out(handle: int) -> bool:
 
     One without a HEAD lends its configuration to a worktree's directory, which has one.
     """
-    return all(files.look(handle, name) is not None for name in ("objects", "refs"))
+    return files.look(handle, "refs") is not None and files.look(handle, "objects") is not None
 
 
 def _has_head(handle: int) -> bool:
@@ -286,12 +286,12 @@ def _is_repository(handle: int, path: str, scope: Scope) -> bool:
 
     Not in ``refs`` and ``logs``, where the names are those of branches.
     """
-    if not _has_head(handle):
-        return False
     if _is_laid_out(handle):
-        return True
+        return _has_head(handle)
     parts = path.split("/") if scope is GIT else []
-    return ("modules" in parts or "worktrees" in parts) and "refs" not in parts and "logs" not in parts
+    if not ("modules" in parts or "worktrees" in parts) or "refs" in parts or "logs" in parts:
+        return False
+    return _has_head(handle)
 
 
 def _birth(git: int) -> int:
