@@ -20,7 +20,7 @@ from podbot.execution.hosted import GRACE
 from podbot.execution.runner import KILL_GRACE, TERM_GRACE
 from podbot.flows.disposal import Disposal, dispose
 from podbot.flows.guarding import report_left
-from podbot.flows.sessions import WANTED, SessionDirectory, is_live, remove_directory
+from podbot.flows.sessions import WANTED, SessionDirectory, is_live, remove_reported
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep
@@ -81,7 +81,7 @@ def end_session(engine: Engine, job: Job) -> None:
     if directory.kept or untold:
         directory.record(kept=directory.kept, untold=untold)
     elif not directory.has_container:
-        remove_directory(directory.path)
+        remove_reported(directory.path)
 
 
 def _is_the_session_s(engine: Engine, job: Job) -> bool:

@@ -8,12 +8,14 @@ session of a podbot that was killed can report as well.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from podbot.events import Emit, Event
 from podbot.guard.marks import GuardReport
+from podbot.locks import same_file
 
 if TYPE_CHECKING:
     from podbot.flows.sessions import SessionDirectory
@@ -33,18 +35,24 @@ class Watch:
         self._session = plan.session
         self._workspace, self._git = (plan.guard.workspace, plan.guard.git) if plan.guard is not None else ("", "")
         self._directory, self._emit = directory, emit
-        self._record = os.path.join(directory.path, RECORD)
+        self._record = ""
         self._child: Child | None = None
         self.recorded = False
 
     def begin(self) -> None:
-        """Start the first scan."""
-        remove_record(self._directory.path)
+        """Start the first scan. A record that is there stays: its session's container may still be at work."""
+        names = (RECORD, *(f"guard.{number}.json" for number in range(1, 1 << 10)))
+        paths = (os.path.join(self._directory.path, name) for name in names)
+        self._record = next(path for path in paths if not os.path.lexists(path))
         job = {"what": "record", "session": self._session, "workspace": self._workspace, "git": self._git}
         self._child = self._started({**job, "record": self._record, "limits": FIRST})
 
     def ready(self) -> None:
-        """Wait for the first scan: nothing inside may run before it has ended."""
+        """Wait for the first scan: nothing inside may run before it has ended.
+
+        The container exists: an earlier one of that name is gone, and what is there now it left.
+        """
+        report_left(self._directory.path, self._emit, but=self._record)
         if self._child is None:
             return
         answer = self._child.answer(FIRST["seconds"] + PATIENCE)
@@ -61,18 +69,27 @@ class Watch:
             self._child = self._started({"what": "compare", "record": self._record, "limits": SECOND})
 
     def end(self, seconds: float) -> GuardReport | None:
-        """Compare and report; None when there is nothing to compare, or not in time."""
-        if self._directory.handed_over or not self.recorded:
+        """Compare and report; None when there is nothing to compare, or not in time.
+
+        The record stays where the container may still be at work, because its engine failed.
+        """
+        directory = self._directory
+        if directory.handed_over:
+            self.cancel()
+            return None
+        if not self.recorded:
+            self.cancel()
+            _unlink(self._record)
+            return None
+        if directory.has_container and not directory.kept:
             self.cancel()
             return None
         if self._child is None:
             self.prepare()
         left = None if self._child is None else _compared(self._child, seconds, self._emit)
         self._child = None
-        if left is None:
-            self._directory.unreported = True
-        else:
-            remove_record(self._directory.path)
+        if left is not None:
+            _unlink(self._record)
         return left
 
     def cancel(self) -> None:
@@ -107,34 +124,89 @@ def watched(plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> Iterat
         directory.guard = watch.end(SECOND["seconds"] + PATIENCE)
 
 
-def report_left(path: str, emit: Emit, *, seconds: float = SECOND["seconds"] + PATIENCE) -> GuardReport | None:
+def report_left(
+    path: str, emit: Emit, *, but: str = "", seconds: float = SECOND["seconds"] + PATIENCE
+) -> GuardReport | None:
     """What the session in directory ``path`` left, whose podbot was killed or did not wait; None without a record.
 
-    Its container does not run any more. Of several who do so at once one reports.
+    Its container does not run any more. Of several who do so at once one reports. A record that nobody could report of
+    stays, and the directory with it. ``but``: a record of the caller's own.
     """
-    record = os.path.join(path, RECORD)
-    taken = f"{record}.{os.getpid()}"
+    left = None
+    for record in records(path):
+        if record != but:
+            with _taken(record) as ours:
+                if ours:
+                    left = _reported(record, seconds, emit) or left
+    return left
+
+
+def records(path: str) -> list[str]:
+    """The records in a session's directory that nobody has reported of."""
     try:
-        os.rename(record, taken)
+        names = sorted(os.listdir(path))
     except OSError:
-        return None
+        return []
+    return [os.path.join(path, name) for name in names if name.startswith("guard.") and name.endswith(".json")]
+
+
+@contextlib.contextmanager
+def _taken(record: str) -> Iterator[bool]:
+    """Whether it is ours to report of; the kernel gives it back when we are killed."""
+    try:
+        lock = os.open(record, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield same_file(lock, record)
+    finally:
+        os.close(lock)
+
+
+def _reported(record: str, seconds: float, emit: Emit) -> GuardReport | None:
     from podbot.guard.child import Child
 
+    session = os.path.basename(os.path.dirname(record))
     try:
-        return _compared(Child({"what": "compare", "record": taken, "limits": SECOND}), seconds, emit)
+        child = Child({"what": "compare", "record": record, "limits": SECOND})
+        try:
+            left = _compared(child, seconds, emit)
+        finally:
+            child.close()
     except OSError as exc:
-        text = f"podbot cannot look at what the agent of {os.path.basename(path)} left: {exc}"
-        emit(Event("warning", "guard.incomplete", text, {"session": os.path.basename(path), "reasons": [text]}))
+        text = f"podbot cannot look at what the agent of {session} left: {exc}"
+        emit(Event("warning", "guard.incomplete", text, {"session": session, "reasons": [text]}))
         return None
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(taken)
+    if left is not None or not _is_whole(record):
+        _unlink(record)
+    return left
 
 
-def remove_record(path: str) -> None:
-    """Of the session in directory ``path``: it has been reported."""
+def _is_whole(record: str) -> bool:
+    """Whether a later command can report of it: not another version's."""
+    import json
+
+    from podbot.guard.marks import from_json
+
+    try:
+        with open(record, encoding="utf-8") as file:
+            from_json(json.load(file)["snapshot"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _unlink(record: str) -> None:
     with contextlib.suppress(OSError):
-        os.unlink(os.path.join(path, RECORD))
+        os.unlink(record)
 
 
 def _compared(child: Child, seconds: float, emit: Emit) -> GuardReport | None:

@@ -13,7 +13,7 @@ from podbot.events import Emit, ignore
 from podbot.flows.guarding import report_left
 from podbot.flows.orphans import is_ours, our_container
 from podbot.flows.restore import restore_all
-from podbot.flows.sessions import await_release, remove_directory, sessions, stopping
+from podbot.flows.sessions import await_release, remove_reported, sessions, stopping
 from podbot.flows.token_info import TokenInfo, token_info
 from podbot.launch.labels import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
@@ -135,7 +135,7 @@ def _stopped(
     forget_files(environ, container)
     if await_release(path, RELEASE_SECONDS):
         report_left(path, emit)
-        remove_directory(path)
+        remove_reported(path)
     return True
 
 

@@ -61,7 +61,6 @@ class SessionDirectory:
         self.handed_over = False  # to a helper process, which has the lock as well: nothing here is ours to end
         self.kept = False
         self.guard: GuardReport | None = None  # what it found, once the container is gone
-        self.unreported = False  # the guard did not report: the directory stays for the next command, which does
         self.is_others = False  # the container: a killed session's, or one on another engine
         self._endpoint = endpoint
         self._before = _read_record(path)
@@ -98,8 +97,8 @@ def session_directory(path: str, endpoint: str) -> Iterator[SessionDirectory]:
         try:
             yield directory
         finally:
-            if not (directory.has_container or directory.handed_over or directory.unreported):
-                remove_directory(path)
+            if not (directory.has_container or directory.handed_over):
+                remove_reported(path)
     finally:
         os.close(lock)
 
@@ -260,6 +259,14 @@ def await_release(path: str, seconds: float) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def remove_reported(path: str) -> None:
+    """Remove a session's directory, unless the guard has a record there of which nobody has reported yet."""
+    from podbot.flows.guarding import records
+
+    if not records(path):
+        remove_directory(path)
 
 
 def remove_directory(path: str) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from podbot.errors import StartFailed
+from podbot.errors import NameTaken, StartFailed, StopFailed
 from podbot.execution.runner import ExecIO
 from podbot.flows import guarding
 from podbot.flows.abandoned import remove_abandoned
 from podbot.flows.ending import Job, end_session
-from podbot.flows.guarding import RECORD, Watch, report_left
+from podbot.flows.guarding import RECORD, Watch, records, report_left
 from podbot.flows.manage import stop_sessions
 from podbot.flows.orphans import report_orphans
 from podbot.flows.run import SessionResult, run_session
@@ -28,7 +28,7 @@ from podbot.guard.child import Child
 from podbot.launch.types import GuardPlan, LaunchPlan
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine
-from tests.flows.plans import SESSION, Place, labels, made
+from tests.flows.plans import SESSION, Place, container, labels, made
 
 SILENT = ExecIO(None, None, None)
 
@@ -213,6 +213,105 @@ def test_one_of_several_reports(engine: FakeEngine, place: Place) -> None:
     assert report_left(place.directory(), place.events.append) is not None
     assert report_left(place.directory(), place.events.append) is None
     assert len(findings(place)) == 1
+
+
+def test_a_name_that_is_taken_by_a_killed_podbots_session_leaves_its_record(
+    engine: FakeEngine, place: Place, wake: Wake
+) -> None:
+    earlier = labels(created="2026-07-01T12:00:00Z")
+    engine.start(engine.create(container(SESSION, marks=earlier)))
+    recorded(engine, place)
+    with pytest.raises(NameTaken):
+        run(engine, place, wake)
+    assert findings(place) == []
+    assert records(place.directory()) == [os.path.join(place.directory(), RECORD)]
+    list(stop_sessions(engine, place.environ, [SESSION], seconds=0, emit=place.events.append))
+    assert findings(place) == [(1, ".envrc")]
+    assert sessions(place.environ) == []
+
+
+def test_an_earlier_record_of_the_name_is_reported_once_the_container_is_made(
+    engine: FakeEngine, place: Place, wake: Wake
+) -> None:
+    recorded(engine, place)
+    result = run(engine, place, wake, ".exrc")
+    assert findings(place) == [(1, ".envrc"), (2, ".exrc")]
+    assert result.guard is not None
+    assert [found.path for found in result.guard.findings] == [".exrc"]
+    assert sessions(place.environ) == []
+
+
+def test_a_session_whose_engine_fails_is_reported_later(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    """Its container may run on."""
+    remove = engine.remove
+
+    def failing(container: str) -> None:
+        raise StopFailed(container=container, reason="the engine was ended")
+
+    engine.remove = failing  # type: ignore[method-assign]
+    with pytest.raises(StopFailed):
+        run(engine, place, wake, ".envrc")
+    assert findings(place) == []
+    engine.remove = remove  # type: ignore[method-assign]
+    plant(place, ".exrc")
+    list(stop_sessions(engine, place.environ, [SESSION], seconds=0, emit=place.events.append))
+    assert findings(place) == [(1, ".envrc"), (2, ".exrc")]
+    assert sessions(place.environ) == []
+
+
+def test_a_report_that_is_broken_off_is_made_by_the_next_command(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(engine, place)
+
+    def interrupted(_child: Child, _seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Child, "answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            report_orphans(engine, place.environ, place.events.append)
+    assert findings(place) == []
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    report_orphans(engine, place.environ, place.events.append)
+    assert findings(place) == [(1, ".envrc")]
+    assert sessions(place.environ) == []
+
+
+def test_a_later_report_that_is_not_made_in_time_is_made_by_the_next_command(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recorded(engine, place)
+    with monkeypatch.context() as patch:
+        stuck(patch, tmp_path)
+        assert report_left(place.directory(), place.events.append, seconds=0.05) is None
+    assert place.kinds()[-1] == "guard.incomplete"
+    report_orphans(engine, place.environ, place.events.append)
+    assert findings(place) == [(1, ".envrc")]
+
+
+def test_a_report_whose_podbot_is_killed_is_made_by_the_next_command(place: Place, engine: FakeEngine) -> None:
+    recorded(engine, place)
+    code = (
+        "import os, signal, sys\n"
+        "from podbot.flows.guarding import report_left\n"
+        "from podbot.guard.child import Child\n"
+        "Child.answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "report_left(sys.argv[1], lambda event: None)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, place.directory()], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert report_left(place.directory(), place.events.append) is not None
+    assert findings(place) == [(1, ".envrc")]
+
+
+def test_a_record_that_is_malformed_is_told_and_forgotten(engine: FakeEngine, place: Place) -> None:
+    recorded(engine, place)
+    Path(place.directory(), RECORD).write_text("{}")
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.kinds()[-1] == "guard.incomplete"
+    assert sessions(place.environ) == []
 
 
 # --- a scan that hangs, or cannot be started ---------------------------------------------------------
