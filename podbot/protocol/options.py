@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+LONGEST = 200  # characters of a name that is read word by word
+
 _KINDS = {
     "allow_once": "allows once",
     "allow_always": "allows always",
@@ -44,7 +46,7 @@ def prefix_of(name: str, kind: object) -> str:
 
 def _agrees(name: str, kind: str) -> bool:
     """Read with caution: a doubt costs some words, and an option that allows has to be free of them."""
-    if not name.isascii() or not name.isprintable() or "podbot" in (plain := name.lower()):
+    if len(name) > LONGEST or not name.isascii() or not name.isprintable() or "podbot" in (plain := name.lower()):
         return False
     lasts = bool(_AGAIN.search(plain))
     words = _WORD.findall(_AGAIN.sub(" again ", plain))

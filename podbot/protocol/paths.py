@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LONGEST = 4096  # characters of a path: Linux takes no longer one, and each name in it costs some 60 bytes
+
 
 @dataclass(frozen=True, slots=True)
 class PathScope:
@@ -26,8 +28,8 @@ class PathScope:
 
 
 def _words(path: str) -> list[str] | None:
-    """The names on the way to ``path`` with "." and ".." resolved; None when it is not absolute."""
-    if not path.startswith("/") or "\0" in path:
+    """The names on the way to ``path`` with "." and ".." resolved; None when it is not absolute, or too long."""
+    if not path.startswith("/") or len(path) > LONGEST or "\0" in path:
         return None
     words: list[str] = []
     for word in path.split("/"):

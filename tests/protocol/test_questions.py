@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.protocol.acp import AcpChannel
-from podbot.protocol.options import prefix_of
+from podbot.protocol.options import LONGEST, prefix_of
+from podbot.protocol.paths import LONGEST as LONGEST_PLACE
 from podbot.protocol.paths import PathScope
 from podbot.protocol.questions import LONGEST_PATH, MOST_MARKS, visible
 from tests.protocol.drive import Outcome, from_agent
@@ -163,6 +165,14 @@ def test_an_option_that_says_something_else_is_marked(kind: str, name: str, pref
     marked(option(name, kind), option(f"[podbot: {prefix}] {name}", kind))
 
 
+def test_a_long_name_of_an_option_is_not_read_word_by_word() -> None:
+    """60 MiB of words took 2 GB."""
+    name = "Allow" + " once" * 39
+    assert len(name) == LONGEST
+    marked(option(name), option(name))
+    marked(option(name + " "), option(f"[podbot: allows once] {name} "))
+
+
 @pytest.mark.parametrize("kind", ['"maybe"', "null", "7", "[]", '"Allow_once"'])
 def test_an_option_of_another_kind(kind: str) -> None:
     form = '"options":[{"name":"%s","kind":' + kind + "}]"
@@ -254,6 +264,31 @@ def test_paths_outside_the_workspace_are_named_in_the_title(members: str, named:
 def test_other_text_and_paths_inside_keep_their_bytes(members: str) -> None:
     plain, _ = call(members)
     marked(plain, plain)
+
+
+def test_a_path_longer_than_any_is_outside() -> None:
+    """60 MiB of names took 2 GB; no system call takes so long a path."""
+    path = "/ws" + "/a" * ((LONGEST_PLACE - 3) // 2)
+    plain, form = call(f'"path":"{path}"')
+    marked(plain, plain)
+    plain, form = call(f'"path":"{path}/a"')
+    marked(plain, form.replace("%s", f"[podbot: outside the workspace: {path[:LONGEST_PATH]}] "))
+
+
+def test_a_question_of_many_names_costs_no_more_than_its_text() -> None:
+    """Peak of what Python allocates, for each byte of the frame; it was 25 and more."""
+    for inside in (
+        f'"toolCall":{{"title":"x","path":"/ws{"/ab" * 700_000}"}}',
+        option("Allow " + "ab " * 700_000),
+    ):
+        frame = (FRAME % inside).encode()
+        channel = AcpChannel(mount=MOUNT)
+        tracemalloc.start()
+        try:
+            channel.agent_data(frame)
+            assert tracemalloc.get_traced_memory()[1] < 12 * len(frame)
+        finally:
+            tracemalloc.stop()
 
 
 def test_without_a_mount_paths_are_not_looked_at() -> None:
