@@ -132,6 +132,10 @@ def option(name: str, kind: str = "allow_once") -> str:
         ("reject_once", ("No", "Reject", "Cancel", "Deny", "No, and tell Codex what to do differently",
                          "No, continue without running it", "No, keep planning", "Don't allow")),
         ("reject_always", ("No, and block this host in the future", "Always reject")),
+        ("allow_always", ("Always Allow", "Allow always", "Allow for all future sessions", "Allow all edits, always",
+                          "Allow all server tools for this session", "Yes, and don't ask again",
+                          "Yes, and do not ask me again for this command")),
+        ("allow_once", ("Allow this command", "Accept only this edit", "OK", "Yes, allow once.")),
     ],
 )  # fmt: skip
 def test_options_of_today_s_agents_keep_their_bytes(kind: str, names: tuple[str, ...]) -> None:
@@ -159,6 +163,26 @@ def test_options_of_today_s_agents_keep_their_bytes(kind: str, names: tuple[str,
         ("reject_once", "Allow", "rejects once"),
         ("reject_always", "Yes", "rejects always"),
         ("reject_once", "Later", "rejects once"),
+        ("allow_always", "Allow once, ask me again next time", "allows always"),
+        ("allow_always", "Allow this one time in this session", "allows always"),
+        ("allow_always", "Yes (in the future: once only)", "allows always"),
+        ("allow_always", "Yes, always ask again", "allows always"),
+        ("allow_once", "OK, dismiss", "allows once"),
+        ("allow_once", "OK, close this dialog", "allows once"),
+        ("allow_once", "Yes, forbid it", "allows once"),
+        ("allow_once", "Accept rejection", "allows once"),
+        ("allow_once", "Approve refusal", "allows once"),
+        ("allow_once", "Allow none of it", "allows once"),
+        ("allow_once", "Allow 0 files", "allows once"),
+        ("allow_once", "Proceed to denied list", "allows once"),
+        ("allow_once", "Allow forever", "allows once"),
+        ("allow_once", "Allow  once", "allows once"),
+        ("allow_once", "O\u212a", "allows once"),
+        ("allow_once", "Only this time", "allows once"),
+        ("reject_once", "No objection", "rejects once"),
+        ("reject_once", "Cancel reject", "rejects once"),
+        ("reject_once", "Always reject", "rejects once"),
+        ("reject_always", "Reject", "rejects always"),
     ],
 )
 def test_an_option_that_says_something_else_is_marked(kind: str, name: str, prefix: str) -> None:
@@ -170,7 +194,7 @@ def test_a_long_name_of_an_option_is_not_read_word_by_word() -> None:
     name = "Allow" + " once" * 39
     assert len(name) == LONGEST
     marked(option(name), option(name))
-    marked(option(name + " "), option(f"[podbot: allows once] {name} "))
+    marked(option(f"{name} it"), option(f"[podbot: allows once] {name} it"))
 
 
 @pytest.mark.parametrize("kind", ['"maybe"', "null", "7", "[]", '"Allow_once"'])
@@ -211,9 +235,8 @@ def test_a_prefix_says_what_the_kind_does(name: str, kind: str | None) -> None:
     prefix = prefix_of(name, kind)
     assert prefix == "" or prefix.startswith("[podbot: ")
     assert prefix_of(prefix + name, kind).strip() in (prefix.strip(), "[podbot: of no known kind]")
-    assert prefix or any(word in name.lower() for word in ("yes", "allow", "accept", "approve", "grant", "ok", "permit",
-        "proceed", "no", "don", "never", "reject", "deny", "cancel", "decline", "refuse", "stop", "abort", "block",
-        "without", "skip"))  # fmt: skip
+    assert prefix or any(word in name.lower() for word in ("yes", "allow", "accept", "approve", "ok", "permit",
+        "proceed", "no", "reject", "deny", "cancel", "decline", "refuse"))  # fmt: skip
 
 
 # --- paths ---------------------------------------------------------------------------------------
