@@ -15,7 +15,7 @@ from podbot.protocol.jsontext import ALIKE, BadFrame, Part, alike, elements, lik
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.options import prefix_of
-from podbot.protocol.paths import PathScope
+from podbot.protocol.paths import LONGEST, PathScope
 
 MOST_MARKS = 10_000  # characters in one question; each costs some 200 bytes
 MOST_PATHS = 3  # that a marker names
@@ -24,8 +24,8 @@ LONGEST_PATH = 100  # characters of each
 # Controls, bidirectional marks, what has no width, tags; not the two joiners, which scripts and emoji need. Controls
 # below U+0020 stand in JSON as escapes only.
 _HIDDEN = (
-    "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800"
+    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _IS_HIDDEN = re.compile(f"[\\0-\\x08\\x0b-\\x1f\\ud800-\\udfff{_HIDDEN}]")
 # All that is harmless in one bite, then what may be hidden: the harmless costs no step of Python.
@@ -34,11 +34,20 @@ _CANDIDATE = re.compile(
     r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
     rf"|[{_HIDDEN}])?"
 )
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"([ \t\n\r]*+:)?')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"([ \t\n\r]*+:)?|[][{}]')
 _PATHS = frozenset(
     map(likeness, ("path", "filePath", "absolutePath", "notebookPath", "oldPath", "newPath", "cwd", "workdir", "uri"))
 )
-_ADDRESS = re.compile(r"(?i:https?)://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][!-~]*)?", re.IGNORECASE)
+# Readers of addresses leave out what stands before one, and tabs and line ends in it; in file addresses \\ is /.
+_BLANK = re.compile(r"[\s\0-\x20\x7f-\x9f\ufeff]++")
+_FILE = re.compile(r"f[\t\n\r]*i[\t\n\r]*l[\t\n\r]*e[\t\n\r]*:", re.IGNORECASE | re.ASCII)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE | re.ASCII)
+_QUERY = re.compile("[?#]")
+_AS_BROWSERS = str.maketrans("\\", "/", "\t\n\r")
+# ASCII: without it the Kelvin sign is a k, and the long s an s.
+_ADDRESS = re.compile(
+    r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII
+)
 
 
 def question_cuts(message: Message, mount: PathScope | None) -> Cuts:
@@ -141,23 +150,49 @@ def _is_text(text: str, part: Part) -> bool:
 
 
 def _outside(text: str, params: Part, mount: PathScope) -> Iterator[str]:
-    """The values of members that name a path, wherever they stand, and a second one of the same name as well."""
-    key = ""
-    for found in _STRING.finditer(text, params.place, params.end):
-        value = scanstring(found[0], 1, True)[0] if found[1] or key in _PATHS else ""
-        if found[1]:
-            key = likeness(value) if len(value) <= ALIKE else ""
-        elif (path := _path(key, value)) and not _holds(mount, path):
+    """The paths outside in members that name some: wherever these stand, at any depth in them, in a second one too."""
+    named = ""  # by which name the next value is a path; empty: it is none
+    around: list[str] = []  # the same of each object and list that is open
+    for found in _TOKEN.finditer(text, params.place, params.end):
+        piece = found[0]
+        if piece[0] != '"':
+            if piece in "[{":
+                around.append(named)
+            else:
+                named = around.pop()
+        elif found[1]:
+            key = scanstring(piece, 1, True)[0]
+            key = likeness(key) if len(key) <= ALIKE else ""
+            named = key if key in _PATHS else around[-1]
+        elif named and (path := _misplaced(named, scanstring(piece, 1, True)[0], mount)):
             yield path
 
 
-def _path(key: str, value: str) -> str:
-    """The path that the member ``key`` names; empty for an address that is none."""
-    if value[:5].lower() == "file:":
-        from urllib.parse import unquote  # here: it is 1 to 4 ms of a start, and such addresses are rare
+def _misplaced(key: str, value: str, mount: PathScope) -> str:
+    """The path in the member ``key`` when it is outside the workspace; empty for one inside and for other addresses."""
+    value = value[blank.end() :] if (blank := _BLANK.match(value)) else value
+    scheme = _FILE.match(value)
+    if scheme is None:
+        return "" if (key == "uri" and _SCHEME.match(value)) or _holds(mount, value) else value
+    path = _path(value[scheme.end() :])
+    return "" if path and _holds(mount, path) else path or value
 
-        return unquote(value[5:].removeprefix("//"))  # with a host in front it is relative, or names another machine
-    return "" if key == "uri" and "://" in value else value
+
+def _path(address: str) -> str:
+    """The path in a file's address, read as browsers do, without its "file:"; empty when there is no telling."""
+    from urllib.parse import unquote  # here: it is 1 to 4 ms of a start, and such addresses are rare
+
+    if len(address) > 3 * LONGEST:  # decoding costs 60 bytes and more for each escape
+        return ""
+    place, *rest = _QUERY.split(address.translate(_AS_BROWSERS), maxsplit=1)
+    if rest and ".." in unquote(rest[0]):  # a part of the path for some
+        return ""
+    if place.startswith("//"):
+        host, _, place = place[2:].partition("/")
+        if host.lower() not in ("", "localhost"):
+            return ""
+    place = unquote(place)
+    return place if place.startswith("/") else f"/{place}"
 
 
 def _holds(mount: PathScope, path: str) -> bool:

@@ -52,6 +52,7 @@ def marked(inside: str, expected: str, mount: PathScope | None = MOUNT) -> None:
         ("\x7f\x9b", "\\\\u007f\\\\u009b"),
         ("\u200e\u200f\u061c\u2066\u2069", "\\\\u200e\\\\u200f\\\\u061c\\\\u2066\\\\u2069"),
         ("\u200b\u2060\ufeff\u00ad\u3164", "\\\\u200b\\\\u2060\\\\ufeff\\\\u00ad\\\\u3164"),
+        ("\u2800\\u2800", "\\\\u2800\\\\u2800"),
         ("\u2028\u2029\x85", "\\\\u2028\\\\u2029\\\\u0085"),
         ("\U000e0041", "\\\\U000e0041"),
         ("\\udb40\\udc41", "\\\\U000e0041"),
@@ -267,6 +268,25 @@ def call(members: str, title: str = '"title":"%sRead"') -> tuple[str, str]:
         ),
         ('"locations":[{"path":"/home/me/shop/a"}]', "/home/me/shop/a"),
         ('"locations":[{"path":"/etc/://x"}]', "/etc/://x"),
+        ('"content":[{"uri":"/etc/://x"}]', "/etc/://x"),
+        ('"content":[{"uri":"file://localhost/etc/passwd"}]', "/etc/passwd"),
+        ('"content":[{"uri":"FILE://LOCALHOST/etc"}]', "/etc"),
+        ('"content":[{"uri":"\\tfile:///etc"}]', "/etc"),
+        ('"content":[{"uri":"\u00a0fi\\nle:/\\t//etc"}]', "/etc"),
+        ('"content":[{"path":" /etc"}]', "/etc"),
+        ('"content":[{"uri":"file://other/ws/a"}]', "file://other/ws/a"),
+        ('"content":[{"uri":"file:\\\\\\\\other\\\\ws"}]', "file:\\\\\\\\other\\\\ws"),
+        ('"content":[{"uri":"file:etc/x"}]', "/etc/x"),
+        ('"content":[{"uri":"file:///etc/x?/%2e%2e/../ws"}]', "file:///etc/x?/%2e%2e/../ws"),
+        ('"content":[{"uri":"file:///etc/x#L1"}]', "/etc/x"),
+        ('"rawInput":{"path":["/ws",{"k":1},"/etc/x"]}', "/etc/x"),
+        ('"rawInput":{"path":["/ws",{"k":["/a"]},["/b"]]}', "/a, /b"),
+        ('"rawInput":{"path":{"x":"/etc"}}', "/etc"),
+        ('"rawInput":{"path":{"x":{"y":1},"z":"/etc"},"w":"/x"}', "/etc"),
+        (
+            '"rawInput":{"path":{"uri":"https://example.org","z":"https://example.org/../../../etc"}}',
+            "https://example.org/../../../etc",
+        ),
     ],
 )
 def test_paths_outside_the_workspace_are_named_in_the_title(members: str, named: str) -> None:
@@ -280,6 +300,8 @@ def test_paths_outside_the_workspace_are_named_in_the_title(members: str, named:
     [
         '"locations":[{"path":"/ws/src/a.py","line":3},{"path":"/more/x"},{"path":"src/b"},{"path":""}]',
         '"content":[{"uri":"https://example.org/etc"},{"uri":"file:///ws/a"}]',
+        '"content":[{"uri":"file://localhost/ws/a"},{"uri":"file:/ws/a%20b?x#L1-20"},{"uri":"file:///ws/a.py#L3"}]',
+        '"rawInput":{"path":{"x":{"y":["/ws"]}},"other":"/etc","more":["/etc",{"a":"/etc"}]}',
         '"rawInput":{"command":["/bin/bash","-lc","cat /etc/passwd"],"path":5,"other":"/etc"}',
         '"rawInput":{"' + "p" * 5000 + '":"/etc"}',
     ],
@@ -302,6 +324,7 @@ def test_a_question_of_many_names_costs_no_more_than_its_text() -> None:
     """Peak of what Python allocates, for each byte of the frame; it was 25 and more."""
     for inside in (
         f'"toolCall":{{"title":"x","path":"/ws{"/ab" * 700_000}"}}',
+        f'"toolCall":{{"title":"x","uri":"file:///ws{"%41" * 700_000}"}}',
         option("Allow " + "ab " * 700_000),
     ):
         frame = (FRAME % inside).encode()
@@ -390,6 +413,7 @@ def test_plain_web_addresses_pass(url: str) -> None:
         "file:///etc/passwd", "FILE:///etc/passwd", "javascript:alert(1)", "vscode://x/y", "zed://x", "ftp://x/", "",
         "/etc",         "https:/example.org", "https://", "https://user@example.org/", "https://example.org@evil.example/",
         "https://example.org\\@evil.example", "https://example.org /", " https://example.org", "https://example.org\n",
+        "https://\u212a.org/", "http\u017f://example.org/",
         "https://ex\u0430mple.org/", "https://example.org/\u202e", "https://example.org/\u00e9", "data:text/html,x", 7,
         None,         ["https://example.org"], {"a": 1}, True,
     ],
