@@ -110,7 +110,7 @@ def test_no_text_takes_the_square_of_its_length(piece: str) -> None:
     text = piece * (256_000 // len(piece))
     began = time.process_time()
     Redactor([SECRET]).text(text)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20  # 64 s when it was quadratic; an emulated processor needs 4 s as it is
 
 
 def test_a_json_web_token_is_found_behind_other_words() -> None:

@@ -89,7 +89,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def soon(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60  # on an emulated processor beside other work 5 s were not enough
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)
@@ -326,7 +326,7 @@ with keeper.token_kept(sys.argv[1], GRANT, mint, lambda event: None):
 
 def test_a_process_ends_while_github_does_not_answer(place: Place) -> None:
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", HUNG, place.path], capture_output=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", HUNG, place.path], capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert time.monotonic() - began < 5
     assert place.token is None
