@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from podbot.cli.attach import attached, both_terminals
 from podbot.cli.globals import Globals
@@ -14,6 +15,9 @@ from podbot.errors import GuardTripped, UsageError
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, GuardReport
+
+if TYPE_CHECKING:
+    from podbot.flows.run import SessionResult
 
 HERE = "the current directory"  # as a value's origin names it
 CLONE_KEYS = ("workspace.depth", "workspace.submodules")
@@ -34,21 +38,22 @@ def execute(g: Globals, args: Selection) -> int:
         return 0
     check_guard_exit(config, asked=args.guard_exit)
     emit = Reporter(g, progress=True)
-    found: list[GuardReport | None] = []
+    found: list[SessionResult] = []
 
     with handled(tty=tty) as wake:
 
         def work(io: ExecIO) -> ExecStatus:
             try:
                 result = api.run(config, request, io=io, wake=wake, emit=emit)
-                found.append(result.guard)
+                found.append(result)
                 return result.status
             finally:
                 emit.clear()
 
         status = attached(work, tty=tty, wake=wake, own_line=True)
-    if args.guard_exit and not config.workspace.read_only:
-        check_left(found[0] if found else None, config.workspace.host_path or "")
+    ran = not found or found[0].agent_ran
+    if args.guard_exit and ran and not config.workspace.read_only:
+        check_left(found[0].guard if found else None, config.workspace.host_path or "")
     return exit_code(status.code)
 
 

@@ -28,6 +28,7 @@ class SessionResult:
     kept: bool
     credentials: tuple[str, ...] = ()  # in-container paths of the families that were copied
     guard: GuardReport | None = None  # what the session left that acts on the host; None: not looked at
+    agent_ran: bool = True  # False: a signal came before
 
 
 def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> SessionResult:
@@ -40,7 +41,8 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
     try:
         status, directory = _carried_out(engine, plan, io, wake, emit)
     except Interrupted as exc:  # told to end before the agent ran
-        return SessionResult(plan.session, ExecStatus(code=128 + exc.number, signal=exc.number), kept=False)
+        status = ExecStatus(code=128 + exc.number, signal=exc.number)
+        return SessionResult(plan.session, status, kept=False, agent_ran=False)
     copied = tuple(found.target for found in plan.credentials)
     return SessionResult(plan.session, status, directory.kept, credentials=copied, guard=directory.guard)
 

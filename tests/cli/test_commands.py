@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -362,6 +363,21 @@ def test_run_is_the_agent_s_status_and_leaves_nothing(engine: FakeEngine, place:
     assert place.workspace.encode() in captured.err, "what is mounted is said"
     assert engine.by_name == {}
     assert [name for name in os.listdir(place.runtime) if not name.startswith(".")] == []
+
+
+def test_a_signal_before_the_agent_runs_is_the_status_with_guard_exit(
+    engine: FakeEngine, place: Place, capfd: Capture
+) -> None:
+    start = engine.start
+
+    def interrupted(container: str) -> None:
+        start(container)
+        signal.raise_signal(signal.SIGINT)
+
+    engine.start = interrupted  # type: ignore[method-assign]
+    argv = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--guard-exit", "--", "my-agent"]
+    assert main(argv) == 130
+    assert "did not look" not in str(capfd.readouterr().err)
 
 
 def test_run_keeps_when_told(engine: FakeEngine, place: Place, capfd: Capture) -> None:

@@ -89,7 +89,7 @@ def test_a_termination_before_the_agent_runs(engine: FakeEngine, place: Place, w
 
     engine.start = interrupted  # type: ignore[method-assign]
     result = run_session(engine, place.plan(keep="always"), SILENT, wake, place.events.append)
-    assert result == SessionResult(SESSION, ExecStatus(129, signal.SIGHUP), kept=False)
+    assert result == SessionResult(SESSION, ExecStatus(129, signal.SIGHUP), kept=False, agent_ran=False)
     assert engine.by_name == {}
     assert sessions(place.environ) == []
 
