@@ -34,7 +34,7 @@ Key = tuple[str, str]
 """A path, relative to the workspace or absolute, and what of it: empty for the whole file, or a git key."""
 
 Stamp = tuple[int, int, int, int]
-"""inode, size, mtime and ctime: the same stamp means the same content, for the agent cannot set ctime."""
+"""inode, size, mtime and ctime: where ``filesystem.is_stamped``, the same stamp means the same content."""
 
 
 class Snapshot(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from podbot.guard import files, gitdirs
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import MOST, value
+from podbot.guard.filesystem import is_stamped
 from podbot.guard.marks import GIT_OR_SHELL, Key, Mark, Snapshot, Stamp
 from podbot.guard.modes import Beside, Modes, roots_of
 from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
@@ -43,6 +44,7 @@ class Scan(Walk):
     ) -> None:
         super().__init__(limits or Limits())
         self._known = known or {}
+        self._reuse = False
         self._began = _now()
         self._marks: dict[Key, Mark] = {}
         self._values: dict[str, tuple[Stamp, str]] = {}
@@ -67,7 +69,8 @@ class Scan(Walk):
             for path, name, scope in roots:
                 with self.top(path) as handle:
                     if handle is not None:
-                        self.root = path
+                        self.root, self.handle = path, handle
+                        self._reuse = bool(self._known) and is_stamped(handle)
                         self._first(handle, scope)
                         self.tree(handle, name, scope)
         if self._modes is not None:
@@ -184,7 +187,7 @@ class Scan(Walk):
     def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str | None:
         """None where a limit is reached."""
         stamp = files.stamp_of(found)
-        known = self._known.get(path)
+        known = self._known.get(path) if self._reuse and RULES[rule].danger != GIT_OR_SHELL else None
         if known is not None and known[0] == stamp:
             return known[1]
         room = self._rooms[RULES[rule].danger == GIT_OR_SHELL]

@@ -1,0 +1,80 @@
+"""Where a file's times tell that its content was changed."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.guard.filesystem import is_stamped, mount_of, type_of
+from podbot.guard.walk import Scan
+from tests.guard.trees import left_by, said, write
+
+MOUNTS = """\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+23 22 0:20 /a\\040-\\040b /w rw - tmpfs tmpfs rw
+24 22 0:21 / /x rw shared:2 master:1 - fuse.sshfs a@b:/ rw
+25 22 0:22 / /y
+"""
+
+
+@pytest.mark.parametrize(
+    ("mount", "kind"), [("22", "ext4"), ("23", "tmpfs"), ("24", "fuse.sshfs"), ("25", ""), ("2", ""), ("", "")]
+)
+def test_the_type_of_a_mount(mount: str, kind: str) -> None:
+    assert type_of(MOUNTS, mount) == kind
+
+
+@given(st.text(), st.text())
+def test_anything_else_has_none(text: str, mount: str) -> None:
+    assert isinstance(type_of(text, mount), str)
+    assert isinstance(mount_of(text), str)
+
+
+def test_the_mount_of_a_descriptor() -> None:
+    assert mount_of("pos:\t0\nflags:\t0100000\nmnt_id:\t29\nino:\t5\n") == "29"
+    assert mount_of("pos:\t0\n") == ""
+
+
+@pytest.mark.parametrize("where", ["/", "/dev/shm", "/proc"])
+def test_it_is_what_stat_says(where: str) -> None:
+    said_by_stat = subprocess.run(
+        ["stat", "--file-system", "--format=%T", where], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    handle = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        assert is_stamped(handle) == (said_by_stat in {"ext2/ext3", "xfs", "btrfs", "f2fs"})
+    finally:
+        os.close(handle)
+
+
+def through_a_mapping(path: Path) -> None:
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        assert mapped[0]  # the page is there when it is written
+        mapped[0:4] = b"evil"
+
+
+def written(work: Path) -> None:
+    for name in (".envrc", "Makefile"):
+        through_a_mapping(work / name)
+
+
+def test_what_is_written_through_a_mapping_is_seen_on_tmpfs() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as base:
+        for name in (".envrc", "Makefile", ".vscode/tasks.json"):
+            write(Path(base, name), "good and long\n")
+        left = left_by(Path(base), written)
+    assert said(left) == [(1, ".envrc"), (4, "Makefile")]
+
+
+def test_what_acts_at_cd_is_read_again_everywhere(tmp_path: Path) -> None:
+    write(tmp_path / ".envrc", "x")
+    first = Scan(modes=False).directories(str(tmp_path))
+    wrong = {path: (stamp, "wrong") for path, (stamp, _) in first.values.items()}
+    assert Scan(None, wrong).directories(str(tmp_path)).marks == first.marks
