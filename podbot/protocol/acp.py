@@ -11,7 +11,7 @@ from podbot.protocol.logins import ANY_LOGIN, Logins
 from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
-from podbot.protocol.policy import agent_rule
+from podbot.protocol.policy import agent_rule, may_be_tool_call
 from podbot.protocol.servers import Servers
 
 
@@ -35,5 +35,6 @@ class AcpChannel(FilterChannel):
         notices: list[Event] = []
         servers = Servers(mcp_servers, notices.append)
         client = Direction(client_rule(delegation, mount, servers), LOOKED_INTO, answers=True)
-        agent = Direction(agent_rule(delegation, logins, extra=frozenset(extra_methods), mount=mount), QUESTIONS)
+        rule = agent_rule(delegation, logins, extra=frozenset(extra_methods), mount=mount)
+        agent = Direction(rule, QUESTIONS, watch=may_be_tool_call)
         super().__init__(client, agent, limit=limit, salvage=True, notices=notices)

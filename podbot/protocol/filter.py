@@ -7,6 +7,7 @@ its own frames, their answers (up to a few hundred bytes for each request of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from podbot.events import Event
@@ -23,11 +24,12 @@ LIMIT = 64 << 20  # bytes of one frame
 
 
 class Direction(NamedTuple):
-    """What is judged in one direction, and by which rule; the last two as for :class:`Sieve`."""
+    """What is judged in one direction, and by which rule; the others as for :class:`Sieve`."""
 
     rule: Rule
     look_into: frozenset[str] = frozenset()
     answers: bool = False
+    watch: Callable[[bytes], bool] | None = None
 
 
 class FilterChannel:
@@ -41,7 +43,7 @@ class FilterChannel:
         self._client_rule = client.rule
         self._agent_rule = agent.rule
         self._client_sieve = Sieve(client.rule, look_into=client.look_into, answers=client.answers)
-        self._agent_sieve = Sieve(agent.rule, look_into=agent.look_into, answers=agent.answers)
+        self._agent_sieve = Sieve(agent.rule, look_into=agent.look_into, answers=agent.answers, watch=agent.watch)
         self._client_lines = LineAssembler(limit)
         self._agent_lines = LineAssembler(limit)
         self._client_open = self._agent_open = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from podbot.config.models import Delegation
@@ -15,6 +16,9 @@ from podbot.protocol.refusal import REASONS
 CODE = -32001
 QUESTIONS = ("session/request_permission", "elicitation/create")
 LOOKED_INTO = frozenset(map(likeness, QUESTIONS))
+UPDATE = "session/update"
+_CALL = re.compile(rb"tool_call")
+_SPELLED = re.compile(rb"\\u00[5-7]")  # letters as escapes, which no serializer writes
 Rule = Callable[[Message], tuple[list[Cut], str]]  # what to cut out of a message, and the reason
 
 
@@ -41,6 +45,8 @@ def agent_rule(
                 raise denied(message, method, f"agent.delegation = {delegation}")
             if method in QUESTIONS:
                 cuts = _questioned(message, method, mount)
+            elif method == UPDATE and may_be_tool_call(message.text.encode()):
+                cuts = _retitled(message)
         if nothing_to_do or ("result" not in message.fields and "error" not in message.fields):
             return cuts, "marked_question"
         more, reason = login_cuts(message, logins, commands_stay=commands_stay)
@@ -58,6 +64,18 @@ def _questioned(message: Message, method: str, mount: PathScope | None) -> list[
     except BadFrame as exc:  # the agent waits for an answer
         why = f"the question was not shown: {REASONS[exc.reason]}"
         raise denied(message, method, why, reason=exc.reason) from None
+
+
+def may_be_tool_call(lines: bytes) -> bool:
+    """Whether there may be a ``tool_call`` or ``tool_call_update`` in them. 1.4 us for 4 KiB; ``in`` takes 1.9."""
+    return _CALL.search(lines) is not None or (b"\\" in lines and _SPELLED.search(lines) is not None)
+
+
+def _retitled(message: Message) -> list[Cut]:
+    # Imported here as above.
+    from podbot.protocol.questions import update_cuts
+
+    return update_cuts(message)
 
 
 def denied(

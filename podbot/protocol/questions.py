@@ -66,6 +66,16 @@ def question_cuts(message: Message, mount: PathScope | None) -> Cuts:
     return cuts
 
 
+def update_cuts(message: Message) -> Cuts:
+    """What to change in an update with a tool call: its title is what a later question may show. Raises BadFrame."""
+    place = message.fields.get("params")
+    for name in ("update", "title"):
+        if place is None or not isinstance(place.value, dict):
+            return []
+        place = alike(members(message.text, place.place)[0], name)
+    return [] if place is None else list(_escapes(message.text, place.place, place.end))
+
+
 def visible(text: str) -> str:
     """``text`` with the same characters as escapes."""
     return _IS_HIDDEN.sub(lambda found: _escape(found[0]), text)

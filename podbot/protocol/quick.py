@@ -33,15 +33,24 @@ class Sieve:
     """One direction's quick way. ``rule`` is the direction's.
 
     ``look_into``: methods (their likeness) about whose parameters the rule has something to say; the others it must
-    judge by the method alone. ``answers``: the rule has nothing to say about answers.
+    judge by the method alone. ``answers``: the rule has nothing to say about answers. ``watch``: whether it may have
+    something to say about a line, or about a line of a block, with this text in it, whatever its method is.
     """
 
-    def __init__(self, rule: Rule, *, look_into: frozenset[str] = frozenset(), answers: bool = False) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        *,
+        look_into: frozenset[str] = frozenset(),
+        answers: bool = False,
+        watch: Callable[[bytes], bool] | None = None,
+    ) -> None:
         # Imported here, for a channel is all that needs it: 7 ms.
         from orjson import loads
 
         self._loads: Callable[[memoryview], object] = loads
         self._passes_by = _method_judge(rule, look_into, answers=answers)
+        self._watch = watch
         self._usual = b"\n"  # the last beginning that was good; a line that begins with this one ends in no brace
 
     def runs(self, block: bytes) -> list[tuple[bytes, int]]:
@@ -52,10 +61,11 @@ class Sieve:
         found: list[tuple[bytes, int]] = []
         view = memoryview(block)
         harmless = len(block) if _is_flat(block) else 2 * MAX_DEPTH
+        watch = self._watch if self._watch is not None and self._watch(block) else None
         done = start = frames = 0
         while start < len(block):
             end = block.find(b"\n", start) + 1
-            if self._passes(block, view, start, end, harmless):
+            if not (watch and watch(block[start:end])) and self._passes(block, view, start, end, harmless):
                 frames += 1
             else:
                 if frames:

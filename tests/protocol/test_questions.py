@@ -91,6 +91,36 @@ def test_only_what_is_asked_is_looked_at() -> None:
     assert from_agent(frame).to_client == frame
 
 
+UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}\n'
+
+
+@pytest.mark.parametrize("kind", ["tool_call", "tool_call_update", "tool\\u005fcall", "\\u0074ool_call"])
+@pytest.mark.parametrize(("spelled", "shown"), [("\u202e", "\\\\u202e"), ("\\u001b", "\\\\u001b"), ("a", "a")])
+def test_the_title_of_a_tool_call_is_marked_where_it_is_sent_beforehand(kind: str, spelled: str, shown: str) -> None:
+    form = UPDATE % f'{{"sessionUpdate":"{kind}","toolCallId":"t","title":"%s","content":[{{"text":"\u202e\\u001b"}}]}}'
+    other = UPDATE % '{"sessionUpdate":"agent_message_chunk","content":{"text":"\u202e"}}'
+    result = from_agent((other + form % spelled + other).encode())
+    assert result.to_client.decode() == other + form % shown + other
+    assert result.reasons == ([] if spelled == shown else ["marked_question"])
+
+
+@pytest.mark.parametrize("update", ["null", "[]", "{}", '{"title":null}', '{"title":["x"]}', '{"x":"\u202e"}'])
+def test_an_update_without_a_title_keeps_its_bytes(update: str) -> None:
+    for frame in (
+        UPDATE % update,
+        f'{{"method":"session/update","params":{update}}}\n',
+        '{"method":"session/update"}\n',
+    ):
+        closely = frame.replace("session/update", "session/upd\\u0061te").replace('"x"', '"tool_call"')
+        assert from_agent(closely.encode()).to_client.decode() == closely
+
+
+def test_a_tool_call_with_two_titles_is_refused() -> None:
+    frame = UPDATE % '{"sessionUpdate":"tool_call","title":"a","Title":"b"}'
+    result = from_agent(frame.encode())
+    assert (result.to_client, result.reasons) == (b"", ["duplicate_key"])
+
+
 def test_an_elicitation_s_words_are_marked_as_well() -> None:
     frame = b'{"id":1,"method":"elicitation/create","params":{"mode":"form","message":"\\u202e"}}\n'
     assert from_agent(frame).to_client == frame.replace(b"\\u202e", b"\\\\u202e")
