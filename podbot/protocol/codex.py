@@ -7,15 +7,16 @@ client says to get such requests is taken out, as capabilities are in ACP: the m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from json.decoder import scanstring  # type: ignore[attr-defined]  # there since 3.0, not in the stubs
 
 from podbot.config.models import McpServers
 from podbot.events import Event
 from podbot.protocol.filter import LIMIT, Direction, FilterChannel
-from podbot.protocol.jsontext import Part, alike, likeness, members
+from podbot.protocol.jsontext import ALIKE, TOKEN, Part, alike, likeness, members, scan, skip
 from podbot.protocol.logins import Cuts, member_cuts
 from podbot.protocol.mask import check_place, is_object
 from podbot.protocol.message import Message
-from podbot.protocol.methods import codex_requests
+from podbot.protocol.methods import CODEX, codex_requests
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, denied
 from podbot.protocol.servers import Servers
@@ -28,13 +29,23 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
 TOOLS = "dynamicTools"  # of ``thread/start``: tools that the client runs
 TOOL_CALL = "item/tool/call"
 
-#: What a client opens in a browser, in an answer, in its ``prompt``, and in one notification.
-ADDRESSES = ("authUrl", "authorizationUrl", "verificationUrl")
+#: What a client opens in a browser, at any depth of an answer and of two notifications.
+ADDRESSES = (
+    "authUrl",
+    "authorizationUrl",
+    "verificationUrl",
+    "installUrl",
+    "shareUrl",
+    "websiteUrl",
+    "privacyPolicyUrl",
+    "termsOfServiceUrl",
+)
 
 _PLACED = frozenset(map(likeness, ("thread/start", "thread/resume", "thread/fork", "turn/start")))
 LOOKED_INTO = _PLACED | {"initialize"}
-_OPENS = likeness("account/gatewayOAuth/changed")
-AGENT_LOOKED_INTO = frozenset({_OPENS})
+AGENT_LOOKED_INTO = frozenset(map(likeness, ("account/gatewayOAuth/changed", "app/list/updated")))
+_OPENED = frozenset(map(likeness, ADDRESSES))
+_REFUSED = frozenset(likeness(method) for method, passes in CODEX.items() if not passes)
 
 
 class CodexChannel(FilterChannel):
@@ -61,24 +72,46 @@ def agent_rule(extra: frozenset[str] = frozenset()) -> Rule:
     known = codex_requests() | extra
 
     def rule(message: Message) -> tuple[Cuts, str]:
-        if message.method is not None and message.id is not None and message.method not in known:
-            raise denied(message, message.method, "it is not in agent.extra_methods", versioned=False)
+        method = message.method
         cuts = _address_cuts(message.text, message.fields.get("result"))
-        if message.method is not None and likeness(message.method) == _OPENS:
+        if method is None:
+            return cuts, "removed_address"
+        # One of the list is refused without an id as well: there may be a client that acts before it looks for one.
+        if method not in known and (message.id is not None or likeness(method) in _REFUSED):
+            raise denied(message, method, "it is not in agent.extra_methods", versioned=False)
+        if likeness(method) in AGENT_LOOKED_INTO:
             cuts += _address_cuts(message.text, message.fields.get("params"))
         return cuts, "removed_address"
 
     return rule
 
 
-def _address_cuts(text: str, holder: Part | None, *, within: bool = False) -> Cuts:
+def _address_cuts(text: str, holder: Part | None) -> Cuts:
     """null in the place of every address that is not one of the web: a client opens what stands there."""
-    if holder is None or not isinstance(holder.value, dict):
-        return []
-    parts, _ = members(text, holder.place)
-    found = [part for name in ADDRESSES if (part := alike(parts, name)) is not None]
-    cuts: Cuts = [(part.place, part.end, "null") for part in found if not _may_be_opened(part.value)]
-    return cuts if within else cuts + _address_cuts(text, alike(parts, "prompt"), within=True)
+    cuts: Cuts = []
+    if holder is None or not isinstance(holder.value, dict | list):
+        return cuts
+    key = ""
+    around: list[str] = []  # under which name each object and list that is open stands
+    done = holder.place
+    for found in TOKEN.finditer(text, holder.place, holder.end):
+        piece = found[0]
+        if found.start() < done:  # in what is cut out; it begins and ends with it
+            continue
+        if piece in ("[", "{"):
+            around.append(key)
+        elif piece in ("]", "}"):
+            key = around.pop()
+        elif found[1]:
+            name = scanstring(piece, 1, True)[0]
+            key = likeness(name) if len(name) <= ALIKE else ""
+            if key in _OPENED or (key == "url" and around[-1] == "action"):  # as in AccountSecuritySetupAction
+                place = skip(text, found.end())
+                value, end = scan(text, place)
+                if not _may_be_opened(value):
+                    cuts.append((place, end, "null"))
+                    done = end
+    return cuts
 
 
 def _may_be_opened(value: object) -> bool:

@@ -18,7 +18,7 @@ QUESTIONS = ("session/request_permission", "elicitation/create")
 LOOKED_INTO = frozenset(map(likeness, QUESTIONS))
 UPDATE = "session/update"
 _CALL = re.compile(rb"tool_call")
-_SPELLED = re.compile(rb"\\u00[5-7]")  # letters as escapes, which no serializer writes
+_SPELLED = re.compile(rb"\\u00(?:5[fF]|6[13cCfF]|74)")  # its letters as escapes, which no serializer writes
 Rule = Callable[[Message], tuple[list[Cut], str]]  # what to cut out of a message, and the reason
 
 

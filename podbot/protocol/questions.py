@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]  # there since 3.0, not in the stubs
 
-from podbot.protocol.jsontext import ALIKE, BadFrame, Part, alike, elements, likeness, members
+from podbot.protocol.jsontext import ALIKE, TOKEN, BadFrame, Part, alike, elements, likeness, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.options import prefix_of
@@ -34,7 +34,6 @@ _CANDIDATE = re.compile(
     r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
     rf"|[{_HIDDEN}])?"
 )
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"([ \t\n\r]*+:)?|[][{}]')
 _PATHS = frozenset(
     map(likeness, ("path", "filePath", "absolutePath", "notebookPath", "oldPath", "newPath", "cwd", "workdir", "uri"))
 )
@@ -163,7 +162,7 @@ def _outside(text: str, params: Part, mount: PathScope) -> Iterator[str]:
     """The paths outside in members that name some: wherever these stand, at any depth in them, in a second one too."""
     named = ""  # by which name the next value is a path; empty: it is none
     around: list[str] = []  # the same of each object and list that is open
-    for found in _TOKEN.finditer(text, params.place, params.end):
+    for found in TOKEN.finditer(text, params.place, params.end):
         piece = found[0]
         if piece[0] != '"':
             if piece in "[{":

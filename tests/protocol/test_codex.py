@@ -57,7 +57,9 @@ def test_what_passes_is_what_asks_the_user() -> None:
 @pytest.mark.parametrize(
     ("method", "raw_id", "passes"),
     [
-        ("item/tool/call", None, True),  # nothing can be answered: a client ignores it
+        ("item/tool/call", None, False),  # a client may act before it looks for an id
+        ("Item/Tool_Call", None, False),
+        ("attestation/generate", None, False),
         ("anything/new", None, True),
         ("anything/new", "1", False),
         ("item/tool/call", "null", False),
@@ -121,6 +123,16 @@ def test_a_batch_is_judged_message_by_message() -> None:
         '{"id":1,"result":{"authorizationUrl":%s,"loginId":null}}',
         '{"id":1,"result":{"prompt":{"userCode":"c","verification\\u0055rl": %s }}}',
         '{"method":"account/gatewayOAuth/changed","params":{"authUrl":%s,"providerId":"p"}}',
+        '{"method":"app/list/updated","params":{"data":[{"id":"a","installUrl":%s}]}}',
+        '{"id":1,"result":[{"authUrl":%s}]}',
+        '{"id":1,"result":{"a":[{"b":{"authUrl":%s}}]}}',
+        '{"id":1,"result":{"prompt":{"prompt":{"authUrl":%s}}}}',
+        '{"id":1,"result":{"appsNeedingAuth":[{"installUrl":%s}],"x":["a"]}}',
+        '{"id":1,"result":{"shareUrl":%s}}',
+        '{"id":1,"result":{"data":[{"branding":{"privacyPolicyUrl":%s,"x":"a"}}]}}',
+        '{"id":1,"result":{"termsOfServiceUrl":%s}}',
+        '{"id":1,"result":{"interface":{"websiteUrl":%s}}}',
+        '{"id":1,"result":{"notice":{"title":"t","action":{"label":"l","url":%s}}}}',
     ],
 )
 def test_a_client_gets_only_addresses_of_the_web_to_open(form: str) -> None:
@@ -145,8 +157,8 @@ def test_a_client_gets_only_addresses_of_the_web_to_open(form: str) -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        b'{"id":1,"result":{"item":{"authUrl":"file:///x"},"text":"authUrl"}}\n',
-        b'{"id":1,"result":{"prompt":{"prompt":{"authUrl":"file:///x"}}}}\n',
+        b'{"id":1,"result":{"item":{"url":"data:image/png,x"},"text":"authUrl","action":["a"],"url":"x"}}\n',
+        b'{"id":1,"result":"authUrl"}\n',
         b'{"id":1,"result":["authUrl"]}\n',
         b'{"method":"item/started","params":{"authUrl":"file:///x"}}\n',
         b'{"method":"account/gatewayOAuth/changed"}\n',
@@ -156,9 +168,11 @@ def test_what_no_client_opens_keeps_its_bytes(frame: bytes) -> None:
     assert from_agent(frame, channel=CodexChannel()).to_client == frame
 
 
-def test_two_addresses_are_refused() -> None:
-    frame = b'{"id":1,"result":{"authUrl":"https://a.b/","auth_url":"file:///x"}}\n'
-    assert from_agent(frame, channel=CodexChannel()).reasons == ["duplicate_key"]
+def test_each_of_two_addresses_is_looked_at_and_none_in_what_is_gone() -> None:
+    frame = b'{"id":1,"result":{"authUrl":"https://a.b/","auth_url":%s,"shareUrl":"x:y"}}\n'
+    for value in (b'"file:///x"', b'{"authUrl":["file:///x",{"authUrl":"file:///y"}]}'):
+        result = from_agent(frame % value, channel=CodexChannel())
+        assert (result.to_client, result.reasons) == ((frame % b"null").replace(b'"x:y"', b"null"), ["removed_address"])
 
 
 # --- client to agent ---------------------------------------------------------------------------

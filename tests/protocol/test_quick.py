@@ -19,7 +19,7 @@ from podbot.protocol.message import Message
 from podbot.protocol.methods import ACP
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
-from podbot.protocol.policy import Rule, agent_rule
+from podbot.protocol.policy import Rule, agent_rule, may_be_tool_call
 from podbot.protocol.quick import FEW, REMEMBERED, Sieve
 from podbot.protocol.servers import Servers
 from podbot.streams.channel import Side
@@ -51,7 +51,7 @@ def made(
         return rule, Sieve(rule, look_into=codex.LOOKED_INTO, answers=True)
     if side == "agent":
         rule = agent_rule(delegation, mount=mount)
-        return rule, Sieve(rule, look_into=QUESTIONS)
+        return rule, Sieve(rule, look_into=QUESTIONS, watch=may_be_tool_call)
     rule = client_rule(delegation, mount, SERVERS)
     return rule, Sieve(rule, look_into=LOOKED_INTO, answers=True)
 
