@@ -20,7 +20,7 @@ from podbot.execution.hosted import GRACE
 from podbot.execution.runner import KILL_GRACE, TERM_GRACE
 from podbot.flows.disposal import Disposal, dispose
 from podbot.flows.guarding import report_left
-from podbot.flows.sessions import WANTED, SessionDirectory, is_live, remove_reported
+from podbot.flows.sessions import WANTED, SessionDirectory, is_live, remove_directory, remove_reported
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep

@@ -69,7 +69,7 @@ class Scan(Walk):
             for path, name, scope in roots:
                 with self.top(path) as handle:
                     if handle is not None:
-                        self.root, self.handle = path, handle
+                        self.root = path
                         self._reuse = bool(self._known) and is_stamped(handle)
                         self._first(handle, scope)
                         self.tree(handle, name, scope)
