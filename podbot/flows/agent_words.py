@@ -69,7 +69,8 @@ class AgentWords:
         self._summary()
 
     def _line(self, line: bytes) -> None:
-        if self.fits(len(line)):
+        # An empty one says nothing but costs as much: a flood of them stalled the protocol (measured).
+        if self.fits(len(line)) and line:
             self._emit(Event("notice", "agent.stderr", text_of(line)))
 
     def _summary(self) -> None:
@@ -83,7 +84,7 @@ class AgentWords:
         """Lines, none longer than LINE: what is longer comes in several."""
         *whole, rest = (self._kept + data).split(b"\n")
         for line in whole:
-            yield from (line[at : at + LINE] for at in range(0, len(line), LINE))
+            yield from (line[at : at + LINE] for at in range(0, len(line) or 1, LINE))
         while len(rest) >= LINE:
             yield rest[:LINE]
             rest = rest[LINE:]

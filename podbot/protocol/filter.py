@@ -155,6 +155,8 @@ class FilterChannel:
 
     def _from_agent(self, line: bytes, handed_on: list[bytes]) -> None:
         """Judge a line; what is handed on is joined later, so that a chunk of good frames stays one piece."""
+        if not line.strip(b" \t\r\n"):
+            return
         spread = self._spread.holds(line)
         if self._spread.begins(line):
             self._noise.append(Noise("pretty", line))

@@ -61,8 +61,12 @@ def test_a_line_whose_beginning_was_left_out_is_left_out(words: AgentWords, cloc
 
 
 def test_lines_without_text_count_as_well(words: AgentWords, events: list[Event]) -> None:
-    words.stderr(b"\n" * 10_000_000)
+    for _ in range(150):
+        words.stderr(b"\n" * 65536)
     assert len(events) == 0, "an empty line says nothing"
+    words.close()
+    assert [event.kind for event in events] == ["agent.left_out"]
+    assert 150 * 65536 - BURST // 64 <= events.pop().fields["lines"] < 150 * 65536
     words.stderr(b"x\n" * 1_000_000)
     assert len(events) <= BURST / 64
 

@@ -226,8 +226,14 @@ def test_over_the_limit() -> None:
 
 def test_noise_goes_to_stderr() -> None:
     result = from_agent(b"".join(NOISE) + b"last")
-    assert result.noise == b"".join(NOISE) + b"last"
+    assert result.noise == b"".join(line for line in NOISE if line.strip()) + b"last"
     assert (result.to_client, result.said) == (b"", [])
+
+
+def test_blank_lines_are_left_out() -> None:
+    frame = b'{"id":1,"result":null}\n'
+    result = from_agent(b"\n \t\r\n" * 1000 + frame + b"\n ")
+    assert (result.to_client, result.moved, result.said) == (frame, [], [])
 
 
 def test_the_last_frame_without_newline() -> None:
