@@ -36,8 +36,13 @@ def channel(path: str) -> int:
 
 
 def _inherited(fd: int) -> int:
+    """Not one that podbot opened itself, such as the protocol's stream: those are all closed for children."""
     import fcntl
 
+    if fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC:
+        raise ValueError("podbot was not started with it")
+    if fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_ACCMODE | getattr(os, "O_PATH", 0)) not in (os.O_WRONLY, os.O_RDWR):
+        raise ValueError("it is not open for writing")
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from podbot.cli import log
 from podbot.cli.globals import Globals
 from podbot.cli.log import STDERR, channel
 from podbot.cli.main import main
@@ -26,6 +27,7 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     before, Globals.current = Globals.current, Globals()
+    log._opened.clear()
     yield
     Globals.current = before
 
@@ -55,10 +57,42 @@ def test_an_error_goes_there_too(tmp_path: Path, capsys: Capture) -> None:
 
 def test_an_inherited_descriptor(capsys: Capture) -> None:
     with pipes(1) as (pipe,):
+        os.set_inheritable(pipe.write, True)
         Globals.current = g = Globals(log_file=f"/dev/fd/{pipe.write}")
         Reporter(g)(Event("notice", "container.kept", "kept"))
         assert os.read(pipe.read, 100) == b"podbot: kept\n"
     assert capsys.readouterr().err == ""
+
+
+def test_a_descriptor_that_podbot_opened_is_refused() -> None:
+    """The guard of `podbot host` puts the protocol's stream at 4."""
+    with pipes(1) as (pipe,), pytest.raises(PathError, match="was not started with it"):
+        channel(f"/dev/fd/{pipe.write}")
+
+
+def test_a_descriptor_that_is_only_read_is_refused() -> None:
+    with pipes(1) as (pipe,):
+        os.set_inheritable(pipe.read, True)
+        with pytest.raises(PathError, match="not open for writing"):
+            channel(f"/dev/fd/{pipe.read}")
+
+
+def test_messages_of_host_cannot_go_into_the_protocol(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "podbot", "--log-file", "/dev/fd/4", "host", "--agent", "custom", "--", "true"]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": os.getcwd(), "PODBOT_IMAGE": "i"}
+    done = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        cwd=tmp_path,
+        capture_output=True,
+        env=environ,
+        check=False,
+        timeout=60,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "cannot write messages to" in done.stderr
 
 
 @pytest.mark.parametrize("bad", ["link", "second name", "directory", "missing/x", "\0", "/dev/fd/987654"])
