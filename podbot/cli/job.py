@@ -40,12 +40,16 @@ class TerminalJob:
     def _post(self, number: int, frame: object) -> None:  # noqa: ARG002
         self._wake.post(Suspend() if number == signal.SIGTSTP else Continued())
 
-    def suspend(self, leave: bytes, enter: bytes) -> None:
+    def suspend(self, leave: bytes, enter: bytes, *, commanded: bool) -> None:
         """See the class. The whole group is stopped, as a terminal does it: a script that started podbot, too."""
         if self._mode is None or signal.getsignal(signal.SIGTSTP) == signal.SIG_IGN:
             return
-        self._write(leave)
-        self._mode.give_back()
+        from podbot.streams import answers
+
+        emptied = answers.write(self._output, leave) and commanded and self._in_foreground()
+        if emptied:
+            answers.drain(0, self._output)
+        self._mode.give_back(emptied=emptied)
         before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTSTP, signal.SIGCONT)}
         try:
             # The kernel knows whether anybody could continue us: it discards this in an orphaned group and in PID 1.
@@ -69,6 +73,12 @@ class TerminalJob:
                 return  # the terminal is gone, or another group has it and no shell could give it to us
             self._write(enter)
             return
+
+    def _in_foreground(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._output) == os.getpgrp()
+        except OSError:
+            return False
 
     def _write(self, data: bytes) -> None:
         with contextlib.suppress(OSError):

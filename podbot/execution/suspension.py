@@ -27,8 +27,10 @@ SIZES = (0.1, 0.5)
 class Job(Protocol):
     """podbot itself as a job of the operator's shell."""
 
-    def suspend(self, leave: bytes, enter: bytes) -> None:
+    def suspend(self, leave: bytes, enter: bytes, *, commanded: bool) -> None:
         """Give the terminal back, stop, and take it again when continued; ``leave`` and ``enter`` are for its screen.
+
+        ``commanded``: it may still answer what was printed, which no shell is to read.
 
         Returns at once where nobody could continue podbot.
         """
@@ -118,7 +120,7 @@ class Suspension:
         """Suspend podbot, then continue the command. Bounded: only a key, or a signal from outside, brings us here."""
         self.forget()
         if self._job is not None:
-            self._job.suspend(self._screen.leave(), self._screen.enter())
+            self._job.suspend(self._screen.lend(), self._screen.enter(), commanded=self._screen.commanded)
         self._signal_group(signal.SIGCONT)
         self._sized(1)  # the kernel, and Node after it, tell a program only of a change
 

@@ -14,8 +14,9 @@ _OFF_BY_DEFAULT = (
 _ON_BY_DEFAULT = (b"25", b"7")  # the cursor, line wrap
 # Those that would type into the operator's shell. Switching one off that is off does nothing.
 _REPORTS = (b"1000", b"1002", b"1003", b"1004", b"1006", b"2004")
-# What a terminal takes for a command: ESC, the same as one byte (CSI, DCS, OSC), and ENQ, which some answer.
-_COMMANDS = re.compile(b"[\x1b\x05\x9b\x90\x9d]")
+# What a terminal takes for a command: ESC, the same as one byte (also the second of two in UTF-8, and a part of many
+# letters), ENQ, which some answer, and another set of letters.
+_COMMANDS = re.compile(b"[\x05\x0e\x1b\x80-\x9f]")
 # An unfinished sequence or text would swallow what follows: CAN ends the one, ST the other.
 _UNFINISHED = b"\x18\x1b\\"
 # Without a memory of what was set: the normal screen (47 moves no cursor where it is shown already), a visible cursor,
@@ -91,6 +92,10 @@ class ScreenModes:
                 b"\x1b[0m",
             )
         )
+
+    def lend(self) -> bytes:
+        """:meth:`leave`, whatever state the terminal is in: for a shell that has it until :meth:`enter`."""
+        return _UNFINISHED + self.leave() + _PLAIN if self._commanded else self.leave()
 
     def end(self, *, own_line: bool) -> bytes:
         """What gives the terminal back for good, whatever state it is in; nothing behind plain text.

@@ -25,7 +25,8 @@ with raw_mode(0) as mode, job.using(mode):
     say("raw")
     while True:
         match os.read(0, 1):
-            case b"z": job.suspend(b"<leave>", b"<enter>"); say("again")
+            case b"z": job.suspend(b"<leave>", b"<enter>", commanded=False); say("again")
+            case b"c": job.suspend(b"<leave>", b"<enter>", commanded=True); say("again")
             case b"t": os.kill(os.getpid(), signal.SIGTSTP); say(repr(wake.take()))
             case b"q": break
         if wake.ending:
@@ -72,6 +73,21 @@ def test_it_stops_with_the_terminal_given_back_and_takes_it_again() -> None:
         child.sendline("f")
         child.expect("<enter>again\r\n")
         assert not termios.tcgetattr(child.child_fd)[3] & termios.ICANON
+    child.send("q")
+    child.expect("ended 0")
+
+
+def test_what_the_terminal_answers_is_not_left_to_the_shell() -> None:
+    child = shell()
+    child.expect("raw\r\n")
+    child.send("c")
+    child.expect("<leave>")
+    child.expect(r"(\x1b\[(5n|6n|c)){8}")
+    child.send("\x1b[0n")  # the rest never comes, and what came is read away
+    child.expect("stopped cooked\r\n")
+    assert "[0n" not in child.before
+    child.sendline("f")
+    child.expect("<enter>again\r\n")
     child.send("q")
     child.expect("ended 0")
 

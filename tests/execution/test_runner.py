@@ -528,7 +528,8 @@ def test_podbot_stopped_by_others_suspends_itself_and_redraws(rig: Rig) -> None:
     asked: list[object] = []
 
     class Recorded:
-        def suspend(self, leave: bytes, enter: bytes) -> None:
+        def suspend(self, leave: bytes, enter: bytes, *, commanded: bool) -> None:
+            assert commanded
             asked.append((leave, enter))
 
         def retake(self, enter: bytes) -> None:
@@ -551,4 +552,4 @@ def test_podbot_stopped_by_others_suspends_itself_and_redraws(rig: Rig) -> None:
     enter = b"\x1b[?1049h"
     screen = ScreenModes()
     screen.feed(enter)
-    assert asked == [(screen.leave(), enter), enter]
+    assert asked == [(screen.lend(), enter), enter]

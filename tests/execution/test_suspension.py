@@ -32,7 +32,8 @@ class Rig:
     def sized(self, less: int) -> None:
         self.asked.append(f"size -{less}")
 
-    def suspend(self, leave: bytes, enter: bytes) -> None:
+    def suspend(self, leave: bytes, enter: bytes, *, commanded: bool) -> None:
+        assert commanded is leave.startswith(b"\x18\x1b\\")  # and unfinished sequences are ended
         self.asked.append(("suspend", leave, enter))
 
     def retake(self, enter: bytes) -> None:
@@ -52,7 +53,7 @@ SUSPENDED = [("suspend", b"\x1b[0m", b""), signal.SIGCONT, "size -1", *["size -0
 def left(printed: bytes) -> bytes:
     screen = ScreenModes()
     screen.feed(printed)
-    return screen.leave()
+    return screen.lend()
 
 
 def test_other_keys_cost_nothing() -> None:

@@ -176,3 +176,12 @@ def test_what_podbot_says_begins_a_line_and_nothing_stands_behind_it() -> None:
 @given(sequences)
 def test_the_end_understood_by_itself_leaves_all_at_its_default(data: bytes) -> None:
     assert fed(data, fed(data).end(own_line=True)).clean
+
+
+@pytest.mark.parametrize("code", [*range(0x80, 0xA0), 0x05, 0x0E, 0x1B])
+def test_each_control_that_a_terminal_obeys_counts(code: int) -> None:
+    """DECID (U+009A) is answered; APC, PM and SOS swallow what follows."""
+    for data in (bytes([code]), chr(code).encode()):
+        screen = ScreenModes()
+        screen.feed(data)
+        assert screen.commanded
