@@ -29,7 +29,7 @@ _NO_STRUCTURE = bytes(set(range(256)) - set(b"{}[],:"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _NO_LETTERS = re.compile(r"[\W_]+")  # what str.isalnum is false for
 # In valid JSON: a string (with a group: a member's name), or where an object or list begins or ends.
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"([ \t\n\r]*+:)?|[][{}]')
+TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"([ \t\n\r]*+:)?|[][{}]')
 _WHITESPACE = re.compile(r"[ \t\n\r]*+")
 # The beginning of a member whose name needs no decoding; the long way below gives the same, 1 us later.
 _PLAIN_KEY = re.compile(r'[ \t\n\r]*+"([A-Za-z_]++)"[ \t\n\r]*+:[ \t\n\r]*+')

@@ -10,7 +10,9 @@ import pytest
 
 from podbot.config.models import Delegation
 from podbot.protocol.acp import AcpChannel
-from podbot.protocol.jsontext import MAX_DEPTH, MAX_MESSAGES
+from podbot.protocol.jsontext import MAX_DEPTH, MAX_MESSAGES, Cut
+from podbot.protocol.judge import judge
+from podbot.protocol.message import Message
 from podbot.protocol.refusal import REASONS
 from tests.protocol import oracle
 from tests.protocol.drive import from_agent, outcome
@@ -203,6 +205,14 @@ def test_a_stack_that_is_nearly_used_up() -> None:
     descend(sys.getrecursionlimit() - here - 100)
     assert found[0].reasons in (["too_deep"], [])
     assert found[0].to_client == (b"" if found[0].said else frame)
+
+
+def test_a_stack_that_is_used_up_while_a_message_is_judged() -> None:
+    def rule(message: Message) -> tuple[list[Cut], str]:
+        return rule(message)
+
+    verdict = judge(b'{"method":"x"}\n', "agent", rule)
+    assert (verdict.forward, [said.reason for said in verdict.said]) == (None, ["too_deep"])
 
 
 def _stack() -> list[Any]:
