@@ -45,7 +45,7 @@ def agent_rule(
                 raise denied(message, method, f"agent.delegation = {delegation}")
             if method in QUESTIONS:
                 cuts = _questioned(message, method, mount)
-            elif method == UPDATE and may_be_tool_call(message.text.encode()):
+            elif method == UPDATE and _has_tool_call(message):
                 cuts = _retitled(message)
         if nothing_to_do or ("result" not in message.fields and "error" not in message.fields):
             return cuts, "marked_question"
@@ -69,6 +69,11 @@ def _questioned(message: Message, method: str, mount: PathScope | None) -> list[
 def may_be_tool_call(lines: bytes) -> bool:
     """Whether there may be a ``tool_call`` or ``tool_call_update`` in them. 1.4 us for 4 KiB; ``in`` takes 1.9."""
     return _CALL.search(lines) is not None or (b"\\" in lines and _SPELLED.search(lines) is not None)
+
+
+def _has_tool_call(message: Message) -> bool:
+    params = message.fields.get("params")  # not all of the text: that is a batch's for each of its messages
+    return params is not None and may_be_tool_call(message.text[params.place : params.end].encode())
 
 
 def _retitled(message: Message) -> list[Cut]:
