@@ -84,6 +84,8 @@ def _section(source: _Input) -> bytes:
         if source.over:
             raise _Bad
         if char == ord("]"):
+            if not name:  # a subsection alone is none, and is taken
+                raise _Bad
             return bytes(name)
         if char in _SPACE:
             return bytes(name) + b"." + _subsection(source, char)

@@ -51,6 +51,8 @@ PIECES = [
 @example('[a "b\\\n"]x')
 @example("[a\n]\nb=1")
 @example("x = 1\n[core]y=2")
+@example("[]\nx = 1")
+@example('[ "a"]\nx = 1')
 def test_it_reads_what_git_reads(text: str) -> None:
     data = text.encode()
     expected, found = git(data), parse(data)
