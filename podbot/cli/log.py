@@ -35,6 +35,15 @@ def channel(path: str) -> int:
     return _opened[path]
 
 
+def give_up(fd: int) -> str:
+    """Messages for ``fd``, which takes none, go to stderr from here on. Its path; "" when that was so already."""
+    for path, opened in _opened.items():
+        if opened == fd:
+            _opened[path] = STDERR
+            return path
+    return ""
+
+
 def _inherited(fd: int) -> int:
     """Not one that podbot opened itself, such as the protocol's stream: those are all closed for children."""
     import fcntl

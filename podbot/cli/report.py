@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import sys
 import time
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from podbot.cli import guard
 from podbot.cli.globals import Globals
-from podbot.cli.log import STDERR, channel
+from podbot.cli.log import STDERR, channel, give_up
 from podbot.errors import PathError, PodbotError
 from podbot.events import Event
 
@@ -140,17 +139,18 @@ def printable(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """A line on stderr; one that is closed is no reason to fail, nor beside a protocol one that is full to hang."""
+    """A line for the user; a stderr that is closed is no reason to fail.
+
+    A log, or beside a protocol stderr, that is full is no reason to hang.
+    """
     fd = _channel()
-    if guard.Guard.current is not None:
+    if guard.Guard.current is not None or fd != STDERR:
         patient = _Patient(str, fd)
         patient(line)
         patient.close()
         return
     try:
-        if fd != STDERR:
-            os.write(fd, (line + "\n").encode("utf-8", "backslashreplace"))
-        elif sys.stderr is not None:
+        if sys.stderr is not None:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
     except (OSError, ValueError):
@@ -171,10 +171,14 @@ class _Patient:
     """
 
     def __init__(self, lost: Callable[[int], str], fd: int = STDERR) -> None:
+        self._lost = lost
+        self._open(fd)
+
+    def _open(self, fd: int) -> None:
         from podbot.streams.sink import LogSink
 
         self._fd = fd
-        self._sink = LogSink(fd, lambda size: (lost(size) + "\n").encode())
+        self._sink = LogSink(fd, lambda size: (self._lost(size) + "\n").encode())
 
     def __call__(self, line: str) -> None:
         self._sink.push(memoryview((line + "\n").encode("utf-8", "backslashreplace")))
@@ -198,13 +202,32 @@ class _Patient:
                 self._sink.flush()
                 if self._sink.pending == before:
                     return
-        except OSError:
+        except OSError as exc:
+            waiting = b"".join(self._sink.pieces())
             self._sink.discard()
+            if self._fd != STDERR:
+                self._use_stderr(waiting, exc)
+
+    def _use_stderr(self, waiting: bytes, exc: OSError) -> None:
+        """The log takes nothing more; that is said once."""
+        path = give_up(self._fd)
+        self._open(STDERR)
+        if path:
+            self(_log_failed(f"cannot write messages to {path}: {exc.strerror}. They go to stderr from here on"))
+        self._sink.push(memoryview(waiting))
+        self._flush()
 
     def _writable(self, seconds: float) -> bool:
         poller = select.poll()
         poller.register(self._fd, select.POLLOUT)
         return bool(poller.poll(seconds * 1000))
+
+
+def _log_failed(text: str) -> str:
+    event = Event("warning", "log.failed", text)
+    if Globals.current.log_format == "json":
+        return _json({"level": event.level, "kind": event.kind, "message": event.message})
+    return f"podbot: {printable(text)}"
 
 
 def _on_terminal() -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from podbot.cli import log
+from podbot.cli import report as module
 from podbot.cli.globals import Globals
 from podbot.cli.log import STDERR, channel
 from podbot.cli.main import main
@@ -93,6 +96,34 @@ def test_messages_of_host_cannot_go_into_the_protocol(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert done.stdout == ""
     assert "cannot write messages to" in done.stderr
+
+
+def test_a_log_that_cannot_be_written_is_said_once_and_stderr_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
+    Globals.current = g = Globals(log_file="/dev/full")
+    report = Reporter(g)
+    report(Event("notice", "container.kept", "kept"))
+    report(Event("notice", "container.kept", "kept again"))
+    why, *rest = capfd.readouterr().err.splitlines()
+    assert "cannot write messages to /dev/full: No space" in why
+    assert rest == ["podbot: kept", "podbot: kept again"]
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LAST_WORDS", 0.01)
+    with pipes(1) as (pipe,):
+        os.set_inheritable(pipe.write, True)
+        os.set_blocking(pipe.write, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(pipe.write, bytes(4096))
+        os.set_blocking(pipe.write, True)
+        Globals.current = Globals(log_file=f"/dev/fd/{pipe.write}")
+        caller = threading.Thread(target=say, args=("a line",), daemon=True)
+        caller.start()
+        caller.join(20)
+        hung = caller.is_alive()
+        os.read(pipe.read, 1 << 20)
+        assert not hung
 
 
 @pytest.mark.parametrize("bad", ["link", "second name", "directory", "missing/x", "\0", "/dev/fd/987654"])
