@@ -22,10 +22,7 @@ _UNFINISHED = b"\x18\x1b\\"
 # Without a memory of what was set: the normal screen (47 moves no cursor where it is shown already), a visible cursor,
 # keys and letters of the usual kind, no insertion, no locked keyboard, a return that is one byte, no reports of clicks,
 # colours and sizes, no hyperlink.
-_PLAIN = (
-    b"\x1b[?47l\x1b[?25h\x1b[?1l\x1b>\x0f\x1b(B\x1b[4l\x1b[2l\x1b[20l"
-    b"\x1b[?9l\x1b[?67l\x1b[?2031l\x1b[?2048l\x1b]8;;\x1b\\"
-)
+_PLAIN = b"\x1b[?47l\x1b[?25h\x1b[?1l\x1b>\x0f\x1b(B\x1b[4l\x1b[2l\x1b[20l\x1b[?9l\x1b[?2031l\x1b[?2048l\x1b]8;;\x1b\\"
 _SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # the second moves the cursor
 _KNOWN = frozenset((*_ALTERNATE, *_OFF_BY_DEFAULT, *_ON_BY_DEFAULT))
 _DEEPEST = 16  # entries of the kitty protocol's stack; a terminal has a limit as well

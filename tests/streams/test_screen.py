@@ -187,7 +187,7 @@ def test_each_control_that_a_terminal_obeys_counts(code: int) -> None:
         assert screen.commanded
 
 
-@pytest.mark.parametrize("mode", [b"20", b"?9", b"?67", b"?2031", b"?2048"])
+@pytest.mark.parametrize("mode", [b"20", b"?9", b"?2031", b"?2048"])
 def test_modes_that_type_are_switched_off_however_they_were_spelled(mode: bytes) -> None:
     screen = ScreenModes()
     screen.feed(b"\x1b7")
