@@ -50,7 +50,8 @@ _PLAIN = frozenset(
 )
 _AGAIN = re.compile(r"\b(?:don't|do not) ask(?: me)? again\b")
 
-# What claude-agent-acp 0.100, codex-acp 2.6, gemini-cli 0.61 and opencode 1.18 say beyond that. "*": one word.
+# What claude-agent-acp 0.100, codex-acp 2.6, gemini-cli 0.61 and opencode 1.18 say beyond that. "*": one word; "**":
+# any words, behind a beginning that says both that it allows and that it lasts.
 _KNOWN = {
     "allow_once": (
         "yes, enter plan mode",
@@ -59,7 +60,8 @@ _KNOWN = {
         "yes, grant these permissions for this turn",
     ),
     "allow_always": (
-        "yes, and don't ask again for * commands",
+        "yes, and don't ask again for **",
+        "always allow **",
         "yes, and use auto mode",
         "yes, auto-accept edits",
         "yes, and bypass permissions",
@@ -75,7 +77,9 @@ _KNOWN = {
     "reject_always": ("no, and block this host in the future",),
 }
 _IS_KNOWN = {
-    kind: re.compile("|".join(re.escape(name).replace(r"\*", r"[a-z0-9._/@:*+-]+") for name in names))
+    kind: re.compile(
+        "|".join(re.escape(name).replace(r"\*\*", r"[ -~]+").replace(r"\*", r"[a-z0-9._/@:*+-]+") for name in names)
+    )
     for kind, names in _KNOWN.items()
 }
 
