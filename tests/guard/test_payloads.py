@@ -17,7 +17,7 @@ Act = Callable[[Path], object]
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    return checkout(tmp_path / "work")
+    return checkout(tmp_path / "shop")
 
 
 def config(text: str) -> Act:
@@ -426,7 +426,7 @@ FOLLOWED: dict[str, tuple[str, Callable[[Path], object], str]] = {
         lambda work: [link("t", "tools")(work), config("[core]\n\thooksPath = t\n")(work)],
         "tools/hook.sh",
     ),
-    "hooks below the home": ("tools/hook.sh", config("[core]\n\thooksPath = ~/work/tools\n"), "tools/hook.sh"),
+    "hooks below the home": ("tools/hook.sh", config("[core]\n\thooksPath = ~/shop/tools\n"), "tools/hook.sh"),
     "a hook that is an absolute link": (
         "tools/hook.sh",
         lambda work: link(".git/hooks/pre-push", f"{work}/tools/hook.sh")(work),
@@ -446,7 +446,7 @@ FOLLOWED: dict[str, tuple[str, Callable[[Path], object], str]] = {
         ],
         "tools/hook.sh",
     ),
-    "an included file below the home": ("inc", config("[include]\n\tpath = ~/work/inc\n"), "inc"),
+    "an included file below the home": ("inc", config("[include]\n\tpath = ~/shop/inc\n"), "inc"),
     "an included absolute file": ("inc", lambda work: config(f"[include]\n\tpath = {work}/inc\n")(work), "inc"),
     "an included link": (
         "inc",
