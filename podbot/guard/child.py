@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from podbot.children import gone, leave, sweep
 from podbot.guard import scan
 from podbot.guard.marks import Finding, GuardReport
 from podbot.streams.pipes import interpreter
@@ -18,14 +19,13 @@ from podbot.streams.pipes import interpreter
 _ANSWER = 16 << 20  # bytes
 # For an interpreter that finds its library so, and for `~` in git's configuration; nothing that is secret.
 _PASSED_ON = ("LD_LIBRARY_PATH", "HOME")
-_left: list[int] = []  # processes that did not end
 
 
 class Child:
     """One process that runs ``job`` (see ``scan``). Raises OSError where there can be none."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
-        _sweep()
+        sweep()
         program = interpreter()
         theirs_in, self._in = os.pipe()
         self._out, theirs_out = os.pipe()
@@ -81,8 +81,8 @@ class Child:
         os.close(self._out)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process, signal.SIGKILL)  # it may have forked
-        if not _gone(process, 0.2):
-            _left.append(process)
+        if not gone(process, 0.2):
+            leave(process)
 
     def _say(self, line: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # its answer will be missing
@@ -93,20 +93,3 @@ def left_of(answer: Mapping[str, Any]) -> GuardReport:
     """The comparison in an answer. Raises KeyError, TypeError, ValueError for anything else."""
     findings, gaps, more, entries, seconds = answer["left"]
     return GuardReport(tuple(Finding(*one) for one in findings), tuple(gaps), more, entries, seconds)
-
-
-def _sweep() -> None:
-    """Those that have ended since."""
-    _left[:] = [process for process in _left if not _gone(process, 0)]
-
-
-def _gone(process: int, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    try:
-        while os.waitpid(process, os.WNOHANG) == (0, 0):
-            if time.monotonic() >= end:
-                return False
-            time.sleep(0.0005)
-    except ChildProcessError:
-        pass
-    return True

@@ -8,15 +8,14 @@ import os
 import signal
 import socket
 import sys
-import time
 from typing import Self
 
+from podbot.children import gone, leave, sweep
 from podbot.streams import pump
 
 _FREE = 10  # descriptors of ours are moved above those that the pump gets
 AHEAD = 1 << 20  # bytes that the pump may read ahead; with 64 KiB the two take turns, and 100 MB take 1.4 times as long
 _LEAVE = 0.2  # seconds for a pump to end; one that waits in the kernel is left behind
-_left: list[int] = []  # pumps that did not end
 _PASSED_ON = ("LD_LIBRARY_PATH",)  # for an interpreter that finds its library so; nothing that is secret
 
 
@@ -36,7 +35,7 @@ class CommandPipes:
     @classmethod
     def make(cls, directory: str) -> Self:
         """Two new pipes in ``directory``, which is ours alone. Raises OSError, and leaves nothing then."""
-        _sweep()
+        sweep()
         pipes = cls(directory, os.urandom(8).hex())
         try:
             for path in pipes._paths:
@@ -108,7 +107,7 @@ class CommandPipes:
 
     def hand_over(self) -> tuple[int, ...]:
         """What another process must hold for the pump to go on when we end, ``output`` first. It is not waited for."""
-        _left.append(self._pump)
+        leave(self._pump)
         self._pump = 0
         return self.output, self._ours["control"]
 
@@ -172,25 +171,8 @@ def _apart(ends: tuple[int, int]) -> tuple[int, int]:
 
 def _reap(process: int) -> None:
     """It ends by itself, for its pipes have. One that waits in the kernel is left, and looked after later."""
-    if not _gone(process, _LEAVE):
+    if not gone(process, _LEAVE):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-        if not _gone(process, _LEAVE):
-            _left.append(process)
-
-
-def _sweep() -> None:
-    """Those that have ended since."""
-    _left[:] = [process for process in _left if not _gone(process, 0)]
-
-
-def _gone(process: int, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    try:
-        while os.waitpid(process, os.WNOHANG) == (0, 0):
-            if time.monotonic() >= end:
-                return False
-            time.sleep(0.0005)
-    except ChildProcessError:
-        pass
-    return True
+        if not gone(process, _LEAVE):
+            leave(process)
