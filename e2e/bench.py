@@ -224,7 +224,7 @@ def main() -> None:
     """Run everything and write the JSON."""
     from e2e.bench_guard import bench_guard
     from e2e.bench_host import bench_host
-    from podbot.flows.recipe import load_recipe
+    from podbot.images.recipe import load_recipe
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)

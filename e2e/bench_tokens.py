@@ -163,7 +163,7 @@ def bench_tokens(image: str) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    from podbot.flows.recipe import load_recipe
+    from podbot.images.recipe import load_recipe
 
     for row in bench_tokens(sys.argv[1] if len(sys.argv) > 1 else load_recipe().image):
         print(f"| {row['name']} | {row['other']} | {row['asked']} |")

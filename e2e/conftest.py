@@ -30,7 +30,7 @@ for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 @pytest.fixture(scope="session")
 def image() -> str:
     """The sandbox image that `podbot setup` built."""
-    from podbot.flows.recipe import load_recipe
+    from podbot.images.recipe import load_recipe
 
     return os.environ.get("PODBOT_E2E_IMAGE") or load_recipe().image
 

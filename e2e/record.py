@@ -20,7 +20,7 @@ from typing import Any
 
 import podbot
 from podbot.engine.rest import API, RestEngine
-from podbot.flows.recipe import load_recipe
+from podbot.images.recipe import load_recipe
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATTERN = os.path.join(os.path.dirname(HERE), "tests", "engine", "recorded", "podman-4.3.1.json")

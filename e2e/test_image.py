@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.harness import World, processes, small_disk, wait_for
-from podbot.flows.recipe import load_recipe
+from podbot.images.recipe import load_recipe
 
 RECIPE = load_recipe()
 AGENTS = tuple(RECIPE.agents)

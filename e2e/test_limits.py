@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from e2e.harness import ROOTLESS, World, processes, small_disk, wait_for
-from podbot.flows.memory import machine_memory
+from podbot.session.memory import machine_memory
 
 SMALL = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
 

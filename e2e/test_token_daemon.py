@@ -24,9 +24,9 @@ import pytest
 from e2e.forge import Forge, forge
 from e2e.harness import ROOTLESS, World, close_world, new_world, wait_for
 from podbot.config.write import set_key
-from podbot.flows.systemd_unit import UNIT
 from podbot.github.lease import CLAIM, LEASE
 from podbot.locks import is_held
+from podbot.tokens.systemd_unit import UNIT
 
 SOON = 303.0  # life of a token that is due after 3 s: the buffer is 300
 TOKEN = "/run/secrets/ghapp_token"

@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     )
     from podbot.events import Emit, Event
     from podbot.execution.runner import ExecIO, ExecStatus
-    from podbot.flows.history_list import AgentHistory, ProjectHistory
-    from podbot.flows.host import HostResult
-    from podbot.flows.hosted import HostedSession
-    from podbot.flows.manage import SessionInfo, StopResult
-    from podbot.flows.run import SessionResult
-    from podbot.flows.token_info import TokenHolder, TokenInfo
-    from podbot.flows.token_once import TokenRenewal
     from podbot.guard.marks import Finding, GuardReport
+    from podbot.hosting.host import HostResult
+    from podbot.hosting.hosted import HostedSession
     from podbot.launch.describe import describe
     from podbot.launch.types import ExecSpec, LaunchPlan, LaunchRequest
+    from podbot.management.history_list import AgentHistory, ProjectHistory
+    from podbot.management.manage import SessionInfo, StopResult
+    from podbot.session.run import SessionResult
     from podbot.streams.channel import Counts
     from podbot.streams.wake import Signal, Wake
+    from podbot.tokens.token_info import TokenHolder, TokenInfo
+    from podbot.tokens.token_once import TokenRenewal
 
 __all__ = [
     "AgentHistory",
@@ -124,13 +124,13 @@ _HOME = {
     ),
     "podbot.events": ("Emit", "Event"),
     "podbot.execution.runner": ("ExecIO", "ExecStatus"),
-    "podbot.flows.history_list": ("AgentHistory", "ProjectHistory"),
-    "podbot.flows.host": ("HostResult",),
-    "podbot.flows.hosted": ("HostedSession",),
-    "podbot.flows.manage": ("SessionInfo", "StopResult"),
-    "podbot.flows.run": ("SessionResult",),
-    "podbot.flows.token_info": ("TokenHolder", "TokenInfo"),
-    "podbot.flows.token_once": ("TokenRenewal",),
+    "podbot.management.history_list": ("AgentHistory", "ProjectHistory"),
+    "podbot.hosting.host": ("HostResult",),
+    "podbot.hosting.hosted": ("HostedSession",),
+    "podbot.management.manage": ("SessionInfo", "StopResult"),
+    "podbot.session.run": ("SessionResult",),
+    "podbot.tokens.token_info": ("TokenHolder", "TokenInfo"),
+    "podbot.tokens.token_once": ("TokenRenewal",),
     "podbot.guard.marks": ("Finding", "GuardReport"),
     "podbot.launch.describe": ("describe",),
     "podbot.launch.types": ("ExecSpec", "LaunchPlan", "LaunchRequest"),

@@ -24,16 +24,16 @@ from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
-    from podbot.flows.history_list import ProjectHistory
-    from podbot.flows.host import HostResult
-    from podbot.flows.hosted import HasFileno, HostedSession
-    from podbot.flows.manage import SessionInfo, StopResult
-    from podbot.flows.run import SessionResult
-    from podbot.flows.token_once import TokenRenewal
-    from podbot.flows.token_serve import Told
+    from podbot.hosting.host import HostResult
+    from podbot.hosting.hosted import HasFileno, HostedSession
     from podbot.launch.command import ExecSpec
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, Subcommand
+    from podbot.management.history_list import ProjectHistory
+    from podbot.management.manage import SessionInfo, StopResult
+    from podbot.session.run import SessionResult
     from podbot.streams.channel import Channel
+    from podbot.tokens.token_once import TokenRenewal
+    from podbot.tokens.token_serve import Told
 
 __all__ = [
     "exec_", "find_history", "history", "host", "load_config", "open_engine", "plan", "ps", "remove_history", "run",
@@ -77,8 +77,8 @@ def run(
     thread ends the session. Raises ConfigError before anything is created, then ContainerError,
     FilesystemError and StreamError subclasses.
     """
-    from podbot.flows.orphans import report_orphans
-    from podbot.flows.run import run_session
+    from podbot.session.orphans import report_orphans
+    from podbot.session.run import run_session
 
     environ = _environ(environ)
     _check_subcommand(request, "run")
@@ -109,7 +109,7 @@ def host(
     may be both. ``transcript``: a file to which what passes is added, redacted. ``emit`` is called in that
     thread. Raises ConfigError before anything is created; all else is raised by ``wait``.
     """
-    from podbot.flows.hosted import HostedSession
+    from podbot.hosting.hosted import HostedSession
 
     channel, work = _hosting(config, request, transcript, environ, emit)
     return HostedSession(work, channel, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -142,7 +142,7 @@ def _hosting(
     leaves: bool = False,
 ) -> tuple[Channel, Callable[[ExecIO, Wake], HostResult]]:
     """The channel of a hosted session, and what carries it out. Raises ConfigError subclasses."""
-    from podbot.flows.host import channel_for, run_hosted
+    from podbot.hosting.host import channel_for, run_hosted
 
     environ = _environ(environ)
     _check_subcommand(request, "host")
@@ -183,8 +183,8 @@ def exec_(
     Raises ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, OutputClosed, CommandSurvived.
     """
     from podbot.execution.runner import run_exec
-    from podbot.flows.sessions import in_use, session_pipes
     from podbot.places import runtime_root
+    from podbot.session.sessions import in_use, session_pipes
 
     environ = _environ(environ)
     with (
@@ -205,7 +205,7 @@ def ps(
     emit: Emit = ignore,
 ) -> list[SessionInfo]:
     """podbot's sessions on the engine, newest first."""
-    from podbot.flows.manage import list_sessions
+    from podbot.management.manage import list_sessions
 
     environ = _environ(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
@@ -230,7 +230,7 @@ def stop(
     ``seconds``: what the processes get between TERM and KILL. Raises ContainerNotFound and NotOurs
     before anything is stopped.
     """
-    from podbot.flows.manage import stop_sessions
+    from podbot.management.manage import stop_sessions
 
     environ = _environ(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
@@ -246,14 +246,14 @@ def stop(
 
 def history(*, environ: Mapping[str, str] | None = None) -> list[ProjectHistory]:
     """The projects whose conversations are kept on this host, the one used last first. Asks no engine."""
-    from podbot.flows.history_list import list_history
+    from podbot.management.history_list import list_history
 
     return list_history(_environ(environ))
 
 
 def find_history(project: str, *, environ: Mapping[str, str] | None = None) -> ProjectHistory:
     """The one of :func:`history` that ``project`` names: a directory, ``owner/name``, a key. Raises HistoryNotFound."""
-    from podbot.flows.history_remove import find_history as find
+    from podbot.management.history_remove import find_history as find
 
     return find(_environ(environ), os.getcwd(), project)
 
@@ -270,7 +270,7 @@ def remove_history(
 
     Raises HistoryInUse before anything is removed when a session mounts them, and HistoryNotFound; HistoryNotRemoved.
     """
-    from podbot.flows.history_remove import remove_history as remove
+    from podbot.management.history_remove import remove_history as remove
 
     environ = _environ(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
@@ -296,11 +296,11 @@ def token_daemon(
     environ = _environ(environ)
     with _woken(wake) as waker:
         if once:
-            from podbot.flows.token_once import renew_once
+            from podbot.tokens.token_once import renew_once
 
             return renew_once(environ, names, wake=waker, emit=emit)
-        from podbot.flows.notify import Notifier
-        from podbot.flows.token_serve import serve
+        from podbot.tokens.notify import Notifier
+        from podbot.tokens.token_serve import serve
 
         serve(environ, names, wake=waker, told=told or Notifier({}), emit=emit)
         return []
@@ -308,9 +308,9 @@ def token_daemon(
 
 def _explained(exc: ImageNotFound, config: AppConfig, environ: Mapping[str, str]) -> ImageNotFound:
     """The error with its cause, where an image cannot be on this user's own engine."""
+    from podbot.diagnosis.rootless_checks import user_ids_hint
     from podbot.engine.connect import locate
     from podbot.engine.private.machine import detect
-    from podbot.flows.rootless_checks import user_ids_hint
 
     hint = user_ids_hint(detect(environ)) if locate(config, environ) is None else ""
     return ImageNotFound(image=exc.image, origin=exc.origin, hint=hint)
@@ -322,8 +322,8 @@ def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:
 
 def _facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, str]) -> HostFacts:
     from podbot.engine.connect import locate
-    from podbot.flows.facts import collect_facts
     from podbot.places import runtime_root
+    from podbot.session.facts import collect_facts
 
     endpoint = locate(config, environ)
     socket = endpoint.path if endpoint is not None and endpoint.scheme == "unix" else None
@@ -336,7 +336,7 @@ def _report(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: st
 
     with contextlib.suppress(OSError), os.scandir(runtime_root(environ)) as entries:
         if any(not entry.name.startswith(".") for entry in entries):
-            from podbot.flows.orphans import report_orphans
+            from podbot.session.orphans import report_orphans
 
             report_orphans(engine, environ, emit, spare=spare)
 

@@ -15,9 +15,9 @@ from podbot.engine.private import machine
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import ContainerNotFound, IllegalCombination, ImageNotFound, NotOurs, SocketNotFound
 from podbot.events import Event
-from podbot.flows.sessions import session_directory
+from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.flows.plans import Place, container, labels
+from tests.session.plans import Place, container, labels
 
 SILENT = podbot.ExecIO(None, None, None)
 

@@ -15,7 +15,7 @@ import pytest
 import podbot
 from podbot.engine import connect
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine
-from tests.flows.plans import Place
+from tests.session.plans import Place
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 

@@ -29,7 +29,7 @@ def once(world: World, kind: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    from podbot.flows.recipe import load_recipe
+    from podbot.images.recipe import load_recipe
 
     world = new_world(os.environ.get("PODBOT_E2E_IMAGE") or load_recipe().image)
     try:

@@ -18,7 +18,7 @@ from e2e.matrix.page import render, shown
 from e2e.matrix.run import KEPT, PAGE, cells, run_all
 from e2e.matrix.steps import CLIENTS, STEPS, WORKS
 from podbot import __version__
-from podbot.flows.recipe import load_recipe
+from podbot.images.recipe import load_recipe
 
 
 def components() -> dict[str, str]:

@@ -10,7 +10,7 @@ from podbot.config.models import AGENT_KINDS
 
 def complete_session(incomplete: str) -> list[str]:
     """Names of sessions."""
-    from podbot.flows.sessions import sessions
+    from podbot.session.sessions import sessions
 
     return _beginning(incomplete, (record.session for record in sessions(os.environ)))
 
@@ -32,7 +32,7 @@ def complete_host_mode(incomplete: str) -> list[str]:
 
 def complete_project(incomplete: str) -> list[str]:
     """Directories whose conversations are kept, and repositories as OWNER/NAME and as addresses."""
-    from podbot.flows.history_list import list_history
+    from podbot.management.history_list import list_history
 
     names = [found.project for found in list_history(os.environ)]
     short = ["/".join(name.split("/")[-2:]) for name in names if "://" in name]

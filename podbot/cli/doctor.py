@@ -13,7 +13,7 @@ from podbot.cli.common import global_options, load_options
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
-    from podbot.flows.check import Check
+    from podbot.diagnosis.check import Check
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -31,7 +31,7 @@ def doctor(
     Exits 0 when nothing fails (warnings are fine), 1 otherwise.
     """
     from podbot.cli.report import Reporter
-    from podbot.flows.doctor import diagnose, this_machine
+    from podbot.diagnosis.doctor import diagnose, this_machine
 
     checks = list(diagnose(this_machine(load_options(g), os.environ, Reporter(g)), probe_image=g.image is not None))
     if as_json:

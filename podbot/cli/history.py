@@ -14,7 +14,7 @@ from podbot.cli.completion import complete_agent, complete_project
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
-    from podbot.flows.history_list import ProjectHistory
+    from podbot.management.history_list import ProjectHistory
 
 app = typer.Typer(
     name="history",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from podbot.engine.port import Engine
     from podbot.events import Emit
-    from podbot.flows.image_build import BuildResult, Workshop
-    from podbot.flows.images_list import SandboxImage
+    from podbot.images.image_build import BuildContext, BuildResult
+    from podbot.images.images_list import SandboxImage
 
 app = typer.Typer(
     name="image",
@@ -56,9 +56,9 @@ def build(
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import load_config
     from podbot.engine.connect import connect
-    from podbot.flows.build_turn import build_turn
-    from podbot.flows.image_build import BuildRequest, build_image, plan_build
-    from podbot.flows.orphans import report_orphans
+    from podbot.images.build_turn import build_turn
+    from podbot.images.image_build import BuildRequest, build_image, plan_build
+    from podbot.session.orphans import report_orphans
 
     end_on_signals()
     request = BuildRequest(
@@ -74,10 +74,10 @@ def build(
     engine = connect(load_config(load_options(g)), os.environ, reporter)
     try:
         report_orphans(engine, os.environ, reporter)
-        shop = workshop(engine, os.environ, reporter)
-        plan_build(shop, request)  # what cannot be built is refused before any waiting
+        context = build_context(engine, os.environ, reporter)
+        plan_build(context, request)  # what cannot be built is refused before any waiting
         with build_turn(os.environ, engine.endpoint, reporter):
-            result = build_image(plan_build(shop, request), shop)
+            result = build_image(plan_build(context, request), context)
     finally:
         reporter.clear()
         engine.close()
@@ -91,8 +91,8 @@ def ls(g: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JS
     from podbot.cli.report import Reporter
     from podbot.config.load import load_config
     from podbot.engine.connect import connect
-    from podbot.flows.images_list import sandbox_images
-    from podbot.flows.orphans import report_orphans
+    from podbot.images.images_list import sandbox_images
+    from podbot.session.orphans import report_orphans
 
     reporter = Reporter(g)
     engine = connect(load_config(load_options(g)), os.environ, reporter)
@@ -118,14 +118,17 @@ def end_on_signals() -> None:
         signal.signal(number, signal.default_int_handler)
 
 
-def workshop(engine: Engine, environ: Mapping[str, str], emit: Emit) -> Workshop:
+def build_context(engine: Engine, environ: Mapping[str, str], emit: Emit) -> BuildContext:
     """This machine, the engine and podbot's recipe."""
+    from podbot.diagnosis.rootless_checks import user_ids_hint
     from podbot.engine import images
     from podbot.engine.private.machine import detect
-    from podbot.flows.image_build import Workshop
-    from podbot.flows.recipe import load_recipe
+    from podbot.images.image_build import BuildContext
+    from podbot.images.recipe import load_recipe
 
-    return Workshop(engine.endpoint, load_recipe(), detect(environ), environ, engine.image, images, emit)
+    facts = detect(environ)
+    find, hint = engine.image, user_ids_hint(facts)
+    return BuildContext(engine.endpoint, load_recipe(), facts, environ, find, images, emit, hint)
 
 
 def _build_args(pairs: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter, printable
 
 if TYPE_CHECKING:
-    from podbot.flows.manage import SessionInfo
+    from podbot.management.manage import SessionInfo
 
 HEADINGS = ("SESSION", "AGENT", "STATE", "CREATED", "WORKSPACE")
 

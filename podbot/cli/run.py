@@ -17,7 +17,7 @@ from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, GuardReport
 
 if TYPE_CHECKING:
-    from podbot.flows.run import SessionResult
+    from podbot.session.run import SessionResult
 
 HERE = "the current directory"  # as a value's origin names it
 CLONE_KEYS = ("workspace.depth", "workspace.submodules")

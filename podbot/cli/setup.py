@@ -13,8 +13,8 @@ from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
     from podbot.config.models import AppConfig
-    from podbot.flows.image_build import Step
-    from podbot.flows.setup import SetupPlan, SetupResult
+    from podbot.images.image_build import Step
+    from podbot.provisioning.setup import SetupPlan, SetupResult
 
 
 @global_options
@@ -34,15 +34,15 @@ def setup(
     """
     from functools import partial
 
-    from podbot.cli.image import end_on_signals, names, workshop
+    from podbot.cli.image import build_context, end_on_signals, names
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import config_location, load_config
     from podbot.engine.connect import connect
     from podbot.errors import ServiceStartFailed
-    from podbot.flows.build_turn import build_turn
-    from podbot.flows.orphans import report_orphans
-    from podbot.flows.setup import check_machine_ready, check_ready, plan_setup
-    from podbot.flows.setup import setup as carry_out
+    from podbot.images.build_turn import build_turn
+    from podbot.provisioning.setup import check_machine_ready, check_ready, plan_setup
+    from podbot.provisioning.setup import setup as carry_out
+    from podbot.session.orphans import report_orphans
 
     end_on_signals()
     options = load_options(g)
@@ -56,20 +56,20 @@ def setup(
         raise
     try:
         report_orphans(engine, os.environ, reporter)
-        shop = workshop(engine, os.environ, reporter)
+        context = build_context(engine, os.environ, reporter)
         chosen = None if agents is None else names(agents)
-        decide = partial(plan_setup, shop, config=config, config_path=path, agents=chosen, force=force)
+        decide = partial(plan_setup, context, config=config, config_path=path, agents=chosen, force=force)
         plan = decide()
-        check_ready(plan, shop, engine, config)
+        check_ready(plan, context, engine, config)
         reporter.clear()
         if plan.steps and not yes:
             _confirm(plan)
         if plan.build is None:
-            result = carry_out(plan, shop)
+            result = carry_out(plan, context)
         else:
             with build_turn(os.environ, engine.endpoint, reporter):
                 plan = decide()  # the one before us may have built it
-                result = carry_out(plan, shop)
+                result = carry_out(plan, context)
     finally:
         reporter.clear()
         engine.close()

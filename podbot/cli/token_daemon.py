@@ -15,9 +15,9 @@ from podbot.cli.report import Reporter, printable, say
 from podbot.errors import UsageError
 
 if TYPE_CHECKING:
-    from podbot.flows.systemd_unit import UnitState
-    from podbot.flows.token_info import TokenInfo
-    from podbot.flows.token_once import TokenRenewal
+    from podbot.tokens.systemd_unit import UnitState
+    from podbot.tokens.token_info import TokenInfo
+    from podbot.tokens.token_once import TokenRenewal
 
 UNIT_WORDS = ("install", "uninstall", "status")
 
@@ -65,7 +65,7 @@ def execute(g: Globals, args: TokenArgs) -> int:
 def _serve(g: Globals, args: TokenArgs) -> int:
     from podbot import api
     from podbot.cli.signals import handled
-    from podbot.flows.notify import taken
+    from podbot.tokens.notify import taken
 
     told = taken(os.environ)
     _raise_file_limit()
@@ -121,7 +121,7 @@ def _install(g: Globals) -> int:
     if g.log_file:
         hint = "Leave it out: the unit's messages are in the journal."
         raise UsageError(command="podbot token-daemon", reason="--log-file with install", hint=hint)
-    from podbot.flows.systemd_unit import UNIT, install
+    from podbot.tokens.systemd_unit import UNIT, install
 
     done = install(_command(g), os.environ)
     say(f"podbot: {'wrote' if done.changed else 'unchanged:'} {done.path}")
@@ -138,7 +138,7 @@ def _install(g: Globals) -> int:
 
 
 def _uninstall() -> int:
-    from podbot.flows.systemd_unit import UNIT, uninstall
+    from podbot.tokens.systemd_unit import UNIT, uninstall
 
     done = uninstall(os.environ)
     say(f"podbot: removed {done.path}" if done.removed else f"podbot: there is no {done.path}")
@@ -150,8 +150,8 @@ def _uninstall() -> int:
 
 
 def _status(*, as_json: bool) -> int:
-    from podbot.flows.systemd_unit import unit_state
-    from podbot.flows.token_info import token_sessions
+    from podbot.tokens.systemd_unit import unit_state
+    from podbot.tokens.token_info import token_sessions
 
     unit = unit_state(os.environ)
     tokens = token_sessions(os.environ)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podbot.flows.token_info import TokenInfo
+from podbot.tokens.token_info import TokenInfo
 
 
 def token_words(token: TokenInfo | None, now: float) -> str:

@@ -121,7 +121,7 @@ class GitFile:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """All that planning needs to know of the host; collected once, by ``flows.facts``."""
+    """All that planning needs to know of the host; collected once, by ``session.facts``."""
 
     home: str
     cwd: str

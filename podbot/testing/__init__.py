@@ -1,4 +1,4 @@
-"""Public fakes: run podbot's flows, or your own on top of them, without an engine.
+"""Public fakes: run podbot's own calls, or your own on top of them, without an engine.
 
 >>> from podbot.testing import FakeEngine, ScriptedExec
 >>> engine = FakeEngine()

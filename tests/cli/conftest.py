@@ -8,7 +8,7 @@ import pytest
 
 from podbot.engine import connect
 from podbot.testing import FakeEngine
-from tests.flows.plans import Place
+from tests.session.plans import Place
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from podbot.cli import run as run_command
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
 from podbot.execution.runner import ExecIO
-from podbot.flows.manage import SessionInfo
-from podbot.flows.sessions import session_directory
+from podbot.management.manage import SessionInfo
+from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.flows.plans import Place, container, kept, labels, orphaned
+from tests.session.plans import Place, container, kept, labels, orphaned
 
 Capture = pytest.CaptureFixture[bytes]
 

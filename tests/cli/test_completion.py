@@ -10,11 +10,11 @@ import typer.main
 
 from podbot.cli import completion
 from podbot.cli.app import app
-from podbot.flows.history import history_in_use
-from podbot.flows.history_list import history_root
-from podbot.flows.sessions import session_directory
 from podbot.launch.history import project_key
 from podbot.launch.types import HistoryPlan, Mount
+from podbot.management.history_list import history_root
+from podbot.session.history import history_in_use
+from podbot.session.sessions import session_directory
 
 
 def test_names_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ import pytest
 from podbot.cli import fast
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
-from podbot.flows.history import history_in_use
-from podbot.flows.history_list import history_root
 from podbot.launch.history import project_key
 from podbot.launch.types import HistoryPlan, Mount
+from podbot.management.history_list import history_root
+from podbot.session.history import history_in_use
 from podbot.testing import FakeEngine
-from tests.flows.plans import Place
+from tests.session.plans import Place
 
 Capture = pytest.CaptureFixture[str]
 

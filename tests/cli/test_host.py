@@ -16,7 +16,7 @@ from podbot.cli.main import main
 from podbot.cli.selection import Selection
 from podbot.execution import hosted, runner
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.flows.plans import Place
+from tests.session.plans import Place
 from tests.streams.plumbing import Pipe, pipes
 
 Capture = pytest.CaptureFixture[bytes]
@@ -177,7 +177,7 @@ def test_a_client_that_leaves_a_stubborn_agent(
 def test_a_stderr_that_nobody_reads_holds_nothing_up(
     engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podbot.flows.bridge.BURST", 1 << 30)
+    monkeypatch.setattr("podbot.hosting.bridge.BURST", 1 << 30)
     monkeypatch.setattr("podbot.cli.report.LAST_WORDS", 0.05)
 
     def noisy(io: ExecPeer) -> int:

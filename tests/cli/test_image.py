@@ -15,16 +15,17 @@ import pytest
 from podbot.cli import image as room
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
+from podbot.diagnosis import disk_checks
 from podbot.engine import connect
 from podbot.engine.private import machine
 from podbot.engine.private.machine import MachineFacts
 from podbot.errors import EngineStorageFull, ServiceStartFailed
-from podbot.flows import base_image, build_turn, disk_checks
-from podbot.flows.image_build import Workshop
-from podbot.flows.sessions import session_directory
+from podbot.images import base_image, build_turn
+from podbot.images.image_build import BuildContext
+from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, FakeEngine
-from tests.flows.plans import SESSION, Place, container, labels
-from tests.flows.test_setup import BASE, RECIPE, Works, sandbox
+from tests.provisioning.test_setup import BASE, RECIPE, Works, sandbox
+from tests.session.plans import SESSION, Place, container, labels
 
 Capture = pytest.CaptureFixture[str]
 
@@ -40,10 +41,10 @@ def _globals_as_before() -> Iterator[None]:
 def works(monkeypatch: pytest.MonkeyPatch, engine: FakeEngine, place: Place) -> Works:
     made = Works({RECIPE.base: BASE})
 
-    def workshop(_engine: Any, environ: Any, emit: Any) -> Workshop:
-        return Workshop("unix:///e", RECIPE, MachineFacts(), environ, made.images.get, made, emit)
+    def build_context(_engine: Any, environ: Any, emit: Any) -> BuildContext:
+        return BuildContext("unix:///e", RECIPE, MachineFacts(), environ, made.images.get, made, emit)
 
-    monkeypatch.setattr(room, "workshop", workshop)
+    monkeypatch.setattr(room, "build_context", build_context)
     monkeypatch.setattr(room, "end_on_signals", lambda: None)
     monkeypatch.setattr(base_image, "apt_targets", lambda: "")
     monkeypatch.setattr(disk_checks, "look_at_disks", lambda _host, _environ: {})
@@ -57,10 +58,10 @@ def test_setup_on_a_machine_that_is_not_ready(
     """Nothing is asked, built or written: the session that it is for could not start."""
     facts = MachineFacts(programs={"podman": "/usr/lib/podman/podman", "runc": "/r"}, distribution=("debian",))
 
-    def workshop(_engine: Any, environ: Any, emit: Any) -> Workshop:
-        return Workshop("unix:///e", RECIPE, facts, environ, works.images.get, works, emit)
+    def build_context(_engine: Any, environ: Any, emit: Any) -> BuildContext:
+        return BuildContext("unix:///e", RECIPE, facts, environ, works.images.get, works, emit)
 
-    monkeypatch.setattr(room, "workshop", workshop)
+    monkeypatch.setattr(room, "build_context", build_context)
     assert main(words) == 1
     out, err = capsys.readouterr()
     assert "this machine is not ready for a session: init: no catatonit, tini or dumb-init." in err

@@ -13,7 +13,7 @@ from tests.engine.serving import replay, serving
 
 FAST_LANE = (
     "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api, podbot.engine.connect,"
-    " podbot.engine.private.service, podbot.execution.runner, podbot.flows.manage, podbot.config.load"
+    " podbot.engine.private.service, podbot.execution.runner, podbot.management.manage, podbot.config.load"
 )
 HEAVY = {
     "typer", "click", "rich", "pydantic", "podman", "requests", "urllib3", "logging", "asyncio", "subprocess",
@@ -70,14 +70,16 @@ def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
 
 
 def test_hosting_loads_nothing_heavy() -> None:
-    modules = "podbot.__main__, podbot.cli.host, podbot.api, podbot.flows.host, podbot.launch.plan, podbot.protocol.acp"
+    modules = (
+        "podbot.__main__, podbot.cli.host, podbot.api, podbot.hosting.host, podbot.launch.plan, podbot.protocol.acp"
+    )
     found = loaded(f"import {modules}\nfrom podbot.cli import fast\nassert fast.parse(['host', '-w', '.'])")
     assert "podbot.cli.app" not in found
     assert found & (HEAVY | {"threading", "tempfile"}) == set()
 
 
 @pytest.mark.parametrize(
-    "module", [FAST_LANE, "podbot.cli.run, podbot.flows.run, podbot.flows.facts, podbot.launch.plan"]
+    "module", [FAST_LANE, "podbot.cli.run, podbot.session.run, podbot.session.facts, podbot.launch.plan"]
 )
 def test_without_a_clone_nothing_of_github_is_loaded(module: str) -> None:
     """`exec` and `ps`; `run` on a mounted directory."""

@@ -13,7 +13,7 @@ from podbot.cli.main import main
 from podbot.cli.report import Reporter
 from podbot.events import Event
 from podbot.testing import IMAGE, FakeEngine
-from tests.flows.plans import Place
+from tests.session.plans import Place
 
 BASE = "/work"  # workspace.base_dir
 
@@ -102,9 +102,9 @@ def test_progress_is_for_who_watches(capfd: Capture, verbose: int, shown: bool) 
 
 
 def test_stop_says_what_it_kept(engine: FakeEngine, place: Place, capfd: Capture) -> None:
-    from tests.flows.clones import left_behind
-    from tests.flows.plans import SESSION
-    from tests.flows.real import real, shell
+    from tests.session.clones import left_behind
+    from tests.session.plans import SESSION
+    from tests.session.real import real, shell
 
     engine.on("git", real)
     engine.on("sh", shell(engine))

@@ -16,14 +16,14 @@ from podbot.cli.globals import Globals
 from podbot.cli.main import main
 from podbot.cli.token_daemon import TokenArgs, _command
 from podbot.cli.token_words import span, token_words
-from podbot.flows import systemd_unit, token_daemon, token_once
-from podbot.flows.systemd_unit import Ran
-from podbot.flows.token_info import TokenHolder, TokenInfo
 from podbot.github.lease import LEASE, FileLock
 from podbot.github.status import Holder, TokenStatus
 from podbot.testing import FakeEngine
-from tests.flows.granted import GitHub, killed
-from tests.flows.plans import Place, made
+from podbot.tokens import systemd_unit, token_daemon, token_once
+from podbot.tokens.systemd_unit import Ran
+from podbot.tokens.token_info import TokenHolder, TokenInfo
+from tests.session.granted import GitHub, killed
+from tests.session.plans import Place, made
 
 Capture = pytest.CaptureFixture[str]
 

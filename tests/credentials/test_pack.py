@@ -10,7 +10,7 @@ from podbot.credentials.pack import Bundle, upload
 from podbot.errors import CredentialsTooLarge, CredentialUnreadable, UploadFailed
 from podbot.testing import FakeEngine
 from tests.credentials.trees import Home, contents, members
-from tests.flows.plans import SESSION, container
+from tests.session.plans import SESSION, container
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from podbot.credentials.families import FAMILIES
 from podbot.credentials.pack import Bundle, pack
 from podbot.events import Event
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan
-from tests.flows.plans import SESSION, container
+from tests.session.plans import SESSION, container
 
 
 def members(archive: bytes) -> dict[str, tarfile.TarInfo]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.flows.recipe import SLOTS, images_dir, load_recipe
+from podbot.images.recipe import SLOTS, images_dir, load_recipe
 
 IMAGES = Path(images_dir())
 CONTAINERFILE = (IMAGES / "sandbox/Containerfile").read_text()

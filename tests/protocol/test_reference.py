@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from podbot.flows.agent_words import LINE
+from podbot.hosting.agent_words import LINE
 from podbot.protocol import filter as channels
 from podbot.protocol import jsontext
 from podbot.protocol.refusal import REASONS, REWRITTEN

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.vm.inside.operator import eventually, podbot, run, said
-from podbot.flows.systemd_unit import UNIT, WATCHDOG_SECONDS
+from podbot.tokens.systemd_unit import UNIT, WATCHDOG_SECONDS
 
 
 def show(name: str) -> str:

@@ -1,0 +1,107 @@
+"""Room on the disks: what a build of the sandbox image takes, and what is there. Pure but for ``look_at_disks``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from podbot.diagnosis.check import Check
+from podbot.engine.port import EngineHost
+from podbot.engine.private.machine import Disk, disk
+from podbot.images.image_build import BASE_MEGABYTES, NODE_MEGABYTES, BuildPlan
+from podbot.images.recipe import DEFAULT_AGENTS, Recipe
+from podbot.session.disk_notice import LOW_MEGABYTES
+
+MEGABYTE = 1_000_000
+# Not `podman system prune`: it removes stopped containers, which kept sessions and clones with unsaved work are.
+FREE = "`podman image prune` removes images without a name, `podbot stop --rm` sessions that `podbot ps -a` lists"
+# Measured on Podman 4.3.1 with claude, images of 790 MB in all: the store took 1576 MB at its most and 1173 MB in the
+# end; mmdebstrap 434 MB of temporary files for a base of 227 MB; the engine, twice its largest layer.
+_STORE_FACTOR = 2
+_TEMPORARY_FACTOR = 2
+
+Place = Literal["store", "temporary", "engine-temporary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Megabytes that something takes: in the engine's store, and of podbot's and the engine's temporary files."""
+
+    store: int = 0
+    temporary: int = 0
+    engine_temporary: int = 0
+
+    def at(self, place: Place) -> int:
+        """What it takes of ``place``."""
+        return {"store": self.store, "temporary": self.temporary, "engine-temporary": self.engine_temporary}[place]
+
+
+Disks = Mapping[Place, Disk]
+
+
+def look_at_disks(host: EngineHost, environ: Mapping[str, str]) -> Disks:
+    """The file systems that a build writes to, of an engine on this machine; what cannot be looked at is left out."""
+    given = environ.get("TMPDIR", "")
+    places: dict[Place, str] = {"temporary": given or "/tmp"}  # noqa: S108 - mmdebstrap's own default
+    if os.path.isdir(host.storage):  # else its socket alone is on this machine
+        # Its own TMPDIR, not ours: systemd, or another podbot, started it.
+        temporary = host.temporary if os.path.isabs(host.temporary) else "/var/tmp"  # noqa: S108 - Podman's default
+        places |= {"store": host.storage, "engine-temporary": temporary}
+    found = {place: disk(path) for place, path in places.items()}
+    return {place: there for place, there in found.items() if there is not None}
+
+
+def room_for(plan: BuildPlan) -> Room:
+    """What the build takes while it runs."""
+    return _room(plan.recipe, plan.agents, base=plan.has("base"), pull=plan.has("pull"))
+
+
+def room_for_first(recipe: Recipe) -> Room:
+    """What `podbot setup` takes on a machine that has nothing of podbot's yet."""
+    return _room(recipe, DEFAULT_AGENTS, base=True, pull=False)
+
+
+def _room(recipe: Recipe, agents: Iterable[str], *, base: bool, pull: bool) -> Room:
+    layers = [NODE_MEGABYTES, *(recipe.agents[name].megabytes for name in agents)]
+    whole = sum(layers) + (BASE_MEGABYTES if base or pull else 0)
+    return Room(
+        store=_STORE_FACTOR * whole,
+        temporary=_TEMPORARY_FACTOR * BASE_MEGABYTES if base else 0,
+        engine_temporary=_TEMPORARY_FACTOR * max(*layers, BASE_MEGABYTES),
+    )
+
+
+def check_disk(disks: Disks, needed: Room | None) -> Check:
+    """``needed``: what a build that is to come takes; None when the image is there."""
+    wanted = needed or Room()
+    for places in _together(disks):
+        free = min(disks[place].free for place in places) // MEGABYTE
+        need = sum(wanted.at(place) for place in places)
+        if free < need:
+            return _full(disks[places[0]].path, free, need, store="store" in places)
+    store = disks.get("store")
+    if store is None:
+        return Check("disk", "ok", "the engine's storage cannot be looked at from here")
+    free = store.free // MEGABYTE
+    if free < LOW_MEGABYTES:
+        meaning = "What agents install and write in a sandbox lies there; a session soon fails."
+        return Check("disk", "warn", f"{free} MB free in {store.path}", meaning, FREE)
+    return Check("disk", "ok", f"{free / 1000:.1f} GB free in {store.path}")
+
+
+def _full(path: str, free: int, need: int, *, store: bool) -> Check:
+    found = f"{free} MB free in {path}, and building the sandbox image takes about {need} MB there"
+    meaning = "The image cannot be built, and no session starts without one."
+    fix = "Free some space there"
+    fix += f" ({FREE})" if store else ", or set TMPDIR"
+    return Check("disk", "fail", found, meaning, fix)
+
+
+def _together(disks: Disks) -> Sequence[Sequence[Place]]:
+    """The places by file system: what is needed on one adds up."""
+    groups: dict[int, list[Place]] = {}
+    for place, there in disks.items():
+        groups.setdefault(there.device, []).append(place)
+    return list(groups.values())

@@ -1,0 +1,118 @@
+"""``podbot doctor`` on the GitHub App: each step from the keys in the configuration to the permissions, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from podbot.config.models import AppConfig, GitHubConfig
+from podbot.diagnosis.check import Check
+from podbot.errors import GitHubUnreachable, PodbotError
+
+if TYPE_CHECKING:
+    from podbot.github.installation import AppInfo, InstallationInfo
+    from podbot.github.key import PrivateKey
+
+PATIENCE = 5.0  # seconds for one answer; there are two questions
+KEYS = ("app_id", "installation_id", "private_key_path")
+NO_CLONES = "`podbot run --repo` cannot clone."
+
+
+class Client(Protocol):
+    """What is asked of :class:`podbot.github.app.AppClient`."""
+
+    def check_app(self) -> AppInfo: ...
+    def check_installation(self, installation_id: int) -> InstallationInfo: ...
+
+
+MakeClient = Callable[[int, "PrivateKey", str], Client]
+
+
+def app_client(app_id: int, key: PrivateKey, api_url: str) -> Client:
+    """The real one."""
+    from podbot.github.app import AppClient
+
+    return AppClient(app_id, key, api_url, timeout=PATIENCE)
+
+
+def check_github(config: AppConfig, make: MakeClient = app_client) -> Iterator[Check]:
+    """Nothing, and no request, where no github key is set; else every step up to the first that fails."""
+    if not _is_set(config):
+        return
+    github = config.github
+    missing = [f"github.{name}" for name in KEYS if not getattr(github, name)]
+    if missing:
+        fix = "podbot config init explains them; see docs/how-to/clone-from-github.md"
+        yield Check("github-keys", "fail", f"not set: {', '.join(missing)}", NO_CLONES, fix)
+        return
+    yield Check("github-keys", "ok", f"App {github.app_id}, installation {github.installation_id}")
+    key = yield from _key(github)
+    if key is not None:
+        yield from _app(github, key, make)
+
+
+def _is_set(config: AppConfig) -> bool:
+    return any(name.startswith("github.") and origin.kind != "default" for name, origin in config.origins.items())
+
+
+def _key(github: GitHubConfig) -> Generator[Check, None, PrivateKey | None]:
+    from podbot.github.key import load_private_key
+
+    try:
+        key = load_private_key(github.private_key_path or "")
+    except PodbotError as exc:
+        yield _failed("github-key", exc)
+        return None
+    yield Check("github-key", "ok", f"{key.path}, RSA with {key.rsa.key_size} bits")
+    if key.warnings:
+        meaning = "Who has the key can act as the App."
+        yield Check("github-key-mode", "warn", key.warnings[0], meaning, f"chmod 600 {key.path}")
+    else:
+        yield Check("github-key-mode", "ok", "yours alone")
+    return key
+
+
+def _app(github: GitHubConfig, key: PrivateKey, make: MakeClient) -> Iterator[Check]:
+    from podbot.github.api_url import api_url_for
+
+    api_url = api_url_for(github.server_url, github.api_url)
+    try:
+        client = make(github.app_id or 0, key, api_url)
+        info = client.check_app()
+    except GitHubUnreachable as exc:
+        yield _failed("github-api", exc)
+        return
+    except PodbotError as exc:
+        yield Check("github-api", "ok", f"{api_url} answers")
+        yield _failed("github-app", exc)
+        return
+    yield Check("github-api", "ok", f"{api_url} answers")
+    yield Check("github-app", "ok", f"{info.name} ({info.slug}), of {info.owner}")
+    yield from _installation(github, client)
+
+
+def _installation(github: GitHubConfig, client: Client) -> Iterator[Check]:
+    from podbot.github.installation import lacking
+
+    try:
+        info = client.check_installation(github.installation_id or 0)
+    except PodbotError as exc:
+        yield _failed("github-installation", exc)
+        return
+    where = f"on {info.account}, {'all repositories' if info.selection == 'all' else 'selected repositories'}"
+    if info.suspended:
+        fix = "unsuspend it in the owner's settings, GitHub Apps"
+        yield Check("github-installation", "fail", f"{where}; it is suspended", NO_CLONES, fix)
+        return
+    yield Check("github-installation", "ok", where)
+    short = lacking(github.permissions, info.permissions)
+    if short:
+        fix = "grant them in the App's settings (its owner then has to accept), or ask for less in github.permissions"
+        yield Check("github-permissions", "fail", f"not granted: {', '.join(short)}", NO_CLONES, fix)
+        return
+    asked = ", ".join(f"{name}: {level}" for name, level in sorted(github.permissions.items()))
+    yield Check("github-permissions", "ok", asked)
+
+
+def _failed(name: str, exc: PodbotError) -> Check:
+    return Check(name, "fail", exc.message, NO_CLONES, exc.remedy)

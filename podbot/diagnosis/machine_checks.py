@@ -1,0 +1,178 @@
+"""What ``podbot doctor`` thinks of a machine. Pure: facts in, checks out, each trap by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podbot.diagnosis.check import Check, family, install_command, podman_number, sudo
+from podbot.diagnosis.rootless_checks import check_rootless
+from podbot.engine.private.fit import ULIMIT
+from podbot.engine.private.machine import MachineFacts
+from podbot.images.base_image import can_debootstrap
+
+OLDEST_PODMAN = (4, 0)
+COPES = "podbot's private service is configured around it; an engine that you start yourself is not."
+
+
+def check_machine(
+    facts: MachineFacts, podman_version: str, *, network: str = "default", token_unit: bool = False
+) -> Iterator[Check]:
+    """Every check that needs no engine.
+
+    ``podman_version``: what ``podman --version`` said, or empty. ``network``: ``sandbox.network``.
+    ``token_unit``: token-daemon's user unit is installed.
+    """
+    number = podman_number(podman_version)
+    yield check_podman(facts, podman_version)
+    if facts.platform != "linux":
+        return
+    yield check_cgroups(facts)
+    yield check_runtime(facts)
+    yield check_rlimits(facts)
+    yield check_systemd(facts)
+    yield check_network(facts, number, network)
+    yield check_init(facts)
+    if facts.rootless:
+        yield from check_rootless(facts, number, network)
+    if facts.systemd:
+        yield check_linger(facts, token_unit=token_unit)
+    yield check_fuse(facts)
+    yield check_base(facts)
+
+
+def check_podman(facts: MachineFacts, version: str) -> Check:
+    """The program is there and new enough."""
+    path = facts.programs.get("podman")
+    if not path:
+        meaning = "Without it podbot can use an engine that runs already (CONTAINER_HOST), and start none."
+        return Check("podman", "fail", "not installed", meaning, install_command(facts, "podman"))
+    number = podman_number(version)
+    if not number:
+        return Check("podman", "fail", path, "It does not say its version.", f"{path} --version")
+    found = f"{'.'.join(map(str, number))} ({path})"
+    if number < OLDEST_PODMAN:
+        return Check("podman", "fail", found, "podbot needs Podman 4 or later.", install_command(facts, "podman"))
+    return Check("podman", "ok", found)
+
+
+def check_cgroups(facts: MachineFacts) -> Check:
+    """crun refuses hybrid cgroups and takes v1; runc takes both."""
+    if facts.cgroups == "v2":
+        return Check("cgroups", "ok", "v2")
+    found = f"cgroups {facts.cgroups}"
+    if "runc" not in facts.programs:
+        found, fix = f"{found}, and no runc", install_command(facts, "runc")
+        if facts.cgroups == "v1" and "crun" in facts.programs:
+            meaning = "podbot is tested with runc and cgroupfs on such machines; crun says that it may drop cgroup v1."
+            return Check("cgroups", "warn", found, meaning, fix)
+        return Check("cgroups", "fail", found, "crun does not run containers here; runc with cgroupfs does.", fix)
+    meaning = "crun is not for such machines; runc with cgroupfs runs containers here. "
+    if facts.rootless:
+        meaning += "A rootless engine enforces no limit here: a session can use up this machine's memory. "
+    fix = 'containers.conf: [engine] runtime = "runc", cgroup_manager = "cgroupfs"'
+    return Check("cgroups", "warn", found, meaning + COPES, fix)
+
+
+def check_runtime(facts: MachineFacts) -> Check:
+    """The program that makes a container out of a process: crun, and runc where cgroups are not v2."""
+    there = [name for name in ("crun", "runc") if name in facts.programs]
+    if not there:
+        meaning = "Podman starts every container with one of them; no session can start."
+        fix = install_command(facts, "crun" if facts.cgroups == "v2" else "runc")
+        return Check("runtime", "fail", "no crun or runc", meaning, fix)
+    if there == ["runc"] and facts.cgroups == "v2":
+        meaning = "Podman takes runc where there is no crun. podbot is tested with crun on cgroup v2."
+        return Check("runtime", "warn", "runc alone", meaning, install_command(facts, "crun"))
+    best = "crun" if facts.cgroups == "v2" else there[-1]
+    return Check("runtime", "ok", facts.programs[best])
+
+
+def check_rlimits(facts: MachineFacts) -> Check:
+    """Rootful Podman raises limits, which takes CAP_SYS_RESOURCE."""
+    if facts.cap_sys_resource or facts.rootless:
+        return Check("rlimits", "ok", f"nofile {facts.nofile}, nproc {facts.nproc}")
+    found = f"root without CAP_SYS_RESOURCE (at most nofile {facts.nofile}, nproc {facts.nproc})"
+    meaning = f"Podman's default limits are refused. {COPES}"
+    nofile, nproc = min(ULIMIT, facts.nofile), min(ULIMIT, facts.nproc)
+    fix = f'containers.conf: [containers] default_ulimits = ["nofile={nofile}:{nofile}", "nproc={nproc}:{nproc}"]'
+    return Check("rlimits", "warn", found, meaning, fix)
+
+
+def check_systemd(facts: MachineFacts) -> Check:
+    """Without systemd there is no journal, and no cgroup manager but cgroupfs."""
+    if facts.systemd:
+        return Check("systemd", "ok", "running")
+    fix = (
+        'containers.conf: [engine] cgroup_manager = "cgroupfs", events_logger = "file";'
+        ' [containers] log_driver = "k8s-file"'
+    )
+    return Check("systemd", "warn", "not running", f"Podman must not ask it for cgroups or the journal. {COPES}", fix)
+
+
+def check_network(facts: MachineFacts, number: tuple[int, ...], network: str) -> Check:
+    """Rootful sandboxes get their bridge from netavark, and its rules from nft or iptables."""
+    meaning = "Sandboxes on the engine's default network may not start; sandbox.network none and host are unaffected."
+    if "netavark" not in facts.programs:
+        return Check("netavark", "warn", "not installed", meaning, install_command(facts, "netavark"))
+    found = facts.programs["netavark"]
+    if facts.rootless or network in ("none", "host"):  # an ordinary user's default network has no bridge
+        return Check("netavark", "ok", found)
+    firewall = _firewall(facts, number)
+    if firewall and not any(name in facts.programs for name in firewall):
+        meaning = 'A sandbox on the engine\'s default network does not start; sandbox.network = "none" works.'
+        found = f"{found}, and no {' or '.join(firewall)}, with which it makes a network's rules"
+        return Check("netavark", "fail", found, meaning, install_command(facts, firewall[0]))
+    return Check("netavark", "ok", found)
+
+
+def _firewall(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
+    """Programs of which netavark needs one; empty: none."""
+    driver = str(facts.network_conf.get("firewall_driver", ""))
+    if driver in ("none", "firewalld"):  # the latter is asked over D-Bus
+        return ()
+    if driver in ("nftables", "iptables"):
+        return ("nft",) if driver == "nftables" else ("iptables",)
+    if not number:
+        return ("nft", "iptables")
+    if number >= (5,):
+        # Debian's netavark 1.14: "nftables error: unable to execute nft". Elsewhere it was built for either.
+        return ("nft",) if family(facts) == "debian" else ("nft", "iptables")
+    return ("iptables",)
+
+
+def check_init(facts: MachineFacts) -> Check:
+    """A sandbox's PID 1 is an init that reaps; Podman looks for catatonit."""
+    if facts.init:
+        return Check("init", "ok", facts.init)
+    meaning = "A sandbox's first process must reap what agents leave behind; without an init it does not start."
+    return Check("init", "fail", "no catatonit, tini or dumb-init", meaning, install_command(facts, "catatonit"))
+
+
+def check_linger(facts: MachineFacts, *, token_unit: bool) -> Check:
+    """A user's units end with the user's last login, unless the user lingers."""
+    if facts.linger:
+        return Check("linger", "ok", "on")
+    if not token_unit:
+        return Check("linger", "ok", "off; only an installed token-daemon wants it")
+    fix = f"{sudo(facts)}loginctl enable-linger {facts.user or facts.uid}"
+    meaning = "token-daemon's unit ends when you log out, and the tokens of sessions that go on are not renewed."
+    return Check("linger", "warn", "off, and token-daemon's unit is installed", meaning, fix)
+
+
+def check_fuse(facts: MachineFacts) -> Check:
+    """Nested containers use fuse-overlayfs."""
+    if facts.dev_fuse:
+        return Check("fuse", "ok", "/dev/fuse")
+    meaning = "Nested containers fall back to the slow vfs storage; set sandbox.mount_dev_fuse = false."
+    fix = "sudo modprobe fuse && sudo chmod 0666 /dev/fuse" if facts.rootless else "modprobe fuse"
+    return Check("fuse", "warn", "/dev/fuse may not be opened", meaning, fix)
+
+
+def check_base(facts: MachineFacts) -> Check:
+    """Where the sandbox's base image can come from."""
+    if can_debootstrap(facts):
+        return Check("base-image", "ok", f"mmdebstrap, {facts.codename} packages")
+    if {"debian", "ubuntu"} & {*facts.distribution}:
+        meaning = "`podbot setup` would have to pull its base from an image registry."
+        return Check("base-image", "warn", "no mmdebstrap", meaning, install_command(facts, "mmdebstrap"))
+    return Check("base-image", "ok", "pulled through the engine (not a Debian or Ubuntu machine)")

@@ -1,0 +1,44 @@
+"""``podbot image ls``: podbot's images on the engine, and what is in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from podbot.engine.port import Engine
+from podbot.images.recipe import LABEL_AGENTS, LABEL_IMAGE, LABEL_VERSION, agents_in
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxImage:
+    """An image that podbot built, or one made from it.
+
+    ``version``: the podbot that built it. ``size`` in bytes, layers shared with other images included;
+    ``created`` in seconds since the epoch.
+    """
+
+    image: str
+    id: str
+    version: str
+    agents: Mapping[str, str]
+    size: int
+    created: float
+
+
+def sandbox_images(engine: Engine) -> list[SandboxImage]:
+    """One entry a name, newest first. Nameless images are left out: layers of a broken build, and what was replaced."""
+    from podbot.engine.answers import seconds
+
+    found = [
+        SandboxImage(
+            image=tag,
+            id=info.id,
+            version=info.labels.get(LABEL_VERSION, ""),
+            agents=agents_in(info.labels.get(LABEL_AGENTS, "")),
+            size=info.size,
+            created=seconds(info.created),
+        )
+        for info in engine.list_images(label=f"{LABEL_IMAGE}=sandbox")
+        for tag in info.tags
+    ]
+    return sorted(found, key=lambda image: (-image.created, image.image))

@@ -1,0 +1,225 @@
+"""The guard of a session: a record of the workspace before its agent starts, and a report behind its end.
+
+The record is made beside the engine's own work on the container, the report once the container is gone (or stopped):
+until then something inside could still write. The record lies in the session's directory, so that whoever ends the
+session of a podbot that was killed can report as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from podbot.events import Emit, Event
+from podbot.guard.marks import GuardReport
+from podbot.locks import same_file
+
+if TYPE_CHECKING:
+    from podbot.guard.child import Child
+    from podbot.launch.types import LaunchPlan
+    from podbot.session.sessions import SessionDirectory
+
+RECORD = "guard.json"
+FIRST = {"seconds": 2.0}  # limits of the first scan: the agent waits for it
+SECOND = {"seconds": 5.0}
+PATIENCE = 1.0  # seconds beyond a scan's own limit, for a process that hangs
+
+
+class Watch:
+    """One session's guard."""
+
+    def __init__(self, plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> None:
+        self._session = plan.session
+        self._workspace, self._git = (plan.guard.workspace, plan.guard.git) if plan.guard is not None else ("", "")
+        self._directory, self._emit = directory, emit
+        self._record = ""
+        self._child: Child | None = None
+        self.recorded = False
+
+    def begin(self) -> None:
+        """Start the first scan. A record that is there stays: its session's container may still be at work."""
+        names = (RECORD, *(f"guard.{number}.json" for number in range(1, 1 << 10)))
+        paths = (os.path.join(self._directory.path, name) for name in names)
+        self._record = next(path for path in paths if not os.path.lexists(path))
+        job = {"what": "record", "session": self._session, "workspace": self._workspace, "git": self._git}
+        self._child = self._started({**job, "record": self._record, "limits": FIRST})
+
+    def ready(self) -> None:
+        """Wait for the first scan: nothing inside may run before it has ended.
+
+        The container exists: an earlier one of that name is gone, and what is there now it left.
+        """
+        report_left(self._directory.path, self._emit, but=self._record)
+        if self._child is None:
+            return
+        answer = self._child.answer(FIRST["seconds"] + PATIENCE)
+        self._child = None
+        self.recorded = answer is not None
+        if not self.recorded:
+            self._warn(
+                f"no record of {self._workspace} could be made in time, so podbot will not see what the agent leaves"
+            )
+
+    def prepare(self) -> None:
+        """The agent has ended: a process for the second scan starts while its container is being removed."""
+        if self.recorded and not self._directory.handed_over:
+            self._child = self._started({"what": "compare", "record": self._record, "limits": SECOND})
+
+    def end(self, seconds: float) -> GuardReport | None:
+        """Compare and report; None when there is nothing to compare, or not in time.
+
+        The record stays where the container may still be at work, because its engine failed.
+        """
+        directory = self._directory
+        if directory.handed_over:
+            self.cancel()
+            return None
+        if not self.recorded:
+            self.cancel()
+            _unlink(self._record)
+            return None
+        if directory.has_container and not directory.kept:
+            self.cancel()
+            return None
+        if self._child is None:
+            self.prepare()
+        left = None if self._child is None else _compared(self._child, seconds, self._emit)
+        self._child = None
+        if left is not None:
+            _unlink(self._record)
+        return left
+
+    def cancel(self) -> None:
+        """Nothing is to be reported."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def _started(self, job: dict[str, object]) -> Child | None:
+        from podbot.guard.child import Child
+
+        try:
+            return Child(job)
+        except OSError as exc:
+            self._warn(f"podbot cannot look at what the agent leaves in {self._workspace}: {exc}")
+            return None
+
+    def _warn(self, text: str) -> None:
+        about = {"session": self._session, "workspace": self._workspace, "reasons": [text]}
+        self._emit(Event("warning", "guard.incomplete", text, about))
+
+
+@contextlib.contextmanager
+def watched(plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> Iterator[Watch]:
+    """The guard of ``plan``, around the making and removing of its container; its result is ``directory.guard``."""
+    watch = Watch(plan, directory, emit)
+    if plan.guard is not None:
+        watch.begin()
+    try:
+        yield watch
+    finally:
+        directory.guard = watch.end(SECOND["seconds"] + PATIENCE)
+
+
+def report_left(
+    path: str, emit: Emit, *, but: str = "", seconds: float = SECOND["seconds"] + PATIENCE
+) -> GuardReport | None:
+    """What the session in directory ``path`` left, whose podbot was killed or did not wait; None without a record.
+
+    Its container does not run any more. Of several who do so at once one reports. A record that nobody could report of
+    stays, and the directory with it. ``but``: a record of the caller's own.
+    """
+    left = None
+    for record in records(path):
+        if record != but:
+            with _taken(record) as ours:
+                if ours:
+                    left = _reported(record, seconds, emit) or left
+    return left
+
+
+def records(path: str) -> list[str]:
+    """The records in a session's directory that nobody has reported of."""
+    try:
+        names = sorted(os.listdir(path))
+    except OSError:
+        return []
+    return [os.path.join(path, name) for name in names if name.startswith("guard.") and name.endswith(".json")]
+
+
+@contextlib.contextmanager
+def _taken(record: str) -> Iterator[bool]:
+    """Whether it is ours to report of; the kernel gives it back when we are killed."""
+    try:
+        lock = os.open(record, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield same_file(lock, record)
+    finally:
+        os.close(lock)
+
+
+def _reported(record: str, seconds: float, emit: Emit) -> GuardReport | None:
+    from podbot.guard.child import Child
+
+    session = os.path.basename(os.path.dirname(record))
+    try:
+        child = Child({"what": "compare", "record": record, "limits": SECOND})
+        try:
+            left = _compared(child, seconds, emit)
+        finally:
+            child.close()
+    except OSError as exc:
+        text = f"podbot cannot look at what the agent of {session} left: {exc}"
+        emit(Event("warning", "guard.incomplete", text, {"session": session, "reasons": [text]}))
+        return None
+    if left is not None or not _is_whole(record):
+        _unlink(record)
+    return left
+
+
+def _is_whole(record: str) -> bool:
+    """Whether a later command can report of it: not another version's."""
+    import json
+
+    from podbot.guard.marks import from_json
+
+    try:
+        with open(record, encoding="utf-8") as file:
+            from_json(json.load(file)["snapshot"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _unlink(record: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(record)
+
+
+def _compared(child: Child, seconds: float, emit: Emit) -> GuardReport | None:
+    from podbot.guard.child import left_of
+    from podbot.guard.render import events
+
+    child.go()
+    answer = child.answer(seconds)
+    if answer is None:
+        text = f"podbot could not look at what the agent left within {seconds:g} s"
+        emit(Event("warning", "guard.incomplete", text, {"reasons": [text]}))
+        return None
+    left = left_of(answer)
+    for event in events(left, answer["session"], answer["workspace"]):
+        emit(event)
+    return left

@@ -1,0 +1,106 @@
+"""The store of an agent's conversations around a session: made, locked while the session runs, and what it offers.
+
+``<state>/history/<project key>/`` is podbot's own (0700): ``project.json`` says which project it is, ``lock`` is held
+shared by every podbot that runs a session of it, ``<agent>.used`` is touched when one starts. ``<agent>/`` is mounted,
+so everything in it is the agent's: podbot lists names and sizes there, and opens and follows nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import stat
+import time
+from collections.abc import Iterator
+
+from podbot.atomic import file_errors, replace_file
+from podbot.errors import HistoryInUse, PathError, UnsafeStore
+from podbot.events import Emit, Event
+from podbot.launch.types import HistoryPlan, LaunchPlan
+from podbot.locks import same_file
+from podbot.places import private_dir
+from podbot.session.history_survey import survey
+
+LOCK = "lock"
+PROJECT = "project.json"
+USED = ".used"
+_ATTEMPTS = 8
+
+
+@contextlib.contextmanager
+def history_in_use(history: HistoryPlan) -> Iterator[None]:
+    """Make the store, and keep `podbot history rm` off it while the block runs. Raises FilesystemError subclasses."""
+    private_dir(os.path.dirname(history.directory))
+    lock = locked(history.directory, history.project, fcntl.LOCK_SH)
+    try:
+        _make(history)
+        yield
+    finally:
+        os.close(lock)
+
+
+def locked(directory: str, project: str, kind: int) -> int:
+    """Descriptor of the project's lock, held; its directory is made when missing. ``kind``: LOCK_SH or LOCK_EX.
+
+    Raises HistoryInUse when another podbot holds it otherwise, after 80 ms: the directory may be removed under us.
+    """
+    path = os.path.join(directory, LOCK)
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(0.01)
+        try:
+            private_dir(directory)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except (FileNotFoundError, PathError):
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        except OSError as exc:
+            raise PathError(path=path, operation="open", reason=exc.strerror or str(exc)) from exc
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        if same_file(lock, path):
+            return lock
+        os.close(lock)
+    raise HistoryInUse(project=project, user="another podbot", hint="Wait for it to end, then try again.")
+
+
+def _make(history: HistoryPlan) -> None:
+    """The agent's directory, and podbot's own files beside it.
+
+    The agent can give its directory away, inside a user namespace even to another user of the host's range. It stays
+    in a directory of podbot's own that nobody else enters, so all that matters is that it is no link.
+    """
+    store, directory = history.store.source, history.directory
+    with file_errors(store, "make the store of conversations"):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(store, 0o700)
+        if not stat.S_ISDIR(os.lstat(store).st_mode):
+            raise UnsafeStore(path=store)
+        used = os.open(store + USED, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.utime(used)
+        os.close(used)
+    path = os.path.join(directory, PROJECT)
+    if not os.path.exists(path):
+        data = json.dumps({"project": history.project}).encode()
+        replace_file(path, data, operation="write which project a store is for")
+
+
+def offer_to_resume(plan: LaunchPlan, *, began: float, kept: bool, emit: Emit) -> None:
+    """The command line that continues the conversation, when the session that began at ``began`` has left one.
+
+    ``kept``: a clone that was kept has work that a new session would not have.
+    """
+    if plan.history is None or (kept and plan.clone is not None):
+        return
+    found = survey(plan.history.store.source)
+    if found.newest >= began or not found.complete:
+        line = shlex.join(plan.history.resume)
+        text = f"to continue this conversation: {line}"
+        emit(Event("notice", "history.resume", text, {"command": list(plan.history.resume)}))

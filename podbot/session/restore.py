@@ -1,0 +1,44 @@
+"""What a stopped container of a session with a GitHub token needs on the host to start again, and a reboot removes.
+
+The runtime directory is empty after a reboot, and the engine starts no container whose mount has no source.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+
+from podbot.engine.port import ContainerInfo, Engine
+from podbot.errors import PodbotError
+from podbot.launch.labels import LABEL, keep_of
+from podbot.places import private_dir, runtime_root
+from podbot.session.sessions import session_directory
+
+_MOUNTED = ("secrets", "pipes")  # as in launch.token and launch.pipes, whose modules `podbot ps` does not need
+_ENDED = ("exited", "stopped")
+
+
+def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable[ContainerInfo]) -> None:
+    """Restore what stopped sessions with a token among ``containers`` lack. What cannot be restored is left as it is.
+
+    An engine elsewhere mounts its own host's directories.
+    """
+    if not engine.local:
+        return
+    root = runtime_root(environ)
+    for container in containers:
+        has_token = container.labels.get(f"{LABEL}.access") and keep_of(container.labels) != "never"
+        there = all(os.path.isdir(os.path.join(root, container.name, name)) for name in _MOUNTED)
+        if has_token and container.state in _ENDED and not there:
+            with contextlib.suppress(PodbotError):  # a live session's, or the runtime directory is not ours
+                restore_mounts(engine, environ, container.name)
+
+
+def restore_mounts(engine: Engine, environ: Mapping[str, str], session: str) -> None:
+    """The empty directories that such a container mounts, and its record. Raises FilesystemError subclasses."""
+    with session_directory(os.path.join(runtime_root(environ), session), engine.endpoint) as directory:
+        directory.has_container = True
+        directory.record(kept=True)
+        for name in _MOUNTED:
+            private_dir(os.path.join(directory.path, name))

@@ -1,0 +1,67 @@
+"""``run``: one interactive session from a plan to the agent's status."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from podbot.engine.port import Engine, Size
+from podbot.errors import TerminalTooSmall
+from podbot.events import Emit, Event
+from podbot.execution.runner import ExecIO, ExecStatus, run_exec
+from podbot.guard.marks import GuardReport
+from podbot.launch.types import LaunchPlan
+from podbot.session.history import offer_to_resume
+from podbot.session.session import prepared_session
+from podbot.session.sessions import SessionDirectory
+from podbot.streams.wake import Interrupted, Wake
+
+MINIMUM = Size(columns=20, rows=5)  # below this claude and codex draw nothing that can be read
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """A session that ran to its end."""
+
+    session: str
+    status: ExecStatus
+    kept: bool
+    credentials: tuple[str, ...] = ()  # in-container paths of the families that were copied
+    guard: GuardReport | None = None  # what the session left that acts on the host; None: not looked at
+    agent_ran: bool = True  # False: a signal came before
+
+
+def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> SessionResult:
+    """Carry out ``plan``; everything it made is unwound in reverse, whatever happens.
+
+    Raises ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own
+    failure is a status.
+    """
+    _check_terminal(plan, io)
+    try:
+        status, directory = _carried_out(engine, plan, io, wake, emit)
+    except Interrupted as exc:  # told to end before the agent ran
+        status = ExecStatus(code=128 + exc.number, signal=exc.number)
+        return SessionResult(plan.session, status, kept=False, agent_ran=False)
+    copied = tuple(found.target for found in plan.credentials)
+    return SessionResult(plan.session, status, directory.kept, credentials=copied, guard=directory.guard)
+
+
+def _carried_out(
+    engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
+) -> tuple[ExecStatus, SessionDirectory]:
+    with prepared_session(engine, plan, wake, emit) as directory:
+        began = time.time()
+        emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
+        status = run_exec(engine, plan.session, plan.agent, io, wake, sandbox_ends=True, pipes=plan.pipes_dir)
+        emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
+    offer_to_resume(plan, began=began, kept=directory.kept, emit=emit)
+    return status, directory
+
+
+def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:
+    size = io.size() if plan.agent.tty else None
+    if size is not None and (size.columns < MINIMUM.columns or size.rows < MINIMUM.rows):
+        raise TerminalTooSmall(
+            columns=size.columns, rows=size.rows, minimum_columns=MINIMUM.columns, minimum_rows=MINIMUM.rows
+        )

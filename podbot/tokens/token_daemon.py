@@ -1,0 +1,303 @@
+"""What a token-daemon knows of its sessions, and the steps by which it keeps their tokens.
+
+Everything belongs to the thread that calls :meth:`TokenDaemon.step`, which never waits for a server: engines
+and GitHub are asked in threads of their own (:mod:`podbot.tokens.jobs`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Collection
+
+from podbot.errors import PodbotError
+from podbot.events import Emit, Event, Level
+from podbot.github.grant import Grant
+from podbot.github.lease import FileLock
+from podbot.github.mint import minter
+from podbot.github.renewer import Renewer
+from podbot.github.status import short_error, status_path
+from podbot.session.sessions import LOCK, is_live, remove_directory
+from podbot.tokens.jobs import Jobs
+from podbot.tokens.token_liveness import Connect, Engines, Verdict, rest_engine
+from podbot.tokens.token_watch import (
+    Elsewhere,
+    MakeMinter,
+    Watched,
+    elsewhere,
+    find,
+    give_back_memory,
+    other_daemon,
+    pace,
+)
+
+SCAN = 2.0  # seconds between looks for new and ended sessions: one directory, one lstat a session
+LOOK = 5.0  # between looks at who still runs: one flock a session
+TOGETHER = 0.5
+SLICE = 0.2  # of ticks without looking up: what a signal or the watchdog waits for at most
+RECENT = 60.0  # age of an engine's answer that is good enough to mint by
+TROUBLED = 30.0  # before a session that failed in an unexpected way is looked at again
+PER_LANE, MOST = 4, 16  # calls at a time: to one server, and in all
+TRIM = 60.0  # between givings back of memory: each costs 30 ms, and is 10 MB after a burst of TLS in four threads
+
+
+class TokenDaemon:
+    """What the loop knows. ``step`` does what is due and says how long nothing will be."""
+
+    def __init__(
+        self,
+        root: str,
+        names: Collection[str] = (),
+        *,
+        emit: Emit,
+        connect: Connect = rest_engine,
+        make_minter: MakeMinter = minter,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._root, self._names, self._clock, self._make = root, tuple(names), clock, make_minter
+        self._loop = threading.get_ident()
+        self._telling = threading.Lock()
+        self._emit_to = emit
+        self.jobs = Jobs(per_lane=PER_LANE, most=MOST)
+        self.engines = Engines(self.jobs, self._emit, connect=connect, clock=clock)
+        self.watched: dict[str, Watched] = {}
+        self._next_scan = self._next_look = float("-inf")
+        self._next_trim = float("-inf")
+        self._used = False  # GitHub was asked since the last trim
+        self._standby = False
+        self.summary = "starting"  # one line for the service manager
+
+    # --- the loop's steps ---
+
+    def step(self) -> float:
+        """Settle, scan, look and tick, each when it is time; seconds until the next is."""
+        self.jobs.settle()
+        now = self._clock()
+        if now >= self._next_scan:
+            self._scan()
+            self._next_scan = now + SCAN
+        if now >= self._next_look:
+            self._look_at(self.watched.values())
+            self._next_look = now + LOOK
+            self._say_standby()
+            self.summary = self._summed_up()
+        if self._used and self.jobs.idle and now >= self._next_trim:
+            self._used, self._next_trim = False, now + TRIM
+            give_back_memory()
+        if not self._tick(now):
+            return 0.0
+        nexts = [watched.next for watched in self.watched.values() if not (watched.busy or watched.resting)]
+        # Ticks that are a moment apart share a step.
+        return max(TOGETHER, min([self._next_scan, self._next_look, *nexts]) - self._clock())
+
+    def refresh(self) -> None:
+        """Everything is looked at afresh by the next step."""
+        self._next_scan = self._next_look = float("-inf")
+        self.engines.forget()
+        for watched in self.watched.values():
+            watched.next = 0.0
+
+    def close(self) -> None:
+        """Let go of every session. Calls under way are left to end by themselves; they write nothing."""
+        for watched in self.watched.values():
+            watched.close()
+        self.watched.clear()
+        self.jobs.close()
+
+    # --- which sessions there are ---
+
+    def _scan(self) -> None:
+        found = find(self._root, self._names)
+        for name in [name for name, watched in self.watched.items() if found.get(name) != watched.found]:
+            self.watched.pop(name).close()
+            self._emit(Event("debug", "daemon.forgot", f"the session {name} has ended", {"session": name}))
+        new = [Watched(name, found[name]) for name in sorted(found.keys() - self.watched.keys())]
+        for watched in new:
+            self.watched[watched.name] = watched
+            self._emit(Event("debug", "daemon.found", f"found the session {watched.name}", {"session": watched.name}))
+        self._look_at(new)
+
+    def _look_at(self, those: Collection[Watched]) -> None:
+        """Which of ``those`` are live; engines are asked about sessions that no podbot runs."""
+        endpoints = set()
+        for watched in those:
+            before, watched.locked = watched.locked, is_live(watched.found.path)
+            grant = self._grant(watched)
+            if grant is None:
+                continue
+            if watched.locked:
+                watched.resting, watched.verdict = False, None
+                continue
+            if before:
+                self.engines.forget([grant.container])
+            endpoints.add(grant.endpoint)
+        for endpoint in endpoints:  # all of its orphans, so that one listing answers for them together
+            orphans = self._orphans(endpoint)
+            self.engines.look(endpoint, orphans)
+            for orphan in orphans.values():
+                try:
+                    self._judge(orphan)
+                except Exception as exc:  # noqa: BLE001 - as in _tick
+                    self._troubled(orphan, exc)
+
+    def _grant(self, watched: Watched) -> Grant | None:
+        """The session's grant, read once; what cannot be read is said once and rests until it changes."""
+        if watched.grant is None and not watched.trouble:
+            try:
+                watched.grant = Grant.load(watched.found.path)
+            except PodbotError as exc:
+                self._troubled(watched, exc)
+            watched.resting = watched.grant is None
+        return watched.grant
+
+    def _judge(self, watched: Watched) -> None:
+        """Act on what the engine said of a session that no podbot runs."""
+        verdict = self._verdict(watched)
+        if verdict is None or verdict == watched.verdict:
+            return
+        if verdict == "unknown":
+            if watched.verdict is None:  # what was known before an engine went away counts for more
+                watched.verdict, watched.resting = verdict, watched.kept  # a kept one's podbot stopped it
+            return
+        if verdict in ("stopped", "gone") and is_live(watched.found.path):
+            return
+        watched.verdict = verdict
+        watched.resting = verdict in ("stopped", "gone")
+        watched.next = 0.0
+        if watched.resting:
+            self._rest(watched, gone=verdict == "gone")
+
+    def _rest(self, watched: Watched, *, gone: bool) -> None:
+        news: Level = "info" if gone or watched.renewer is not None else "debug"
+        if watched.renewer is not None and watched.renewer.writing and not watched.busy:
+            with contextlib.suppress(PodbotError, OSError):
+                watched.renewer.file.remove()  # nobody reads it, and it is good for up to an hour
+                os.unlink(status_path(watched.found.path))
+        watched.close()
+        why = "is gone" if gone else "does not run"
+        text = f"the container of {watched.name} {why}: its token is not renewed any more"
+        self._emit(Event(news, "daemon.dropped", text, {"session": watched.name}))
+        if gone:
+            with FileLock(os.path.join(watched.found.path, LOCK)) as lock:  # so that no podbot takes the name meanwhile
+                if lock.try_acquire():
+                    remove_directory(watched.found.path)
+
+    # --- their tokens ---
+
+    def _tick(self, now: float) -> bool:
+        """False when the slice was over before all were ticked."""
+        end = time.monotonic() + SLICE
+        for watched in list(self.watched.values()):
+            if watched.busy or watched.resting or watched.next > now:
+                continue
+            if time.monotonic() > end:
+                return False
+            try:
+                watched.next = now + self._ticked(watched)
+            except Exception as exc:  # noqa: BLE001 - one session's trouble must not end the others' renewals
+                self._troubled(watched, exc)
+                watched.next = now + TROUBLED
+        return True
+
+    def _ticked(self, watched: Watched) -> float:
+        """Seconds until the next tick of ``watched``."""
+        if not watched.locked:
+            self._judge(watched)
+            if self._verdict(watched) is None or watched.resting:
+                return SCAN
+        renewer = watched.renewer or self._renewer(watched)
+        if renewer is None or (not renewer.writing and watched.contended()):
+            return SCAN
+        try:
+            return pace(renewer, renewer.tick())
+        except Elsewhere:
+            pass
+        if not watched.locked and not self._asked_lately(watched):
+            return 0.5  # and the answer may be that there is nothing to mint for
+        watched.busy = self._used = True
+        self.jobs.start(f"github {renewer.grant.api_url}", lambda: self._renewal(watched, renewer))
+        return 0.0
+
+    def _verdict(self, watched: Watched) -> Verdict | None:
+        """What its engine said. One that does not answer is no proof of an end: its sessions go on."""
+        grant = watched.grant
+        return self.engines.verdict(grant.endpoint, grant.container) if grant is not None else None
+
+    def _asked_lately(self, watched: Watched) -> bool:
+        """Whether there is a recent answer about an orphan; a question is on its way when there is not."""
+        endpoint = watched.grant.endpoint if watched.grant is not None else ""
+        return self.engines.look(endpoint, self._orphans(endpoint), within=RECENT)
+
+    def _orphans(self, endpoint: str) -> dict[str, Watched]:
+        """Sessions at an engine that no podbot runs, by their container's name."""
+        return {
+            watched.grant.container: watched
+            for watched in self.watched.values()
+            if watched.grant is not None and watched.grant.endpoint == endpoint and not watched.locked
+        }
+
+    def _renewer(self, watched: Watched) -> Renewer | None:
+        if (grant := watched.grant) is None:
+            return None
+        mint = elsewhere(grant, self._loop, self._make)
+        watched.renewer = Renewer(watched.found.path, grant, mint, kind="daemon", emit=self._emit)
+        return watched.renewer
+
+    def _renewal(self, watched: Watched, renewer: Renewer) -> Callable[[], None]:
+        """In a thread of its own: the tick that asks GitHub."""
+        failure: Exception | None = None
+        delay = TROUBLED
+        try:
+            delay = renewer.tick()
+        except Exception as exc:  # noqa: BLE001 - it is told, below
+            failure = exc
+
+        def settled() -> None:
+            watched.busy = False
+            watched.next = self._clock() + pace(renewer, delay)
+            if failure is not None:
+                self._troubled(watched, failure)
+
+        return settled
+
+    # --- saying ---
+
+    def _summed_up(self) -> str:
+        keeping = [watched.renewer for watched in self.watched.values() if watched.renewer and watched.renewer.writing]
+        failing = sum(1 for renewer in keeping if renewer.status.failures)
+        nexts = [renewer.status.next_renewal for renewer in keeping if renewer.status.next_renewal is not None]
+        live = sum(1 for watched in self.watched.values() if not watched.resting)
+        text = f"keeping {len(keeping)} of {live} tokens"
+        if failing:
+            text += f", {failing} cannot be renewed now"
+        return f"{text}; next renewal at {time.strftime('%H:%M', time.localtime(min(nexts)))}" if nexts else text
+
+    def say_started(self) -> None:
+        """That the daemon is up, and for what."""
+        text = f"renewing the GitHub tokens of sessions in {self._root} ({len(self.watched)} now)"
+        self._emit(Event("info", "daemon.started", text, {"sessions": len(self.watched)}))
+
+    def _say_standby(self) -> None:
+        """Once when another daemon is found to have sessions, and once when none has any more."""
+        others = {holder for watched in self.watched.values() if (holder := other_daemon(watched))}
+        if bool(others) == self._standby:
+            return
+        self._standby = bool(others)
+        if others:
+            text = f"another token-daemon (process {min(others)}) renews sessions here; standing by for them"
+            self._emit(Event("notice", "daemon.standby", text, {"pid": min(others)}))
+        else:
+            self._emit(Event("notice", "daemon.alone", "no other token-daemon has sessions here any more"))
+
+    def _troubled(self, watched: Watched, exc: Exception) -> None:
+        text = short_error(exc)
+        if text != watched.trouble:
+            watched.trouble = text
+            self._emit(Event("warning", "daemon.trouble", f"{watched.name}: {text}", {"session": watched.name}))
+
+    def _emit(self, event: Event) -> None:
+        """Renewals tell from their threads."""
+        with self._telling:
+            self._emit_to(event)

@@ -1,0 +1,67 @@
+"""``token-daemon``: keep the tokens of all live sessions of a runtime directory until told to end.
+
+One thread does the work, hears the signals and gives the signs of life, so that a hang is one that the watchdog sees.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import signal
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from podbot.events import Emit
+from podbot.places import private_runtime_root
+from podbot.streams.wake import Signal, Wake
+from podbot.tokens.token_daemon import SCAN, TokenDaemon
+from podbot.tokens.token_watch import find_named
+
+
+class Told(Protocol):
+    """Who is told of the daemon's state; see :class:`podbot.tokens.notify.Notifier`."""
+
+    @property
+    def watchdog(self) -> float | None: ...
+    def ready(self, status: str) -> None: ...
+    def status(self, text: str) -> None: ...
+    def beat(self) -> None: ...
+    def reloading(self) -> None: ...
+    def stopping(self) -> None: ...
+
+
+def serve(environ: Mapping[str, str], names: Collection[str], *, wake: Wake, told: Told, emit: Emit) -> None:
+    """Keep tokens until a signal other than HUP arrives by ``wake``; HUP looks at everything afresh.
+
+    Raises TokenSessionMissing when one of ``names`` is no session with a token; later on no error ends it.
+    """
+    root = private_runtime_root(environ)
+    find_named(root, names)
+    with wake.listening(), contextlib.closing(TokenDaemon(root, names, emit=emit)) as daemon:
+        try:
+            _run(daemon, wake, told)
+        finally:
+            told.stopping()
+
+
+def _run(daemon: TokenDaemon, wake: Wake, told: Told) -> None:
+    delay = daemon.step()
+    daemon.say_started()
+    told.ready(daemon.summary)
+    poll = select.poll()  # not select(): a descriptor above 1023 is nothing unusual with 500 sessions
+    for descriptor in (wake.fileno(), daemon.jobs.fileno()):
+        poll.register(descriptor, select.POLLIN)
+    longest = min(SCAN, told.watchdog or SCAN)
+    while True:
+        told.beat()
+        told.status(daemon.summary)
+        poll.poll(max(0.0, min(delay, longest)) * 1000)
+        signals = [message.number for message in wake.take() if isinstance(message, Signal)]
+        if any(number != signal.SIGHUP for number in signals):
+            return
+        if signals:
+            told.reloading()
+            daemon.refresh()
+        delay = daemon.step()
+        if signals:
+            told.ready(daemon.summary)

@@ -1,0 +1,156 @@
+"""The sessions that have a token to renew: found in the runtime directory, each with what keeps its token."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from podbot.errors import TokenSessionMissing
+from podbot.github.grant import Grant, grant_path, read_record
+from podbot.github.lease import CLAIM, LEASE
+from podbot.github.mint import Minter, minter
+from podbot.github.renewer import Minted, Renewer
+from podbot.github.status import TokenStatus
+from podbot.locks import is_held
+from podbot.places import is_own_directory
+from podbot.session.sessions import RECORD
+from podbot.tokens.token_liveness import Verdict
+
+CALM = 10.0  # between ticks of a token that is not due for a minute; a tick costs 0.1 ms, 100 sessions 0.1 % of a core
+FAR = 60.0
+MakeMinter = Callable[[Grant], Minter]
+
+
+class Elsewhere(BaseException):
+    """The loop came to where GitHub is asked, which a thread of its own does. No Exception: it is nobody's failure."""
+
+
+class Found(NamedTuple):
+    """A session directory with a grant. ``version`` changes with the grant, and with the directory."""
+
+    path: str
+    version: tuple[int, int]
+
+
+def find(root: str, names: Collection[str] = ()) -> dict[str, Found]:
+    """Sessions with a grant below the runtime directory ``root``, those in ``names`` only when there are any."""
+    found: dict[str, Found] = {}
+    if not is_own_directory(root):
+        return found
+    try:
+        with os.scandir(root) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or (names and entry.name not in names):
+                    continue
+                version = _version(entry.path)
+                if version is not None:
+                    found[entry.name] = Found(entry.path, version)
+    except OSError:
+        pass
+    return found
+
+
+def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
+    """As :func:`find`, and each of ``names`` is there. Raises TokenSessionMissing."""
+    found = find(root, names)
+    for name in names:
+        if name not in found:
+            there = os.path.basename(name) == name.strip(".") != "" and os.path.isdir(os.path.join(root, name))
+            reason = "it has no GitHub token" if there else "there is no session of that name"
+            raise TokenSessionMissing(session=name, reason=reason)
+    return found
+
+
+def is_kept(path: str) -> bool:
+    """A session that podbot ended with its container stopped and kept."""
+    try:
+        return read_record(os.path.join(path, RECORD)).get("kept") is True
+    except OSError:
+        return False
+
+
+def _version(path: str) -> tuple[int, int] | None:
+    try:
+        there = os.lstat(grant_path(path))
+    except OSError:
+        return None
+    return there.st_ino, there.st_mtime_ns
+
+
+@dataclass(eq=False)
+class Watched:
+    """One session in a daemon's care. ``next``: monotonic time of the next tick.
+
+    ``locked``: a podbot runs it. ``busy``: a thread renews it now. ``resting``: nothing is to be kept,
+    because its container does not run, or its grant is none.
+    """
+
+    name: str
+    found: Found
+    grant: Grant | None = None
+    renewer: Renewer | None = None
+    locked: bool = False
+    busy: bool = False
+    resting: bool = False
+    verdict: Verdict | None = None  # the engine's, as acted on
+    trouble: str = ""
+    next: float = 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Its podbot ended, and stopped its container."""
+        return is_kept(self.found.path)
+
+    def contended(self) -> bool:
+        """Others have both the session's claim and its lease: a look that costs nothing while it goes on."""
+        return is_held(os.path.join(self.found.path, LEASE)) and is_held(os.path.join(self.found.path, CLAIM))
+
+    def close(self) -> None:
+        """Let go of the session."""
+        if self.renewer is not None:
+            self.renewer.close()
+            self.renewer = None
+
+
+def elsewhere(grant: Grant, loop: int, make: MakeMinter = minter) -> Callable[[], Minted]:
+    """A session's mint; in the thread ``loop`` it raises Elsewhere instead of waiting for a server there."""
+    mint = make(grant)
+
+    def call() -> Minted:
+        if threading.get_ident() == loop:
+            raise Elsewhere
+        return mint()
+
+    return call
+
+
+def pace(renewer: Renewer, delay: float) -> float:
+    """Fewer ticks while a token is far from due; otherwise what the renewer asks for."""
+    due = renewer.status.next_renewal
+    calm = renewer.writing and not renewer.status.failures and due is not None and due - time.time() > FAR
+    return CALM if calm else delay
+
+
+def other_daemon(watched: Watched) -> int:
+    """Process of the other daemon that has the session; 0 when none does."""
+    if watched.resting or (watched.renewer is not None and watched.renewer.writing):
+        return 0
+    status = TokenStatus.load(watched.found.path)
+    holder = status.holder if status is not None else None
+    theirs = holder is not None and holder.kind == "daemon" and holder.pid != os.getpid()
+    return holder.pid if holder is not None and theirs and watched.contended() else 0
+
+
+def give_back_memory() -> None:
+    """What threads and TLS freed goes back to the system, where the C library can do that (glibc)."""
+    import ctypes  # PyGithub's libraries have it loaded already
+    import gc
+
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,0 +1,147 @@
+"""The recipe that is shipped, and what a build on this machine adds to it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot import __version__
+from podbot.errors import InvalidValue, PathError
+from podbot.images import recipe as room
+from podbot.images.recipe import PASSED_ON, agents_in, host_files, images_dir, load_recipe
+
+RECIPE = load_recipe()
+
+
+def test_the_shipped_recipe_is_whole() -> None:
+    assert {"claude", "codex"} <= RECIPE.agents.keys()
+    assert RECIPE.image == f"localhost/podbot-sandbox:{__version__}"
+    assert int(RECIPE.node.split(".")[0]) >= 22
+    assert {"git", "ripgrep", "podman", "ca-certificates"} <= set(RECIPE.packages)
+
+
+def test_every_version_is_pinned_exactly() -> None:
+    for agent in RECIPE.agents.values():
+        specs = agent.specs.split()
+        assert specs[0] == f"{agent.package}@{agent.version}"
+        assert all(re.fullmatch(r"\d+(\.\d+)+", spec.rpartition("@")[2]) for spec in specs)
+
+
+def test_each_agent_comes_with_its_protocol_adapter() -> None:
+    adapters = {name: agent.specs.split()[1:] for name, agent in RECIPE.agents.items()}
+    assert [spec.rpartition("@")[0] for spec in adapters["claude"]] == ["@agentclientprotocol/claude-agent-acp"]
+    assert [spec.rpartition("@")[0] for spec in adapters["codex"]] == ["@agentclientprotocol/codex-acp"]
+    assert (adapters["opencode"], adapters["gemini"]) == ([], [])
+
+
+def test_build_arguments_fill_the_slots_in_the_order_given() -> None:
+    args = RECIPE.build_args("base:1", ["codex", "claude"])
+    assert [args["AGENT_1"], args["AGENT_2"]] == [RECIPE.agents["codex"].specs, RECIPE.agents["claude"].specs]
+    assert (args["AGENT_3"], args["AGENT_4"], args["BASE"], args["NODE_VERSION"]) == ("", "", "base:1", RECIPE.node)
+
+
+def test_other_versions_by_argument() -> None:
+    changed = RECIPE.changed({"NODE_VERSION": "22.1.0", "GEMINI_VERSION": "0.60.0"}, "flag --build-arg")
+    assert (changed.node, changed.agents["gemini"].version) == ("22.1.0", "0.60.0")
+    assert changed.agents["claude"] == RECIPE.agents["claude"]
+    assert changed.agents_label(["gemini"]) == "gemini=0.60.0"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("NODE_VERSIONS", "22", "Did you mean NODE_VERSION?"),
+        ("BASE", "x", "no build argument 'BASE'"),
+        ("NODE_VERSION", "22; reboot", "is not a version"),
+        ("NODE_VERSION", "", "is not a version"),
+        ("CLAUDE_VERSION", "1.0 evil@2", "is not a version"),
+    ],
+)
+def test_arguments_that_the_image_does_not_have(name: str, value: str, words: str) -> None:
+    with pytest.raises(InvalidValue, match=re.escape(words)):
+        RECIPE.changed({name: value}, "flag --build-arg")
+
+
+@given(st.text())
+def test_any_label_is_read(label: str) -> None:
+    assert all(agents_in(label))
+
+
+def test_a_label_is_read_back() -> None:
+    label = RECIPE.agents_label(["codex", "claude"])
+    assert list(agents_in(label).items()) == [(n, RECIPE.agents[n].version) for n in ("codex", "claude")]
+    assert agents_in("") == {}
+
+
+def test_labels_tell_agents_and_recipe() -> None:
+    labels = RECIPE.labels(("claude", "codex"))
+    claude, codex = RECIPE.agents["claude"].version, RECIPE.agents["codex"].version
+    assert labels == {
+        "io.podbot.image": "sandbox",
+        "io.podbot.version": __version__,
+        "io.podbot.agents": f"claude={claude},codex={codex}",
+        "io.podbot.recipe": RECIPE.digest,
+    }
+
+
+def test_agents_are_checked_and_ordered() -> None:
+    assert RECIPE.check_agents(["codex", "claude", "codex"], "flag") == ("claude", "codex")
+    with pytest.raises(InvalidValue, match=r"'cloude'.*Did you mean claude\? Agents: claude, codex"):
+        RECIPE.check_agents(["cloude"], "flag --agents")
+
+
+def test_the_digest_follows_the_files(tmp_path: Path) -> None:
+    copy = tmp_path / "images"
+    shutil.copytree(images_dir(), copy)
+    assert load_recipe(str(copy)).digest == RECIPE.digest
+    with (copy / "sandbox/Containerfile").open("a") as file:
+        file.write("# changed\n")
+    changed = load_recipe(str(copy))
+    assert changed.digest != RECIPE.digest
+    assert changed.base_digest == RECIPE.base_digest
+    with (copy / "base/leave-out.txt").open("a") as file:
+        file.write("/usr/share/more/*\n")
+    assert load_recipe(str(copy)).base_digest != RECIPE.base_digest
+
+
+def test_an_installation_without_images_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PathError, match="image recipe"):
+        load_recipe(str(tmp_path))
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
+def test_any_proxy_value_survives_the_shell(value: str) -> None:
+    text = host_files({"HTTPS_PROXY": value}, RECIPE.directory)["sandbox/host/env"].decode()
+    words = shlex.split(text, comments=True)
+    assert (f"HTTPS_PROXY={value}" in words) == bool(value.strip())
+
+
+def test_the_environments_secrets_stay_out_of_the_build() -> None:
+    environ = {"ANTHROPIC_API_KEY": "canary", "NPM_TOKEN": "canary", "PIP_INDEX_URL": "https://mirror/simple"}
+    files = host_files(environ, RECIPE.directory)
+    assert not any(b"canary" in data for name, data in files.items() if name.endswith("env"))
+    assert b"export PIP_INDEX_URL=https://mirror/simple\n" in files["sandbox/host/env"]
+    assert not any("TOKEN" in name or "KEY" in name for name in PASSED_ON)
+
+
+def test_the_ca_bundle_is_the_machines_and_the_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "system.crt").write_text("SYSTEM")
+    (tmp_path / "extra.crt").write_text("EXTRA")
+    monkeypatch.setattr(room, "CA_BUNDLES", (str(tmp_path / "none"), str(tmp_path / "system.crt")))
+    environ = {"NODE_EXTRA_CA_CERTS": str(tmp_path / "extra.crt"), "PIP_CERT": str(tmp_path / "system.crt")}
+    files = host_files(environ, RECIPE.directory)
+    assert files["sandbox/host/ca.crt"] == b"SYSTEM\nEXTRA"
+    assert b"NODE_EXTRA_CA_CERTS=/run/host/ca.crt" in files["sandbox/host/env"]
+
+
+def test_without_a_bundle_nothing_points_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "CA_BUNDLES", ())
+    files = host_files({}, RECIPE.directory)
+    assert list(files) == ["sandbox/host/env"]
+    assert b"ca.crt" not in files["sandbox/host/env"]

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from podbot.errors import ContainerNotFound, NotOurs
+from podbot.launch.labels import LABEL
+from podbot.launch.own_file import kept_directory
+from podbot.management import manage
+from podbot.management.manage import StopResult, list_sessions, stop_sessions
+from podbot.places import state_dir
+from podbot.session.sessions import session_directory, sessions
+from podbot.testing import FakeEngine
+from tests.session.plans import Place, container, kept, labels, made, orphaned
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+def stopped(engine: FakeEngine, place: Place, *names: str, remove_kept: bool = False) -> list[StopResult]:
+    return list(stop_sessions(engine, place.environ, names, seconds=3, remove_kept=remove_kept))
+
+
+def operations(engine: FakeEngine, *wanted: str) -> list[tuple[str, str]]:
+    """The calls that changed something, with names for ids."""
+    return [(name, subject) for name, subject in engine.calls if name in wanted]
+
+
+# --- ps -------------------------------------------------------------------------------------------
+
+
+def test_newest_first_with_what_the_labels_say(engine: FakeEngine, place: Place) -> None:
+    made(engine, "old")
+    made(engine, "new", started=False)
+    running = list_sessions(engine, place.environ, include_stopped=False)
+    assert [info.session for info in running] == ["old"]
+    new, old = list_sessions(engine, place.environ, include_stopped=True)
+    assert (new.session, old.session) == ("new", "old")
+    assert (old.agent, old.mode, old.workspace, old.path) == ("claude", "podbot", "host_mount", "/home/ann/proj")
+    assert (old.state, new.state) == ("running", "created")
+    assert old.id == engine.by_name["old"].info.id
+    assert old.image == engine.images[0]
+    assert old.created == engine.by_name["old"].info.created
+
+
+def test_only_podbot_s_own(engine: FakeEngine, place: Place) -> None:
+    engine.create(container("stranger", marks={}))
+    engine.create(container("inherits", marks=labels("the-image-s-word")))
+    engine.create(container("unmanaged", marks=labels("unmanaged", managed="false")))
+    made(engine, "ours")
+    assert [info.session for info in list_sessions(engine, place.environ, include_stopped=True)] == ["ours"]
+
+
+def test_missing_labels_are_empty(engine: FakeEngine, place: Place) -> None:
+    bare = {"io.podbot.managed": "true", "io.podbot.session": "bare"}
+    engine.create(container("bare", marks=bare))
+    (info,) = list_sessions(engine, place.environ, include_stopped=True)
+    assert (info.agent, info.mode, info.workspace, info.path) == ("", "", "", "")
+
+
+def test_an_orphan_is_what_nobody_runs_and_nobody_keeps(engine: FakeEngine, place: Place) -> None:
+    kept(engine, place, "kept")
+    orphaned(engine, place, "orphan")
+    made(engine, "live", "unrecorded")
+    with session_directory(place.directory("live"), engine.endpoint):
+        found = {info.session: info.orphan for info in list_sessions(engine, place.environ, include_stopped=True)}
+    assert found == {"kept": False, "orphan": True, "live": False, "unrecorded": False}
+
+
+# --- stop -----------------------------------------------------------------------------------------
+
+
+def test_stopped_and_removed_in_the_order_asked(engine: FakeEngine, place: Place) -> None:
+    orphaned(engine, place, "a")
+    made(engine, "b", "c")
+    assert stopped(engine, place, "b", "a") == [StopResult("b", removed=True), StopResult("a", removed=True)]
+    assert list(engine.by_name) == ["c"]
+    assert sessions(place.environ) == []
+
+
+@pytest.mark.parametrize("wrong", ["nobody", "stranger", "inherits"])
+def test_one_wrong_name_and_nothing_is_stopped(engine: FakeEngine, place: Place, wrong: str) -> None:
+    made(engine, "a", "b")
+    engine.start(engine.create(container("stranger", marks={})))
+    engine.start(engine.create(container("inherits", marks=labels("the-image-s-word"))))
+    with pytest.raises((ContainerNotFound, NotOurs)) as caught:
+        stopped(engine, place, "a", wrong, "b")
+    assert caught.value.fields["container"] == wrong
+    assert operations(engine, "stop", "remove") == []
+    assert all(entry.info.state == "running" for entry in engine.by_name.values())
+
+
+def test_a_kept_one_is_stopped_only(engine: FakeEngine, place: Place) -> None:
+    kept(engine, place, "kept")
+    assert stopped(engine, place, "kept") == [StopResult("kept", removed=False)]
+    assert engine.inspect("kept").state == "exited"
+    assert [record.session for record in sessions(place.environ)] == ["kept"]
+    assert stopped(engine, place, "kept", remove_kept=True) == [StopResult("kept", removed=True)]
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+def test_what_does_not_run_is_removed_without_a_stop(engine: FakeEngine, place: Place) -> None:
+    made(engine, "a", started=False)
+    assert stopped(engine, place, "a") == [StopResult("a", removed=True)]
+    assert operations(engine, "stop") == []
+
+
+def test_one_named_twice_is_stopped_once(engine: FakeEngine, place: Place) -> None:
+    made(engine, "a")
+    ident = engine.by_name["a"].info.id
+    assert stopped(engine, place, "a", "a", ident) == [StopResult("a", removed=True)]
+
+
+def test_a_live_session_s_directory_is_its_podbot_s_to_remove(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manage, "RELEASE_SECONDS", 0.05)
+    made(engine, "a")
+    with session_directory(place.directory("a"), engine.endpoint):
+        stopped(engine, place, "a")
+        assert os.path.exists(place.directory("a"))
+    assert not os.path.exists(place.directory("a"))
+
+
+def test_a_session_that_ends_meanwhile_is_stopped_too(engine: FakeEngine, place: Place) -> None:
+    made(engine, "a", "b")
+    engine.fail("stop", ContainerNotFound(container="a"))
+    assert [result.session for result in stopped(engine, place, "a", "b")] == ["a", "b"]
+    assert engine.by_name == {}
+
+
+def test_a_kept_one_is_known_by_its_label_when_a_reboot_took_the_record(engine: FakeEngine, place: Place) -> None:
+    engine.start(engine.create(container("kept", marks=labels("kept", keep="true"))))
+    assert sessions(place.environ) == []
+    assert stopped(engine, place, "kept") == [StopResult("kept", removed=False)]
+    assert engine.inspect("kept").state == "exited"
+
+
+def test_files_of_a_kept_container_go_with_it(engine: FakeEngine, place: Place) -> None:
+    kept(engine, place, "a")
+    kept(engine, place, "b")
+    created = engine.inspect("a").labels.get(f"{LABEL}.created", "")
+    directories = [kept_directory(state_dir(place.environ), name, created) for name in ("a", "b")]
+    for directory in directories:
+        os.makedirs(directory)
+    assert [result.removed for result in stop_sessions(engine, place.environ, ["a"], seconds=0)] == [False]
+    assert [os.path.exists(directory) for directory in directories] == [True, True]
+    done = list(stop_sessions(engine, place.environ, ["a"], seconds=0, remove_kept=True))
+    assert [result.removed for result in done] == [True]
+    assert [os.path.exists(directory) for directory in directories] == [False, True]

@@ -1,0 +1,116 @@
+"""Plans, directories and events for tests of sessions."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from podbot.events import Event
+from podbot.launch.labels import LABEL
+from podbot.launch.pipes import TARGET as PIPES
+from podbot.launch.pipes import pipes_directory
+from podbot.launch.types import ContainerSpec, ExecSpec, LaunchPlan, Mount, Security
+from podbot.session.sessions import session_directory
+from podbot.testing import IMAGE, FakeEngine
+
+SESSION = "podbot-proj-0a1b2c"
+
+
+def labels(session: str = SESSION, **changes: str) -> dict[str, str]:
+    values = {
+        "managed": "true",
+        "session": session,
+        "agent": "claude",
+        "mode": "podbot",
+        "workspace": "host_mount",
+        "path": "/home/ann/proj",
+        "created": "2026-08-01T12:00:00Z",
+    }
+    return {f"{LABEL}.{name}": value for name, value in (values | changes).items()}
+
+
+def container(session: str = SESSION, *mounts: Mount, marks: Mapping[str, str] | None = None) -> ContainerSpec:
+    return ContainerSpec(
+        name=session,
+        image=IMAGE,
+        image_origin="flag --image",
+        labels=labels(session) if marks is None else marks,
+        mounts=mounts,
+        security=Security(),
+    )
+
+
+@dataclass
+class Place:
+    """A host: its runtime directory and a workspace, both real."""
+
+    base: str
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        os.makedirs(self.workspace)
+        os.makedirs(os.path.join(self.base, "run"), 0o700)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"XDG_RUNTIME_DIR": os.path.join(self.base, "run")}
+
+    @property
+    def runtime(self) -> str:
+        return os.path.join(self.base, "run", "podbot")
+
+    @property
+    def workspace(self) -> str:
+        return os.path.join(self.base, "work")
+
+    def directory(self, session: str = SESSION) -> str:
+        return os.path.join(self.runtime, session)
+
+    def plan(self, session: str = SESSION, **changes: Any) -> LaunchPlan:
+        mount = Mount(self.workspace, "/workspace")
+        pipes = pipes_directory(self.directory(session))
+        spec = container(session, mount)
+        values: dict[str, Any] = {
+            "session": session,
+            "subcommand": "run",
+            "kind": "claude",
+            "mode": "podbot",
+            "source": "host_mount",
+            "container": dataclasses.replace(spec, files=(Mount(pipes, PIPES, read_only=True),)),
+            "agent": ExecSpec(command=("claude",), workdir="/workspace"),
+            "keep": "never",
+            "runtime_dir": self.directory(session),
+            "files_dir": os.path.join(self.directory(session), "files"),
+            "workspace": mount,
+            "pipes_dir": pipes,
+            "git_identity": {"user.name": "Ann", "user.email": "ann@example.org"},
+        }
+        return LaunchPlan(**(values | changes))
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+
+def made(engine: FakeEngine, *names: str, started: bool = True) -> None:
+    for name in names:
+        found = engine.create(container(name))
+        if started:
+            engine.start(found)
+
+
+def kept(engine: FakeEngine, place: Place, name: str) -> None:
+    """A session that ended and was to be kept."""
+    engine.start(engine.create(container(name, marks=labels(name, keep="true"))))
+    with session_directory(place.directory(name), engine.endpoint) as directory:
+        directory.has_container = True
+        directory.record(kept=True)
+
+
+def orphaned(engine: FakeEngine, place: Place, name: str) -> None:
+    """A session whose podbot was killed."""
+    made(engine, name)
+    with session_directory(place.directory(name), engine.endpoint) as directory:
+        directory.has_container = True

@@ -1,0 +1,234 @@
+"""What a hosted session left whose podbot was killed, at the next command (issue 10.16)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.engine.port import ContainerInfo
+from podbot.errors import RemoveFailed, SessionExists
+from podbot.events import Emit
+from podbot.execution.runner import ExecIO
+from podbot.launch.labels import keep_label
+from podbot.session.orphans import report_orphans
+from podbot.session.run import run_session
+from podbot.session.sessions import ENDING, await_ending, flagged, in_use, remove_directory, session_directory, sessions
+from podbot.streams.wake import Wake
+from podbot.testing import FakeEngine
+from tests.session.clones import clone_labels, left_behind
+from tests.session.granted import granted
+from tests.session.plans import SESSION, Place, container, labels
+from tests.session.real import with_git
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+def abandoned(engine: FakeEngine, place: Place, *, started: bool = True, **marks: str) -> None:
+    found = engine.create(container(SESSION, marks=labels(mode="acp", **marks)))
+    if started:
+        engine.start(found)
+    _record(engine, place)
+
+
+def _record(engine: FakeEngine, place: Place) -> None:
+    with session_directory(place.directory(), engine.endpoint) as directory:
+        directory.has_container = True
+
+
+def test_it_is_removed_and_said(place: Place) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place)
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert place.kinds() == ["session.removed"]
+    assert SESSION in place.events[0].message
+
+
+@pytest.mark.parametrize("keep", ["never", "when_unsaved"])
+def test_of_two_commands_that_find_it_one_removes_it_and_says_so(place: Place, keep: str) -> None:
+    """The other would find no container, and say that it is kept, because nobody can look into it."""
+
+    class Slow(FakeEngine):
+        def inspect(self, container: str) -> ContainerInfo:
+            info = super().inspect(container)
+            self.remove(container)  # by the other command, before we have the session's lock
+            remove_directory(place.directory())
+            return info
+
+    engine = Slow()
+    abandoned(engine, place, keep=keep)
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.kinds() == []
+    assert sessions(place.environ) == []
+
+
+def test_the_command_that_is_about_it_only_reports_it(place: Place) -> None:
+    """`podbot exec NAME` is how its operator gets at what is in it."""
+    engine = FakeEngine()
+    abandoned(engine, place)
+    report_orphans(engine, place.environ, place.events.append, spare=SESSION)
+    report_orphans(engine, place.environ, place.events.append, spare=engine.by_name[SESSION].info.id[:12])
+    assert list(engine.by_name) == [SESSION]
+    assert place.kinds() == ["session.orphan", "session.orphan"]
+
+
+def test_one_in_which_a_command_is_at_work_is_only_reported(place: Place) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place)
+    with in_use(place.directory()), in_use(place.directory()):
+        report_orphans(engine, place.environ, place.events.append)
+    assert list(engine.by_name) == [SESSION]
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.by_name == {}
+
+
+def test_nothing_is_made_in_a_directory_that_is_not_a_session_s(place: Place) -> None:
+    elsewhere = os.path.join(place.base, "elsewhere")
+    os.makedirs(elsewhere)
+    os.makedirs(place.runtime)
+    os.symlink(elsewhere, place.directory())
+    with in_use(place.directory()), in_use(place.directory("missing")):
+        assert os.listdir(elsewhere) == []
+
+
+def test_a_container_whose_id_begins_like_a_name_is_another(place: Place) -> None:
+    engine = FakeEngine()
+    engine.start(engine.create(container(SESSION, marks=labels(mode="acp"))))
+    name = engine.by_name[SESSION].info.id[:12]
+    with session_directory(place.directory(name), engine.endpoint) as directory:
+        directory.has_container = True
+    report_orphans(engine, place.environ, place.events.append)
+    assert list(engine.by_name) == [SESSION]
+    assert place.events == []
+    assert sessions(place.environ) == []
+
+
+def test_one_that_is_to_be_kept_is_stopped_and_then_let_be(place: Place) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place, keep=keep_label("always"))
+    for _ in range(2):
+        report_orphans(engine, place.environ, place.events.append)
+    assert engine.inspect(SESSION).state != "running"
+    assert place.kinds() == ["container.kept"]
+    assert [record.kept for record in sessions(place.environ)] == [True]
+
+
+def test_one_in_which_no_agent_ran_is_removed_whatever_was_planned(place: Place) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place, started=False, keep=keep_label("always"))
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.by_name == {}
+
+
+@pytest.mark.parametrize("state", ["running", "exited"])
+@pytest.mark.parametrize("unsaved", [True, False])
+def test_a_clone_is_kept_for_unsaved_work(place: Place, unsaved: bool, state: str) -> None:
+    engine = with_git()
+    directory = left_behind(engine, place)
+    found = engine.by_name.pop(SESSION)
+    marks = {**clone_labels(place), **{f"io.podbot.{key}": value for key, value in {"mode": "acp"}.items()}}
+    engine.start(engine.create(container(SESSION, marks=marks)))
+    assert found.spec.name == SESSION
+    if state == "exited":
+        engine.stop(SESSION, seconds=0)
+    _record(engine, place)
+    granted(place, engine, SESSION)
+    token = os.path.join(place.directory(), "secrets", "ghapp_token")
+    with open(token, "w", encoding="utf-8") as file:
+        file.write("ghs_x")
+    if unsaved:
+        with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
+            pass
+    report_orphans(engine, place.environ, place.events.append)
+    assert not os.path.exists(token)
+    if unsaved:
+        assert engine.inspect(SESSION).state != "running"
+        assert place.kinds() == ["container.kept"]
+        assert "1 untracked file (new)" in place.events[0].message
+        assert [record.kept for record in sessions(place.environ)] == [True]
+    else:
+        assert engine.by_name == {}
+        assert place.kinds() == ["session.removed"]
+
+
+def test_a_token_that_cannot_be_removed_is_no_reason_to_stop(place: Place) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place, keep=keep_label("always"))
+    os.symlink(place.base, os.path.join(place.directory(), "secrets"))
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.kinds() == ["container.kept"]
+
+
+def test_one_that_cannot_be_removed_is_reported(place: Place) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place)
+    engine.fail("remove", RemoveFailed(container=SESSION, reason="busy"))
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.kinds() == ["session.not_removed", "session.orphan"]
+    assert "busy" in place.events[0].message
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.by_name == {}
+
+
+def test_two_commands_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one has it between our look at its lock and our try to take it."""
+    engine = FakeEngine()
+    abandoned(engine, place)
+    found = sessions(place.environ)
+    with session_directory(place.directory(), engine.endpoint) as directory:
+        directory.has_container = True
+        monkeypatch.setattr("podbot.session.orphans.sessions", lambda _: found)
+        report_orphans(engine, place.environ, place.events.append)
+    assert place.events == []
+    assert SESSION in engine.by_name
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    with contextlib.closing(Wake()) as made:
+        yield made
+
+
+def test_a_name_that_another_command_clears_at_the_last_moment_is_waited_for(
+    place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any podbot command removes what a killed one left: it may begin just after we looked."""
+    engine = FakeEngine()
+    begun, cleared = threading.Event(), threading.Event()
+
+    def clear() -> None:
+        with flagged(place.directory(), ENDING), session_directory(place.directory(), engine.endpoint):
+            begun.set()
+            cleared.wait(10)
+
+    other = threading.Thread(target=clear)
+
+    def looked(path: str, emit: Emit) -> None:
+        if not begun.is_set():
+            os.makedirs(place.directory(), 0o700)
+            other.start()
+            assert begun.wait(10)
+        else:
+            cleared.set()
+            await_ending(path, emit)
+
+    monkeypatch.setattr("podbot.session.session.await_ending", looked)
+    result = run_session(engine, place.plan(), ExecIO(None, None, None), wake, place.events.append)
+    other.join()
+    assert result.session == SESSION
+    assert sessions(place.environ) == []
+
+
+def test_a_session_that_lives_is_not_waited_for(place: Place, wake: Wake) -> None:
+    engine = FakeEngine()
+    with session_directory(place.directory(), engine.endpoint), pytest.raises(SessionExists):
+        run_session(engine, place.plan(), ExecIO(None, None, None), wake, place.events.append)
+    assert place.events == []

@@ -1,0 +1,548 @@
+"""Whatever fails, nothing of ours is left behind and nothing of anybody else's is touched."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.engine.port import Unmet
+from podbot.errors import (
+    ContainerNotFound,
+    CreateFailed,
+    CredentialUnreadable,
+    DiskFull,
+    EngineGone,
+    EngineStorageFull,
+    ImageNotFound,
+    MountRefused,
+    NameTaken,
+    PodbotError,
+    StartFailed,
+    StopFailed,
+    UploadFailed,
+)
+from podbot.launch.repository import EMPTY, is_placeholder
+from podbot.launch.types import ContainerSpec, CredentialSource, LaunchPlan, Limits, LinkedGit, Mount
+from podbot.session.container import started_container
+from podbot.session.sessions import SessionRecord, session_directory, sessions
+from podbot.streams.wake import Interrupted, Wake
+from podbot.testing import FakeEngine
+from tests.session.plans import SESSION, Place, container, labels
+
+GONE = EngineGone(endpoint="unix:///fake/podman.sock", reason="connection refused")
+FAILURES: dict[str, PodbotError] = {
+    "create": CreateFailed(container=SESSION, image="i", reason="no"),
+    "unmet": GONE,
+    "start": StartFailed(container=SESSION, reason="no"),
+}
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@contextlib.contextmanager
+def started(engine: FakeEngine, place: Place, plan: LaunchPlan, wake: Wake | None = None) -> Iterator[str]:
+    """The container in its session's directory, as ``run`` has it."""
+    with (
+        contextlib.closing(wake or Wake()) as waker,
+        waker.listening(),
+        session_directory(plan.runtime_dir, engine.endpoint) as directory,
+        started_container(engine, plan, directory, waker, place.events.append) as found,
+    ):
+        yield found
+
+
+def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: Place) -> None:
+    plan = place.plan()
+    with started(engine, place, plan) as found:
+        assert engine.inspect(found).state == "running"
+        made = engine.by_name[SESSION]
+        assert made.spec is plan.container
+        names = [name for name, _ in engine.calls]
+        assert names.index("create") < names.index("unmet") < names.index("start")
+        assert [found.live for found in sessions(place.environ)] == [True]
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert place.kinds() == ["container.create", "container.start", "container.removed"]
+
+
+@pytest.mark.parametrize("keep", ["never", "always"])
+@pytest.mark.parametrize("operation", FAILURES)
+@pytest.mark.parametrize("after", [False, True])
+def test_nothing_is_left_when_a_step_fails(
+    engine: FakeEngine, place: Place, operation: str, after: bool, keep: str
+) -> None:
+    error = FAILURES[operation]
+    engine.fail(operation, error, after=after)
+    with pytest.raises(type(error)) as caught, started(engine, place, place.plan(keep=keep)):
+        pytest.fail("it started")
+    assert caught.value is error
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert "container.kept" not in place.kinds()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, lambda: Interrupted(signal.SIGTERM)])
+def test_nothing_is_left_when_the_agent_s_part_fails(engine: FakeEngine, place: Place, error: object) -> None:
+    raised = error()  # type: ignore[operator]
+    with pytest.raises(type(raised)) as caught, started(engine, place, place.plan()):
+        raise raised
+    assert caught.value is raised
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+# --- what is not ours -----------------------------------------------------------------------------
+
+
+def somebody_s(engine: FakeEngine, **marks: str) -> str:
+    """A running container of that name that this session did not make."""
+    found = engine.create(container(SESSION, marks=marks))
+    engine.start(found)
+    return found
+
+
+@pytest.mark.parametrize("keep", ["never", "always"])
+@pytest.mark.parametrize("marks", [{}, labels(created="2026-07-31T12:00:00Z")])
+def test_a_container_of_that_name_is_left_alone(
+    engine: FakeEngine, place: Place, marks: dict[str, str], keep: bool
+) -> None:
+    theirs = somebody_s(engine, **marks)
+    with pytest.raises(NameTaken), started(engine, place, place.plan(keep=keep)):
+        pytest.fail("it started")
+    assert engine.inspect(SESSION).id == theirs
+    assert engine.inspect(SESSION).state == "running"
+    assert sessions(place.environ) == []
+
+
+@pytest.mark.parametrize("keep", ["never", "always"])
+@pytest.mark.parametrize("reason", ["image", "mount", "gone", "garbled"])
+def test_a_container_of_that_name_is_left_alone_whatever_fails_first(
+    engine: FakeEngine, place: Place, reason: str, keep: bool
+) -> None:
+    theirs = somebody_s(engine)
+    plan = place.plan(keep=keep)
+    error: type[Exception] = EngineGone
+    if reason == "image":  # looked for before the name is compared (measured)
+        plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, image="localhost/none:1"))
+        error = ImageNotFound
+    elif reason == "mount":
+        os.rmdir(place.workspace)
+        error = MountRefused
+    else:
+        engine.fail("create", GONE, after=reason == "garbled")
+        error = EngineGone if reason == "gone" else NameTaken
+    with pytest.raises(error), started(engine, place, plan):
+        pytest.fail("it started")
+    assert engine.inspect(SESSION).id == theirs
+    assert engine.inspect(SESSION).state == "running"
+    assert sessions(place.environ) == []
+
+
+def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan(keep="always")):
+        pass
+    before = sessions(place.environ)
+    later = container(SESSION, marks=labels(created="2026-08-02T12:00:00Z"))
+    with pytest.raises(NameTaken), started(engine, place, place.plan(container=later)):
+        pytest.fail("it started")
+    assert sessions(place.environ) == before == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
+    engine.images.clear()
+    with pytest.raises(ImageNotFound), started(engine, place, place.plan(container=later)):
+        pytest.fail("it started")
+    assert sessions(place.environ) == before
+
+
+# --- kept -----------------------------------------------------------------------------------------
+
+
+def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan(keep="always")):
+        pass
+    assert engine.inspect(SESSION).state == "exited"
+    assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
+    notice = place.events[-1]
+    assert (notice.level, notice.kind) == ("notice", "container.kept")
+    assert f"podbot stop --rm {SESSION}" in notice.message
+
+
+def test_a_kept_one_is_kept_when_the_agent_s_part_fails(engine: FakeEngine, place: Place) -> None:
+    with pytest.raises(ValueError, match="x"), started(engine, place, place.plan(keep="always")):
+        raise ValueError("x")
+    assert engine.inspect(SESSION).state == "exited"
+    assert [found.kept for found in sessions(place.environ)] == [True]
+
+
+def test_a_kept_one_that_somebody_removed(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan(keep="always")):
+        engine.remove(SESSION)
+    assert sessions(place.environ) == []
+    assert "container.kept" not in place.kinds()
+
+
+# --- clean-up that fails --------------------------------------------------------------------------
+
+
+def vanished(engine: FakeEngine) -> EngineGone:
+    engine.vanish()
+    return GONE
+
+
+def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, place: Place) -> None:
+    with pytest.raises(EngineGone) as caught, started(engine, place, place.plan()):
+        raise vanished(engine)
+    assert caught.value is GONE
+    assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=False, live=False)]
+
+
+@pytest.mark.parametrize(
+    "second", [EngineStorageFull(operation="remove a container"), DiskFull(path="/run/x", operation="write it")]
+)
+def test_a_clean_up_that_fails_leaves_the_first_error(engine: FakeEngine, place: Place, second: PodbotError) -> None:
+    """Issue 10.7: a full storage at the clean-up hid why the session had ended."""
+    engine.fail("start", FAILURES["start"])
+    engine.fail("remove", second)
+    with pytest.raises(StartFailed), started(engine, place, place.plan()):
+        pass
+    assert place.kinds()[-1] == "container.left"
+    assert [found.session for found in sessions(place.environ)] == [SESSION]
+
+
+def test_a_clean_up_that_fails_on_the_good_way_out_is_an_error(engine: FakeEngine, place: Place) -> None:
+    error = StopFailed(container=SESSION, reason="no")
+    with pytest.raises(StopFailed), started(engine, place, place.plan(keep="always")):
+        engine.fail("stop", error)
+    assert [found.session for found in sessions(place.environ)] == [SESSION]
+
+
+def test_a_signal_during_clean_up_does_not_tear_it(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+    remove = engine.remove
+
+    def interrupted(container: str) -> None:
+        wake.deliver(signal.SIGTERM)
+        remove(container)
+
+    engine.remove = interrupted  # type: ignore[method-assign]
+    with started(engine, place, place.plan(), wake):
+        pass
+    assert engine.by_name == {}
+
+
+def test_a_signal_during_creation_waits_for_the_container_and_removes_it(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+    create = engine.create
+
+    def interrupted(spec):  # type: ignore[no-untyped-def]
+        wake.deliver(signal.SIGTERM)
+        return create(spec)
+
+    engine.create = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, place.plan(), wake):
+        pytest.fail("it started")
+    assert ("create", SESSION) in engine.calls
+    assert engine.by_name == {}
+
+
+def test_a_signal_breaks_off_a_start_that_takes_long(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+
+    def interrupted(container: str) -> None:
+        wake.deliver(signal.SIGINT)
+        pytest.fail(f"the start of {container} went on")
+
+    engine.start = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, place.plan(), wake):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+# --- what the engine drops, and mounts that change ---------------------------------------------------
+
+
+def test_confinement_that_was_dropped_ends_the_start(engine: FakeEngine, place: Place) -> None:
+    engine.ignored = (Unmet("sandbox.profile", "no-new-privileges", "none"),)
+    with pytest.raises(CreateFailed) as caught, started(engine, place, place.plan()):
+        pytest.fail("it started")
+    assert "sandbox.profile" in caught.value.reason
+    assert engine.by_name == {}
+
+
+def test_a_limit_that_was_dropped_is_said(engine: FakeEngine, place: Place) -> None:
+    engine.ignored = (Unmet("sandbox.memory", str(1 << 30), "0"), Unmet("sandbox.pids", "2048", "0"))
+    with started(engine, place, place.plan()):
+        pass
+    (warning,) = [event for event in place.events if event.level == "warning"]
+    assert warning.kind == "limit.unmet"
+    assert [limit["key"] for limit in warning.fields["limits"]] == ["sandbox.memory", "sandbox.pids"]
+    assert "does not enforce sandbox.memory = 1024m and sandbox.pids = 2048" in warning.message
+
+
+CANNOT_LIMIT = StartFailed(container=SESSION, reason="crun: opening file `memory.max` for writing: No such file")
+
+
+def limited(plan: LaunchPlan, limits: Limits) -> LaunchPlan:
+    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, limits=limits))
+
+
+def test_default_limits_that_an_engine_cannot_set_are_given_up_and_reported(engine: FakeEngine, place: Place) -> None:
+    engine.fail("start", CANNOT_LIMIT)
+    limits = Limits(memory=1 << 30, cpus=1.5, pids=2048, by_default=("memory", "pids"))
+    with started(engine, place, limited(place.plan(), limits)) as found:
+        assert engine.inspect(found).state == "running"
+        assert engine.by_name[SESSION].spec.limits == Limits(cpus=1.5)
+    (warning,) = [event for event in place.events if event.level == "warning"]
+    assert "sandbox.memory = 1024m and sandbox.pids = 2048" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (Limits(memory=1 << 30, pids=2048), CANNOT_LIMIT.reason),  # somebody asked for them
+        (Limits(memory=1 << 30, by_default=("memory",)), "crun: executable file `sleep` not found"),
+    ],
+)
+def test_other_limits_and_other_failures_stay(engine: FakeEngine, place: Place, limits: Limits, reason: str) -> None:
+    engine.fail("start", StartFailed(container=SESSION, reason=reason), times=None)
+    with pytest.raises(StartFailed), started(engine, place, limited(place.plan(), limits)):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count("start") == 1
+
+
+def test_a_repositorys_words_do_not_take_the_limits_away(engine: FakeEngine, place: Place) -> None:
+    """The path of a worktree can say "cgroup"; the places of worktrees are given up first, and that is enough."""
+    engine.fail(
+        "start", StartFailed(container=SESSION, reason="runc: mkdir /x/cgroup/memory.max/.git: not a directory")
+    )
+    limits = Limits(memory=1 << 30, by_default=("memory",))
+    with started(engine, place, limited(with_placeholders(place), limits)):
+        assert engine.by_name[SESSION].spec.limits == limits
+    assert "limit.unmet" not in place.kinds()
+
+
+def test_a_workspace_swapped_while_it_starts_is_refused(engine: FakeEngine, place: Place) -> None:
+    create = engine.create
+
+    def swapping(spec):  # type: ignore[no-untyped-def]
+        os.rename(place.workspace, place.workspace + ".away")
+        os.symlink("/etc", place.workspace)
+        return create(spec)
+
+    engine.create = swapping  # type: ignore[method-assign]
+    with pytest.raises(MountRefused), started(engine, place, place.plan()):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+def test_a_git_directory_that_no_longer_points_back_is_not_mounted(engine: FakeEngine, place: Place) -> None:
+    """Issue 10.10: the look before the plan is repeated."""
+    linked = LinkedGit(f"{place.base}/shop/.git/worktrees/x", "worktree", f"{place.base}/shop/.git")
+    with pytest.raises(MountRefused) as caught, started(engine, place, place.plan(linked_git=linked)):
+        pytest.fail("it started")
+    assert caught.value.path == linked.directory
+    assert not any(name == "create" for name, _ in engine.calls)
+
+
+def test_every_mount_is_checked(engine: FakeEngine, place: Place) -> None:
+    mount = Mount(os.path.join(place.base, "gone"), "/reference", read_only=True)
+    spec = container(SESSION, Mount(place.workspace, "/workspace"), mount)
+    with pytest.raises(MountRefused) as caught, started(engine, place, place.plan(container=spec)):
+        pytest.fail("it started")
+    assert caught.value.path == mount.source
+    assert not any(name == "create" for name, _ in engine.calls)
+
+
+def test_a_container_that_vanished_is_cleaned_up_all_the_same(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan()):
+        engine.remove(SESSION)
+    with pytest.raises(ContainerNotFound):
+        engine.inspect(SESSION)
+    assert sessions(place.environ) == []
+
+
+# --- places for linked worktrees -----------------------------------------------------------------------
+
+
+def with_placeholders(place: Place, plan: LaunchPlan | None = None) -> LaunchPlan:
+    """Of a repository with two worktrees elsewhere."""
+    plan = plan or place.plan()
+    source = os.path.join(place.base, "state", EMPTY, "0a1b")
+    empty = tuple(Mount(source, f"/root/.bashrc/{name}/.git", read_only=True) for name in "ab")
+    files = (*plan.container.files, *empty)
+    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=files))
+
+
+def refusing_placeholders(engine: FakeEngine, operation: str) -> None:
+    """An engine that cannot make the directories that placeholders are to be mounted on."""
+    create, start = engine.create, engine.start
+    error = FAILURES[operation]
+
+    def refusing_create(spec: ContainerSpec) -> str:
+        if operation == "create" and any(map(is_placeholder, spec.files)):
+            engine.calls.append(("create", "refused"))
+            raise error
+        return create(spec)
+
+    def refusing_start(container: str) -> None:
+        if operation == "start" and any(map(is_placeholder, engine.by_name[SESSION].spec.files)):
+            engine.calls.append(("start", "refused"))
+            raise error
+        start(container)
+
+    engine.create, engine.start = refusing_create, refusing_start  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("operation", ["create", "start"])
+def test_without_the_places_that_it_cannot_have_a_sandbox_starts(
+    engine: FakeEngine, place: Place, operation: str
+) -> None:
+    """Their paths are the repository's word: an agent could keep every later session from starting."""
+    refusing_placeholders(engine, operation)
+    plan = with_placeholders(place, logged_in(place))
+    with started(engine, place, plan) as found:
+        assert engine.inspect(found).state == "running"
+        made = engine.by_name[SESSION]
+        assert made.spec == dataclasses.replace(plan.container, files=plan.container.files[:-2])
+        assert made.files == {"/root/.codex/auth.json": b"login"}, "the second container has the logins, too"
+        (notice,) = [event for event in place.events if event.kind == "git.no_placeholders"]
+    assert notice.level == "notice"
+    assert "`git worktree prune` inside would delete the records of 2 of" in notice.message
+    assert "`git worktree lock PATH` on the host prevents that" in notice.message
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert len(place.kinds()) == len(set(place.kinds())), "nothing is said twice"
+
+
+@pytest.mark.parametrize("operation", ["create", "start"])
+def test_what_fails_without_them_as_well_is_the_error(engine: FakeEngine, place: Place, operation: str) -> None:
+    engine.fail(operation, FAILURES[operation], times=None)
+    with pytest.raises(type(FAILURES[operation])), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count(operation) == 2
+    assert "git.no_placeholders" not in place.kinds()
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+@pytest.mark.parametrize("error", [GONE, NameTaken(container=SESSION), ImageNotFound(image="i", origin="flag")])
+def test_what_has_another_cause_is_not_tried_again(engine: FakeEngine, place: Place, error: PodbotError) -> None:
+    engine.fail("create", error)
+    with pytest.raises(type(error)), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count("create") == 1
+
+
+def test_a_first_container_that_cannot_be_removed_leaves_the_first_error(engine: FakeEngine, place: Place) -> None:
+    refusing_placeholders(engine, "start")
+    engine.fail("remove", EngineStorageFull(operation="remove a container"))
+    with pytest.raises(StartFailed), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+def test_somebody_s_container_of_that_name_is_not_removed_for_it(engine: FakeEngine, place: Place) -> None:
+    theirs = somebody_s(engine)
+    engine.fail("create", FAILURES["create"])
+    with pytest.raises(CreateFailed), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert engine.inspect(SESSION).id == theirs
+
+
+def test_a_signal_between_the_two_attempts_ends_the_start(engine: FakeEngine, place: Place) -> None:
+    refusing_placeholders(engine, "start")
+    wake, remove = Wake(), engine.remove
+
+    def interrupted(container: str) -> None:
+        wake.deliver(signal.SIGTERM)
+        remove(container)
+
+    engine.remove = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, with_placeholders(place), wake):
+        pytest.fail("it started")
+    assert [name for name, _ in engine.calls].count("create") == 1
+    assert engine.by_name == {}
+
+
+def test_the_second_attempt_looks_at_the_mounts_again(engine: FakeEngine, place: Place) -> None:
+    refusing_placeholders(engine, "start")
+    remove = engine.remove
+
+    def swapping(container: str) -> None:
+        remove(container)
+        if not os.path.islink(place.workspace):
+            os.rename(place.workspace, place.workspace + ".away")
+            os.symlink("/etc", place.workspace)
+
+    engine.remove = swapping  # type: ignore[method-assign]
+    with pytest.raises(MountRefused), started(engine, place, with_placeholders(place)):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+# --- credentials -------------------------------------------------------------------------------------
+
+
+def logged_in(place: Place) -> LaunchPlan:
+    home = os.path.join(place.base, "home")
+    os.makedirs(os.path.join(home, ".codex"))
+    with open(os.path.join(home, ".codex", "auth.json"), "w", encoding="utf-8") as file:
+        file.write("login")
+    given = os.path.join(home, ".codex")
+    return place.plan(credentials=(CredentialSource("codex", given, os.path.realpath(given), "/root/.codex"),))
+
+
+def test_credentials_are_there_before_the_container_starts(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, logged_in(place)):
+        assert engine.by_name[SESSION].files == {"/root/.codex/auth.json": b"login"}
+    names = [name for name, _ in engine.calls]
+    assert names.index("create") < names.index("put_archive") < names.index("start")
+    assert place.kinds().count("credentials.uploaded") == 1
+
+
+def test_without_credentials_there_is_no_upload(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, place.plan()):
+        pass
+    assert "put_archive" not in {name for name, _ in engine.calls}
+
+
+def test_credentials_that_cannot_be_read_are_said_before_anything_is_created(engine: FakeEngine, place: Place) -> None:
+    plan = logged_in(place)
+    os.rename(os.path.join(place.base, "home", ".codex"), os.path.join(place.base, "home", "away"))
+    with pytest.raises(CredentialUnreadable), started(engine, place, plan):
+        pytest.fail("it started")
+    assert "create" not in {name for name, _ in engine.calls}
+    assert sessions(place.environ) == []
+
+
+def test_a_signal_breaks_off_an_upload(engine: FakeEngine, place: Place) -> None:
+    wake = Wake()
+
+    def interrupted(container: str, path: str, archive: bytes) -> None:
+        wake.deliver(signal.SIGTERM)
+        pytest.fail(f"the upload of {len(archive)} bytes to {path} in {container} went on")
+
+    engine.put_archive = interrupted  # type: ignore[method-assign]
+    with pytest.raises(Interrupted), started(engine, place, logged_in(place), wake):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+def test_an_upload_that_fails_leaves_no_container(engine: FakeEngine, place: Place) -> None:
+    engine.fail("put_archive", UploadFailed(container=SESSION, path="/root", reason="read-only file system"))
+    with pytest.raises(UploadFailed) as caught, started(engine, place, logged_in(place)):
+        pytest.fail("it started")
+    assert caught.value.container == SESSION
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []

@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podbot.config.models import AppConfig
+from podbot.errors import InvalidValue, MountRefused, PathError
+from podbot.launch.mounts import plan_mounts
+from podbot.launch.types import HostFacts, LaunchRequest, LinkFacts, PathFacts
+from podbot.session.facts import collect_facts
+
+TYPED = LaunchRequest(trusted_workspace=True)
+
+
+class Host:
+    """A home, a working directory in it, and what is configured."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(os.path.realpath(root))
+        self.home = self.root / "ann"
+        self.project = self.home / "proj"
+        self.project.mkdir(parents=True)
+        self.environ = {"HOME": str(self.home), "PATH": os.environ["PATH"]}
+
+    def config(self, **sections: dict[str, Any]) -> AppConfig:
+        made = AppConfig()
+        for name, values in sections.items():
+            made = dataclasses.replace(made, **{name: dataclasses.replace(getattr(made, name), **values)})
+        return made
+
+    def facts(self, config: AppConfig | None = None, *, request: LaunchRequest = TYPED, **more: Any) -> HostFacts:
+        kept = {"runtime_dir": str(self.root / "runtime")} | more
+        return collect_facts(config or AppConfig(), request, environ=self.environ, **kept)
+
+    def workspace(self, given: str, *, request: LaunchRequest = TYPED) -> PathFacts:
+        found = self.facts(self.config(workspace={"host_path": given}), request=request).workspace
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    made = Host(tmp_path)
+    monkeypatch.chdir(made.project)
+    return made
+
+
+def test_the_plain_facts(host: Host) -> None:
+    found = host.facts(engine_socket_path="/nowhere/podman/podman.sock")
+    assert found.home == str(host.home)
+    assert found.cwd == str(host.project)
+    assert found.uid == os.getuid()
+    assert re.fullmatch(r"[0-9a-f]{6}", found.nonce)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found.created)
+    assert found.runtime_dir == str(host.root / "runtime")
+    assert found.engine_socket_dir == "/nowhere/podman"
+    assert found.workspace is None
+    assert found.dev_fuse == os.access("/dev/fuse", os.R_OK | os.W_OK)
+    assert host.facts().engine_socket_dir is None
+    assert host.facts().nonce != found.nonce
+
+
+def test_only_the_variables_that_planning_reads_are_taken(host: Host) -> None:
+    host.environ |= {"TERM": "xterm", "API_KEY": "s3cret", "OTHER_KEY": "s3cret"}
+    found = host.facts(host.config(agent={"env_allowlist": ("API_KEY", "GONE")}))
+    assert found.env == {"TERM": "xterm", "API_KEY": "s3cret"}
+    assert "s3cret" not in repr(found)
+
+
+# --- paths ---
+
+
+@pytest.mark.parametrize("given", [".", "../proj", "~/proj", "{project}", "{project}/"])
+def test_a_typed_workspace_is_resolved(host: Host, given: str) -> None:
+    given = given.format(project=host.project)
+    assert host.workspace(given) == PathFacts(given, str(host.project), "directory")
+
+
+def test_links_are_resolved_to_the_end(host: Host) -> None:
+    (host.root / "real").mkdir()
+    (host.project / "one").symlink_to("two")
+    (host.project / "two").symlink_to(host.root / "real")
+    assert host.workspace("one").resolved == str(host.root / "real")
+
+
+# --- how the operator spells the workspace ---
+
+
+@pytest.fixture
+def linked(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A home that is reached through a link, as where /home leads to /var/home; ``cd`` has gone through it."""
+    (host.root / "link").symlink_to("ann")
+    host.environ |= {"HOME": str(host.root / "link"), "PWD": str(host.root / "link" / "proj")}
+    monkeypatch.chdir(host.root / "link" / "proj")
+    return host
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["{link}/proj", "/{link}//./proj/", "~/proj", "~/../link/proj", ".", "../proj", "a/..", "../../link/proj"],
+)
+def test_a_workspace_is_spelled_through_its_links(linked: Host, given: str) -> None:
+    (linked.project / "a").mkdir()
+    given = given.format(link=linked.root / "link")
+    spelled = str(linked.root / "link" / "proj")
+    found = linked.workspace(given)
+    assert dataclasses.replace(found, links=()) == PathFacts(given, str(linked.project), "directory", spelled)
+    assert [link.path for link in found.links] == [str(linked.root / "link")] or given.startswith("~")
+
+
+@pytest.mark.parametrize("given", ["{real}", "{real}/", "{real}/../proj", "/{real}"])
+def test_a_path_without_links_is_spelled_as_it_is(linked: Host, given: str) -> None:
+    assert linked.workspace(given.format(real=linked.project)).spelled is None
+
+
+@pytest.mark.parametrize("pwd", ["", "proj", "/", "/nonexistent", "{root}/link", "/a\0b", "{root}/ann/proj"])
+def test_a_pwd_that_is_not_where_we_are_counts_for_nothing(linked: Host, pwd: str) -> None:
+    linked.environ["PWD"] = pwd.format(root=linked.root)
+    assert linked.workspace(".") == PathFacts(".", str(linked.project), "directory")
+
+
+def test_a_spelling_that_leads_elsewhere_counts_for_nothing(host: Host) -> None:
+    """``link/..`` is the parent of where the link leads to; by its spelling it is the link's own."""
+    (host.root / "far" / "away").mkdir(parents=True)
+    (host.project / "link").symlink_to(host.root / "far" / "away")
+    link = LinkFacts(str(host.project / "link"), str(host.root / "far" / "away"))
+    assert host.workspace("link/..") == PathFacts("link/..", str(host.root / "far"), "directory", links=(link,))
+    assert host.workspace("link").spelled == str(host.project / "link")
+
+
+def test_a_link_that_is_turned_round_after_the_look_is_nobodys_source(linked: Host) -> None:
+    """An agent that can write beside the workspace plants links there."""
+    config = linked.config(workspace={"host_path": "~/proj", "container_path": "host"})
+    found = linked.facts(config)
+    (linked.root / "link").unlink()
+    (linked.root / "link").symlink_to("/etc")
+    made = plan_mounts(config, TYPED, found)
+    assert {mount.source for mount in made.mounts} == {str(linked.project)}
+    assert len(made.mounts) == 2
+
+
+def test_what_is_there(host: Host) -> None:
+    (host.project / "file").write_text("x")
+    (host.project / "loop").symlink_to("loop")
+    assert host.workspace("file").kind == "other"
+    assert host.workspace("file/below").kind == "missing"
+    assert host.workspace("nothing/at/all").kind == "missing"
+    assert host.workspace("loop").kind == "unreadable"
+    assert host.workspace("a\0b").kind == "missing"
+
+
+def test_a_directory_that_this_user_may_not_open(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The tests may run as root, whom no mode stops: the kernel's answer is put in its place.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(host.project))
+    assert host.workspace(".").kind == "unreadable"
+
+
+@pytest.mark.parametrize("given", [None, "", "  "])
+def test_no_workspace(host: Host, given: str | None) -> None:
+    assert host.facts(host.config(workspace={"host_path": given})).workspace is None
+
+
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("workspace", {"host_path": "proj"}),
+        ("workspace", {"host_path": "."}),
+        ("workspace", {"allowed_roots": (".",)}),
+        ("workspace", {"allowed_roots": ("/srv", "src")}),
+        ("sandbox", {"extra_mounts": ("data:/data",)}),
+        ("sandbox", {"extra_mounts": ("/data",)}),
+    ],
+)
+def test_a_configured_path_never_depends_on_the_working_directory(
+    host: Host, section: str, values: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        host.facts(host.config(**{section: values}), request=LaunchRequest())
+    assert caught.value.field == f"{section}.{next(iter(values))}"
+
+
+def test_roots_and_extra_mounts_are_resolved_with_the_home(host: Host) -> None:
+    (host.root / "link").symlink_to(host.home)
+    found = host.facts(
+        host.config(
+            workspace={"allowed_roots": ("~", str(host.root / "link" / "proj"))},
+            sandbox={"extra_mounts": ("~/proj:/p:ro", "/nonexistent/x:/x")},
+        )
+    )
+    assert [root.resolved for root in found.allowed_roots] == [str(host.home), str(host.project)]
+    assert found.extra_mounts == (
+        PathFacts("~/proj", str(host.project), "directory"),
+        PathFacts("/nonexistent/x", "/nonexistent/x", "missing"),
+    )
+
+
+@pytest.mark.parametrize("home", [None, "", "relative"])
+def test_without_a_usable_home_the_users_own_counts(host: Host, home: str | None) -> None:
+    if home is None:
+        del host.environ["HOME"]
+    else:
+        host.environ["HOME"] = home
+    assert os.path.isabs(host.facts().home)
+
+
+def test_a_user_without_an_entry_has_no_home(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    del host.environ["HOME"]
+    monkeypatch.setattr(os, "getuid", lambda: 2_000_000_000)
+    assert host.facts().home == "/"
+
+
+def test_a_working_directory_that_is_gone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = host.root / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(PathError, match="working directory"):
+        host.facts()
+
+
+# --- links at refused places ---
+
+
+def test_where_links_at_refused_places_lead_is_refused_too(host: Host) -> None:
+    keys = host.root / "vault" / "keys"
+    keys.mkdir(parents=True)
+    (host.home / ".ssh").symlink_to(keys)
+    for given in (keys, keys.parent):
+        config = host.config(workspace={"host_path": str(given), "source": "host_mount"})
+        found = host.facts(config)
+        assert str(keys) in found.protected
+        with pytest.raises(MountRefused, match="by a link"):
+            plan_mounts(config, TYPED, found)
+
+
+def test_a_link_into_a_credential_directory_is_judged_by_its_end(host: Host) -> None:
+    (host.home / ".aws").mkdir()
+    (host.project / "innocent").symlink_to(host.home / ".aws")
+    config = host.config(workspace={"host_path": "innocent"})
+    with pytest.raises(MountRefused, match="credentials"):
+        plan_mounts(config, TYPED, host.facts(config))
+
+
+def test_a_project_in_a_plain_home_is_fine(host: Host) -> None:
+    config = host.config(workspace={"host_path": "."})
+    assert plan_mounts(config, TYPED, host.facts(config))[0].source == str(host.project)
+
+
+# --- git ---
+
+
+def git_config(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def identity(host: Host) -> tuple[str | None, str | None]:
+    found = host.facts()
+    return found.git_name, found.git_email
+
+
+def test_the_operators_identity_with_what_it_includes(host: Host) -> None:
+    git_config(host.home / ".gitconfig", "[user]\n\tname = Ann Ä\n[include]\n\tpath = private\n")
+    git_config(host.home / "private", "[user]\n\temail = ann@example.org\n")
+    assert identity(host) == ("Ann Ä", "ann@example.org")
+
+
+def test_a_repository_never_has_a_say(host: Host) -> None:
+    git_config(host.home / ".gitconfig", "[user]\n\tname = Ann\n\temail = ann@example.org\n")
+    subprocess.run(["git", "init", "-q", str(host.project)], check=True, env=host.environ)
+    with open(host.project / ".git" / "config", "a", encoding="utf-8") as file:
+        file.write("[user]\n\tname = Mallory\n\temail = m@evil\n[core]\n\tfsmonitor = touch pwned\n")
+    assert identity(host) == ("Ann", "ann@example.org")
+    assert not (host.project / "pwned").exists()
+
+
+def test_variables_that_point_git_elsewhere_have_no_say(host: Host) -> None:
+    host.environ |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "Mallory"}
+    host.environ["GIT_DIR"] = str(host.project / ".git")
+    assert identity(host)[0] != "Mallory"
+
+
+def test_an_identity_that_would_break_a_line_is_not_taken(host: Host) -> None:
+    git_config(host.home / ".gitconfig", '[user]\n\tname = "A\\nB"\n\temail = " "\n')
+    host.environ["XDG_CONFIG_HOME"] = str(host.home)
+    assert identity(host) == (None, None)
+
+
+def test_without_git_there_is_no_identity(host: Host) -> None:
+    host.environ["PATH"] = str(host.root)
+    assert identity(host) == (None, None)
+
+
+def test_a_git_that_hangs_is_not_waited_for(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podbot.session.facts._GIT_SECONDS", 0.05)
+    git = host.root / "git"
+    git.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+    git.chmod(0o755)
+    host.environ["PATH"] = str(host.root)
+    assert identity(host) == (None, None)
+
+
+def test_credential_families_that_are_there(host: Host) -> None:
+    assert host.facts().credentials == ()
+    (host.root / "dots").mkdir()
+    (host.home / ".claude").symlink_to(host.root / "dots")
+    (host.home / ".codex").symlink_to("nowhere")
+    (found,) = host.facts().credentials
+    assert (found.family, found.target) == ("claude", "/root/.claude")
+    assert (found.given, found.source) == (str(host.home / ".claude"), str(host.root / "dots"))
+    assert not found.logged_in
+    (host.root / "dots" / ".credentials.json").write_text("{}")
+    assert [found.logged_in for found in host.facts().credentials] == [True]
+
+
+def test_credential_families_have_one_order_and_what_cannot_be_read_is_not_missing(host: Host) -> None:
+    (host.home / ".codex").symlink_to(".codex")
+    (host.home / ".claude").write_text("")
+    assert [found.family for found in host.facts().credentials] == ["claude", "codex"]
+
+
+@pytest.mark.parametrize("given", ["~/keys/app.pem", "{home}/keys/app.pem", " ~/keys/app.pem "])
+def test_the_private_key_is_known_by_both_of_its_names(host: Host, given: str) -> None:
+    real = host.root / "data"
+    real.mkdir()
+    (host.home / "keys").symlink_to(real)
+    path = given.format(home=host.home)
+    facts = host.facts(host.config(github={"private_key_path": path}))
+    assert facts.private_key == (str(host.home / "keys" / "app.pem"), str(real / "app.pem"))
+
+
+@pytest.mark.parametrize("given", [None, "", "relative.pem", "~", "/a\0b"])
+def test_a_key_s_path_that_cannot_be_one_is_nobody_s_place(host: Host, given: str | None) -> None:
+    facts = host.facts(host.config(github={"private_key_path": given}))
+    assert facts.private_key == ((str(host.home),) if given == "~" else ())

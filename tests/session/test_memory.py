@@ -1,0 +1,46 @@
+"""How much memory there is, from files as the kernel writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from podbot.session.memory import machine_memory
+
+MEMINFO = "MemTotal:       24683724 kB\nMemFree:        20677896 kB\n"
+
+
+def place(root: Path, files: dict[str, str]) -> str:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return str(root)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, 0),
+        ({"proc/meminfo": MEMINFO}, 24683724 << 10),
+        ({"proc/meminfo": "nothing\n"}, 0),
+        ({"proc/meminfo": MEMINFO, "sys/fs/cgroup/memory.max": "max\n"}, 24683724 << 10),
+        ({"proc/meminfo": MEMINFO, "sys/fs/cgroup/memory.max": "4294967296\n"}, 4 << 30),
+        ({"proc/meminfo": MEMINFO, "sys/fs/cgroup/memory/memory.limit_in_bytes": "2147483648\n"}, 2 << 30),
+        ({"proc/meminfo": MEMINFO, "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"}, 24683724 << 10),
+    ],
+)
+def test_the_least_of_what_is_said(tmp_path: Path, files: dict[str, str], expected: int) -> None:
+    assert machine_memory(place(tmp_path, files)) == expected
+
+
+@given(text=st.text())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_read(tmp_path: Path, text: str) -> None:
+    assert machine_memory(place(tmp_path, {"proc/meminfo": text.encode("utf-8", "replace").decode()})) >= 0
+
+
+def test_this_machine_has_some() -> None:
+    assert machine_memory() > 64 << 20

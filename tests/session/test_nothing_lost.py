@@ -1,0 +1,356 @@
+"""A clone's container goes only when nothing is in it that is nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.errors import BranchNotFound, EngineGone, SandboxDied, StartFailed, UnsafeDirectory
+from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.launch.pipes import DIRECTORY as PIPES_DIRECTORY
+from podbot.launch.token import SECRETS_DIRECTORY
+from podbot.launch.types import Keep
+from podbot.management.manage import StopResult, list_sessions, stop_sessions
+from podbot.session.restore import restore_mounts
+from podbot.session.run import run_session
+from podbot.session.sessions import session_directory, sessions, stopping
+from podbot.streams.wake import Signal, Wake
+from podbot.testing import ExecPeer, FakeEngine
+from tests.session.clones import clone_labels, clone_plan, left_behind
+from tests.session.plans import SESSION, Place, container, kept, made
+from tests.session.real import with_git
+
+SILENT = ExecIO(None, None, None)
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return with_git()
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    with contextlib.closing(Wake()) as made:
+        yield made
+
+
+def work(peer: ExecPeer) -> int:
+    """An agent that leaves a file and fails."""
+    assert peer.spec.workdir is not None
+    with open(os.path.join(peer.spec.workdir, "new"), "w", encoding="utf-8"):
+        pass
+    return 5
+
+
+def notice(place: Place) -> str:
+    return "".join(event.message for event in place.events if event.kind == "container.kept")
+
+
+# --- at the agent's end -------------------------------------------------------------------------------
+
+
+def test_a_clean_clone_is_removed(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    engine.on("claude", lambda _peer: 3)
+    result = run_session(engine, clone_plan(place), SILENT, wake, place.events.append)
+    assert (result.status, result.kept) == (ExecStatus(3), False)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert place.kinds()[-2:] == ["clone.examine", "container.removed"]
+
+
+def test_unsaved_work_keeps_it_and_is_named(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    engine.on("claude", work)
+    result = run_session(engine, clone_plan(place), SILENT, wake, place.events.append)
+    assert (result.status, result.kept) == (ExecStatus(5), True)
+    assert engine.inspect(SESSION).state == "exited"
+    assert [(found.kept, found.live) for found in sessions(place.environ)] == [(True, False)]
+    assert "1 untracked file (new)" in notice(place)
+    for command in (f"podman start {SESSION}", f"podbot exec {SESSION} git status", f"podbot stop --rm {SESSION}"):
+        assert f"`{command}`" in notice(place)
+
+
+@pytest.mark.parametrize(("keep", "there"), [("always", True), ("never", False)])
+def test_what_was_decided_is_done_without_a_look(
+    engine: FakeEngine, place: Place, wake: Wake, keep: Keep, there: bool
+) -> None:
+    engine.on("claude", work)
+    result = run_session(engine, clone_plan(place, keep), SILENT, wake, place.events.append)
+    assert (result.kept, SESSION in engine.by_name) == (there, there)
+    assert "clone.examine" not in place.kinds()
+
+
+def test_a_podbot_that_is_told_to_end_looks_as_well(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    def agent(peer: ExecPeer) -> int:
+        work(peer)
+        for number in (signal.SIGHUP, signal.SIGHUP):  # a terminal that closes can say it twice
+            wake.post(Signal(number))
+        peer.ended.wait(10)
+        return 0
+
+    engine.on("claude", agent)
+    result = run_session(engine, clone_plan(place), SILENT, wake, place.events.append)
+    assert result.status.signal == signal.SIGHUP
+    assert "1 untracked file (new)" in notice(place)
+
+
+def test_a_container_that_died_is_kept(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    def agent(_peer: ExecPeer) -> int:
+        engine.die(SESSION)
+        return 0
+
+    engine.on("claude", agent)
+    with pytest.raises(SandboxDied):
+        run_session(engine, clone_plan(place), SILENT, wake, place.events.append)
+    assert "perhaps unsaved work: it could not be examined" in notice(place)
+    assert engine.inspect(SESSION).state == "exited"
+
+
+def test_an_engine_that_goes_away_leaves_container_and_record(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    def agent(_peer: ExecPeer) -> int:
+        engine.vanish()
+        return 0
+
+    engine.on("claude", agent)
+    with pytest.raises(EngineGone):
+        run_session(engine, clone_plan(place), SILENT, wake, place.events.append)
+    assert SESSION in engine.by_name
+    assert [found.session for found in sessions(place.environ)] == [SESSION]
+
+
+def test_a_clone_that_failed_is_never_kept(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    plan = clone_plan(place, "always")
+    assert plan.clone is not None
+    plan = dataclasses.replace(plan, clone=dataclasses.replace(plan.clone, branch="other"))
+    with pytest.raises(BranchNotFound):
+        run_session(engine, plan, SILENT, wake, place.events.append)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+# --- podbot stop ---------------------------------------------------------------------------------------
+
+
+def stopped(engine: FakeEngine, place: Place, *, remove_kept: bool = False) -> StopResult:
+    found = stop_sessions(
+        engine, place.environ, [SESSION], seconds=3, remove_kept=remove_kept, emit=place.events.append
+    )
+    (result,) = found
+    return result
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_stop_removes_a_clean_clone(engine: FakeEngine, place: Place, running: bool) -> None:
+    left_behind(engine, place)
+    if not running:
+        engine.die(SESSION)
+    assert stopped(engine, place) == StopResult(SESSION, removed=True)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert notice(place) == ""
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_stop_keeps_unsaved_work(engine: FakeEngine, place: Place, running: bool) -> None:
+    directory = left_behind(engine, place)
+    with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
+        pass
+    if not running:
+        engine.die(SESSION)
+    assert stopped(engine, place) == StopResult(SESSION, removed=False)
+    assert engine.inspect(SESSION).state == "exited"
+    assert "1 untracked file (new)" in notice(place)
+    assert [found.kept for found in sessions(place.environ)] == [True]
+    names = [name for name, _ in engine.calls if name in ("stop", "start", "exec_create")]
+    assert names[-3:] == ["start", "exec_create", "stop"], "it is looked at without its agent"
+
+
+def test_stop_rm_does_not_ask(engine: FakeEngine, place: Place) -> None:
+    directory = left_behind(engine, place)
+    with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
+        pass
+    assert stopped(engine, place, remove_kept=True).removed
+    assert engine.by_name == {}
+
+
+def test_one_in_which_no_agent_ran_is_removed(engine: FakeEngine, place: Place) -> None:
+    engine.create(container(SESSION, marks=clone_labels(place)))
+    assert stopped(engine, place).removed
+
+
+def test_one_that_began_to_run_while_others_were_stopped_is_looked_at(engine: FakeEngine, place: Place) -> None:
+    made(engine, "zz-other", started=False)
+    directory = left_behind(engine, place)
+    info = engine.by_name[SESSION].info
+    engine.by_name[SESSION].info = dataclasses.replace(info, state="created")
+    results = stop_sessions(engine, place.environ, [], seconds=1, all_sessions=True, emit=place.events.append)
+    assert next(results) == StopResult("zz-other", removed=True)
+    engine.by_name[SESSION].info = info
+    with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
+        pass
+    assert next(results) == StopResult(SESSION, removed=False)
+    assert "1 untracked file (new)" in notice(place)
+
+
+@pytest.mark.parametrize(("keep", "removed"), [("always", False), ("never", True)])
+def test_stop_of_what_was_decided(engine: FakeEngine, place: Place, keep: Keep, removed: bool) -> None:
+    left_behind(engine, place, keep=keep)
+    assert stopped(engine, place).removed is removed
+    assert "exec_create" not in [name for name, _ in engine.calls]
+
+
+def test_one_that_cannot_be_started_to_look_is_kept(engine: FakeEngine, place: Place) -> None:
+    left_behind(engine, place)
+    engine.fail("start", StartFailed(container=SESSION, reason="statfs: no such file"))
+    assert not stopped(engine, place).removed
+    assert "could not be started to look" in notice(place)
+
+
+def test_a_token_that_a_killed_podbot_left_is_removed(engine: FakeEngine, place: Place) -> None:
+    directory = left_behind(engine, place)
+    with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
+        pass
+    restore_mounts(engine, place.environ, SESSION)
+    token = os.path.join(place.directory(), "secrets", "ghapp_token")
+    with open(token, "w", encoding="ascii") as file:
+        file.write("ghs_x")
+    assert not stopped(engine, place).removed
+    assert not os.path.exists(token)
+    assert os.path.isdir(os.path.dirname(token))
+
+
+@pytest.mark.parametrize("dirty", [True, False])
+def test_a_live_session_s_own_podbot_leaves_it_to_stop(
+    engine: FakeEngine, place: Place, wake: Wake, dirty: bool
+) -> None:
+    running = threading.Event()
+
+    def agent(peer: ExecPeer) -> int:
+        if dirty:
+            work(peer)
+        running.set()
+        peer.ended.wait(10)
+        return 0
+
+    engine.on("claude", agent)
+    plan = clone_plan(place)
+    own: list[str] = []
+    caught: list[BaseException] = []
+
+    def live() -> None:
+        try:
+            run_session(engine, plan, SILENT, wake, lambda event: own.append(event.kind))
+        except SandboxDied as exc:
+            caught.append(exc)
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    assert running.wait(10)
+    result = stopped(engine, place)
+    thread.join(10)
+    assert [type(exc) for exc in caught] == [SandboxDied]
+    assert result.removed is not dirty
+    assert not {"container.kept", "container.removed"} & set(own)
+    assert (SESSION in engine.by_name) is dirty
+    assert [found.session for found in sessions(place.environ)] == ([SESSION] if dirty else [])
+
+
+def test_a_session_that_is_stopped_while_it_clones(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    cloning = threading.Event()
+
+    def clone(peer: ExecPeer) -> int:
+        cloning.set()
+        peer.ended.wait(10)
+        return 0
+
+    engine.on("git", clone)
+    plan = clone_plan(place)
+
+    def live() -> None:
+        with contextlib.suppress(SandboxDied):
+            run_session(engine, plan, SILENT, wake, lambda event: None)
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    assert cloning.wait(10)
+    assert stopped(engine, place) == StopResult(SESSION, removed=True)
+    thread.join(10)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert notice(place) == ""
+
+
+def test_a_look_that_is_interrupted_stops_the_container_again(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    left_behind(engine, place)
+    monkeypatch.setattr("podbot.session.unsaved_stop.examine", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stopped(engine, place)
+    assert engine.inspect(SESSION).state == "exited"
+
+
+def test_a_mark_without_a_holder_is_no_mark(place: Place) -> None:
+    with session_directory(place.directory(), "x") as directory:
+        assert not directory.being_stopped()
+        with stopping(place.directory()), stopping(place.directory()):
+            assert directory.being_stopped()
+        assert not directory.being_stopped()
+    with stopping(os.path.join(place.base, "nowhere")):
+        pass
+    assert not os.path.exists(os.path.join(place.base, "nowhere"))
+
+
+# --- after a reboot ------------------------------------------------------------------------------------
+
+
+def test_ps_restores_what_a_reboot_took(engine: FakeEngine, place: Place) -> None:
+    left_behind(engine, place)
+    engine.die(SESSION)
+    assert sessions(place.environ) == []
+    (row,) = list_sessions(engine, place.environ, include_stopped=True)
+    assert (row.path, row.workspace, row.orphan) == ("octo/shop", "github_clone", False)
+    for name in (SECRETS_DIRECTORY, PIPES_DIRECTORY):
+        assert os.stat(os.path.join(place.directory(), name)).st_mode & 0o777 == 0o700
+    assert [found.kept for found in sessions(place.environ)] == [True]
+
+
+def test_ps_makes_nothing_here_for_an_engine_elsewhere(engine: FakeEngine, place: Place) -> None:
+    left_behind(engine, place)
+    engine.die(SESSION)
+    engine.local = False
+    assert len(list_sessions(engine, place.environ, include_stopped=True)) == 1
+    assert not os.path.exists(place.runtime)
+
+
+def test_ps_leaves_the_others_alone(engine: FakeEngine, place: Place) -> None:
+    left_behind(engine, place, "running")
+    kept(engine, place, "mounted")
+    engine.die("mounted")
+    list_sessions(engine, place.environ, include_stopped=True)
+    assert [found.session for found in sessions(place.environ)] == ["mounted"]
+    assert not os.path.exists(os.path.join(place.directory("mounted"), "secrets"))
+
+
+def test_ps_says_nothing_of_a_runtime_directory_that_it_may_not_use(engine: FakeEngine, place: Place) -> None:
+    left_behind(engine, place)
+    engine.die(SESSION)
+    os.makedirs(place.runtime)
+    os.chmod(os.path.join(place.base, "run"), 0o777)
+    assert len(list_sessions(engine, place.environ, include_stopped=True)) == 1
+    os.makedirs(place.directory())
+    with pytest.raises(UnsafeDirectory):
+        restore_mounts(engine, place.environ, SESSION)

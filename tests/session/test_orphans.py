@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+
+import pytest
+
+from podbot.engine.port import ContainerInfo
+from podbot.errors import ContainerNotFound, EngineGone, NotOurs
+from podbot.session.orphans import is_ours, our_container, report_orphans
+from podbot.session.sessions import ENDING, is_live, remove_directory, session_directory, sessions
+from podbot.testing import FakeEngine
+from tests.session.plans import Place, container, kept, labels, made, orphaned
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.mark.parametrize(
+    ("marks", "ours"),
+    [
+        (labels("c"), True),
+        ({}, False),
+        (labels("c", managed="false"), False),
+        (labels("another"), False),
+        ({"io.podbot.managed": "true"}, False),
+    ],
+)
+def test_a_container_is_ours_by_two_labels(engine: FakeEngine, marks: dict[str, str], ours: bool) -> None:
+    engine.create(container("c", marks=marks))
+    assert is_ours(engine.inspect("c")) == ours
+    if ours:
+        assert our_container(engine, "c") == engine.inspect("c")
+    else:
+        with pytest.raises(NotOurs):
+            our_container(engine, "c")
+    with pytest.raises(ContainerNotFound):
+        our_container(engine, "nobody")
+
+
+def test_orphans_are_reported_and_others_are_not(engine: FakeEngine, place: Place) -> None:
+    orphaned(engine, place, "orphan")
+    kept(engine, place, "kept")
+    made(engine, "live")
+    with session_directory(place.directory("live"), engine.endpoint):
+        report_orphans(engine, place.environ, place.events.append)
+    (event,) = place.events
+    assert (event.level, event.kind, event.fields["session"]) == ("notice", "session.orphan", "orphan")
+    assert "podbot stop orphan" in event.message
+
+
+@pytest.mark.parametrize(
+    ("keep", "end"),
+    [("when_unsaved", "removes it unless it holds unsaved work"), ("true", "stops it, with `--rm` it is removed")],
+)
+def test_what_stop_will_do_with_an_orphan_is_said(engine: FakeEngine, place: Place, keep: str, end: str) -> None:
+    engine.start(engine.create(container("clone", marks=labels("clone", keep=keep))))
+    with session_directory(place.directory("clone"), engine.endpoint) as directory:
+        directory.has_container = True
+    report_orphans(engine, place.environ, place.events.append)
+    (event,) = place.events
+    assert event.message.endswith(f"`podbot stop clone` {end}")
+
+
+@pytest.mark.parametrize("name", ["../../victim", "..", "a/b", ""])
+def test_a_name_of_an_engine_s_that_is_a_path_is_not_ours(name: str) -> None:
+    info = ContainerInfo(id="0" * 64, name=name, image="i", state="exited", created=0.0, labels=labels(name))
+    assert not is_ours(info)
+
+
+def test_a_directory_without_its_container_is_forgotten(engine: FakeEngine, place: Place) -> None:
+    orphaned(engine, place, "gone")
+    kept(engine, place, "removed-by-hand")
+    orphaned(engine, place, "replaced")
+    for name in ("gone", "removed-by-hand", "replaced"):
+        engine.remove(name)
+    engine.create(container("replaced", marks={}))
+    report_orphans(engine, place.environ, place.events.append)
+    assert sessions(place.environ) == []
+    assert place.events == []
+    assert "replaced" in engine.by_name
+
+
+def test_another_engine_s_sessions_are_not_judged(engine: FakeEngine, place: Place) -> None:
+    other = FakeEngine(endpoint="ssh://elsewhere:22")
+    orphaned(other, place, "theirs")
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.events == []
+    assert engine.calls == []
+    assert [record.session for record in sessions(place.environ)] == ["theirs"]
+
+
+def test_an_engine_that_fails_is_said_and_forgets_nothing(engine: FakeEngine, place: Place) -> None:
+    orphaned(engine, place, "orphan")
+    engine.vanish()
+    with pytest.raises(EngineGone):
+        report_orphans(engine, place.environ, place.events.append)
+    assert [record.session for record in sessions(place.environ)] == ["orphan"]
+
+
+def test_nothing_left_costs_no_question(engine: FakeEngine, place: Place) -> None:
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.calls == []
+
+
+def test_removals_that_were_broken_off_are_finished(place: Place) -> None:
+    engine = FakeEngine()
+    gone = os.path.join(place.runtime, ".gone-podbot-x-0a1b2c3d")
+    engine_dir = os.path.join(place.runtime, ".engine")
+    for path in (os.path.join(gone, "secrets"), engine_dir):
+        os.makedirs(path)
+    report_orphans(engine, place.environ, place.events.append)
+    assert not os.path.exists(gone)
+    assert os.path.exists(engine_dir)
+
+
+class AskedWhenGone(FakeEngine):
+    """``meanwhile`` happens once, as this engine says that there is no such container."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def inspect(self, container: str) -> ContainerInfo:
+        try:
+            return super().inspect(container)
+        except ContainerNotFound:
+            happens, self.meanwhile = self.meanwhile, None
+            if happens is not None:
+                happens()
+            raise
+
+
+def test_a_name_that_another_podbot_takes_meanwhile_is_its_own(place: Place) -> None:
+    """It began while we asked for the container of the session before: its directory must not go."""
+    engine = AskedWhenGone()
+    orphaned(engine, place, "again")
+    engine.remove("again")
+    with contextlib.ExitStack() as other:
+        engine.meanwhile = lambda: _take(other, place.directory("again"), engine.endpoint)
+        report_orphans(engine, place.environ, place.events.append)
+        assert [(record.session, record.live) for record in sessions(place.environ)] == [("again", True)]
+    assert sessions(place.environ) == []
+
+
+def test_a_container_that_is_made_meanwhile_keeps_its_record(place: Place) -> None:
+    engine = AskedWhenGone()
+    kept(engine, place, "again")
+    engine.remove("again")
+    engine.meanwhile = lambda: made(engine, "again")
+    report_orphans(engine, place.environ, place.events.append)
+    assert [(record.session, record.kept) for record in sessions(place.environ)] == [("again", True)]
+
+
+def test_a_directory_that_another_podbot_removes_meanwhile_is_not_held(place: Place) -> None:
+    """A `podbot run` of that name would take us for one that runs it: the flag that says otherwise is gone."""
+    path = place.directory("again")
+    held: list[tuple[bool, bool]] = []
+
+    class Watched(AskedWhenGone):
+        def inspect(self, container: str) -> ContainerInfo:
+            held.append((is_live(path), is_live(path, ENDING)))
+            return super().inspect(container)
+
+    engine = Watched()
+    orphaned(engine, place, "again")
+    engine.remove("again")
+    engine.meanwhile = lambda: remove_directory(path)
+    report_orphans(engine, place.environ, place.events.append)
+    assert held
+    assert (True, False) not in held
+    assert not os.path.exists(path)
+
+
+def _take(stack: contextlib.ExitStack, path: str, endpoint: str) -> None:
+    stack.enter_context(session_directory(path, endpoint))

@@ -1,0 +1,251 @@
+"""The files that the plan mounts are there, whole, whatever was there before."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+import signal
+import stat
+import sys
+
+import pytest
+
+from podbot.errors import DiskFull, PathError, UnsafeDirectory
+from podbot.events import Event, ignore
+from podbot.launch import gitconfig as git
+from podbot.launch.askpass import SECRETS, askpass
+from podbot.launch.askpass import TARGET as ASKPASS
+from podbot.launch.gitconfig import gitconfig
+from podbot.launch.own_file import own_file_mount
+from podbot.launch.repository import EMPTY
+from podbot.launch.seccomp import profile, profile_path
+from podbot.launch.types import LaunchPlan, Mount
+from podbot.session.own_files import kept_files, place_files
+from podbot.session.sessions import session_directory
+from tests.session.plans import Place
+
+
+def a_plan(base: str, name: str = "Ann") -> LaunchPlan:
+    plan = Place(base).plan()
+    text = gitconfig({"user.name": name}, "/workspace")
+    directory = os.path.join(base, "files")
+    files = (own_file_mount(directory, git.TARGET),)
+    container = dataclasses.replace(plan.container, files=files)
+    return dataclasses.replace(plan, container=container, gitconfig=text, files_dir=directory)
+
+
+def content(plan: LaunchPlan) -> bytes:
+    with open(plan.container.files[0].source, "rb") as file:
+        return file.read()
+
+
+def test_everyone_inside_can_read_it(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    umask = os.umask(0o077)
+    try:
+        place_files(plan, ignore)
+    finally:
+        os.umask(umask)
+    path = plan.container.files[0].source
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o644
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+    assert content(plan) == plan.gitconfig.encode()
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_lease_on_one_session_s_file_stalls_no_other_start(tmp_path: os.PathLike[str]) -> None:
+    """Issue 12.2: one file for all sessions with the same content, opened at each start, stalled for 46 s."""
+    base = os.fspath(tmp_path)
+    place_files(first := a_plan(base), ignore)
+    with open(first.container.files[0].source, "rb") as held:
+        fcntl.fcntl(held, fcntl.F_SETSIG, signal.SIGURG)  # which is ignored, where the default would end us
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        files = (own_file_mount(os.path.join(base, "other"), git.TARGET),)
+        container = dataclasses.replace(first.container, files=files)
+        place_files(dataclasses.replace(first, container=container, files_dir=os.path.join(base, "other")), ignore)
+        place_files(first, ignore)  # the next session of that name
+        assert fcntl.fcntl(held, fcntl.F_GETLEASE) == fcntl.F_WRLCK, "nobody has tried to open it"
+        assert os.stat(first.container.files[0].source).st_ino != os.fstat(held.fileno()).st_ino
+
+
+@pytest.mark.parametrize("made", ["directory", "file", "link"])
+def test_what_was_there_before_is_neither_used_nor_followed(tmp_path: os.PathLike[str], made: str) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    place_files(plan, ignore)
+    path = plan.container.files[0].source
+    elsewhere = os.path.join(os.fspath(tmp_path), "elsewhere")
+    os.rename(path, elsewhere)
+    if made == "directory":
+        os.mkdir(path)
+    elif made == "file":
+        with open(path, "wb") as file:
+            file.write(b"[core]\n\tsshCommand = evil\n")
+    else:
+        os.symlink(elsewhere, path)
+    place_files(plan, ignore)
+    assert not os.path.islink(path)
+    assert content(plan) == plan.gitconfig.encode()
+
+
+@pytest.mark.parametrize("ends", ["gone", "kept", "handed over"])
+def test_files_of_a_container_that_may_be_kept_go_with_it(tmp_path: os.PathLike[str], ends: str) -> None:
+    plan = dataclasses.replace(a_plan(os.fspath(tmp_path)), keep="when_unsaved")
+    with session_directory(os.path.join(tmp_path, "run", "s"), "unix:///e") as directory:
+        with kept_files(plan, directory):
+            place_files(plan, ignore)
+            directory.has_container = ends == "kept"
+            directory.handed_over = ends == "handed over"
+        assert os.path.exists(plan.container.files[0].source) == (ends != "gone")
+        directory.handed_over = False
+
+
+def test_bytes_that_are_not_utf_8_stay_the_bytes_they_are(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path), b"J\xf6rg".decode("utf-8", "surrogateescape"))
+    place_files(plan, ignore)
+    assert b"J\xf6rg" in content(plan)
+
+
+def test_a_directory_that_cannot_be_made_is_a_path_error(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    with open(os.path.join(os.fspath(tmp_path), "x"), "w", encoding="utf-8"):
+        pass
+    with pytest.raises(PathError):
+        place_files(dataclasses.replace(plan, files_dir=os.path.join(os.fspath(tmp_path), "x", "files")), ignore)
+
+
+def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    helper = askpass("https://github.com")
+    mount = own_file_mount(plan.files_dir, ASKPASS)
+    secrets = Mount(os.path.join(os.fspath(tmp_path), "secrets"), SECRETS, read_only=True)
+    files = (*plan.container.files, mount, secrets)
+    plan = dataclasses.replace(plan, askpass=helper, container=dataclasses.replace(plan.container, files=files))
+    place_files(plan, ignore)
+    with open(mount.source, encoding="utf-8") as file:
+        assert file.read() == helper
+    assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o755
+    assert content(plan) == plan.gitconfig.encode()
+    assert not os.path.exists(secrets.source)
+
+
+def test_the_directory_that_stands_for_worktrees_is_made_and_empty(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    plan, empty = with_placeholder(plan, os.fspath(tmp_path))
+    for _ in range(2):
+        place_files(plan, ignore)
+        assert os.listdir(empty) == []
+        assert stat.S_IMODE(os.stat(empty).st_mode) == 0o500
+
+
+def with_placeholder(plan: LaunchPlan, base: str) -> tuple[LaunchPlan, str]:
+    """With two worktrees elsewhere, and the directory that stands for them."""
+    source = os.path.join(base, "state", EMPTY, "0a1b")
+    placeholders = tuple(Mount(source, f"/srv/{name}/.git", read_only=True) for name in ("one", "two"))
+    files = (*plan.container.files, *placeholders)
+    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=files)), source
+
+
+@pytest.mark.parametrize("meddle", ["repository", "link", "closed", "many levels"])
+def test_what_an_agent_left_in_it_is_gone_before_the_next_start(
+    tmp_path: os.PathLike[str], meddle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the profile `minimal` it can make the mount writable; git would run what the configuration there says."""
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    place_files(plan, ignore)
+    os.chmod(empty, 0o700)
+    outside = os.path.join(os.fspath(tmp_path), "outside")
+    os.makedirs(os.path.join(outside, "kept"))
+    if meddle == "link":
+        os.symlink(outside, os.path.join(empty, "objects"))
+    else:
+        os.makedirs(os.path.join(empty, "objects", "a", "b"))
+    if meddle == "closed":
+        os.chmod(empty, 0)
+    if meddle == "many levels":
+
+        def too_deep(*_: object, **__: object) -> None:
+            raise RecursionError
+
+        monkeypatch.setattr("shutil.rmtree", too_deep)
+    events: list[Event] = []
+    place_files(plan, events.append)
+    assert os.listdir(empty) == []
+    assert os.listdir(outside) == ["kept"]
+    assert [(event.level, event.kind) for event in events] == [("warning", "git.placeholder_changed")]
+    if meddle != "many levels":
+        assert os.listdir(os.path.dirname(empty)) == [os.path.basename(empty)]
+    place_files(plan, events.append)
+    assert len(events) == 1
+
+
+def test_one_that_was_given_away_is_replaced(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    place_files(plan, ignore)
+    held = os.open(empty, os.O_RDONLY | os.O_DIRECTORY)  # or its number is the next directory's
+    given, lstat = os.fstat(held).st_ino, os.lstat
+
+    def given_away(path: str, **options: int) -> os.stat_result:
+        found = lstat(path, **options)
+        if found.st_ino != given:
+            return found
+        return os.stat_result((*found[:4], os.getuid() + 1, *found[5:]))
+
+    monkeypatch.setattr(os, "lstat", given_away)
+    events: list[Event] = []
+    place_files(plan, events.append)
+    assert os.stat(empty).st_ino != given
+    assert len(events) == 1
+    os.close(held)
+
+
+def test_one_that_cannot_be_moved_aside_ends_the_start(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    os.makedirs(os.path.join(empty, "objects"))
+    monkeypatch.setattr("podbot.session.own_files.remove_directory", lambda _: None)
+    with pytest.raises(UnsafeDirectory, match="not empty"):
+        place_files(plan, ignore)
+
+
+def test_a_link_in_its_place_ends_the_start(tmp_path: os.PathLike[str]) -> None:
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+    os.makedirs(os.path.dirname(empty))
+    os.symlink(os.fspath(tmp_path), empty)
+    with pytest.raises(UnsafeDirectory):
+        place_files(plan, ignore)
+
+
+def test_a_full_disk(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fchmod", full)
+    with pytest.raises(DiskFull):
+        place_files(a_plan(os.fspath(tmp_path)), ignore)
+
+
+def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    mount = own_file_mount(plan.files_dir, "/etc/x/podbot.json")
+    container = dataclasses.replace(plan.container, files=(*plan.container.files, mount))
+    place_files(dataclasses.replace(plan, container=container, agent_files={mount.target: "{}"}), ignore)
+    with open(mount.source, encoding="utf-8") as file:
+        assert file.read() == "{}"
+    assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o644
+
+
+def test_the_seccomp_profile_lies_where_the_engine_reads_it(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    path = profile_path(os.path.join(tmp_path, "state"))
+    security = dataclasses.replace(plan.container.security, seccomp=path)
+    plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, security=security))
+    for tampered in (None, b"{}"):
+        if tampered is not None:
+            with open(path, "wb") as file:
+                file.write(tampered)
+        place_files(plan, ignore)
+        with open(path, encoding="utf-8") as read:
+            assert read.read() == profile()

@@ -1,0 +1,332 @@
+"""Which git directory a workspace leads to, with real repositories; and what an agent plants in its place."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from podbot.errors import MountRefused
+from podbot.launch.types import LinkedGit, Mount, RepositoryFacts
+from podbot.session import repository
+from podbot.session.repository import check_linked_git, look_at_repository
+from tests.session.plans import Place
+
+UID = os.getuid()
+
+
+class Repositories:
+    """``shop``, a repository with one commit and a linked worktree ``feature``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(os.path.realpath(root))
+        self.shop, self.feature = self.root / "shop", self.root / "feature"
+        self.git("init", "-q", str(self.shop), cwd=self.root)
+        self.git("commit", "-q", "--allow-empty", "-m", "first")
+        self.git("worktree", "add", "-q", str(self.feature))
+
+    @property
+    def entry(self) -> Path:
+        """What git records of the worktree."""
+        return self.shop / ".git" / "worktrees" / "feature"
+
+    def git(self, *words: str, cwd: Path | None = None) -> None:
+        settings = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.root), "GIT_CONFIG_NOSYSTEM": "1"}
+        subprocess.run(["git", *settings, *words], cwd=cwd or self.shop, env=env, check=True, capture_output=True)
+
+    def look(self, workspace: Path | None = None) -> RepositoryFacts:
+        handles = os.listdir("/proc/self/fd")
+        found = look_at_repository(str(workspace or self.feature), UID)
+        assert os.listdir("/proc/self/fd") == handles
+        return found
+
+    def linked(self, workspace: Path | None = None) -> LinkedGit:
+        found = self.look(workspace).linked
+        assert found is not None
+        return found
+
+    def refused(self, workspace: Path | None = None) -> str:
+        found = self.linked(workspace)
+        assert found.directory == ""
+        assert found.reason is not None
+        return found.reason
+
+
+@pytest.fixture
+def repos(tmp_path: Path) -> Repositories:
+    return Repositories(tmp_path)
+
+
+def submodule(repos: Repositories) -> tuple[Path, Path]:
+    """A directory ``work``, and its git directory where git puts those of submodules."""
+    work, own = repos.root / "work", repos.shop / ".git" / "modules" / "work"
+    own.parent.mkdir()
+    repos.git("init", "-q", f"--separate-git-dir={own}", str(work))
+    repos.git("config", "core.worktree", str(work), cwd=work)
+    return work, own
+
+
+# --- what git made ---
+
+
+def test_a_linked_worktree_leads_to_the_common_directory(repos: Repositories) -> None:
+    assert repos.look() == RepositoryFacts(
+        LinkedGit(str(repos.entry), "worktree", str(repos.shop / ".git")), (str(repos.feature),)
+    )
+
+
+def test_relative_pointers_are_followed_too(repos: Repositories) -> None:
+    """As git 2.48 writes them with worktree.useRelativePaths."""
+    (repos.feature / ".git").write_text("gitdir: ../shop/.git/worktrees/feature\n")
+    (repos.entry / "gitdir").write_text("../../../../feature/.git\n")
+    found = repos.look()
+    assert found.linked == LinkedGit(str(repos.entry), "worktree", str(repos.shop / ".git"), relative=True)
+    assert found.worktrees == (str(repos.feature),)
+
+
+def test_a_submodule_leads_to_its_own_directory_and_no_further(repos: Repositories) -> None:
+    repos.git("init", "-q", str(repos.root / "lib"))
+    repos.git("commit", "-q", "--allow-empty", "-m", "lib", cwd=repos.root / "lib")
+    repos.git("submodule", "add", "-q", "../lib", "vendor/lib")
+    own = str(repos.shop / ".git" / "modules" / "vendor" / "lib")
+    assert repos.look(repos.shop / "vendor" / "lib") == RepositoryFacts(
+        LinkedGit(own, "submodule", own, relative=True), ()
+    )
+
+
+def test_a_worktree_of_a_bare_repository_and_one_of_a_submodule(repos: Repositories) -> None:
+    bare, lib = repos.root / "shop.git", repos.shop / "lib"
+    repos.git("clone", "-q", "--bare", str(repos.shop), str(bare))
+    repos.git("worktree", "add", "-q", str(repos.root / "of-bare"), cwd=bare)
+    assert repos.linked(repos.root / "of-bare").directory == str(bare)
+    repos.git("submodule", "add", "-q", str(bare), "lib")
+    repos.git("worktree", "add", "-q", str(repos.root / "of-lib"), cwd=lib)
+    own = str(repos.shop / ".git" / "modules" / "lib")
+    assert repos.linked(repos.root / "of-lib") == LinkedGit(f"{own}/worktrees/of-lib", "worktree", own)
+
+
+def test_a_submodule_has_to_name_its_working_tree(repos: Repositories) -> None:
+    work, own = submodule(repos)
+    assert repos.linked(work) == LinkedGit(str(own), "submodule", str(own))
+    repos.git("config", "core.worktree", str(repos.root), cwd=work)
+    assert "does not name this directory as its working tree" in repos.refused(work)
+
+
+def test_a_separate_git_directory_is_left_to_an_extra_mount(repos: Repositories) -> None:
+    """Its name could be that of a plain checkout."""
+    work, apart = repos.root / "work", repos.root / "apart"
+    repos.git("init", "-q", f"--separate-git-dir={apart}", str(work))
+    repos.git("config", "core.worktree", str(work), cwd=work)
+    assert "not named as git names such a directory" in repos.refused(work)
+    assert "sandbox.extra_mounts, at the same path" in repos.linked(work).remedy
+
+
+def test_an_ordinary_repository_leads_nowhere_and_lists_its_worktrees(repos: Repositories) -> None:
+    repos.git("worktree", "add", "-q", str(repos.shop / "nested"))
+    repos.git("worktree", "add", "-q", str(repos.root / "locked"))
+    repos.git("worktree", "lock", str(repos.root / "locked"))
+    assert repos.look(repos.shop) == RepositoryFacts(None, (str(repos.feature), str(repos.shop / "nested")))
+    bare = repos.root / "shop.git"
+    repos.git("clone", "-q", "--bare", str(repos.shop), str(bare))
+    repos.git("worktree", "add", "-q", str(repos.root / "of-bare"), cwd=bare)
+    assert repos.look(bare) == RepositoryFacts(None, (str(repos.root / "of-bare"),))
+
+
+def test_no_repository_and_no_workspace(repos: Repositories) -> None:
+    assert repos.look(repos.root) == repos.look(repos.root / "gone") == RepositoryFacts()
+
+
+def test_a_pointer_to_what_lies_in_the_workspace_needs_no_mount(repos: Repositories) -> None:
+    repos.shop.joinpath(".git").rename(repos.shop / "apart")
+    pointer = repos.shop / ".git"
+    pointer.write_text("gitdir: apart\n")
+    assert repos.look(repos.shop) == RepositoryFacts()
+    pointer.unlink()
+    pointer.symlink_to("apart")
+    assert repos.look(repos.shop) == RepositoryFacts()
+
+
+# --- what an agent plants: it writes in its workspace, and nowhere else ---
+
+
+@pytest.fixture
+def planted(repos: Repositories) -> Path:
+    """A workspace that is not part of ``shop``."""
+    made = repos.root / "planted"
+    made.mkdir()
+    return made
+
+
+@pytest.mark.parametrize("where", ["shop/.git", "shop/.git/worktrees/feature", "shop", "nothing", "shop/.git/objects"])
+def test_a_planted_file_that_names_another_repository_is_not_followed(
+    repos: Repositories, planted: Path, where: str
+) -> None:
+    (planted / ".git").write_text(f"gitdir: {repos.root}/{where}\n")
+    repos.refused(planted)
+    (planted / ".git").write_text(f"gitdir: ../{where}\n")
+    repos.refused(planted)
+
+
+@pytest.mark.parametrize("name", ["plain", "plain.git"])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("kind", ["submodule", "worktree", "in modules"])
+def test_a_plain_project_that_looks_like_a_git_directory_is_not_mounted(
+    repos: Repositories, planted: Path, name: str, own: bool, kind: str
+) -> None:
+    """All these files can be tracked, or written by an agent that was confined to that project."""
+    plain = repos.root / name
+    if kind == "in modules":
+        plain = plain / "modules" / "x"
+    for part in ("objects", "refs", "worktrees/x"):
+        (plain / part).mkdir(parents=True)
+    (plain / "HEAD").write_text("ref: refs/heads/main\n")
+    (plain / "config").write_text(f"[core]\n\tworktree = {planted}\n")
+    (plain / "worktrees" / "x" / "gitdir").write_text(f"{planted}/.git\n")
+    (plain / "worktrees" / "x" / "commondir").write_text("../..\n")
+    if own:
+        (plain / ".git").mkdir()
+    named = plain / "worktrees" / "x" if kind == "worktree" else plain
+    (planted / ".git").write_text(f"gitdir: {named}\n")
+    found = repos.linked(planted)
+    # What lies in NAME.git and has no .git of its own is a bare repository by every sign that there is.
+    bare = name == "plain.git" and not own and kind != "submodule"
+    assert found.directory == (str(plain) if bare else "")
+
+
+def test_a_link_is_not_followed(repos: Repositories, planted: Path) -> None:
+    (planted / ".git").symlink_to(repos.shop / ".git")
+    assert "symbolic link" in repos.refused(planted)
+
+
+@pytest.mark.parametrize("part", ["gate", "gate/worktrees"])
+def test_a_path_through_a_link_is_not_followed(repos: Repositories, planted: Path, part: str) -> None:
+    """Else it could lead from a place that the agent can write to any other."""
+    (planted / part).parent.mkdir(exist_ok=True)
+    (planted / part).symlink_to(repos.shop / ".git" if part == "gate" else repos.shop / ".git" / "worktrees")
+    moved = repos.root / "beside"
+    planted.rename(moved)
+    (repos.feature / ".git").write_text(f"gitdir: {moved}/gate/worktrees/feature\n")
+    assert "symbolic link in that path" in repos.refused()
+
+
+def test_a_directory_that_points_back_and_is_no_git_directory_is_not_mounted(repos: Repositories) -> None:
+    for name in ("HEAD", "objects", "refs"):
+        kept = repos.root / "kept"
+        (repos.shop / ".git" / name).rename(kept)
+        assert "is not a git directory" in repos.refused()
+        kept.rename(repos.shop / ".git" / name)
+    assert repos.linked().directory
+
+
+@pytest.mark.parametrize("text", ["", "/", "../..\n../..", "..", "../../..", "/nowhere"])
+def test_the_common_directory_is_the_one_that_holds_the_record(repos: Repositories, text: str) -> None:
+    (repos.entry / "commondir").write_text(text)
+    assert "not laid out as git does it" in repos.refused()
+
+
+def test_a_record_elsewhere_than_git_puts_it_is_not_followed(repos: Repositories) -> None:
+    other = repos.shop / ".git" / "other"
+    (repos.shop / ".git" / "worktrees").rename(other)
+    (repos.feature / ".git").write_text(f"gitdir: {other}/feature\n")
+    assert "not laid out as git does it" in repos.refused()
+
+
+@pytest.mark.parametrize("back", ["", "elsewhere/.git", "{feature}", "{feature}/.git/x", "{feature}/.git\n/x"])
+def test_a_record_of_another_worktree_is_not_followed(repos: Repositories, back: str) -> None:
+    (repos.entry / "gitdir").write_text(back.format(feature=repos.feature))
+    assert "does not point back" in repos.refused()
+
+
+def test_another_users_directory_is_not_mounted(repos: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = look_at_repository(str(repos.feature), UID + 1).linked
+    assert found is not None
+    assert f"belongs to user {UID}" in str(found.reason)
+
+
+@pytest.mark.parametrize("what", ["fifo", "directory link", "large", "binary"])
+def test_what_is_no_file_of_gits_is_not_read(repos: Repositories, planted: Path, what: str) -> None:
+    path = planted / ".git"
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "directory link":
+        path.symlink_to("/proc/self/fd/\x1b")
+    else:
+        path.write_bytes(b"gitdir: /" + (b"x" * 10_000 if what == "large" else b"\xff\0"))
+    assert repos.refused(planted) == "it is not a file that git wrote"
+
+
+def test_a_pipe_in_a_record_does_not_hold_podbot_up(repos: Repositories) -> None:
+    (repos.entry / "gitdir").unlink()
+    os.mkfifo(repos.entry / "gitdir")
+    assert "does not point back" in repos.refused()
+    assert repos.look(repos.shop).worktrees == ()
+
+
+def test_a_file_under_an_agents_lease_does_not_hold_podbot_up(repos: Repositories) -> None:
+    """Without O_NONBLOCK an open waits for /proc/sys/fs/lease-break-time, 45 s."""
+    with open(repos.feature / ".git", "r+b") as held:
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        ignored = fcntl.fcntl(held, fcntl.F_SETOWN, 0)
+        assert ignored == 0
+        assert "cannot be read" in repos.refused()
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+def test_without_git_a_submodule_is_not_verified(repos: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, _ = submodule(repos)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert "does not name this directory" in repos.refused(work)
+
+
+def test_a_configuration_is_read_alone(repos: Repositories) -> None:
+    """What it includes is another file, of anybody's choice."""
+    work, _ = submodule(repos)
+    repos.git("config", "--unset", "core.worktree", cwd=work)
+    (repos.root / "more").write_text(f"[core]\n\tworktree = {work}\n")
+    repos.git("config", "include.path", str(repos.root / "more"), cwd=work)
+    assert "does not name this directory" in repos.refused(work)
+
+
+def test_the_number_of_worktrees_is_bounded(repos: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        shutil.copytree(repos.entry, repos.entry.with_name(f"more-{number}"))
+        (repos.entry.with_name(f"more-{number}") / "gitdir").write_text(f"/srv/{number}/.git\n")
+    monkeypatch.setattr(repository, "_MOST_WORKTREES", 4)
+    found = repos.look(repos.shop)
+    assert (len(found.worktrees), found.more) == (4, 2)
+    monkeypatch.setattr(repository, "_MOST_ENTRIES", 3)
+    assert len(repos.look(repos.shop).worktrees) == 3
+
+
+def test_records_that_git_did_not_write_are_left_out(repos: Repositories) -> None:
+    records = repos.entry.parent
+    for name, text in {"a": "/srv/a\n", "b": "", "c": "/srv/\x1b/.git\n", "d": "/srv/d/.git\n"}.items():
+        (records / name).mkdir()
+        (records / name / "gitdir").write_text(text)
+    (records / "file").write_text("x")
+    (records / "link").symlink_to(records / "d")
+    assert repos.look(repos.shop).worktrees == ("/srv/d", str(repos.feature))
+
+
+# --- the last look ---
+
+
+def test_a_pointer_that_changed_since_ends_the_start(repos: Repositories) -> None:
+    plan = Place(str(repos.root / "place")).plan()
+    check_linked_git(plan, UID)
+    plan = dataclasses.replace(plan, workspace=Mount(str(repos.feature), "/x"), linked_git=repos.linked())
+    check_linked_git(plan, UID)
+    (repos.entry / "gitdir").write_text("/elsewhere/.git\n")
+    with pytest.raises(MountRefused, match="no longer point to each other"):
+        check_linked_git(plan, UID)
+
+
+def test_elsewhere_than_linux_the_path_is_resolved_again(repos: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repository, "_LINUX", False)
+    assert repos.linked().directory

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from podbot.engine.port import Size
+from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
+from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.launch.types import ContainerSpec, CredentialSource, ExecSpec
+from podbot.session.run import MINIMUM, SessionResult, run_session
+from podbot.session.sessions import session_directory, sessions
+from podbot.streams.wake import Signal, Wake
+from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from tests.session.plans import SESSION, Place
+from tests.streams.plumbing import pipes
+
+SILENT = ExecIO(None, None, None)
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    with contextlib.closing(Wake()) as made:
+        yield made
+
+
+def test_the_agent_runs_and_its_status_is_the_result(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    def agent(io: ExecPeer) -> int:
+        assert io.spec == ExecSpec(command=("claude",), workdir="/workspace")
+        assert engine.inspect(SESSION).state == "running"
+        io.write(STDOUT, b"working on " + io.read_all())
+        return 7
+
+    engine.on("claude", agent)
+    with pipes(2) as (stdin, stdout):
+        os.write(stdin.write, b"it")
+        stdin.close(stdin.write)
+        io = ExecIO(stdin.read, stdout.write, None)
+        result = run_session(engine, place.plan(), io, wake, place.events.append)
+        assert os.read(stdout.read, 100) == b"working on it"
+    assert result == SessionResult(SESSION, ExecStatus(7), kept=False)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+    assert place.kinds() == ["container.create", "container.start", "agent.start", "agent.end", "container.removed"]
+
+
+def test_what_must_be_seen_is_said_first(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    engine.on("claude", ScriptedExec())
+    run_session(engine, place.plan(notes=("mounting a at b", "trust")), SILENT, wake, place.events.append)
+    assert [(event.level, event.message) for event in place.events[:2]] == [
+        ("notice", "mounting a at b"),
+        ("notice", "trust"),
+    ]
+
+
+def test_a_kept_session(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    engine.on("claude", ScriptedExec())
+    result = run_session(engine, place.plan(keep="always"), SILENT, wake, place.events.append)
+    assert result.kept
+    assert engine.inspect(SESSION).state == "exited"
+
+
+def test_a_name_that_another_podbot_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    with session_directory(place.directory(), engine.endpoint), pytest.raises(SessionExists):
+        run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    assert engine.calls == [], "the engine is not asked, so the running session's container is safe"
+
+
+def test_a_termination_before_the_agent_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    start = engine.start
+
+    def interrupted(container: str) -> None:
+        start(container)
+        wake.deliver(signal.SIGHUP)
+
+    engine.start = interrupted  # type: ignore[method-assign]
+    result = run_session(engine, place.plan(keep="always"), SILENT, wake, place.events.append)
+    assert result == SessionResult(SESSION, ExecStatus(129, signal.SIGHUP), kept=False, agent_ran=False)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+def test_a_termination_while_the_agent_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    def agent(io: ExecPeer) -> int:
+        wake.post(Signal(signal.SIGTERM))
+        io.ended.wait(10)
+        return 0
+
+    engine.on("claude", agent)
+    result = run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    assert result.status == ExecStatus(143, signal.SIGTERM)
+    assert engine.by_name == {}
+
+
+def test_a_sandbox_that_is_stopped_from_outside(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    def agent(io: ExecPeer) -> int:
+        engine.die(SESSION)
+        return 0
+
+    engine.on("claude", agent)
+    with pytest.raises(SandboxDied):
+        run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
+
+
+def test_an_engine_that_goes_away_is_one_error_and_a_record(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    def agent(io: ExecPeer) -> int:
+        engine.vanish()
+        return 0
+
+    engine.on("claude", agent)
+    with pytest.raises(EngineGone):
+        run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    assert [(found.session, found.live) for found in sessions(place.environ)] == [(SESSION, False)]
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"),
+    [
+        (MINIMUM, True),
+        (Size(MINIMUM.columns - 1, MINIMUM.rows), False),
+        (Size(MINIMUM.columns, MINIMUM.rows - 1), False),
+        (None, True),
+    ],
+)
+def test_a_terminal_that_is_too_small(
+    engine: FakeEngine, place: Place, wake: Wake, size: Size | None, fits: bool
+) -> None:
+    plan = place.plan()
+    plan = dataclasses.replace(plan, agent=dataclasses.replace(plan.agent, tty=True))
+    engine.on("claude", ScriptedExec())
+    io = ExecIO(None, None, None, lambda: size)
+    if fits:
+        assert run_session(engine, plan, io, wake, place.events.append).status.code == 0
+        return
+    with pytest.raises(TerminalTooSmall) as caught:
+        run_session(engine, plan, io, wake, place.events.append)
+    assert (caught.value.minimum_columns, caught.value.minimum_rows) == (MINIMUM.columns, MINIMUM.rows)
+    assert engine.calls == []
+    assert sessions(place.environ) == []
+
+
+def test_the_size_of_a_terminal_that_the_agent_does_not_get_is_no_matter(
+    engine: FakeEngine, place: Place, wake: Wake
+) -> None:
+    engine.on("claude", ScriptedExec())
+    io = ExecIO(None, None, None, lambda: Size(1, 1))
+    assert run_session(engine, place.plan(), io, wake, place.events.append).status.code == 0
+
+
+def test_an_engine_elsewhere_would_mount_its_own_directories(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    engine.local = False
+    with pytest.raises(MountRefused):
+        run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    assert engine.calls == []
+
+
+def test_the_result_says_which_credentials_were_copied(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    sources = []
+    for family in ("claude", "codex"):
+        given = os.path.join(place.base, f".{family}")
+        os.makedirs(given)
+        sources.append(CredentialSource(family, given, os.path.realpath(given), f"/root/.{family}"))
+    engine.on("claude", ScriptedExec())
+    result = run_session(engine, place.plan(credentials=tuple(sources)), SILENT, wake, place.events.append)
+    assert result.credentials == ("/root/.claude", "/root/.codex")
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ({"io.podbot.agents": "codex=1,claude=2"}, "claude"),
+        ({}, "claude"),  # not an image of podbot's: it is not judged
+        ({"io.podbot.agents": "codex=1"}, "custom"),
+    ],
+)
+def test_an_agent_that_may_be_in_the_image(
+    engine: FakeEngine, place: Place, wake: Wake, labels: dict[str, str], kind: str
+) -> None:
+    engine.image_labels = labels
+    engine.on("claude", ScriptedExec())
+    assert run_session(engine, place.plan(kind=kind), SILENT, wake, place.events.append).status.code == 0
+
+
+@pytest.mark.parametrize(("labels", "linked"), [({"io.podbot.agents": ""}, True), ({}, False)])
+def test_an_image_that_may_lack_a_shell_gets_no_link_made_by_one(
+    place: Place, wake: Wake, labels: dict[str, str], *, linked: bool
+) -> None:
+    made: list[ContainerSpec] = []
+
+    class Watched(FakeEngine):
+        def create(self, spec: ContainerSpec) -> str:
+            made.append(spec)
+            return super().create(spec)
+
+    engine = Watched()
+    engine.image_labels = labels
+    engine.on("claude", ScriptedExec())
+    plan = place.plan(kind="custom")
+    spec = dataclasses.replace(plan.container, link=("/workspace", place.workspace))
+    run_session(engine, dataclasses.replace(plan, container=spec), SILENT, wake, place.events.append)
+    assert [spec.link is not None for spec in made] == [linked]
+    note = f"there is no /workspace inside, only {place.workspace}: podbot did not build {IMAGE}"
+    assert [event.message for event in place.events if "inside" in event.message] == ([] if linked else [note])
+
+
+@pytest.mark.parametrize("label", ["codex=1", ""])
+def test_an_agent_that_podbots_image_lacks(engine: FakeEngine, place: Place, wake: Wake, label: str) -> None:
+    engine.image_labels = {"io.podbot.agents": label}
+    plan = place.plan()
+    with pytest.raises(AgentNotInImage, match=r"built without claude\. `podbot image build --agents (codex,)?claude`"):
+        run_session(engine, plan, SILENT, wake, place.events.append)
+    assert "create" not in [operation for operation, _ in engine.calls]
+    assert sessions(place.environ) == []
+
+
+def test_a_label_cannot_put_words_into_the_remedy(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    engine.image_labels = {"io.podbot.agents": "codex=1,`reboot`=1"}
+    with pytest.raises(AgentNotInImage) as caught:
+        run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    assert caught.value.agents == "codex,claude"

@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.engine.private.service import ensure_service
+from podbot.errors import PathError, PodbotError, SessionExists, UnsafeDirectory
+from podbot.session.sessions import (
+    LOCK,
+    RECORD,
+    STOPPING,
+    SessionRecord,
+    flagged,
+    is_live,
+    remove_directory,
+    session_directory,
+    session_pipes,
+    sessions,
+)
+from podbot.testing import FakeEngine
+from tests.session.plans import SESSION, Place
+
+ENDPOINT = "unix:///run/podman.sock"
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+def record(place: Place, session: str = SESSION) -> Any:
+    with open(os.path.join(place.directory(session), RECORD), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def left_behind(place: Place, session: str, /, **record: object) -> None:
+    """What a podbot that was killed leaves."""
+    os.makedirs(place.directory(session), 0o700)
+    for name, text in ((LOCK, ""), (RECORD, json.dumps(record))):
+        with open(os.path.join(place.directory(session), name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+# --- one session ----------------------------------------------------------------------------------
+
+
+def test_it_is_private_and_gone_afterwards(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT):
+        assert os.stat(place.directory()).st_mode & 0o777 == 0o700
+        assert os.stat(os.path.join(place.directory(), LOCK)).st_mode & 0o777 == 0o600
+        assert record(place) == {"session": SESSION, "endpoint": ENDPOINT, "kept": False}
+        assert is_live(place.directory())
+    assert not os.path.exists(place.directory())
+    assert not is_live(place.directory())
+
+
+def test_it_goes_with_an_error_too(place: Place) -> None:
+    with pytest.raises(KeyboardInterrupt), session_directory(place.directory(), ENDPOINT):
+        raise KeyboardInterrupt
+    assert not os.path.exists(place.directory())
+
+
+def test_it_stays_while_there_is_a_container(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT) as directory:
+        directory.has_container = True
+        directory.record(kept=True)
+    assert not is_live(place.directory())
+    assert sessions(place.environ) == [SessionRecord(SESSION, ENDPOINT, kept=True, live=False)]
+
+
+def test_two_sessions_on_one_name(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT):
+        with pytest.raises(SessionExists) as caught, session_directory(place.directory(), ENDPOINT):
+            pytest.fail("two sessions hold one name")
+        assert caught.value.session == SESSION
+        assert "podbot stop" in caught.value.remedy
+        assert is_live(place.directory()), "the loser leaves the winner's lock and directory alone"
+        with session_directory(place.directory("other"), ENDPOINT):
+            assert len(sessions(place.environ)) == 2
+
+
+def test_a_killed_session_s_name_can_be_had_again(place: Place) -> None:
+    left_behind(place, SESSION, session=SESSION, endpoint="old", kept=True)
+    with session_directory(place.directory(), ENDPOINT):
+        assert record(place)["endpoint"] == ENDPOINT
+    assert not os.path.exists(place.directory())
+
+
+def test_a_name_that_turns_out_to_be_taken_keeps_the_record_of_its_owner(place: Place) -> None:
+    left_behind(place, SESSION, session=SESSION, endpoint="old", kept=True)
+    with session_directory(place.directory(), ENDPOINT) as directory:
+        directory.name_taken()
+    assert sessions(place.environ) == [SessionRecord(SESSION, "old", kept=True, live=False)]
+
+
+def test_a_name_taken_by_a_stranger_leaves_nothing(place: Place) -> None:
+    with session_directory(place.directory(), ENDPOINT) as directory:
+        directory.name_taken()
+    assert sessions(place.environ) == []
+    assert not os.path.exists(place.directory())
+
+
+# --- hostile places -------------------------------------------------------------------------------
+
+
+def test_a_link_in_its_place_is_refused(place: Place) -> None:
+    os.makedirs(place.runtime, 0o700)
+    elsewhere = os.path.join(place.base, "elsewhere")
+    os.mkdir(elsewhere, 0o700)
+    os.symlink(elsewhere, place.directory())
+    with pytest.raises(UnsafeDirectory) as caught, session_directory(place.directory(), ENDPOINT):
+        pytest.fail("a link was followed")
+    assert caught.value.path == place.directory()
+    assert os.listdir(elsewhere) == []
+
+
+def test_a_directory_swapped_for_a_link_is_not_emptied(place: Place) -> None:
+    elsewhere = os.path.join(place.base, "elsewhere")
+    os.mkdir(elsewhere)
+    with open(os.path.join(elsewhere, "precious"), "w", encoding="utf-8"):
+        pass
+    with session_directory(place.directory(), ENDPOINT):
+        os.rename(place.directory(), place.directory("away"))
+        os.symlink(elsewhere, place.directory())
+    assert os.listdir(elsewhere) == ["precious"]
+
+
+def test_a_link_in_the_lock_s_place_is_refused(place: Place) -> None:
+    os.makedirs(place.directory(), 0o700)
+    target = os.path.join(place.base, "target")
+    os.symlink(target, os.path.join(place.directory(), LOCK))
+    with pytest.raises(PathError), session_directory(place.directory(), ENDPOINT):
+        pytest.fail("a link was followed")
+    assert not os.path.exists(target)
+    assert not is_live(place.directory())
+
+
+def test_a_file_in_its_place(place: Place) -> None:
+    os.makedirs(place.runtime, 0o700)
+    with open(place.directory(), "w", encoding="utf-8"):
+        pass
+    with pytest.raises(PodbotError), session_directory(place.directory(), ENDPOINT):
+        pytest.fail("a file is no directory")
+
+
+def test_links_are_not_sessions(place: Place) -> None:
+    left_behind(place, "real", endpoint=ENDPOINT)
+    os.symlink(place.directory("real"), place.directory("link"))
+    assert [found.session for found in sessions(place.environ)] == ["real"]
+
+
+@given(st.one_of(st.binary(max_size=60), st.sampled_from([b"[1]", b"1", b'{"kept": 1, "endpoint": []}', b"[" * 9999])))
+def test_a_record_that_is_garbage_is_a_session_that_is_not_kept(data: bytes) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as base:
+        place = Place(base)
+        left_behind(place, SESSION)
+        with open(os.path.join(place.directory(), RECORD), "wb") as file:
+            file.write(data)
+        (found,) = sessions(place.environ)
+        assert (found.session, found.kept, found.live) == (SESSION, False, False)
+        with session_directory(place.directory(), ENDPOINT):
+            pass
+
+
+# --- the list -------------------------------------------------------------------------------------
+
+
+def test_the_list_is_by_name_and_skips_what_is_no_session(place: Place) -> None:
+    assert sessions(place.environ) == []
+    left_behind(place, "b", session="b", endpoint="e", kept=True)
+    left_behind(place, "a", session="a", endpoint="e", kept=False)
+    os.makedirs(place.directory(".engine"))
+    os.makedirs(place.directory("no-lock"))
+    with session_directory(place.directory("c"), ENDPOINT):
+        assert sessions(place.environ) == [
+            SessionRecord("a", "e", kept=False, live=False),
+            SessionRecord("b", "e", kept=True, live=False),
+            SessionRecord("c", ENDPOINT, kept=False, live=True),
+        ]
+
+
+def test_somebody_else_s_runtime_directory_is_not_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = place.directory()
+    os.makedirs(path)
+    with open(os.path.join(path, LOCK), "w", encoding="utf-8"):
+        pass
+    os.mkfifo(os.path.join(path, RECORD))  # whoever opened it would wait for ever
+    owner = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    assert sessions(place.environ) == []
+
+
+def test_removing_what_is_gone_is_no_error(place: Place) -> None:
+    remove_directory(place.directory())
+
+
+# --- at once --------------------------------------------------------------------------------------
+
+
+def _hold(path: str, barrier: Barrier, results: Any) -> None:
+    barrier.wait(20)
+    try:
+        with session_directory(path, ENDPOINT):
+            results.put("held")
+            barrier.wait(20)
+    except SessionExists:
+        results.put("refused")
+        barrier.wait(20)
+
+
+def test_of_two_processes_one_gets_the_name(place: Place) -> None:
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(2), context.Queue()
+    both = [context.Process(target=_hold, args=(place.directory(), barrier, results)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(30)
+        assert process.exitcode == 0
+    assert sorted(results.get() for _ in both) == ["held", "refused"]
+    results.close()
+    results.join_thread()
+
+
+def test_the_lock_dies_with_its_process(place: Place) -> None:
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+    child = context.Process(target=_hold_for_ever, args=(place.directory(), ready))
+    child.start()
+    assert ready.wait(20)
+    assert is_live(place.directory())
+    child.kill()
+    child.join()
+    assert sessions(place.environ) == [SessionRecord(SESSION, ENDPOINT, kept=False, live=False)]
+
+
+def _hold_for_ever(path: str, ready: Any) -> None:
+    with session_directory(path, ENDPOINT):
+        ready.set()
+        threading.Event().wait()
+
+
+def looking(path: str) -> int:
+    """A descriptor with the lock as `podbot ps` has it for the moment of its look."""
+    descriptor = os.open(os.path.join(path, LOCK), os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def test_two_who_look_at_once_do_not_take_each_other_for_a_session(place: Place) -> None:
+    left_behind(place, SESSION, endpoint=ENDPOINT)
+    other = looking(place.directory())
+    assert not is_live(place.directory())
+    os.close(other)
+
+
+def test_a_look_does_not_keep_a_session_from_starting(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_behind(place, SESSION, endpoint=ENDPOINT)
+    others = [looking(place.directory())]
+    monkeypatch.setattr("podbot.session.sessions.time.sleep", lambda _seconds: os.close(others.pop()))
+    with session_directory(place.directory(), ENDPOINT):
+        assert is_live(place.directory())
+    assert others == []
+
+
+def test_one_name_over_and_over_from_two_threads(place: Place) -> None:
+    """Taking and removing the same directory at once: never an error but SessionExists, never two holders."""
+    holders, most, failures = [0], [0], []
+    lock = threading.Lock()
+
+    def work() -> None:
+        for _ in range(100):
+            try:
+                with session_directory(place.directory(), ENDPOINT):
+                    with lock:
+                        holders[0] += 1
+                        most[0] = max(most[0], holders[0])
+                    with lock:
+                        holders[0] -= 1
+            except SessionExists:
+                pass
+            except BaseException as exc:  # noqa: BLE001 - shown by the assertion
+                failures.append(exc)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert most == [1]
+
+
+def test_a_runtime_directory_whose_parent_others_can_write_holds_no_session(tmp_path: os.PathLike[str]) -> None:
+    parent = os.path.join(os.fspath(tmp_path), "run")
+    os.makedirs(parent)
+    os.chmod(parent, 0o777)
+    with pytest.raises(UnsafeDirectory), session_directory(os.path.join(parent, "podbot", "s"), "unix:///e"):
+        pytest.fail("it was trusted")
+    with pytest.raises(UnsafeDirectory):
+        ensure_service({"XDG_RUNTIME_DIR": parent, "PATH": ""})
+    assert os.listdir(parent) == []
+
+
+def test_pipes_are_made_in_directories_of_our_own_only(tmp_path: Path) -> None:
+    engine, environ = FakeEngine(), {"XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    path = tmp_path / "run" / "podbot" / "shop" / "pipes"
+    assert session_pipes(engine, environ, "shop") is None
+    path.mkdir(parents=True)
+    assert session_pipes(engine, environ, "shop") is None  # whose it is is not on record
+    (path.parent / RECORD).write_text(json.dumps({"endpoint": engine.endpoint}))
+    assert session_pipes(engine, environ, "shop") == str(path)
+    assert session_pipes(FakeEngine(endpoint="unix:///another.sock"), environ, "shop") is None
+    for name in ("../podbot/shop", "", ".", "shop/", "other"):
+        assert session_pipes(engine, environ, name) is None
+    (tmp_path / "run" / "podbot" / "linked").symlink_to(path.parent)
+    assert session_pipes(engine, environ, "linked") is None
+    engine.local = False
+    assert session_pipes(engine, environ, "shop") is None
+
+
+# --- flags ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flag(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flag]:
+    """The flag of a session, with another descriptor of it, and the seconds that podbot has slept."""
+    left_behind(place, SESSION)
+    other = os.open(os.path.join(place.directory(), STOPPING), os.O_RDWR | os.O_CREAT, 0o600)
+    flag = Flag(place.directory(), other)
+    monkeypatch.setattr("podbot.session.sessions.time.sleep", flag.sleep)
+    yield flag
+    os.close(other)
+
+
+@dataclass
+class Flag:
+    path: str
+    other: int
+    released_after: int = 0  # sleeps
+    sleeps: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        if len(self.sleeps) == self.released_after:
+            fcntl.flock(self.other, fcntl.LOCK_UN)
+
+
+def test_a_flag_is_raised_though_somebody_looks_at_it(flag: Flag) -> None:
+    """`is_live` holds the lock for a moment; the flag was then not raised for as long as the block ran."""
+    fcntl.flock(flag.other, fcntl.LOCK_SH)
+    flag.released_after = 2
+    with flagged(flag.path, STOPPING):
+        assert is_live(flag.path, STOPPING)
+    assert flag.sleeps == [0.01] * 2
+    assert not is_live(flag.path, STOPPING)
+
+
+def test_a_flag_that_another_process_has_raised_is_not_waited_for(flag: Flag) -> None:
+    fcntl.flock(flag.other, fcntl.LOCK_EX)
+    with flagged(flag.path, STOPPING) as lock:
+        assert (lock >= 0, is_live(flag.path, STOPPING)) == (True, True)
+    assert flag.sleeps == []
+
+
+def test_the_block_runs_although_the_flag_cannot_be_raised(flag: Flag) -> None:
+    fcntl.flock(flag.other, fcntl.LOCK_SH)
+    with flagged(flag.path, STOPPING):
+        assert len(flag.sleeps) == 7

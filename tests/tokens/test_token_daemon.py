@@ -1,0 +1,517 @@
+"""The daemon's steps, with real files and locks, an engine in memory and a GitHub that is a Python object."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from podbot.errors import EngineGone, TokenSessionMissing
+from podbot.events import Event
+from podbot.github.grant import Grant, grant_path, withdraw
+from podbot.github.lease import CLAIM, LEASE, FileLock
+from podbot.github.status import TokenStatus
+from podbot.github.token_file import TokenFile
+from podbot.locks import is_held
+from podbot.testing import FakeEngine
+from podbot.tokens import token_daemon
+from podbot.tokens.token_daemon import TokenDaemon
+from podbot.tokens.token_watch import find, find_named, give_back_memory
+from tests.session.granted import GitHub, granted, killed, running
+from tests.session.plans import Place, kept, made
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def github() -> Iterator[GitHub]:
+    made = GitHub()
+    yield made
+    made.gate.set()
+
+
+class World:
+    """A daemon whose clock is the test's."""
+
+    def __init__(self, place: Place, engine: FakeEngine, github: GitHub, names: tuple[str, ...] = ()) -> None:
+        self.now = 1000.0
+        self.events: list[Event] = []
+        os.makedirs(place.runtime, 0o700, exist_ok=True)
+        self.daemon = TokenDaemon(
+            place.runtime,
+            names,
+            emit=self.events.append,
+            connect=lambda _endpoint: engine,
+            make_minter=github.minter,
+            clock=lambda: self.now,
+        )
+
+    def steps(self, until: Callable[[], object], *, stride: float = 0.0) -> None:
+        """Step, ``stride`` seconds of the daemon's clock at a time, until something is so."""
+        end = time.monotonic() + 5
+        while True:
+            self.daemon.step()
+            if until():
+                return
+            assert time.monotonic() < end, self.events
+            select.select([self.daemon.jobs], [], [], 0.005)
+            self.now += stride
+
+    def after(self, seconds: float) -> None:
+        """Let the daemon's clock go on, and all that this causes end."""
+        self.now += seconds
+        self.daemon.step()
+        self.steps(lambda: self.daemon.jobs.idle)
+        self.daemon.step()
+
+    def kinds(self, *but: str) -> list[str]:
+        return [event.kind for event in self.events if event.level != "debug" and event.kind not in but]
+
+
+@pytest.fixture
+def world(place: Place, engine: FakeEngine, github: GitHub) -> Iterator[World]:
+    made = World(place, engine, github)
+    yield made
+    made.daemon.close()
+
+
+def token(path: str) -> str | None:
+    return TokenFile(os.path.join(path, "secrets")).read()
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def test_a_running_session_gets_a_token_and_no_engine_is_asked(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    with running(place, engine, "a") as path:
+        engine.calls.clear()
+        world.steps(lambda: token(path))
+        world.after(0)
+        assert token(path) == "ghs_a1"
+        assert engine.calls == []
+        status = TokenStatus.load(path)
+        assert status is not None
+        assert status.holder == (os.getpid(), "daemon")
+        assert threading.get_ident() not in github.threads  # the loop waits for no server
+    world.after(2)
+    assert not world.daemon.watched
+
+
+def test_no_needless_mints_however_often_it_looks(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path))
+        for _ in range(50):
+            world.after(5)
+        world.daemon.refresh()
+        world.after(0)
+        assert github.asked == ["octo/a"]
+
+
+def test_one_listing_answers_for_all_whose_podbot_is_gone(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    paths = [killed(place, engine, name) for name in ("a", "b", "c")]
+    engine.calls.clear()
+    world.steps(lambda: all(token(path) for path in paths), stride=0.5)
+    assert sorted(github.asked) == ["octo/a", "octo/b", "octo/c"]
+    assert engine.calls == [("containers", "io.podbot.managed=true")]
+
+
+def test_engines_are_asked_ever_more_seldom(world: World, place: Place, engine: FakeEngine) -> None:
+    path = killed(place, engine, "a")
+    world.steps(lambda: token(path), stride=0.5)
+    engine.calls.clear()
+    for _ in range(720):  # an hour
+        world.after(5)
+    assert 6 <= len(engine.calls) <= 14  # an idle engine service may end: it is not asked for 10 minutes at a time
+
+
+def test_a_dead_session_is_dropped_with_its_directory(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    path = killed(place, engine, "a")
+    world.steps(lambda: token(path), stride=0.5)
+    engine.remove("a")
+    world.steps(lambda: not os.path.exists(path), stride=5)
+    assert world.kinds() == ["daemon.dropped"]
+    world.after(2)
+    assert not world.daemon.watched
+    assert len(github.asked) == 1
+
+
+def test_nothing_is_minted_for_a_container_that_is_gone(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    path = killed(place, engine, "a")
+    engine.remove("a")
+    world.steps(lambda: not os.path.exists(path), stride=1)
+    assert github.asked == []
+
+
+def test_the_engine_is_asked_again_before_a_mint(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    github.life = 300.4  # due 0.4 s after it came
+    path = killed(place, engine, "a")
+    world.steps(lambda: token(path), stride=0.5)
+    engine.remove("a")
+    minted = len(github.asked)
+    asked = world.daemon.engines._asked[engine.endpoint]
+    asked.every = 600  # it is not the usual question that finds out
+    world.now = asked.answered + token_daemon.RECENT + 1
+    world.steps(lambda: not os.path.exists(path), stride=0.5)
+    assert len(github.asked) == minted
+    assert world.now < asked.at + 500
+
+
+def test_a_stopped_container_rests_and_may_come_back(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    path = killed(place, engine, "a")
+    world.steps(lambda: token(path), stride=0.5)
+    engine.die("a")
+    world.steps(lambda: world.kinds() == ["daemon.dropped"], stride=5)
+    assert os.path.exists(path)
+    assert token(path) is None  # nobody is to find it
+    assert TokenStatus.load(path) is None
+    assert world.daemon._summed_up() == "keeping 0 of 0 tokens"
+    assert not is_held(os.path.join(path, LEASE))
+    engine.start("a")
+    world.daemon.refresh()
+    world.steps(lambda: token(path), stride=1)
+    engine.die("a")
+    world.daemon.refresh()
+    world.steps(lambda: token(path) is None, stride=1)
+    engine.remove("a")
+    world.daemon.refresh()
+    world.steps(lambda: not os.path.exists(path), stride=1)
+
+
+def test_a_name_that_a_podbot_holds_is_never_removed(world: World, place: Place, engine: FakeEngine) -> None:
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path))
+        engine.remove("a")
+        world.daemon.refresh()
+        world.after(60)
+        assert os.path.exists(grant_path(path))
+        assert not world.kinds()
+
+
+def test_an_engine_that_is_away_ends_nothing(world: World, place: Place, engine: FakeEngine, github: GitHub) -> None:
+    path = killed(place, engine, "a")
+    engine.fail("containers", EngineGone(endpoint=engine.endpoint, reason="connection refused"), times=3)
+    world.steps(lambda: token(path), stride=0.5)
+    assert world.kinds() == ["daemon.engine_away"]
+    for _ in range(40):
+        world.after(30)
+    assert world.kinds() == ["daemon.engine_away", "daemon.engine_back"]
+    assert os.path.exists(path)
+    assert len(github.asked) == 1
+
+
+def test_what_was_stopped_stays_so_when_the_engine_goes_away(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    path = killed(place, engine, "a")
+    world.steps(lambda: token(path), stride=0.5)
+    engine.die("a")
+    world.steps(lambda: token(path) is None, stride=5)
+    engine.fail("containers", EngineGone(endpoint=engine.endpoint, reason="connection refused"), times=None)
+    for _ in range(30):
+        world.after(60)
+    assert (token(path), len(github.asked)) == (None, 1)
+
+
+def test_trouble_with_a_directory_ends_nothing(
+    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = killed(place, engine, "a"), killed(place, engine, "b")
+    world.steps(lambda: token(a) and token(b), stride=0.5)
+
+    def refused(_path: str) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(token_daemon, "remove_directory", refused)
+    engine.remove("a")
+    world.daemon.refresh()
+    for _ in range(5):
+        world.after(10)
+    assert "daemon.trouble" in world.kinds()
+    assert world.daemon.watched["b"].renewer is not None
+
+
+def test_a_kept_session_needs_the_engine_s_word_that_it_runs(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    kept(engine, place, "a")
+    granted(place, engine, "a")
+    path = place.directory("a")
+    engine.fail("containers", EngineGone(endpoint=engine.endpoint, reason="connection refused"), times=None)
+    for _ in range(30):
+        world.after(60)
+    assert github.asked == []  # podbot stopped it: that is known better than "unknown"
+    assert os.path.exists(path)
+    engine.fail("containers", EngineGone(endpoint="", reason=""), times=0)
+    world.daemon.refresh()
+    world.steps(lambda: token(path), stride=1)
+    engine.fail("containers", EngineGone(endpoint=engine.endpoint, reason="connection refused"), times=None)
+    for _ in range(30):
+        world.after(60)
+    assert token(path)
+    assert not world.daemon.watched["a"].resting
+
+
+def test_one_engine_away_and_the_other_not(place: Place, engine: FakeEngine, github: GitHub) -> None:
+    away = FakeEngine(endpoint="unix:///away.sock")
+    paths = [killed(place, engine, "a"), killed(place, away, "b")]
+    away.vanish()
+    world = World(place, engine, github)
+    world.daemon.engines._connect = {engine.endpoint: engine, away.endpoint: away}.__getitem__
+    world.steps(lambda: all(token(path) for path in paths), stride=0.5)
+    world.daemon.close()
+
+
+def test_an_engine_whose_listing_is_a_bug_s_ends_nothing(place: Place, engine: FakeEngine, github: GitHub) -> None:
+    path = killed(place, engine, "a")
+    world = World(place, engine, github)
+
+    def broken(_endpoint: str) -> FakeEngine:
+        raise KeyError("bug")
+
+    world.daemon.engines._connect = broken
+    world.steps(lambda: token(path), stride=0.5)
+    assert "unexpected KeyError" in world.events[[e.kind for e in world.events].index("daemon.engine_away")].message
+    world.daemon.close()
+
+
+# --- trouble --------------------------------------------------------------------------------------
+
+
+def test_a_hanging_server_holds_up_no_other_and_no_signal(place: Place, engine: FakeEngine) -> None:
+    slow, quick = GitHub(), GitHub()
+    slow.gate.clear()
+    world = World(place, engine, quick)
+    world.daemon._make = lambda grant: (slow if grant.api_url.endswith("slow") else quick).minter(grant)
+    with running(place, engine, "z") as path:
+        for number in range(20):
+            name = f"s{number}"
+            killed(place, engine, name)
+            granted(place, engine, name, api_url="https://api.slow")
+        world.steps(lambda: token(path), stride=0.5)
+        assert len(slow.asked) <= token_daemon.PER_LANE
+        begin = time.monotonic()
+        world.daemon.close()
+        assert time.monotonic() - begin < 0.5
+    assert not any(is_held(os.path.join(place.directory(f"s{n}"), lock)) for n in range(20) for lock in (LEASE, CLAIM))
+    slow.gate.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("podbot-"):
+            thread.join(5)
+    assert not any(token(place.directory(f"s{number}")) for number in range(20))  # too late: written by nobody
+
+
+def test_failures_are_told_once_and_the_end_of_them_too(
+    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podbot.github.schedule.FIRST", 0.01)
+    monkeypatch.setattr("podbot.github.schedule.CEILING", 0.02)
+    github.down = True
+    with running(place, engine, "a") as path:
+        world.steps(lambda: len(github.asked) >= 4, stride=1)
+        github.down = False
+        world.steps(lambda: token(path), stride=1)
+        world.after(0)
+    assert world.kinds("token.expired") == ["token.renewal_failed", "token.renewed_again"]
+
+
+def test_a_grant_that_cannot_be_read_rests_until_it_changes(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    with running(place, engine, "good") as good, running(place, engine, "bad") as bad:
+        with open(grant_path(bad), "w", encoding="utf-8") as file:
+            file.write('{"version": 99}')
+        world.steps(lambda: token(good))
+        world.after(60)
+        assert world.kinds() == ["daemon.trouble"]
+        assert github.asked == ["octo/good"]
+        granted(place, engine, "bad")
+        world.steps(lambda: token(bad), stride=1)
+
+
+def test_a_bug_in_one_session_does_not_end_the_others(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    def minter(grant: Grant) -> object:
+        if grant.repo == "octo/bad":
+            raise ZeroDivisionError
+        return github.minter(grant)
+
+    world.daemon._make = minter  # type: ignore[assignment]
+    with running(place, engine, "bad"), running(place, engine, "good") as good:
+        world.steps(lambda: token(good))
+        world.after(60)
+        world.after(60)
+        assert world.kinds() == ["daemon.trouble"]
+
+
+def test_no_runtime_directory_any_more_is_no_session(world: World, place: Place) -> None:
+    os.rmdir(place.runtime)
+    world.after(5)
+    assert not world.daemon.watched
+
+
+def test_memory_is_given_back_after_a_burst_and_then_seldom(
+    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+    monkeypatch.setattr(token_daemon, "give_back_memory", lambda: given.append(world.now))
+    with running(place, engine, "a") as a, running(place, engine, "b") as b:
+        world.steps(lambda: token(a) and token(b))
+        for _ in range(30):
+            world.after(10)
+        assert len(given) == 1
+        os.unlink(os.path.join(a, "secrets", "ghapp_token"))  # so that it is minted again
+        for _ in range(4):
+            world.after(10)
+        assert len(given) == 2
+    give_back_memory()
+
+
+# --- more than one --------------------------------------------------------------------------------
+
+
+def test_run_s_lease_is_waited_for_and_its_claim_held_meanwhile(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    with running(place, engine, "a") as path:
+        lease = FileLock(os.path.join(path, LEASE))
+        assert lease.try_acquire()
+        world.after(0)
+        world.after(2)
+        assert is_held(os.path.join(path, CLAIM))
+        assert github.asked == []
+        lease.release()
+        world.steps(lambda: token(path), stride=1)
+
+
+def test_a_second_daemon_stands_by_and_takes_over(
+    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path))
+        world.after(0)
+        monkeypatch.setattr("podbot.tokens.token_daemon.os.getpid", lambda: 1)
+        second = World(place, engine, github)
+        for _ in range(5):
+            second.after(5)
+        assert second.kinds() == ["daemon.standby"]
+        world.daemon.close()
+        for _ in range(3):
+            second.after(5)
+        assert second.kinds() == ["daemon.standby", "daemon.alone"]
+        assert second.daemon.watched["a"].renewer is not None
+        assert second.daemon.watched["a"].renewer.writing
+        assert github.asked == ["octo/a"]  # taken over with the token that is there
+        second.daemon.close()
+
+
+def test_withdrawn_is_let_go(world: World, place: Place, engine: FakeEngine) -> None:
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path))
+        withdraw(path)
+        world.after(2)
+        assert not world.daemon.watched
+        assert not is_held(os.path.join(path, LEASE))
+        assert not is_held(os.path.join(path, CLAIM))
+
+
+def test_a_directory_that_was_made_again_is_another_session(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path))
+    engine.remove("a")
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path), stride=1)
+        assert github.asked == ["octo/a", "octo/a"]
+
+
+# --- named ----------------------------------------------------------------------------------------
+
+
+def test_only_the_named_ones(place: Place, engine: FakeEngine, github: GitHub) -> None:
+    with running(place, engine, "a") as a, running(place, engine, "b") as b:
+        world = World(place, engine, github, ("b",))
+        world.steps(lambda: token(b))
+        assert (token(a), list(world.daemon.watched)) == (None, ["b"])
+        world.daemon.close()
+
+
+@pytest.mark.parametrize("name", ["nobody", "../x", "", ".", "clone-less"])
+def test_a_name_without_a_token_is_an_error(place: Place, engine: FakeEngine, name: str) -> None:
+    killed(place, engine, "a")
+    withdraw(killed(place, engine, "clone-less"))
+    with pytest.raises(TokenSessionMissing) as caught:
+        find_named(place.runtime, ("a", name))
+    assert caught.value.session == name
+    assert ("no GitHub token" in caught.value.reason) == (name == "clone-less")
+
+
+def test_what_is_no_session_is_not_found(place: Place, engine: FakeEngine) -> None:
+    made(engine, "x")
+    killed(place, engine, "a")
+    os.makedirs(os.path.join(place.runtime, ".gone-x"))
+    for name in (".gone-x", "plain"):
+        os.makedirs(os.path.join(place.runtime, name), exist_ok=True)
+    with open(os.path.join(place.runtime, ".gone-x", "token.json"), "w", encoding="utf-8"):
+        pass
+    with open(os.path.join(place.runtime, "file"), "w", encoding="utf-8"):
+        pass
+    assert list(find(place.runtime)) == ["a"]
+    assert find("/nowhere/at/all") == {}
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def test_the_line_for_the_service_manager(world: World, place: Place, engine: FakeEngine, github: GitHub) -> None:
+    assert world.daemon.summary == "starting"
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path))
+        world.after(5)
+        assert world.daemon.summary.startswith("keeping 1 of 1 tokens; next renewal at ")
+
+
+def test_every_session_s_grant_is_read_once(
+    world: World, place: Place, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[str] = []
+    load = Grant.load.__func__  # type: ignore[attr-defined]
+
+    def counted(cls: type[Grant], path: str) -> Grant | None:
+        loads.append(path)
+        return load(cls, path)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Grant, "load", classmethod(counted))
+    with running(place, engine, "a") as path:
+        world.steps(lambda: token(path))
+        before = len(loads)
+        for _ in range(20):
+            world.after(5)
+        assert len(loads) == before
