@@ -356,8 +356,8 @@ def test_whoever_dies_and_whatever_fails(site: Site) -> None:
     assert len(loop.rounds) > rounds
     api.up()
     site.renewals(1)
-    wait_for(lambda: "is renewed again" in site.said(0), what="the recovery to be said")
-    assert [site.said(0).count(words) for words in ("cannot renew", "is renewed again")] == [1, 1]
+    wait_for(lambda: "is being renewed again" in site.said(0), what="the recovery to be said")
+    assert [site.said(0).count(words) for words in ("cannot renew", "is being renewed again")] == [1, 1]
 
     # A token that a killed writer had just got is lost. GitHub goes on taking the one before it; so must the forge.
     api.rotating = False
@@ -436,8 +436,8 @@ def test_a_full_disk_keeps_the_old_token(site: Site) -> None:
             assert os.listdir(site.path("secrets")) == ["ghapp_token"]
             assert site.forge.api.mints == minted + 1
             site.forge.api.lifetime = 3600
-        wait_for(lambda: "is renewed again" in site.said(0), what="the recovery to be said")
+        wait_for(lambda: "is being renewed again" in site.said(0), what="the recovery to be said")
         assert site.token() != token
         run.terminate()
         run.wait(timeout=60)
-    assert site.said(0).count("cannot renew") == site.said(0).count("is renewed again") == 1
+    assert site.said(0).count("cannot renew") == site.said(0).count("is being renewed again") == 1

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from podbot.session.run import SessionResult
     from podbot.streams.channel import Channel
     from podbot.tokens.token_once import TokenRenewal
-    from podbot.tokens.token_serve import Told
+    from podbot.tokens.token_serve import ServiceNotifier
 
 __all__ = [
     "exec_", "find_history", "history", "host", "load_config", "open_engine", "plan", "ps", "remove_history", "run",
@@ -281,7 +281,7 @@ def token_daemon(
     names: Sequence[str] = (),
     *,
     once: bool = False,
-    told: Told | None = None,
+    notifier: ServiceNotifier | None = None,
     wake: Wake | None = None,
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
@@ -289,7 +289,7 @@ def token_daemon(
     """Keep the GitHub tokens of the runtime directory's sessions, or of ``names``, fresh; ``once``: what is due now.
 
     Blocks until ``wake.post(Signal(SIGTERM))`` from another thread; the list is then empty (SIGHUP does not end it).
-    With ``once`` it is one entry a session, failures included. ``told`` hears READY, WATCHDOG and STATUS.
+    With ``once`` it is one entry a session, failures included. ``notifier`` receives READY, WATCHDOG and STATUS.
     Reads no configuration: each session's record has what its renewal needs. Raises TokenSessionMissing and
     UnsafeDirectory, and with ``once`` Interrupted.
     """
@@ -302,7 +302,7 @@ def token_daemon(
         from podbot.tokens.notify import Notifier
         from podbot.tokens.token_serve import serve
 
-        serve(environ, names, wake=waker, told=told or Notifier({}), emit=emit)
+        serve(environ, names, wake=waker, notifier=notifier or Notifier({}), emit=emit)
         return []
 
 

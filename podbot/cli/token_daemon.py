@@ -67,11 +67,11 @@ def _serve(g: Globals, args: TokenArgs) -> int:
     from podbot.cli.signals import handled
     from podbot.tokens.notify import taken
 
-    told = taken(os.environ)
+    notifier = taken(os.environ)
     _raise_file_limit()
     # Log lines, not a spinner: this is a service, and its progress is its log.
     with handled(tty=False) as wake:
-        api.token_daemon(args.words, told=told, wake=wake, emit=Reporter(g, progress=True, spinner=False))
+        api.token_daemon(args.words, notifier=notifier, wake=wake, emit=Reporter(g, progress=True, spinner=False))
     return 0
 
 
@@ -143,7 +143,7 @@ def _uninstall() -> int:
     done = uninstall(os.environ)
     say(f"podbot: removed {done.path}" if done.removed else f"podbot: there is no {done.path}")
     if done.reason:
-        say(f"podbot: systemd was not told: {printable(done.reason)}")
+        say(f"podbot: systemd could not be told: {printable(done.reason)}")
         say(f"podbot: a daemon that it runs is ended by: systemctl --user stop {UNIT}")
         return 1
     return 0

@@ -1,4 +1,4 @@
-"""``token.json``: what a session's token is for, and what whoever renews it needs. No secret is in it."""
+"""``token.json``: what a session's token may access, and what its renewal needs. It contains no secret."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Grant:
 
     @property
     def digest(self) -> str:
-        """Short word that differs for tokens that may do different things."""
+        """A short digest that differs between grants of different access."""
         from hashlib import sha256
 
         words = (self.repo, self.server_url, self.api_url, self.app_id, self.installation_id)
@@ -48,7 +48,7 @@ class Grant:
 
     @classmethod
     def load(cls, session_dir: str) -> Grant | None:
-        """The session's grant; None when it has none. Raises PathError when it is not one that podbot wrote."""
+        """The session's grant; None when it has none. Raises PathError when this version of podbot did not write it."""
         path = grant_path(session_dir)
         try:
             record = read_record(path)
@@ -68,7 +68,7 @@ def grant_path(session_dir: str) -> str:
 
 
 def withdraw(session_dir: str) -> None:
-    """Remove the grant: from here on nobody renews, and nobody writes the token again. Raises PathError."""
+    """Remove the grant: afterwards no process renews or writes the token. Raises PathError."""
     path = grant_path(session_dir)
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -78,7 +78,7 @@ def withdraw(session_dir: str) -> None:
 
 
 def read_record(path: str) -> dict[str, Any]:
-    """A JSON object from a file of ours; empty when it is anything else. Raises OSError."""
+    """The JSON object in a regular file of this user; empty when it is anything else. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         found = os.fstat(descriptor)
@@ -93,7 +93,7 @@ def read_record(path: str) -> dict[str, Any]:
 
 
 def _from(record: Mapping[str, Any]) -> Grant | None:
-    """Every field there, of its type, and a path that means the same wherever it is read."""
+    """The grant when every field is present and of its type, and the key's path is absolute."""
     if record.get("version") != _VERSION:
         return None
     values = {name: record.get(name) for name in Grant.__dataclass_fields__}

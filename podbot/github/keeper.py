@@ -1,4 +1,4 @@
-"""A session's token for as long as a block runs: there from the first line, renewed beside it, gone at the end."""
+"""A context manager that keeps a session's token: present on entry, renewed in a thread, removed at the end."""
 
 from __future__ import annotations
 
@@ -8,19 +8,32 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from podbot.errors import FilesystemError, PathError, PodbotError
 from podbot.events import Emit, Event
 from podbot.github.clock import SYSTEM, Clock
 from podbot.github.grant import Grant, withdraw
 from podbot.github.lease import GUARD, LEASE, FileLock
-from podbot.github.renewer import STRETCH, Mint, Renewer
+from podbot.github.renewer import LONGEST_PAUSE, Mint, Renewer
 from podbot.github.status import TokenStatus, status_path
 from podbot.github.token_file import SECRETS, TokenFile
 
-JOIN = 1.0  # seconds that the end waits for a request to GitHub that is under way
-LEASE_WAIT = 15.0  # for whoever still holds the lease of a session whose name is used again
-GUARD_WAIT = 2.0
+GUARD_WAIT = 2.0  # seconds
+
+
+class Waits(NamedTuple):
+    """Time limits, in seconds. ``join``: how long the end waits for a request to GitHub in progress.
+
+    ``lease``: how long a start waits until the previous session of the same name has released its lease.
+    """
+
+    pause: float = LONGEST_PAUSE
+    join: float = 1.0
+    lease: float = 15.0
+
+
+DEFAULT_WAITS = Waits()
 
 
 @contextlib.contextmanager
@@ -32,20 +45,22 @@ def token_kept(
     *,
     clock: Clock = SYSTEM,
     handed_over: Callable[[], bool] = lambda: False,
+    waits: Waits = DEFAULT_WAITS,
 ) -> Iterator[TokenStatus]:
     """``secrets/ghapp_token`` in ``session_dir``, present on entry and renewed until the block ends.
 
     Yields the first token's status. ``emit`` is called from another thread, too. A token-daemon may take the
-    renewal over meanwhile, and give it back. At the end the grant and the token are removed; a request under way
-    does not hold that up. They stay when ``handed_over`` says that another process ends the session. Raises what
-    ``mint`` raises when there is no first token, and DiskFull, PathError, UnsafeDirectory.
+    renewal over and give it back. At the end the grant and the token are removed without waiting for a request in
+    progress, unless ``handed_over()``: then another process ends the session. Raises what
+    ``mint`` raises when the first token cannot be made, and DiskFull, PathError, UnsafeDirectory.
     """
-    renewer = Renewer(session_dir, grant, mint, kind="session", clock=clock, emit=emit)
+    renewer = Renewer(session_dir, grant, mint, kind="session", clock=clock, emit=emit, longest_pause=waits.pause)
     stop = threading.Event()
-    thread = threading.Thread(target=_renew_until, args=(stop, renewer, clock), name="podbot-token", daemon=True)
+    args = (stop, renewer, clock, waits.pause)
+    thread = threading.Thread(target=_renew_until, args=args, name="podbot-token", daemon=True)
     renewer.file.prepare()
     try:
-        _take_lease(renewer)
+        _take_lease(renewer, waits.lease)
         try:
             grant.store(session_dir)
             status = renewer.ensure()
@@ -55,24 +70,24 @@ def token_kept(
             stop.set()
             if not handed_over():
                 if thread.ident is not None:
-                    thread.join(JOIN)
+                    thread.join(waits.join)
                 renewer.close()
                 clear_token(session_dir, emit)
     finally:
         renewer.close()
 
 
-def _renew_until(stop: threading.Event, renewer: Renewer, clock: Clock) -> None:
+def _renew_until(stop: threading.Event, renewer: Renewer, clock: Clock, longest_pause: float) -> None:
     pause = 0.0
     while not renewer.ended and not clock.wait(stop, pause):
         try:
             pause = renewer.tick()
-        except Exception:  # noqa: BLE001 - only `emit` raises here, and a reporter that fails must not cost the token
-            pause = STRETCH
+        except Exception:  # noqa: BLE001 - only `emit` raises here, and a failing reporter must not stop the renewal
+            pause = longest_pause
 
 
 def _start(thread: threading.Thread) -> None:
-    """Signals stay the main thread's: one that the kernel gave to this thread would not wake what that waits in."""
+    """Start it with signals blocked: one delivered to this thread would not wake the main thread."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         thread.start()
@@ -80,9 +95,9 @@ def _start(thread: threading.Thread) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _take_lease(renewer: Renewer) -> None:
-    """The name may have been another session's, which a daemon still renews: without its grant it lets go."""
-    end = time.monotonic() + LEASE_WAIT
+def _take_lease(renewer: Renewer, seconds: float) -> None:
+    """A daemon may still renew an earlier session of this name: it releases the lease once the grant is removed."""
+    end = time.monotonic() + seconds
     while not renewer.take_lease():
         withdraw(renewer.session_dir)
         if time.monotonic() > end:
@@ -93,7 +108,7 @@ def _take_lease(renewer: Renewer) -> None:
 
 
 def clear_token(session_dir: str, emit: Emit) -> None:
-    """Withdraw the grant, then remove the token: in between nobody can write one, for all look at the grant first."""
+    """Remove the grant, then the token: every writer checks the grant first, so none writes a token in between."""
     file, guard = TokenFile(os.path.join(session_dir, SECRETS)), FileLock(os.path.join(session_dir, GUARD))
     try:
         withdraw(session_dir)
@@ -104,5 +119,5 @@ def clear_token(session_dir: str, emit: Emit) -> None:
             os.unlink(status_path(session_dir))
     except (PodbotError, OSError) as exc:
         reason = exc.message if isinstance(exc, FilesystemError) else str(exc)
-        text = f"the GitHub token in {file.path} could not be removed ({reason}); it lasts for an hour at most"
+        text = f"the GitHub token in {file.path} could not be removed ({reason}); it expires within an hour"
         emit(Event("warning", "token.left", text, {"path": file.path}))

@@ -1,11 +1,11 @@
-"""Who writes a session's token: locks that the kernel frees when their holder dies, however it dies.
+"""File locks that decide who writes a session's token; the kernel releases them when the holder dies.
 
-All lie in the session's own directory, which the sandbox does not see: root inside could lock what is mounted.
+All are in the session's own directory, which is not mounted into the sandbox: root inside could lock them.
 
-- ``token.lock``, the lease: its holder is the session's one writer.
-- ``token.claim``: held by a token-daemon that wants the session; a ``run`` that sees it lets go of the lease.
-- ``token.write``: held for the milliseconds of a write or of the token's removal, so that a writer that is late
-  cannot bring a removed token back.
+- ``token.lock``, the lease: its holder is the only writer of the session's token.
+- ``token.claim``: held by a token-daemon that wants the session; the session's own podbot then releases the lease.
+- ``token.write``: held for the milliseconds of a write or of the token's removal, so that a late writer cannot
+  restore a removed token.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from podbot.locks import is_held, same_file
 LEASE = "token.lock"
 CLAIM = "token.claim"
 GUARD = "token.write"
-_OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW  # children that podbot starts must not keep a lock of ours
+_OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW  # a child process must not inherit a lock
 
 
 class FileLock:
-    """An exclusive lock on a file, which is made when missing and never removed. Not for sharing between threads."""
+    """An exclusive lock on a file that is created when missing and never removed. Not to be shared between threads."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -34,7 +34,7 @@ class FileLock:
 
     @property
     def held(self) -> bool:
-        """It is ours, and still the lock of that name: a session's directory may be removed and made again."""
+        """Whether we hold it and the path still names it: a session's directory may be removed and made again."""
         if self._descriptor is None:
             return False
         if same_file(self._descriptor, self.path):
@@ -43,9 +43,9 @@ class FileLock:
         return False
 
     def try_acquire(self) -> bool:
-        """Take it when nobody has it; False also when its directory is gone. Raises PathError when it is no lock file.
+        """Take it if it is free; False also when its directory is gone. Raises PathError when it is not a lock file.
 
-        Somebody who only looks (:func:`is_held`) has it for a moment, shared; that one is waited for, 8 ms at most.
+        :func:`is_held` takes it shared for a moment; that is waited for, 8 ms at most.
         """
         for attempt in range(5):
             if attempt:
@@ -66,7 +66,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Let go; nothing happens when it is not ours."""
+        """Release it; nothing happens when it is not held."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""A session's way to a new token: one plain call that can be made again and again."""
+"""How a session gets a new token: one call that can be repeated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podbot.github.app import TIMEOUT, AppClient, InstallationToken
 from podbot.github.key import load_private_key
 
 Minter = Callable[[], InstallationToken]
-"""One new token; raises GitHubError (or InvalidValue for a record that cannot be right), and never retries."""
+"""One new token; raises GitHubError (or InvalidValue for an invalid record), and never retries."""
 
 
 class Granted(Protocol):
@@ -30,10 +30,10 @@ class Granted(Protocol):
 
 
 def minter(grant: Granted, *, timeout: float = TIMEOUT) -> Minter:
-    """A minter for ``grant``. The key is read for each token, so one that is replaced meanwhile counts at once.
+    """A minter for ``grant``. The key is read for each token, so a replaced key takes effect at once.
 
-    Before its first token it asks whose the installation is: GitHub takes the repository's name alone, and would
-    give a token for a repository of the same name that belongs to somebody else.
+    Before the first token it asks who owns the installation: GitHub takes the repository's name alone, and would
+    give a token for a repository of the same name with another owner.
     """
     known_owner = False
 

@@ -1,6 +1,6 @@
-"""One process's part in keeping one session's token: whether it is due, and its renewal.
+"""Renews one session's token, in one process: decides whether it is due, and replaces it.
 
-No threads and no waiting of its own: the caller calls :meth:`Renewer.tick`, waits for as long as it says, and
+It starts no thread and never sleeps: the caller calls :meth:`Renewer.tick`, waits for the seconds that it returns, and
 calls again. ``close`` may be called from another thread, also while a tick waits for GitHub.
 """
 
@@ -20,11 +20,11 @@ from podbot.github.grant import Grant, grant_path
 from podbot.github.schedule import Term
 from podbot.github.status import Holder, Kind, TokenStatus, short_error
 from podbot.github.token_file import SECRETS, TokenFile
-from podbot.github.turn import Turn
+from podbot.github.writer_lease import TokenWriterLease
 
-STRETCH = 2.0  # seconds; no wait is longer, so that a clock that was set, or a claim, is seen soon
-DAEMON_STRETCH = 5.0  # a daemon has many sessions, and nobody to make way for
-CONTEND = 0.5  # between looks at a lease that its holder is about to let go
+LONGEST_PAUSE = 2.0  # seconds; no wait is longer, so that a changed clock or a claim is noticed soon
+DAEMON_LONGEST_PAUSE = 5.0  # a daemon has many sessions and gives its lease to nobody
+CONTENTION_PAUSE = 0.5  # while the holder of a lease is about to release it
 
 Outcome = Literal["renewed", "fresh", "held", "failed", "ended"]
 
@@ -42,7 +42,7 @@ Mint = Callable[[], Minted]
 
 
 class _Pending(NamedTuple):
-    """A token that was minted and is not in the file yet: a full disk must not cost another one."""
+    """A token that was minted and not yet written: after a full disk the same one is written, not a new one."""
 
     minted: Minted
     term: Term
@@ -52,14 +52,23 @@ class _Pending(NamedTuple):
 
 
 class Renewer:
-    """Keeps the token of the session in ``session_dir`` whenever it is this process's turn to.
+    """Renews the token of the session in ``session_dir`` while this process holds the writer lease.
 
-    ``kind``: see :class:`Turn`. ``mint`` may raise anything. ``emit`` is called from whatever thread calls ``tick``,
-    never with a lock held. ``ended``: the grant is gone or another one, and nothing is held; a new Renewer goes on.
+    ``kind``: see :class:`TokenWriterLease`. ``mint`` may raise anything. ``emit`` is called from the thread that calls
+    ``tick``, never with a lock held. ``ended``: the grant was removed or replaced, and nothing is held; a new grant
+    needs a new Renewer. ``longest_pause``: seconds that :meth:`tick` returns at most; None is the default of ``kind``.
     """
 
     def __init__(
-        self, session_dir: str, grant: Grant, mint: Mint, *, kind: Kind, clock: Clock = SYSTEM, emit: Emit = ignore
+        self,
+        session_dir: str,
+        grant: Grant,
+        mint: Mint,
+        *,
+        kind: Kind,
+        clock: Clock = SYSTEM,
+        emit: Emit = ignore,
+        longest_pause: float | None = None,
     ) -> None:
         self.session_dir = session_dir
         self.session = os.path.basename(session_dir)
@@ -68,36 +77,37 @@ class Renewer:
         self.status = TokenStatus(grant=grant.digest)  # as far as this process knows
         self.ended = False
         self._mint, self._kind, self._clock, self._emit = mint, kind, clock, emit
-        self._turn = Turn(session_dir, grant, kind)
-        self._stretch = DAEMON_STRETCH if kind == "daemon" else STRETCH
-        self._mutex = threading.RLock()  # over everything but waiting for GitHub, and telling
+        self._lease = TokenWriterLease(session_dir, grant, kind)
+        default = DAEMON_LONGEST_PAUSE if kind == "daemon" else LONGEST_PAUSE
+        self._longest_pause = default if longest_pause is None else longest_pause
+        self._mutex = threading.RLock()  # held for everything but requests to GitHub and calls of emit
         self._closed = False
         self._term: Term | None = None  # of the token in the file
         self._pending: _Pending | None = None
         self._failures = 0  # in a row, of this process
-        self._expired = False  # and said so
+        self._expired = False  # and reported
         self._not_before = 0.0  # uptime of the next attempt at the earliest
         self._unsaved = False  # the status could not be written
-        self._news: list[Event] = []
+        self._events: list[Event] = []
 
     @property
     def writing(self) -> bool:
-        """This process is the session's one writer."""
+        """This process holds the session's writer lease."""
         with self._mutex:
-            return self._turn.held
+            return self._lease.held
 
     def take_lease(self) -> bool:
-        """Become the session's one writer, if nobody is, whoever claims it. For the session's own ``run``, at first."""
+        """Take the writer lease if it is free, regardless of claims: for the first token of a session."""
         with self._mutex:
-            if self._closed or not self._turn.take():
+            if self._closed or not self._lease.acquire():
                 return False
-            self._learn()
+            self._adopt()
             return True
 
     def ensure(self) -> TokenStatus:
-        """With the lease: see to a token that is not due, the one that is there or else a new one.
+        """With the lease held: make sure that there is a token that is not due, and return its status.
 
-        Raises what ``mint`` raises, DiskFull, PathError, UnsafeDirectory; a token that was there stays.
+        Raises what ``mint`` raises, DiskFull, PathError, UnsafeDirectory; an existing token is then left in place.
         """
         try:
             if self._due() and not self._renew():
@@ -108,14 +118,14 @@ class Renewer:
         return self.status
 
     def tick(self) -> float:
-        """Do what is to be done now; seconds until the next tick, 5 at most. Errors are told, not raised."""
+        """Renew if due; return the seconds until the next tick, 5 at most. Errors become events."""
         try:
             with self._mutex:
                 if self._closed:
-                    return self._stretch
-                answer = self._looked()
-                if answer not in ("ours", "taken"):
-                    return CONTEND if answer == "waiting" else self._stretch
+                    return self._longest_pause
+                state = self._update()
+                if state not in ("held", "acquired"):
+                    return CONTENTION_PAUSE if state == "waiting" else self._longest_pause
                 trying = self._due() and self._clock.monotonic() >= self._not_before
             if trying:
                 self._try()
@@ -127,49 +137,47 @@ class Renewer:
             self._flush()
 
     def once(self) -> Outcome:
-        """Renew when it is due and the lease is free, and let go again."""
+        """Renew when it is due and the lease is free, then release the lease."""
         try:
             with self._mutex:
-                answer = "over" if self._closed else self._looked()
-                if answer not in ("ours", "taken"):
-                    return "ended" if answer == "over" else "held" if answer == "theirs" else "failed"
+                state = "withdrawn" if self._closed else self._update()
+                if state not in ("held", "acquired"):
+                    return "ended" if state == "withdrawn" else "held" if state == "other" else "failed"
                 due = self._due()
             return "fresh" if not due else "renewed" if self._try() else "failed"
         finally:
             with self._mutex:
-                self._turn.release()
+                self._lease.release()
             self._flush()
 
     def close(self) -> None:
-        """Let go of everything; a renewal under way in another thread writes nothing after this."""
+        """Release every lock; a renewal in progress in another thread writes nothing after this."""
         with self._mutex:
             self._closed = True
-            self._turn.release()
+            self._lease.release()
 
     # --- taking a session over ---
 
-    def _looked(self) -> str:
-        held = self._turn.held
+    def _update(self) -> str:
+        held = self._lease.held
         try:
-            answer = self._turn.look()
+            state = self._lease.update()
         except FilesystemError as exc:
             self._failed(exc)
             return "broken"
-        self.ended = answer == "over"
-        if answer == "taken":
-            self._learn()
-            self._tell(Event("debug", "token.taken_over", f"renewing the token of {self.session} from here on"))
-        elif held and answer == "theirs":
-            self._tell(
-                Event("debug", "token.handed_over", f"a token-daemon renews the token of {self.session} from here on")
-            )
-        return answer
+        self.ended = state == "withdrawn"
+        if state == "acquired":
+            self._adopt()
+            self._queue(Event("debug", "token.taken_over", f"this process now renews the token of {self.session}"))
+        elif held and state == "other":
+            self._queue(Event("debug", "token.handed_over", f"a token-daemon now renews the token of {self.session}"))
+        return state
 
-    def _learn(self) -> None:
-        """What the writer before us left, now that nobody else writes."""
+    def _adopt(self) -> None:
+        """Continue from the token and status that the previous writer left."""
         self.file.sweep()
         found = TokenStatus.load(self.session_dir)
-        # A token for something else is none, and a status without its token says nothing.
+        # A token for another grant is not used, and a status without its token means nothing.
         known = found is not None and found.grant == self.grant.digest and self.file.exists()
         self.status = (
             replace(found, failures=0, error=None) if found and known else TokenStatus(grant=self.grant.digest)
@@ -185,7 +193,7 @@ class Renewer:
         return self._term is None or self._left(self._term) <= 0 or not self.file.exists()
 
     def _left(self, term: Term) -> float:
-        """Seconds until the token is due; whoever asks, for this token the answer is the same."""
+        """Seconds until the token is due; every process computes the same for one token."""
         left = schedule.remaining(term, self._clock.time(), self._clock.monotonic())
         return schedule.next_delay(left, 0.0, jitter=schedule.jitter_of(self.session, term.expires_at), life=term.life)
 
@@ -193,29 +201,29 @@ class Renewer:
         wait = self._not_before - self._clock.monotonic()
         if not self._failures and self._term is not None:
             wait = max(wait, self._left(self._term))
-        return max(0.0, min(wait, self._stretch))
+        return max(0.0, min(wait, self._longest_pause))
 
     def _try(self) -> bool:
         try:
             return self._renew()
-        except Exception as exc:  # noqa: BLE001 - whatever it is: the token that is there stays, and it is tried again
+        except Exception as exc:  # noqa: BLE001 - after any error the current token stays and the renewal is tried again
             with self._mutex:
-                if self._turn.stands():  # otherwise the session ended meanwhile, and that is why
+                if self._lease.grant_is_current():  # otherwise it failed because the session ended
                     self._failed(exc)
             return False
 
     def _renew(self) -> bool:
-        """False when the session has ended meanwhile, or is another's: then nothing was written."""
+        """False when the session has ended or another process took over meanwhile: then nothing was written."""
         pending = self._pending
         if pending is None or self._left(pending.term) <= 0:
-            minted = self._mint()  # takes as long as GitHub does; no lock is held
+            minted = self._mint()  # no lock is held while GitHub is asked
             pending = _Pending(minted, Term(minted.expires_at, self._clock.time(), self._clock.monotonic()))
         with self._mutex:
-            if self._closed or not self._turn.held:
+            if self._closed or not self._lease.held:
                 return False
             try:
-                with self._turn.guarded():
-                    if not self._turn.stands():
+                with self._lease.guarded():
+                    if not self._lease.grant_is_current():
                         return False
                     self.file.write(pending.minted.token)
             except FilesystemError:
@@ -239,9 +247,11 @@ class Renewer:
             error=None,
         )
         if again:
-            self._tell(Event("notice", "token.renewed_again", f"the GitHub token of {self.session} is renewed again"))
+            self._queue(
+                Event("notice", "token.renewed_again", f"the GitHub token of {self.session} is being renewed again")
+            )
         else:
-            self._tell(Event("debug", "token.renewed", f"renewed the GitHub token of {self.session}"))
+            self._queue(Event("debug", "token.renewed", f"renewed the GitHub token of {self.session}"))
 
     def _failed(self, exc: Exception) -> None:
         if self._closed:
@@ -260,24 +270,24 @@ class Renewer:
         error = short_error(exc)
         self._note(next_renewal=self._clock.time() + delay, failures=self._failures, error=error)
         if self._failures == 1:
-            text = f"cannot renew the GitHub token of {self.session}, and keep trying: {error}"
-            self._tell(Event("warning", "token.renewal_failed", text), error=error)
+            text = f"cannot renew the GitHub token of {self.session}, will keep trying: {error}"
+            self._queue(Event("warning", "token.renewal_failed", text), error=error)
         term = self._term
         over = term is None or schedule.remaining(term, self._clock.time(), self._clock.monotonic()) <= 0
         if over and not self._expired:
             self._expired = True
             text = f"the GitHub token of {self.session} has expired; git in the sandbox cannot reach the server"
-            self._tell(Event("warning", "token.expired", text), error=error)
+            self._queue(Event("warning", "token.expired", text), error=error)
 
-    # --- saying ---
+    # --- reporting ---
 
     def _note(self, **changes: Any) -> None:
         self.status = replace(self.status, **changes, holder=Holder(os.getpid(), self._kind))
         self._save()
 
     def _save(self) -> None:
-        """The status is for others to look at: that it cannot be written is no reason to fail, nor to say so."""
-        if not self._turn.held:
+        """The status is for other commands to read: if it cannot be written, nothing fails and nothing is reported."""
+        if not self._lease.held:
             return
         try:
             self.status.store(self.session_dir)
@@ -286,13 +296,13 @@ class Renewer:
         else:
             self._unsaved = False
 
-    def _tell(self, event: Event, **more: str) -> None:
-        """Kept until no lock is held: whoever is told may take its time."""
+    def _queue(self, event: Event, **more: str) -> None:
+        """Queue an event until no lock is held: the receiver may be slow."""
         fields = {"session": self.session, "expires_at": self.status.expires_at, **more}
-        self._news.append(event._replace(fields=fields))
+        self._events.append(event._replace(fields=fields))
 
     def _flush(self) -> None:
         with self._mutex:
-            news, self._news = self._news, []
-        for event in news:
+            events, self._events = self._events, []
+        for event in events:
             self._emit(event)

@@ -1,4 +1,4 @@
-"""Blocking calls beside one loop: each in a thread of its own, a few at a time, their ends settled by the loop."""
+"""Blocking calls in worker threads, a few at a time; the loop handles their results."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 Work = Callable[[], Callable[[], None]]
-"""Runs in a thread; what it returns is called by the loop. It raises nothing."""
+"""Runs in a worker thread and raises nothing; the loop calls what it returns."""
 
 
 class Jobs:
-    """Work by lanes, so that what waits for one server holds up nothing that waits for another.
+    """Work queued by lane, so that a slow server delays only its own lane.
 
     ``start``, ``settle`` and ``close`` belong to the loop's thread. There is no pool: jobs are minutes apart, and
-    threads that wait for them would be memory that is held for nothing.
+    idle threads would only hold memory.
     """
 
     def __init__(self, *, per_lane: int, most: int) -> None:
@@ -33,7 +33,7 @@ class Jobs:
         os.set_blocking(self._write, False)
 
     def fileno(self) -> int:
-        """Readable when something is to be settled."""
+        """Readable when a job has ended."""
         return self._read
 
     @property
@@ -47,7 +47,7 @@ class Jobs:
         self._fill()
 
     def settle(self) -> None:
-        """Call what has ended, and start what has room now."""
+        """Handle the jobs that have ended, and start those that now have room."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self._read, 4096):
                 pass
@@ -63,7 +63,7 @@ class Jobs:
         self._fill()
 
     def close(self) -> None:
-        """Start nothing more; what still runs ends unheard, in its own time."""
+        """Start nothing more; the results of jobs that still run are dropped."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -83,19 +83,19 @@ class Jobs:
         return self._running.get(lane, 0) < self._per_lane and sum(self._running.values()) < self._most
 
     def _launch(self, lane: str, work: Work) -> bool:
-        """False when the system gives no thread now: at the next settling, then."""
+        """False when the system cannot start a thread now; it is tried again at the next settling."""
 
         def run() -> None:
             end = work()
             self._ends.put((lane, end))
             with self._closing:
                 if not self._closed:
-                    with contextlib.suppress(BlockingIOError):  # a full pipe wakes as well as one more byte
+                    with contextlib.suppress(BlockingIOError):  # a full pipe is readable already
                         os.write(self._write, b"!")
 
         # A daemon thread: a server that does not answer must not keep the process from ending.
         thread = threading.Thread(target=run, name=f"podbot-{lane.partition(' ')[0]}", daemon=True)
-        # Signals stay the loop's: one that the kernel gave to this thread would not wake what the loop waits in.
+        # Signals are blocked here: one delivered to this thread would not wake the loop.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             thread.start()

@@ -1,4 +1,4 @@
-"""What a service tells its service manager: sd_notify's datagrams, without libsystemd."""
+"""Notifies the service manager: sd_notify's datagrams, without libsystemd."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ import time
 from collections.abc import Callable, Mapping, MutableMapping
 
 VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
-PATIENCE = 0.5  # seconds for a datagram; a manager that does not read must not stop the work
+SEND_TIMEOUT = 0.5  # seconds for a datagram; a manager that does not read must not block the daemon
 
 
 class Notifier:
-    """The manager's socket; silent where no manager asked to be told.
+    """The manager's socket; sends nothing when the environment names none.
 
-    ``watchdog``: seconds between two signs of life, half of what the manager allows; None: it wants none.
+    ``watchdog``: seconds between two pings, half of what the manager allows; None when it wants none.
     """
 
-    def __init__(self, environ: Mapping[str, str], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        send_timeout: float = SEND_TIMEOUT,
+    ) -> None:
         self._address = _address(environ.get("NOTIFY_SOCKET", ""))
-        self._clock = clock
+        self._clock, self._send_timeout = clock, send_timeout
         self.watchdog = _interval(environ) if self._address else None
         self._beaten = float("-inf")
         self._status = ""
@@ -31,13 +37,13 @@ class Notifier:
         self._send("READY=1", _status(status))
 
     def status(self, text: str) -> None:
-        """One line for ``systemctl status``; sent when it is another than before."""
+        """One line for ``systemctl status``; sent when it has changed."""
         if text != self._status:
             self._status = text
             self._send(_status(text))
 
     def beat(self) -> None:
-        """A sign of life, when one is due."""
+        """A watchdog ping, when one is due."""
         now = self._clock()
         if self.watchdog is not None and now - self._beaten >= self.watchdog:
             self._beaten = now
@@ -56,12 +62,12 @@ class Notifier:
             return
         # One socket a message: it is a few a minute, and the manager may have been restarted in between.
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
-            out.settimeout(PATIENCE)
+            out.settimeout(self._send_timeout)
             out.sendto("\n".join(lines).encode(), self._address)
 
 
 def taken(environ: MutableMapping[str, str]) -> Notifier:
-    """The notifier of this process, with its variables taken away: no child speaks in its name."""
+    """The notifier of this process; its variables are removed, so that no child process can use them."""
     notifier = Notifier(environ)
     for name in VARIABLES:
         environ.pop(name, None)
@@ -69,7 +75,7 @@ def taken(environ: MutableMapping[str, str]) -> Notifier:
 
 
 def _address(text: str) -> str | bytes:
-    """A path, or an abstract name (written with an @); anything else is not for us."""
+    """A path, or an abstract name (written with an @); anything else is ignored."""
     if text.startswith("@"):
         return b"\0" + os.fsencode(text[1:])
     return text if text.startswith("/") else ""

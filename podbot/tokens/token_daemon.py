@@ -23,12 +23,12 @@ from podbot.session.sessions import LOCK, is_live, remove_directory
 from podbot.tokens.jobs import Jobs
 from podbot.tokens.token_liveness import Connect, Engines, Verdict, rest_engine
 from podbot.tokens.token_watch import (
-    Elsewhere,
     MakeMinter,
+    MustRunInWorker,
     Watched,
-    elsewhere,
     find,
     give_back_memory,
+    mint_in_worker,
     other_daemon,
     pace,
 )
@@ -212,7 +212,7 @@ class TokenDaemon:
             return SCAN
         try:
             return pace(renewer, renewer.tick())
-        except Elsewhere:
+        except MustRunInWorker:
             pass
         if not watched.locked and not self._asked_lately(watched):
             return 0.5  # and the answer may be that there is nothing to mint for
@@ -241,7 +241,7 @@ class TokenDaemon:
     def _renewer(self, watched: Watched) -> Renewer | None:
         if (grant := watched.grant) is None:
             return None
-        mint = elsewhere(grant, self._loop, self._make)
+        mint = mint_in_worker(grant, self._loop, self._make)
         watched.renewer = Renewer(watched.found.path, grant, mint, kind="daemon", emit=self._emit)
         return watched.renewer
 

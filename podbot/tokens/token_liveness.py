@@ -118,7 +118,7 @@ class Engines:
             return
         asked.away = bool(reason)
         if reason:
-            text = f"{reason}; the tokens of its sessions are kept all the same"
+            text = f"{reason}; the tokens of its sessions will still be renewed"
             self._emit(Event("warning", "daemon.engine_away", text, {"endpoint": endpoint}))
         else:
             text = f"the engine at {endpoint} answers again"

@@ -1,4 +1,4 @@
-"""``token-daemon --once``: renew what is due now, and say of each session what became of it."""
+"""``token-daemon --once``: renew what is due now, and return an outcome for each session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RenewalOutcome = Literal["renewed", "fresh", "held", "stopped", "ended", "failed
 
 @dataclass(frozen=True)
 class TokenRenewal:
-    """What became of one session's token.
+    """The outcome for one session's token.
 
     ``fresh``: it is not due; ``held``: another process renews it; ``stopped``: its container does not run;
     ``ended``: the session ended meanwhile. ``expires_at`` in seconds since the epoch; ``detail`` says who or why.
@@ -85,7 +85,7 @@ class _Once:
         self._renewers: list[Renewer] = []
 
     def start(self, found: Mapping[str, Found]) -> dict[str, Grant]:
-        """Begin with the sessions that a podbot runs; the others, by name, are to be asked about first."""
+        """Renew the sessions that a podbot runs; return the others, whose containers must be looked at first."""
         orphans = {}
         for name, where in found.items():
             try:
@@ -102,7 +102,7 @@ class _Once:
         return orphans
 
     def renew(self, name: str, where: Found, grant: Grant) -> None:
-        """In a thread of its own, when there is room."""
+        """Renew in a worker thread, when there is room."""
         renewer = Renewer(where.path, grant, self._make(grant), kind="once", emit=self._emit)
         self._renewers.append(renewer)
 
@@ -113,7 +113,7 @@ class _Once:
         self._jobs.start(f"github {grant.api_url}", work)
 
     def close(self) -> None:
-        """What a signal broke off writes nothing any more."""
+        """Renewals that a signal interrupted write nothing after this."""
         for renewer in self._renewers:
             renewer.close()
 
@@ -121,7 +121,7 @@ class _Once:
 def _renewed(name: str, renewer: Renewer) -> TokenRenewal:
     try:
         outcome = renewer.once()
-    except Exception as exc:  # noqa: BLE001 - the other sessions are renewed all the same
+    except Exception as exc:  # noqa: BLE001 - the other sessions must still be renewed
         return TokenRenewal(name, "failed", detail=short_error(exc))
     if outcome == "held":
         status = TokenStatus.load(renewer.session_dir) or TokenStatus()

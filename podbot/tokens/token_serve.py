@@ -1,6 +1,6 @@
-"""``token-daemon``: keep the tokens of all live sessions of a runtime directory until told to end.
+"""``token-daemon``: keep the tokens of all live sessions of a runtime directory fresh until a signal ends it.
 
-One thread does the work, hears the signals and gives the signs of life, so that a hang is one that the watchdog sees.
+One thread does the work, handles signals and pings the watchdog, so that the watchdog notices a hang.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from podbot.tokens.token_daemon import SCAN, TokenDaemon
 from podbot.tokens.token_watch import find_named
 
 
-class Told(Protocol):
-    """Who is told of the daemon's state; see :class:`podbot.tokens.notify.Notifier`."""
+class ServiceNotifier(Protocol):
+    """Receives the daemon's state; see :class:`podbot.tokens.notify.Notifier`."""
 
     @property
     def watchdog(self) -> float | None: ...
@@ -30,8 +30,10 @@ class Told(Protocol):
     def stopping(self) -> None: ...
 
 
-def serve(environ: Mapping[str, str], names: Collection[str], *, wake: Wake, told: Told, emit: Emit) -> None:
-    """Keep tokens until a signal other than HUP arrives by ``wake``; HUP looks at everything afresh.
+def serve(
+    environ: Mapping[str, str], names: Collection[str], *, wake: Wake, notifier: ServiceNotifier, emit: Emit
+) -> None:
+    """Keep tokens until a signal other than HUP arrives by ``wake``; HUP re-reads everything.
 
     Raises TokenSessionMissing when one of ``names`` is no session with a token; later on no error ends it.
     """
@@ -39,29 +41,29 @@ def serve(environ: Mapping[str, str], names: Collection[str], *, wake: Wake, tol
     find_named(root, names)
     with wake.listening(), contextlib.closing(TokenDaemon(root, names, emit=emit)) as daemon:
         try:
-            _run(daemon, wake, told)
+            _run(daemon, wake, notifier)
         finally:
-            told.stopping()
+            notifier.stopping()
 
 
-def _run(daemon: TokenDaemon, wake: Wake, told: Told) -> None:
+def _run(daemon: TokenDaemon, wake: Wake, notifier: ServiceNotifier) -> None:
     delay = daemon.step()
     daemon.say_started()
-    told.ready(daemon.summary)
+    notifier.ready(daemon.summary)
     poll = select.poll()  # not select(): a descriptor above 1023 is nothing unusual with 500 sessions
     for descriptor in (wake.fileno(), daemon.jobs.fileno()):
         poll.register(descriptor, select.POLLIN)
-    longest = min(SCAN, told.watchdog or SCAN)
+    longest = min(SCAN, notifier.watchdog or SCAN)
     while True:
-        told.beat()
-        told.status(daemon.summary)
+        notifier.beat()
+        notifier.status(daemon.summary)
         poll.poll(max(0.0, min(delay, longest)) * 1000)
         signals = [message.number for message in wake.take() if isinstance(message, Signal)]
         if any(number != signal.SIGHUP for number in signals):
             return
         if signals:
-            told.reloading()
+            notifier.reloading()
             daemon.refresh()
         delay = daemon.step()
         if signals:
-            told.ready(daemon.summary)
+            notifier.ready(daemon.summary)

@@ -1,4 +1,4 @@
-"""The sessions that have a token to renew: found in the runtime directory, each with what keeps its token."""
+"""Finds the sessions that have a token to renew in the runtime directory, each with its renewer."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from podbot.places import is_own_directory
 from podbot.session.sessions import RECORD
 from podbot.tokens.token_liveness import Verdict
 
-CALM = 10.0  # between ticks of a token that is not due for a minute; a tick costs 0.1 ms, 100 sessions 0.1 % of a core
+RELAXED_PAUSE = (
+    10.0  # seconds between ticks of a token not due for FAR; a tick costs 0.1 ms, 100 sessions 0.1 % of a core
+)
 FAR = 60.0
 MakeMinter = Callable[[Grant], Minter]
 
 
-class Elsewhere(BaseException):
-    """The loop came to where GitHub is asked, which a thread of its own does. No Exception: it is nobody's failure."""
+class MustRunInWorker(BaseException):
+    """GitHub would be asked in the loop's thread; a worker does that. Not an Exception, because nothing failed."""
 
 
 class Found(NamedTuple):
@@ -56,7 +58,7 @@ def find(root: str, names: Collection[str] = ()) -> dict[str, Found]:
 
 
 def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
-    """As :func:`find`, and each of ``names`` is there. Raises TokenSessionMissing."""
+    """As :func:`find`; raises TokenSessionMissing when one of ``names`` is not found."""
     found = find(root, names)
     for name in names:
         if name not in found:
@@ -84,10 +86,10 @@ def _version(path: str) -> tuple[int, int] | None:
 
 @dataclass(eq=False)
 class Watched:
-    """One session in a daemon's care. ``next``: monotonic time of the next tick.
+    """One session that a daemon renews. ``next``: monotonic time of the next tick.
 
-    ``locked``: a podbot runs it. ``busy``: a thread renews it now. ``resting``: nothing is to be kept,
-    because its container does not run, or its grant is none.
+    ``locked``: a podbot runs it. ``busy``: a worker thread renews it now. ``resting``: nothing is renewed,
+    because its container does not run or its grant is unusable.
     """
 
     name: str
@@ -107,37 +109,37 @@ class Watched:
         return is_kept(self.found.path)
 
     def contended(self) -> bool:
-        """Others have both the session's claim and its lease: a look that costs nothing while it goes on."""
+        """Whether other processes hold both the session's claim and its lease; cheap enough for every tick."""
         return is_held(os.path.join(self.found.path, LEASE)) and is_held(os.path.join(self.found.path, CLAIM))
 
     def close(self) -> None:
-        """Let go of the session."""
+        """Release the session."""
         if self.renewer is not None:
             self.renewer.close()
             self.renewer = None
 
 
-def elsewhere(grant: Grant, loop: int, make: MakeMinter = minter) -> Callable[[], Minted]:
-    """A session's mint; in the thread ``loop`` it raises Elsewhere instead of waiting for a server there."""
+def mint_in_worker(grant: Grant, loop: int, make: MakeMinter = minter) -> Callable[[], Minted]:
+    """A session's mint; in the thread ``loop`` it raises MustRunInWorker instead of waiting for a server."""
     mint = make(grant)
 
     def call() -> Minted:
         if threading.get_ident() == loop:
-            raise Elsewhere
+            raise MustRunInWorker
         return mint()
 
     return call
 
 
 def pace(renewer: Renewer, delay: float) -> float:
-    """Fewer ticks while a token is far from due; otherwise what the renewer asks for."""
+    """``delay``, or longer while the token is far from due."""
     due = renewer.status.next_renewal
-    calm = renewer.writing and not renewer.status.failures and due is not None and due - time.time() > FAR
-    return CALM if calm else delay
+    relaxed = renewer.writing and not renewer.status.failures and due is not None and due - time.time() > FAR
+    return RELAXED_PAUSE if relaxed else delay
 
 
 def other_daemon(watched: Watched) -> int:
-    """Process of the other daemon that has the session; 0 when none does."""
+    """Process id of another daemon that renews the session; 0 when none does."""
     if watched.resting or (watched.renewer is not None and watched.renewer.writing):
         return 0
     status = TokenStatus.load(watched.found.path)
@@ -147,7 +149,7 @@ def other_daemon(watched: Watched) -> int:
 
 
 def give_back_memory() -> None:
-    """What threads and TLS freed goes back to the system, where the C library can do that (glibc)."""
+    """Return memory that threads and TLS freed to the system, where the C library can (glibc)."""
     import ctypes  # PyGithub's libraries have it loaded already
     import gc
 

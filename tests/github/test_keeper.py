@@ -17,10 +17,10 @@ import pytest
 
 from podbot.errors import GitHubRefused, PathError, UnsafeDirectory
 from podbot.events import Event
-from podbot.github import keeper, renewer
+from podbot.github import keeper
 from podbot.github.clock import SYSTEM, SystemClock
 from podbot.github.grant import Grant, grant_path
-from podbot.github.keeper import token_kept
+from podbot.github.keeper import Waits, token_kept
 from podbot.github.lease import FileLock
 from podbot.github.renewer import Renewer
 from podbot.github.schedule import BUFFER
@@ -61,8 +61,8 @@ class Place:
     def locked(self, name: str) -> bool:
         return is_held(os.path.join(self.path, name))
 
-    def daemon(self) -> Renewer:
-        return Renewer(self.path, GRANT, self.mint, kind="daemon", emit=self.events.append)
+    def daemon(self, longest_pause: float | None = None) -> Renewer:
+        return Renewer(self.path, GRANT, self.mint, kind="daemon", emit=self.events.append, longest_pause=longest_pause)
 
 
 @pytest.fixture
@@ -80,12 +80,7 @@ def _ends(thread: threading.Thread) -> bool:
     return not thread.is_alive()
 
 
-@pytest.fixture
-def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes two seconds by day takes 10 ms here."""
-    monkeypatch.setattr(renewer, "STRETCH", 0.01)
-    monkeypatch.setattr(renewer, "DAEMON_STRETCH", 0.01)
-    monkeypatch.setattr(keeper, "STRETCH", 0.01)
+BRISK = 0.01  # seconds between ticks, instead of two
 
 
 def soon(condition: Callable[[], object]) -> None:
@@ -114,10 +109,9 @@ def test_the_end_takes_no_time(place: Place) -> None:
     assert time.monotonic() - began < 0.05
 
 
-@pytest.mark.usefixtures("brisk")
 def test_it_is_renewed_beside_the_block(place: Place) -> None:
     place.used = 0.05
-    with token_kept(place.path, GRANT, place.mint, place.events.append):
+    with token_kept(place.path, GRANT, place.mint, place.events.append, waits=Waits(pause=BRISK)):
         soon(lambda: len(place.tokens) > 3)
         place.used = 3000
         soon(lambda: place.token == place.tokens[-1])
@@ -153,11 +147,9 @@ def test_an_interrupt_while_github_is_asked_for_the_first(place: Place) -> None:
     assert not place.locked("token.lock")
 
 
-@pytest.mark.usefixtures("brisk")
-def test_a_request_under_way_does_not_hold_up_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "JOIN", 0.05)
+def test_a_request_under_way_does_not_hold_up_the_end(place: Place) -> None:
     place.used = 0.02
-    with token_kept(place.path, GRANT, place.mint, place.events.append):
+    with token_kept(place.path, GRANT, place.mint, place.events.append, waits=Waits(pause=BRISK, join=0.05)):
         place.answer.clear()
         place.asking.clear()
         assert place.asking.wait(5)
@@ -170,7 +162,6 @@ def test_a_request_under_way_does_not_hold_up_the_end(place: Place, monkeypatch:
     assert {e.kind for e in place.events} <= {"token.renewed"}
 
 
-@pytest.mark.usefixtures("brisk")
 def test_a_reporter_that_fails_does_not_cost_the_token(place: Place) -> None:
     place.used = 0.02
 
@@ -178,7 +169,7 @@ def test_a_reporter_that_fails_does_not_cost_the_token(place: Place) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise OSError("nobody reads this")
 
-    with token_kept(place.path, GRANT, place.mint, emit):
+    with token_kept(place.path, GRANT, place.mint, emit, waits=Waits(pause=BRISK)):
         soon(lambda: len(place.tokens) > 3)
 
 
@@ -197,16 +188,15 @@ def test_the_thread_takes_no_signals(place: Place) -> None:
 # --- beside a daemon ------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("brisk")
 def test_a_daemon_comes_and_goes(place: Place) -> None:
-    with token_kept(place.path, GRANT, place.mint, place.events.append):
-        daemon = place.daemon()
+    with token_kept(place.path, GRANT, place.mint, place.events.append, waits=Waits(pause=BRISK)):
+        daemon = place.daemon(BRISK)
         soon(lambda: daemon.tick() and daemon.writing)
         assert place.tokens == ["ghs_0"]
         daemon.close()
         soon(lambda: place.locked("token.lock"))
         assert place.tokens == ["ghs_0"], "no token was needed for either"
-        daemon = place.daemon()
+        daemon = place.daemon(BRISK)
         soon(lambda: daemon.tick() and daemon.writing)
     daemon.tick()
     assert daemon.ended, "the end of the session is the end of its token, whoever renews it"
@@ -218,7 +208,7 @@ def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
     """Its podbot was killed; a new one takes the name: the daemon lets go, and its good token is used."""
     GRANT.store(place.path)
     os.mkdir(os.path.join(place.path, "secrets"), 0o700)
-    daemon, stop = place.daemon(), threading.Event()
+    daemon, stop = place.daemon(BRISK), threading.Event()
     soon(lambda: daemon.tick() and daemon.writing)
 
     def tick() -> None:
@@ -228,28 +218,28 @@ def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        with token_kept(place.path, GRANT, place.mint, place.events.append):
+        with token_kept(place.path, GRANT, place.mint, place.events.append, waits=Waits(pause=BRISK)):
             assert place.tokens == ["ghs_0"]
             soon(lambda: daemon.ended)
         other = dataclasses.replace(GRANT, repo="octo/other")
-        with token_kept(place.path, other, place.mint, place.events.append):
+        with token_kept(place.path, other, place.mint, place.events.append, waits=Waits(pause=BRISK)):
             assert place.token == "ghs_1", "never another repository's"
     finally:
         stop.set()
         thread.join()
 
 
-def test_a_lease_that_is_not_let_go(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "LEASE_WAIT", 0.02)
+def test_a_lease_that_is_not_let_go(place: Place) -> None:
+    waits = Waits(lease=0.02)
     with FileLock(os.path.join(place.path, "token.lock")) as lock:
         assert lock.try_acquire()
         with pytest.raises(PathError, match="another process holds it"):
-            token_kept(place.path, GRANT, place.mint, place.events.append).__enter__()
+            token_kept(place.path, GRANT, place.mint, place.events.append, waits=waits).__enter__()
         daemon = place.daemon()
         daemon.status.store(place.path)
         dataclasses.replace(daemon.status, holder=Holder(77, "daemon")).store(place.path)
         with pytest.raises(PathError, match=r"process 77 \(daemon\) holds it"):
-            token_kept(place.path, GRANT, place.mint, place.events.append).__enter__()
+            token_kept(place.path, GRANT, place.mint, place.events.append, waits=waits).__enter__()
     assert place.tokens == []
 
 
@@ -288,7 +278,7 @@ def test_a_session_s_directory_that_is_gone(place: Place, tmp_path: Path) -> Non
 KILLED = """
 import os, sys, time
 from tests.github.simulated import GRANT, SimToken
-from podbot.github.keeper import token_kept
+from podbot.github.keeper import Waits, token_kept
 with token_kept(sys.argv[1], GRANT, lambda: SimToken("ghs_0", time.time() + 3000), print):
     print("ready", flush=True)
     time.sleep(60)
@@ -312,14 +302,13 @@ HUNG = """
 import itertools, sys, threading, time
 from tests.github.simulated import GRANT, SimToken
 from podbot.github import keeper
-keeper.JOIN = 0.02
 asked, count = threading.Event(), itertools.count()
 def mint():
     if next(count):
         asked.set()
         time.sleep(60)
     return SimToken("ghs_0", time.time() + 300.01)
-with keeper.token_kept(sys.argv[1], GRANT, mint, lambda event: None):
+with keeper.token_kept(sys.argv[1], GRANT, mint, lambda event: None, waits=keeper.Waits(join=0.02)):
     asked.wait()
 """
 

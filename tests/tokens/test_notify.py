@@ -112,14 +112,11 @@ def _fill(there: Manager) -> int:
     return sent
 
 
-def test_a_manager_that_does_not_read_holds_nothing_up(
-    manager: tuple[Manager, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("podbot.tokens.notify.PATIENCE", 0.01)
+def test_a_manager_that_does_not_read_holds_nothing_up(manager: tuple[Manager, str]) -> None:
     there, address = manager
     while _fill(there):
         pass
-    notifier = Notifier({"NOTIFY_SOCKET": address})
+    notifier = Notifier({"NOTIFY_SOCKET": address}, send_timeout=0.01)
     begin = time.monotonic()
     notifier.stopping()
     assert time.monotonic() - begin < 1

@@ -62,7 +62,7 @@ def wake() -> Iterator[Wake]:
 
 
 def served(place: Place, wake: Wake, manager: Manager, *names: str) -> list[str]:
-    serve(place.environ, names, wake=wake, told=manager, emit=place.events.append)
+    serve(place.environ, names, wake=wake, notifier=manager, emit=place.events.append)
     return manager.heard
 
 

@@ -1,4 +1,4 @@
-"""Whose turn it is to write a session's token: this process's, another's, or nobody's any more."""
+"""Elects the one process that writes a session's token."""
 
 from __future__ import annotations
 
@@ -13,55 +13,56 @@ from podbot.locks import is_held
 
 GUARD_WAIT = 2.0  # seconds; a write takes milliseconds
 
-Answer = Literal["ours", "taken", "waiting", "theirs", "over"]
+LeaseState = Literal["held", "acquired", "waiting", "other", "withdrawn"]
 
 
-class Turn:
-    """One process's part in who writes; not for sharing between threads.
+class TokenWriterLease:
+    """One process's side of the election; not to be shared between threads.
 
-    ``session`` (its own podbot) stands by while a daemon claims the session, ``daemon`` claims it and waits for the
-    lease, ``once`` asks for the lease only.
+    ``kind``: ``session`` (the session's own podbot) gives the lease up while a daemon claims the session, ``daemon``
+    claims the session and waits for the lease, ``once`` tries the lease only.
     """
 
     def __init__(self, session_dir: str, grant: Grant, kind: Kind) -> None:
         self._dir, self._grant, self._kind = session_dir, grant, kind
         self._lease, self._claim, self._guard = (FileLock(os.path.join(session_dir, n)) for n in (LEASE, CLAIM, GUARD))
-        self._seen: tuple[int, int, int] | None = None  # of the grant's file, when it was last found to be ours
+        self._seen: tuple[int, int, int] | None = None  # the grant file's identity when it last held our grant
 
     @property
     def held(self) -> bool:
-        """The lease is ours."""
+        """This process holds the lease."""
         return self._lease.held
 
-    def look(self) -> Answer:
-        """Take what may be taken, let go of what must be.
+    def update(self) -> LeaseState:
+        """Acquire or release the locks as the rules say, and return the state afterwards.
 
-        ``taken``: the lease has just become ours. ``waiting``: it soon will. ``over``: the grant is withdrawn or
-        another one; nothing is held. Raises PathError when a lock cannot be one.
+        ``acquired``: this process holds the lease since this call. ``waiting``: the holder is about to release it.
+        ``other``: another process writes. ``withdrawn``: the grant was removed or replaced; nothing is held.
+        Raises PathError when a lock file is not a regular file.
         """
-        answer = self._look() if self.stands() else "over"
-        if answer == "over":
+        state = self._update() if self.grant_is_current() else "withdrawn"
+        if state == "withdrawn":
             self.release()
-        return answer
+        return state
 
-    def _look(self) -> Answer:
+    def _update(self) -> LeaseState:
         if self._kind == "session" and is_held(self._claim.path):
             self._lease.release()
-            return "theirs"
+            return "other"
         if self._kind == "daemon" and not self._claim.try_acquire():
-            return "theirs"
+            return "other"
         if self._lease.held:
-            return "ours"
+            return "held"
         if self._lease.try_acquire():
-            return "taken"
-        return "waiting" if self._kind == "daemon" else "theirs"
+            return "acquired"
+        return "waiting" if self._kind == "daemon" else "other"
 
-    def take(self) -> bool:
-        """The lease alone, whatever is claimed and whether there is a grant yet or not."""
+    def acquire(self) -> bool:
+        """Try to take the lease alone, regardless of claims and of whether there is a grant yet."""
         return self._lease.try_acquire()
 
-    def stands(self) -> bool:
-        """The session's grant is the one that we have. It is read again only when the file is another one."""
+    def grant_is_current(self) -> bool:
+        """Whether the session's grant is still ours. The file is read again only when it was replaced."""
         try:
             found = os.lstat(grant_path(self._dir))
         except OSError:
@@ -76,12 +77,12 @@ class Turn:
         return self._seen is not None
 
     def guarded(self) -> FileLock:
-        """The lock under which the token is written or removed, held: ``with turn.guarded(): ...``."""
+        """Hold the lock under which the token is written or removed: ``with lease.guarded(): ...``."""
         if not self._guard.acquire(GUARD_WAIT):
             raise PathError(path=self._guard.path, operation="lock", reason="another process has held it for too long")
         return self._guard
 
     def release(self) -> None:
-        """Let go of everything."""
+        """Release every lock."""
         self._lease.release()
         self._claim.release()
