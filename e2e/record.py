@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import podbot
-from podbot.engine.rest import API, RestEngine
+from podbot.engine.podman.rest import API, RestEngine
 from podbot.images.recipe import load_recipe
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -17,8 +17,8 @@ import tomli_w
 
 from e2e.harness import ROOTLESS, World, wait_for
 from podbot.engine.endpoint import parse_endpoint
-from podbot.engine.private.fit import CAPABILITIES
-from podbot.engine.rest import RestEngine
+from podbot.engine.podman.private.fit import CAPABILITIES
+from podbot.engine.podman.rest import RestEngine
 from podbot.errors import CreateFailed, StartFailed
 from podbot.launch.seccomp import profile
 from podbot.launch.types import ContainerSpec, Security

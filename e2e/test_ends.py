@@ -54,7 +54,7 @@ def test_the_engine_goes_away_in_mid_session(own_world: World) -> None:
 
 
 def test_a_session_keeps_the_private_service_alive_and_it_ends_when_idle(own_world: World) -> None:
-    short = "import os, podbot.engine.private.service as s; s.IDLE_SECONDS = 3; s.ensure_service(os.environ)"
+    short = "import os, podbot.engine.podman.private.service as s; s.IDLE_SECONDS = 3; s.ensure_service(os.environ)"
     subprocess.run([sys.executable, "-c", short], env=own_world.env, check=True)
     service = own_world.service_pids()  # a rootless one is two: Podman starts itself again in its namespace
     assert len(service) == 1 + ROOTLESS

@@ -20,8 +20,8 @@ from e2e.harness import World
 from podbot.credentials.archive import build
 from podbot.credentials.tree import Entry
 from podbot.engine.http import Wire
+from podbot.engine.podman.rest import API
 from podbot.engine.port import Engine
-from podbot.engine.rest import API
 from podbot.errors import ContainerError
 from tests.testing.contract import a_spec
 

@@ -46,7 +46,7 @@ def open_engine(
     config: AppConfig, *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
 ) -> Iterator[Engine]:
     """A checked engine for the block. Raises ContainerError subclasses when there is none."""
-    from podbot.engine.connect import connect
+    from podbot.engine.podman.connect import connect
 
     engine = connect(config, _environ(environ), emit)
     try:
@@ -309,8 +309,8 @@ def token_daemon(
 def _explained(exc: ImageNotFound, config: AppConfig, environ: Mapping[str, str]) -> ImageNotFound:
     """The error with its cause, where an image cannot be on this user's own engine."""
     from podbot.diagnosis.rootless_checks import user_ids_hint
-    from podbot.engine.connect import locate
-    from podbot.engine.private.machine import detect
+    from podbot.engine.podman.connect import locate
+    from podbot.engine.podman.private.machine import detect
 
     hint = user_ids_hint(detect(environ)) if locate(config, environ) is None else ""
     return ImageNotFound(image=exc.image, origin=exc.origin, hint=hint)
@@ -321,7 +321,7 @@ def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def _facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, str]) -> HostFacts:
-    from podbot.engine.connect import locate
+    from podbot.engine.podman.connect import locate
     from podbot.places import runtime_root
     from podbot.session.facts import collect_facts
 

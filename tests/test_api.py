@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 import podbot
-from podbot.engine import connect
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.private import machine
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman import connect
+from podbot.engine.podman.private import machine
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.errors import ContainerNotFound, IllegalCombination, ImageNotFound, NotOurs, SocketNotFound
 from podbot.events import Event
 from podbot.session.sessions import session_directory

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import podbot
-from podbot.engine import connect
+from podbot.engine.podman import connect
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine
 from tests.session.plans import Place
 

@@ -55,7 +55,7 @@ def build(
     """
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import load_config
-    from podbot.engine.connect import connect
+    from podbot.engine.podman.connect import connect
     from podbot.images.build_turn import build_turn
     from podbot.images.image_build import BuildRequest, build_image, plan_build
     from podbot.session.orphans import report_orphans
@@ -90,7 +90,7 @@ def ls(g: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JS
     """List podbot's images: name, agents and their versions, size, age."""
     from podbot.cli.report import Reporter
     from podbot.config.load import load_config
-    from podbot.engine.connect import connect
+    from podbot.engine.podman.connect import connect
     from podbot.images.images_list import sandbox_images
     from podbot.session.orphans import report_orphans
 
@@ -121,8 +121,8 @@ def end_on_signals() -> None:
 def build_context(engine: Engine, environ: Mapping[str, str], emit: Emit) -> BuildContext:
     """This machine, the engine and podbot's recipe."""
     from podbot.diagnosis.rootless_checks import user_ids_hint
-    from podbot.engine import images
-    from podbot.engine.private.machine import detect
+    from podbot.engine.podman import images
+    from podbot.engine.podman.private.machine import detect
     from podbot.images.image_build import BuildContext
     from podbot.images.recipe import load_recipe
 

@@ -37,7 +37,7 @@ def setup(
     from podbot.cli.image import build_context, end_on_signals, names
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import config_location, load_config
-    from podbot.engine.connect import connect
+    from podbot.engine.podman.connect import connect
     from podbot.errors import ServiceStartFailed
     from podbot.images.build_turn import build_turn
     from podbot.provisioning.setup import check_machine_ready, check_ready, plan_setup

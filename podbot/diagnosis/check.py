@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman.private.machine import MachineFacts
 
 Status = Literal["ok", "warn", "fail"]
 

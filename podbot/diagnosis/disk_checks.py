@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from podbot.diagnosis.check import Check
+from podbot.engine.podman.private.machine import Disk, disk
 from podbot.engine.port import EngineHost
-from podbot.engine.private.machine import Disk, disk
 from podbot.images.image_build import BASE_MEGABYTES, NODE_MEGABYTES, BuildPlan
 from podbot.images.recipe import DEFAULT_AGENTS, Recipe
 from podbot.session.disk_notice import LOW_MEGABYTES

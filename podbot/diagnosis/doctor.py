@@ -13,8 +13,8 @@ from podbot.diagnosis.github_checks import check_github
 from podbot.diagnosis.image_checks import check_image
 from podbot.diagnosis.machine_checks import check_machine
 from podbot.engine.endpoint import Endpoint
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.engine.port import Engine, EngineHost
-from podbot.engine.private.machine import MachineFacts
 from podbot.errors import PodbotError
 from podbot.events import Emit, ignore
 from podbot.images.recipe import LABEL_AGENTS, load_recipe
@@ -43,8 +43,8 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = 
     """The real machine, configuration and engine. ``emit`` hears of sessions that a killed podbot left."""
     from podbot.config.load import config_location, load_config
     from podbot.diagnosis.disk_checks import look_at_disks
-    from podbot.engine.connect import connect, locate
-    from podbot.engine.private.machine import detect
+    from podbot.engine.podman.connect import connect, locate
+    from podbot.engine.podman.private.machine import detect
     from podbot.launch.seccomp import profile_path
     from podbot.places import private_runtime_root, state_dir
     from podbot.session.confined import place_seccomp

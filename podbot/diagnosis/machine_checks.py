@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from podbot.diagnosis.check import Check, family, install_command, podman_number, sudo
 from podbot.diagnosis.rootless_checks import check_rootless
-from podbot.engine.private.fit import ULIMIT
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman.private.fit import ULIMIT
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.images.base_image import can_debootstrap
 
 OLDEST_PODMAN = (4, 0)

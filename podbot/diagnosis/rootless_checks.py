@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podbot.diagnosis.check import Check, Status, install_command
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman.private.machine import MachineFacts
 
 HELPERS = ("pasta", "slirp4netns")
 NEEDED_CONTROLLERS = ("cpu", "memory", "pids")  # of sandbox.cpus, memory and pids; cpuset is not asked for

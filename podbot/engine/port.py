@@ -1,4 +1,4 @@
-"""What podbot asks of an engine: a narrow port. Implementations: ``engine.rest`` and ``testing.FakeEngine``."""
+"""What podbot asks of an engine: a narrow port. Implementations: ``engine.podman.rest`` and ``testing.FakeEngine``."""
 
 from __future__ import annotations
 

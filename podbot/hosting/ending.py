@@ -50,7 +50,7 @@ def run(data: bytes) -> None:
     """Carry out the job that ``data`` describes, on an engine connection of its own. Nobody is there to be told of
     errors: what could not be done stays in the session's record for the next command."""
     from podbot.engine.endpoint import parse_endpoint
-    from podbot.engine.rest import RestEngine
+    from podbot.engine.podman.rest import RestEngine
 
     job = Job(**json.loads(data))
     engine = RestEngine(parse_endpoint(job.endpoint, "the session's record"))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.errors import DiskFull, ImageBuildFailed
 
 if TYPE_CHECKING:

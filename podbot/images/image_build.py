@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.engine.port import ImageInfo
-from podbot.engine.private.machine import MachineFacts
 from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue
 from podbot.events import Emit, Event, ignore
 from podbot.images import base_image
@@ -47,7 +47,7 @@ _REFERENCE = re.compile(
 
 
 class ImageWorks(Protocol):
-    """What a build needs of :mod:`podbot.engine.images`."""
+    """What a build needs of :mod:`podbot.engine.podman.images`."""
 
     def build(
         self, endpoint: str, *, context: bytes, containerfile: str, tag: str,

@@ -9,7 +9,7 @@ from podbot.diagnosis.check import Check, podman_number
 from podbot.diagnosis.disk_checks import Disks, Room, check_disk
 from podbot.diagnosis.machine_checks import check_cgroups, check_init, check_network, check_runtime
 from podbot.diagnosis.rootless_checks import check_rootless_network, check_user_ids
-from podbot.engine.private.machine import HELPER_DIRECTORIES, MachineFacts
+from podbot.engine.podman.private.machine import HELPER_DIRECTORIES, MachineFacts
 from podbot.errors import MachineNotReady
 
 

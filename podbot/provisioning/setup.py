@@ -88,7 +88,7 @@ def check_ready(plan: SetupPlan, context: BuildContext, engine: Engine, config: 
     room. An engine on another machine is not checked from this one, nor one whose socket is mounted into this container
     (toolbox, distrobox, CI): what it needs is on its own side.
     """
-    from podbot.engine.connect import locate
+    from podbot.engine.podman.connect import locate
 
     if not engine.local or (context.facts.container and locate(config, context.environ) is not None):
         return
@@ -112,7 +112,7 @@ def check_ready(plan: SetupPlan, context: BuildContext, engine: Engine, config: 
 
 def check_machine_ready(config: AppConfig, environ: Mapping[str, str], said: str) -> None:
     """The same where podbot's own engine service did not start, for the reason ``said``. Raises MachineNotReady."""
-    from podbot.engine.private.machine import detect
+    from podbot.engine.podman.private.machine import detect
     from podbot.provisioning.readiness import require_ready
     from podbot.session.facts import podman_version
 

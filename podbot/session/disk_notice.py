@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podbot.engine.private.machine import disk
+from podbot.engine.podman.private.machine import disk
 from podbot.events import Event
 from podbot.launch.types import Mount
 

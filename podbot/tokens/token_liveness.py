@@ -29,7 +29,7 @@ _RUNS = ("running", "paused", "pausing", "stopping", "restarting")
 def rest_engine(endpoint: str) -> Engine:
     """The real one."""
     from podbot.engine.endpoint import parse_endpoint
-    from podbot.engine.rest import RestEngine
+    from podbot.engine.podman.rest import RestEngine
 
     return RestEngine(parse_endpoint(endpoint, "the session's record"))
 

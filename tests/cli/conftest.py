@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from podbot.engine import connect
+from podbot.engine.podman import connect
 from podbot.testing import FakeEngine
 from tests.session.plans import Place
 

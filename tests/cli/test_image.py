@@ -16,9 +16,9 @@ from podbot.cli import image as room
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
 from podbot.diagnosis import disk_checks
-from podbot.engine import connect
-from podbot.engine.private import machine
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman import connect
+from podbot.engine.podman.private import machine
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.errors import EngineStorageFull, ServiceStartFailed
 from podbot.images import base_image, build_turn
 from podbot.images.image_build import BuildContext

@@ -12,8 +12,8 @@ import pytest
 from tests.engine.serving import replay, serving
 
 FAST_LANE = (
-    "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api, podbot.engine.connect,"
-    " podbot.engine.private.service, podbot.execution.runner, podbot.management.manage, podbot.config.load"
+    "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api, podbot.engine.podman.connect,"
+    " podbot.engine.podman.private.service, podbot.execution.runner, podbot.management.manage, podbot.config.load"
 )
 HEAVY = {
     "typer", "click", "rich", "pydantic", "podman", "requests", "urllib3", "logging", "asyncio", "subprocess",
@@ -59,7 +59,7 @@ def test_nothing_is_loaded_from_the_working_directory(tmp_path: Path, argv: list
 
 def test_the_fast_lane_loads_nothing_heavy() -> None:
     found = loaded(f"import {FAST_LANE}")
-    assert "podbot.engine.rest" in found
+    assert "podbot.engine.podman.rest" in found
     assert found & HEAVY == set()
 
 

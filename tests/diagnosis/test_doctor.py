@@ -19,8 +19,8 @@ from podbot.diagnosis.image_checks import Probed, judge
 from podbot.diagnosis.machine_checks import check_machine
 from podbot.diagnosis.rootless_checks import user_ids_hint
 from podbot.engine.endpoint import Endpoint
+from podbot.engine.podman.private.machine import PROGRAMS, Disk, MachineFacts
 from podbot.engine.port import Engine, EngineHost, EngineInfo, ImageInfo
-from podbot.engine.private.machine import PROGRAMS, Disk, MachineFacts
 from podbot.errors import (
     ConnectionFailed,
     MalformedFile,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from podbot.deadline import Deadline
 from podbot.engine import transport
 from podbot.engine.endpoint import Endpoint, parse_endpoint
-from podbot.engine.rest import RestEngine
+from podbot.engine.podman.rest import RestEngine
 from podbot.engine.transport import connect, connect_error, ssh_command
 from podbot.errors import ConnectionFailed, PermissionDenied, PodbotError, SocketNotFound, UnsupportedEndpoint
 from tests.engine.serving import Drip, replay, serving

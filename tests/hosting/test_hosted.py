@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 import podbot
-from podbot.engine import connect
+from podbot.engine.podman import connect
 from podbot.errors import ImageNotFound, MissingRequired
 from podbot.execution import hosted, runner
 from podbot.streams.wake import Message, Wake

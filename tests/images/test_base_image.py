@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.errors import DiskFull, ImageBuildFailed
 from podbot.images.base_image import can_debootstrap, command, last_words, root_filesystem, sources
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.engine.port import ImageInfo
-from podbot.engine.private.machine import MachineFacts
 from podbot.errors import EngineStorageFull, ImageBuildFailed, ImageNotFound, InvalidValue
 from podbot.events import Event
 from podbot.images.image_build import PULLED_BASE, BuildPlan, BuildRequest, build_image, plan_build

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podbot.engine import answers
+from podbot.engine.podman import answers
 from podbot.images.images_list import SandboxImage, sandbox_images
 from podbot.testing import IMAGE, FakeEngine
 

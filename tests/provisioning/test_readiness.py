@@ -11,8 +11,8 @@ from podbot.config.models import AppConfig, SandboxConfig
 from podbot.diagnosis import disk_checks
 from podbot.diagnosis.disk_checks import MEGABYTE, Disks, Room, check_disk, look_at_disks, room_for, room_for_first
 from podbot.diagnosis.machine_checks import check_machine
+from podbot.engine.podman.private.machine import Disk, MachineFacts
 from podbot.engine.port import EngineHost
-from podbot.engine.private.machine import Disk, MachineFacts
 from podbot.errors import MachineNotReady
 from podbot.provisioning.readiness import require_ready
 from podbot.provisioning.setup import check_ready

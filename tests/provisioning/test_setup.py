@@ -12,8 +12,8 @@ import pytest
 
 from podbot.config.models import AppConfig, Origin
 from podbot.diagnosis.rootless_checks import user_ids_hint
+from podbot.engine.podman.private.machine import MachineFacts
 from podbot.engine.port import ImageInfo
-from podbot.engine.private.machine import MachineFacts
 from podbot.errors import ImageBuildFailed, InvalidValue
 from podbot.events import Event
 from podbot.images import base_image

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.private.service import ensure_service
+from podbot.engine.podman.private.service import ensure_service
 from podbot.errors import PathError, PodbotError, SessionExists, UnsafeDirectory
 from podbot.session.sessions import (
     LOCK,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from podbot.config.models import AppConfig, Origin
-from podbot.engine import connect as module
 from podbot.engine import endpoint as endpoint_module
-from podbot.engine.connect import connect, locate
-from podbot.engine.private import service
+from podbot.engine.podman import connect as module
+from podbot.engine.podman.connect import connect, locate
+from podbot.engine.podman.private import service
 from podbot.errors import ConnectionFailed, HealthCheckFailed, PermissionDenied, PodbotError, SocketNotFound
 from podbot.events import Event
 from tests.engine.serving import Answer, Request, http, replay, serving

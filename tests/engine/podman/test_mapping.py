@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.engine.http import Response
-from podbot.engine.mapping import reason_of, refusal
+from podbot.engine.podman.mapping import reason_of, refusal
 from podbot.errors import ContainerNotFound, EngineStorageFull, PodbotError, RequestFailed
 from tests.engine.serving import recorded
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.private.fit import CAPABILITIES, containers_conf, storage_driver
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman.private.fit import CAPABILITIES, containers_conf, storage_driver
+from podbot.engine.podman.private.machine import MachineFacts
 
 ALL = {"podman": "/usr/bin/podman", "runc": "/usr/sbin/runc", "netavark": "/usr/lib/podman/netavark"}
 WORKSTATION = MachineFacts(uid=0, programs=ALL)

@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.deadline import Deadline
-from podbot.engine import answers, rest
-from podbot.engine.create_body import create_body
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import Wire
+from podbot.engine.podman import answers, rest
+from podbot.engine.podman.create_body import create_body
+from podbot.engine.podman.rest import RestEngine, quote
 from podbot.engine.port import EngineHost, Size
-from podbot.engine.rest import RestEngine, quote
 from podbot.errors import (
     ContainerError,
     ContainerNotFound,

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from podbot.engine import images
+from podbot.engine.podman import images
 from podbot.errors import EngineGone, EngineStorageFull, ImageBuildFailed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podbot.engine.create_body import create_body, unmet
+from podbot.engine.podman.create_body import create_body, unmet
 from podbot.engine.port import Unmet
 from podbot.launch.types import ContainerSpec, Limits, Mount, Security
 

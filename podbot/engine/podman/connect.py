@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from podbot.config.models import AppConfig
 from podbot.engine.endpoint import SYSTEM_SOCKETS, Endpoint, candidate_sockets, named_endpoint
-from podbot.engine.rest import RestEngine
+from podbot.engine.podman.rest import RestEngine
 from podbot.errors import ConnectionFailed, ContainerError, HealthCheckFailed, PermissionDenied, SocketNotFound
 from podbot.events import Emit, Event, ignore
 
@@ -93,7 +93,7 @@ def _is_podman(endpoint: Endpoint) -> bool:
 
 
 def _private(environ: Mapping[str, str], emit: Emit) -> Endpoint:
-    from podbot.engine.private.service import ensure_service
+    from podbot.engine.podman.private.service import ensure_service
 
     try:
         path = ensure_service(environ, emit=emit)

@@ -214,7 +214,7 @@ def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> M
     """The table ``[network]`` of the operator's containers.conf files; of one that cannot be read, nothing."""
     import tomllib
 
-    from podbot.engine.private.service import conf_files
+    from podbot.engine.podman.private.service import conf_files
 
     chosen = environ.get("CONTAINERS_CONF")
     names = [chosen] if chosen else conf_files(environ, rootless=rootless, root=root)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.private import machine
-from podbot.engine.private.machine import detect, find_programs
+from podbot.engine.podman.private import machine
+from podbot.engine.podman.private.machine import detect, find_programs
 
 
 def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> None:

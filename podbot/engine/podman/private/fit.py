@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from podbot.engine.private.machine import MachineFacts
+from podbot.engine.podman.private.machine import MachineFacts
 
 # Soft = hard, and far enough below the ceilings (20000 and 32768 where this was measured) for a nested engine.
 ULIMIT = 16384

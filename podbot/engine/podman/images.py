@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from podbot.engine.archive import END
-from podbot.engine.mapping import is_storage_full
+from podbot.engine.podman.mapping import is_storage_full
 from podbot.errors import ContainerError, EngineGone, EngineStorageFull, ImageBuildFailed, UnsupportedEndpoint
 
 OnLine = Callable[[str], None]

@@ -77,8 +77,8 @@ def _start(environ: Mapping[str, str], directory: str, path: str, emit: Emit) ->
     import fcntl
     import time
 
-    from podbot.engine.private.fit import storage_driver
-    from podbot.engine.private.machine import detect
+    from podbot.engine.podman.private.fit import storage_driver
+    from podbot.engine.podman.private.machine import detect
 
     facts = detect(environ)
     log = os.path.join(directory, "service.log")
@@ -116,7 +116,7 @@ def _write_conf(environ: Mapping[str, str], directory: str, facts: Any, log: str
     """Path of the fitted containers.conf, or empty: none is needed, or the operator named one."""
     import tomllib
 
-    from podbot.engine.private.fit import containers_conf
+    from podbot.engine.podman.private.fit import containers_conf
 
     target = os.path.join(directory, "containers.conf")
     if environ.get("CONTAINERS_CONF"):

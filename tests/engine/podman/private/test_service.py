@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.private import machine, service
-from podbot.engine.private.service import ensure_service, service_dir, service_environment
+from podbot.engine.podman.private import machine, service
+from podbot.engine.podman.private.service import ensure_service, service_dir, service_environment
 from podbot.errors import ServiceStartFailed, SocketNotFound, UnsafeDirectory
 from podbot.events import Event
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from podbot.deadline import Deadline
-from podbot.engine import answers
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
-from podbot.engine.mapping import reason_of, refusal
+from podbot.engine.podman import answers
+from podbot.engine.podman.mapping import reason_of, refusal
 from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, ExecState, ImageInfo, Size, Unmet
 from podbot.engine.stream import SocketStream
 from podbot.engine.transport import TIMEOUT, connect
@@ -165,7 +165,7 @@ class RestEngine:
     # --- containers ---------------------------------------------------------------------------
 
     def create(self, spec: ContainerSpec) -> str:
-        from podbot.engine.create_body import create_body
+        from podbot.engine.podman.create_body import create_body
 
         response = self._call("POST", "/containers/create", create_body(spec))
         if response.status < 300:
@@ -181,7 +181,7 @@ class RestEngine:
         raise CreateFailed(container=spec.name, image=spec.image, reason=reason)
 
     def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
-        from podbot.engine.create_body import unmet
+        from podbot.engine.podman.create_body import unmet
 
         path = f"/containers/{named(container)}/json"
         return self._get(path, lambda found: unmet(spec, found), operation="inspect a container", container=container)
