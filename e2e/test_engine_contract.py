@@ -10,7 +10,7 @@ import pytest
 import podbot
 from e2e.harness import World
 from podbot.engine.port import Engine
-from tests.testing.contract import EngineContract
+from podbot.testing.engine_contract import EngineContract
 
 
 class TestPodman(EngineContract):

@@ -16,7 +16,7 @@ from e2e.harness import World, running, small_disk, wait_for
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError
 from podbot.launch.types import ExecSpec
-from tests.testing.contract import OnlyContainerErrors, a_spec, archive
+from podbot.testing.engine_contract import OnlyContainerErrors, a_spec, archive
 
 
 @pytest.fixture

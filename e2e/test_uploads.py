@@ -23,7 +23,7 @@ from podbot.engine.http import Wire
 from podbot.engine.podman.rest import API
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError
-from tests.testing.contract import a_spec
+from podbot.testing.engine_contract import a_spec
 
 UPLOADS = int(os.environ.get("PODBOT_E2E_UPLOADS", "100"))
 THREADS = 4

@@ -15,7 +15,7 @@ from podbot.execution import group
 from podbot.execution.group import signal_group
 from podbot.launch.types import ExecSpec
 from podbot.testing import IMAGE, FakeEngine, ScriptedExec
-from tests.testing.contract import a_spec
+from podbot.testing.engine_contract import a_spec
 
 SLEEP = ExecSpec(command=("sleep", "1000"))
 

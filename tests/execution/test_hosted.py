@@ -24,9 +24,9 @@ from podbot.launch.pipes import TARGET
 from podbot.launch.types import ExecSpec, Mount
 from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
+from podbot.testing.engine_contract import a_spec
 from tests.streams.channels import LineFilter
 from tests.streams.plumbing import Pipe, in_thread, pipes
-from tests.testing.contract import a_spec
 
 
 @dataclass

@@ -32,8 +32,8 @@ from podbot.launch.types import ExecSpec, Mount
 from podbot.streams.screen import ScreenModes
 from podbot.streams.wake import Continued, Resize, Signal, Suspend, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
+from podbot.testing.engine_contract import a_spec
 from tests.streams.plumbing import Pipe, pipes
-from tests.testing.contract import a_spec
 
 GONE = EngineGone(endpoint="unix:///fake/podman.sock", reason="connection refused")
 

@@ -22,8 +22,8 @@ from podbot.launch.types import ExecSpec, Mount
 from podbot.streams import pump
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from podbot.testing.engine_contract import a_spec
 from tests.streams.plumbing import PATIENCE, Pipe, pipes
-from tests.testing.contract import a_spec
 
 
 @dataclasses.dataclass

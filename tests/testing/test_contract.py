@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podbot.testing import IMAGE, FakeEngine
-from tests.testing.contract import EngineContract
+from podbot.testing.engine_contract import EngineContract
 
 
 class TestFakeEngine(EngineContract):
