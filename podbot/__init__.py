@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from podbot._version import __version__
 
 if TYPE_CHECKING:
-    from podbot.api import (
+    from podbot.api.sessions import (
         exec_,
         find_history,
         history,
@@ -98,7 +98,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "podbot.api": (
+    "podbot.api.sessions": (
         "exec_",
         "find_history",
         "history",

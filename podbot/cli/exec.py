@@ -49,7 +49,7 @@ def command_words(behind: Sequence[str]) -> tuple[str, ...]:
 
 def execute(g: Globals, args: ExecArgs) -> int:
     """Run it; returns podbot's exit code."""
-    from podbot import api
+    from podbot.api import sessions as api
 
     environ = os.environ
     given = variables([_value(pair) for pair in args.env], [_value(path) for path in args.env_files], environ)

@@ -31,7 +31,7 @@ def ls(_: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JS
 
     No engine is needed, and nothing that an agent wrote is read.
     """
-    from podbot.api import history
+    from podbot.api.sessions import history
 
     found = history()
     if as_json:
@@ -64,7 +64,7 @@ def rm(
 
     Example: podbot history rm ~/src/shop
     """
-    from podbot import api
+    from podbot.api import sessions as api
     from podbot.cli.report import Reporter, printable
 
     if project is not None and all_:
@@ -95,7 +95,7 @@ def _check_agent(agent: str) -> None:
 
 def _found(project: str, agent: str | None) -> ProjectHistory:
     """Raises HistoryNotFound when nothing is kept of ``project``, or nothing of ``agent`` in it."""
-    from podbot import api
+    from podbot.api import sessions as api
     from podbot.errors import HistoryNotFound
 
     try:

@@ -18,7 +18,7 @@ from podbot.streams.terminal import is_terminal
 
 def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:
     """Serve the client on stdin and stdout; returns podbot's exit code, which is the agent's when it ran."""
-    from podbot import api
+    from podbot.api import sessions as api
 
     if args.dry_run:
         config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))

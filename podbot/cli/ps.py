@@ -27,7 +27,7 @@ class PsArgs:
 
 def execute(g: Globals, args: PsArgs) -> int:
     """List; returns podbot's exit code."""
-    from podbot import api
+    from podbot.api import sessions as api
 
     config = api.load_config(g.load_options(os.environ, {}, {}))
     found = api.ps(config, include_stopped=args.include_stopped, emit=Reporter(g))

@@ -25,7 +25,7 @@ CLONE_KEYS = ("workspace.depth", "workspace.submodules")
 
 def execute(g: Globals, args: Selection) -> int:
     """Run the session; returns podbot's exit code, which is the agent's when it ran."""
-    from podbot import api
+    from podbot.api import sessions as api
 
     config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
     tty = both_terminals()

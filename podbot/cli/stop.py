@@ -23,7 +23,7 @@ class StopArgs:
 
 def execute(g: Globals, args: StopArgs) -> int:
     """Stop; prints each session's name once it is down. Returns podbot's exit code."""
-    from podbot import api
+    from podbot.api import sessions as api
 
     if not args.sessions and not args.all_sessions:
         raise MissingRequired(field="SESSION", hint="Name a session (`podbot ps` lists them), or say --all.")

@@ -63,7 +63,7 @@ def execute(g: Globals, args: TokenArgs) -> int:
 
 
 def _serve(g: Globals, args: TokenArgs) -> int:
-    from podbot import api
+    from podbot.api import sessions as api
     from podbot.cli.signals import handled
     from podbot.tokens.notify import taken
 
@@ -86,7 +86,7 @@ def _raise_file_limit() -> None:
 
 
 def _once(g: Globals, args: TokenArgs) -> int:
-    from podbot import api
+    from podbot.api import sessions as api
     from podbot.cli.signals import handled
 
     with handled(tty=False) as wake:

@@ -73,8 +73,8 @@ def sabotaged(*args, **kwargs):
     print(repr(sys.stdin.read()))
     {last}
 podbot.config.load.load_config = sabotaged
-import podbot.api
-podbot.api.load_config = sabotaged
+import podbot.api.sessions
+podbot.api.sessions.load_config = sabotaged
 podbot.__main__.main()
 """
 

@@ -12,8 +12,9 @@ import pytest
 from tests.engine.serving import replay, serving
 
 FAST_LANE = (
-    "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api, podbot.engine.podman.connect,"
-    " podbot.engine.podman.private.service, podbot.execution.runner, podbot.management.manage, podbot.config.load"
+    "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api.sessions,"
+    " podbot.engine.podman.connect, podbot.engine.podman.private.service, podbot.execution.runner,"
+    " podbot.management.manage, podbot.config.load"
 )
 HEAVY = {
     "typer", "click", "rich", "pydantic", "podman", "requests", "urllib3", "logging", "asyncio", "subprocess",
@@ -41,7 +42,7 @@ def loaded(statement: str) -> set[str]:
 @pytest.mark.parametrize("argv", [["--version"], ["ps", "--help"], ["config", "path"], ["config", "show"]])
 def test_nothing_is_loaded_from_the_working_directory(tmp_path: Path, argv: list[str]) -> None:
     """Issue 12.10. Every name that podbot loads, but for those of Python's own start, lies there as a trap."""
-    here = ["-c", "import sys, podbot.cli.app, podbot.cli.main, podbot.api; print(*sys.modules)"]
+    here = ["-c", "import sys, podbot.cli.app, podbot.cli.main, podbot.api.sessions; print(*sys.modules)"]
     names = set(subprocess.run([sys.executable, *here], capture_output=True, check=True, text=True).stdout.split())
     early = ["-X", "importtime", "-P", "-m", "podbot.nothing"]
     started = subprocess.run([sys.executable, *early], capture_output=True, check=False, text=True).stderr
@@ -71,7 +72,8 @@ def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
 
 def test_hosting_loads_nothing_heavy() -> None:
     modules = (
-        "podbot.__main__, podbot.cli.host, podbot.api, podbot.hosting.host, podbot.launch.plan, podbot.protocol.acp"
+        "podbot.__main__, podbot.cli.host, podbot.api.sessions, podbot.hosting.host, podbot.launch.plan,"
+        " podbot.protocol.acp"
     )
     found = loaded(f"import {modules}\nfrom podbot.cli import fast\nassert fast.parse(['host', '-w', '.'])")
     assert "podbot.cli.app" not in found
