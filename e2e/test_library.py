@@ -92,6 +92,6 @@ def test_a_plan_without_an_engine(world: World) -> None:
     workspace = world.workspace()
     request = podbot.LaunchRequest(words=("true",), trusted_workspace=True)
     plan = podbot.plan(mounting(world, workspace), request, environ=world.env)
-    assert plan.workspace is not None
-    assert plan.workspace.source == workspace
+    assert plan.sandbox.workspace is not None
+    assert plan.sandbox.workspace.source == workspace
     assert podbot.describe(plan)["container"]["image"] == world.image

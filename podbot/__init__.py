@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from podbot.hosting.host import HostResult
     from podbot.hosting.hosted import HostedSession
     from podbot.launch.describe import describe
-    from podbot.launch.types import ExecSpec, LaunchPlan, LaunchRequest
+    from podbot.launch.types import AgentPlan, ExecSpec, LaunchPlan, LaunchRequest, SandboxPlan
     from podbot.management.history_list import AgentHistory, ProjectHistory
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.run import SessionResult
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentHistory",
+    "AgentPlan",
     "AppConfig",
     "CloneError",
     "ConfigError",
@@ -72,6 +73,7 @@ __all__ = [
     "LoadOptions",
     "PodbotError",
     "ProjectHistory",
+    "SandboxPlan",
     "SessionInfo",
     "SessionResult",
     "Signal",
@@ -133,7 +135,7 @@ _HOME = {
     "podbot.tokens.token_once": ("TokenRenewal",),
     "podbot.guard.marks": ("Finding", "GuardReport"),
     "podbot.launch.describe": ("describe",),
-    "podbot.launch.types": ("ExecSpec", "LaunchPlan", "LaunchRequest"),
+    "podbot.launch.types": ("AgentPlan", "ExecSpec", "LaunchPlan", "LaunchRequest", "SandboxPlan"),
     "podbot.streams.channel": ("Counts",),
     "podbot.streams.wake": ("Signal", "Wake"),
 }

@@ -64,11 +64,11 @@ REQUEST = podbot.LaunchRequest(name="mine", trusted_workspace=True)
 
 def test_plan_decides_and_touches_nothing(engine: Closable, place: Place) -> None:
     plan = podbot.plan(configured(place), REQUEST, environ=environ(place))
-    assert plan.session == "mine"
-    assert plan.agent.command == ("my-agent",)
-    assert plan.runtime_dir == place.directory("mine")
-    assert plan.workspace is not None
-    assert plan.workspace.source == place.workspace
+    assert plan.sandbox.session == "mine"
+    assert plan.agent.command.command == ("my-agent",)
+    assert plan.sandbox.runtime_dir == place.directory("mine")
+    assert plan.sandbox.workspace is not None
+    assert plan.sandbox.workspace.source == place.workspace
     assert engine.calls == []
     assert not os.path.exists(place.runtime)
     assert podbot.describe(plan)

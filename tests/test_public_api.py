@@ -71,7 +71,10 @@ def run_an_agent(path: str, words: Sequence[str], emit: podbot.Emit) -> int:
     config: podbot.AppConfig = podbot.load_config(options)
     request = podbot.LaunchRequest(words=tuple(words), trusted_workspace=True)
     plan: podbot.LaunchPlan = podbot.plan(config, request)
-    emit(podbot.Event("info", "embedder.plan", plan.session))
+    sandbox: podbot.SandboxPlan = plan.sandbox
+    agent: podbot.AgentPlan = plan.agent
+    assert agent.command.workdir == sandbox.container.workdir
+    emit(podbot.Event("info", "embedder.plan", sandbox.session))
     wake = podbot.Wake()
     try:
         result: podbot.SessionResult = podbot.run(config, request, io=podbot.ExecIO(None, 1, 2), wake=wake, emit=emit)

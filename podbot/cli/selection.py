@@ -148,7 +148,7 @@ def show(plan: LaunchPlan, *, as_json: bool) -> None:
     from rich.markup import escape
     from rich.tree import Tree
 
-    tree = Tree(f"[bold]{escape(plan.session)}[/bold]  (nothing was created)")
+    tree = Tree(f"[bold]{escape(plan.sandbox.session)}[/bold]  (nothing was created)")
     _grow(tree, described)
     # Folded paths cannot be searched for: lines are broken on a terminal only.
     Console(width=None if sys.stdout.isatty() else 10_000).print(tree)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-API_KEY = "ANTHROPIC_API_KEY"
 _KEPT = ("theme", "lastOnboardingVersion")
 _SHOWN = 20  # claude remembers a key that was approved by its last characters
 

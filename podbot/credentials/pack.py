@@ -12,7 +12,7 @@ from podbot.credentials.tree import Entry, Skipped, scan
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
 from podbot.events import Emit, Event
-from podbot.launch.types import CredentialSource, LaunchPlan
+from podbot.launch.types import CredentialSource, CredentialsPlan
 
 FIRST_RUN = f"{CLAUDE.directory}.json"  # beside the family, not in it
 _MOST = 32 << 20  # bytes of the host's ~/.claude.json that are looked at; histories make it some MiB
@@ -27,27 +27,24 @@ class Bundle:
     paths: tuple[str, ...] = ()
 
 
-def pack(plan: LaunchPlan, emit: Emit) -> Bundle:
+def pack(plan: CredentialsPlan, emit: Emit) -> Bundle:
     """Read what the plan selected.
 
     Raises CredentialUnreadable and CredentialsTooLarge; nothing of the sandbox need exist yet.
     """
     entries: list[Entry] = []
-    for source in plan.credentials:
+    for source in plan.sources:
         entries += _family(source, emit)
     if plan.first_run is not None:
-        from podbot.credentials.firstrun import API_KEY, reduced
+        from podbot.credentials.firstrun import reduced
 
-        # Asked about on its own screen alone: elsewhere no part of the key is to lie in a file (measured, 2.1.330).
-        key = plan.agent.env.get(API_KEY) if API_KEY in plan.agent.secrets and plan.agent.tty else None
-        trusted = plan.agent.workdir or "/" if plan.trusting else None
-        text = reduced(_host_document(plan.first_run), trusted, key)
+        text = reduced(_host_document(plan.first_run), plan.trusted, plan.approved_key)
         entries.append(Entry(FIRST_RUN, "file", 0o600, text))
     if not entries:
         return Bundle()
     from podbot.credentials.archive import build
 
-    return Bundle(build(entries), tuple(source.target for source in plan.credentials))
+    return Bundle(build(entries), tuple(source.target for source in plan.sources))
 
 
 def upload(engine: Engine, container: str, bundle: Bundle, emit: Emit) -> None:

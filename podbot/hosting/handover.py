@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import threading
 
     from podbot.engine.port import Engine
-    from podbot.launch.types import LaunchPlan
+    from podbot.launch.types import SandboxPlan
 
 SOON = 0.4  # seconds since the client left within which podbot removes a container by itself (0.2-0.3 s)
 _PASSED_ON = ("PATH", "HOME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -26,7 +26,7 @@ _PASSED_ON = ("PATH", "HOME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "SSH_AUTH_SO
 class Handover:
     """A session that a helper process can take over; see ``execution.hosted.Successor``."""
 
-    def __init__(self, engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> None:
+    def __init__(self, engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> None:
         self._endpoint = engine.endpoint
         self._disposal = Disposal.of(plan)
         self._guarded = plan.guard is not None

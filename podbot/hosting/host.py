@@ -46,19 +46,19 @@ class HostResult:
 
 def channel_for(plan: LaunchPlan) -> Channel:
     """The filter of the plan's protocol."""
-    mount, extra, servers = _path_scope(plan), plan.extra_methods, plan.mcp_servers
-    if plan.mode != "acp":
+    mount, extra, servers = _path_scope(plan), plan.agent.extra_methods, plan.agent.mcp_servers
+    if plan.agent.mode != "acp":
         from podbot.protocol.codex import CodexChannel
 
-        return CodexChannel(mount=mount, limit=plan.frame_limit, extra_methods=extra, mcp_servers=servers)
+        return CodexChannel(mount=mount, limit=plan.agent.frame_limit, extra_methods=extra, mcp_servers=servers)
     from podbot.protocol.acp import AcpChannel
     from podbot.protocol.logins import ANY_LOGIN, Logins
 
-    login = AGENTS[plan.kind].login
+    login = AGENTS[plan.agent.kind].login
     return AcpChannel(
-        delegation=plan.delegation,
+        delegation=plan.agent.delegation,
         mount=mount,
-        limit=plan.frame_limit,
+        limit=plan.agent.frame_limit,
         logins=ANY_LOGIN if login is None else Logins(login.methods, login.advice),
         extra_methods=extra,
         mcp_servers=servers,
@@ -67,12 +67,12 @@ def channel_for(plan: LaunchPlan) -> Channel:
 
 def _path_scope(plan: LaunchPlan) -> PathScope:
     """Where the client's directories are inside."""
-    link = plan.container.link
-    others = tuple(mount.target for mount in plan.container.mounts if mount != plan.workspace)
+    link = plan.sandbox.container.link
+    others = tuple(mount.target for mount in plan.sandbox.container.mounts if mount != plan.sandbox.workspace)
     others += (link[0],) if link is not None else ()
-    if plan.workspace is not None:
-        return PathScope(inside=plan.workspace.target, outside=plan.workspace.source, others=others)
-    return PathScope(inside=plan.agent.workdir or "/", outside="", others=others)
+    if plan.sandbox.workspace is not None:
+        return PathScope(inside=plan.sandbox.workspace.target, outside=plan.sandbox.workspace.source, others=others)
+    return PathScope(inside=plan.agent.command.workdir or "/", outside="", others=others)
 
 
 def run_hosted(
@@ -92,56 +92,69 @@ def run_hosted(
     waiting; what takes longer than a moment is left to a helper process. Raises ContainerError,
     FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own failure is a status.
     """
-    secrets = [plan.agent.env[name] for name in plan.agent.secrets]
+    secrets = [plan.agent.command.env[name] for name in plan.agent.command.secrets]
     with contextlib.ExitStack() as stack:
         record = None
         if transcript is not None:
-            record = Transcript(transcript, session=plan.session, secrets=secrets, emit=emit)
+            record = Transcript(transcript, session=plan.sandbox.session, secrets=secrets, emit=emit)
             stack.callback(record.close)
         bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
         stack.callback(bridge.close)
         hosted = HostedExec(
             engine,
-            plan.session,
-            spec=plan.agent,
+            plan.sandbox.session,
+            spec=plan.agent.command,
             io=io,
             wake=wake,
             through=bridge,
             sandbox_ends=True,
-            pipes=plan.pipes_dir,
+            pipes=plan.sandbox.pipes_dir,
             emit=emit,
         )
         try:
             status, directory = _carried_out(engine, plan, hosted, wake, emit, leaves=leaves)
         except Interrupted as exc:  # told to end before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)
-            return HostResult(plan.session, status, kept=False, statistics=channel.counts)
+            return HostResult(plan.sandbox.session, status, kept=False, statistics=channel.counts)
     _check_started(plan, status, channel.counts, emit)
     if channel.client_broken and status == ExecStatus(0):
         raise ClientBroken(reason=channel.client_broken)
-    copied = tuple(found.target for found in plan.credentials)
-    return HostResult(plan.session, status, directory.kept, channel.counts, credentials=copied, guard=directory.guard)
+    copied = tuple(found.target for found in plan.sandbox.credentials.sources)
+    return HostResult(
+        plan.sandbox.session, status, directory.kept, channel.counts, credentials=copied, guard=directory.guard
+    )
 
 
 def _carried_out(
     engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit, *, leaves: bool
 ) -> tuple[ExecStatus, SessionDirectory]:
-    if plan.mode == "acp" and plan.delegation != "none":
-        what = _DELEGATED[plan.delegation]
-        key = f"agent.delegation = {plan.delegation}"
+    if plan.agent.mode == "acp" and plan.agent.delegation != "none":
+        what = _DELEGATED[plan.agent.delegation]
+        key = f"agent.delegation = {plan.agent.delegation}"
         text = f"the trust boundary is moved: the agent may use {what} of the client's own machine ({key})"
-        emit(Event("notice", "host.delegation", text, {"delegation": plan.delegation}))
-    if plan.extra_methods:
-        text = f"the trust boundary is moved: the agent may also call {', '.join(plan.extra_methods)} at the client"
+        emit(Event("notice", "host.delegation", text, {"delegation": plan.agent.delegation}))
+    if plan.agent.extra_methods:
+        text = (
+            f"the trust boundary is moved: the agent may also call {', '.join(plan.agent.extra_methods)} at the client"
+        )
         text += " (agent.extra_methods)"
-        emit(Event("notice", "host.extra_methods", text, {"methods": list(plan.extra_methods)}))
-    with prepared_session(engine, plan, wake, emit) as directory:
-        emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
-        successor = Handover(engine, plan, directory, emit) if leaves else None
+        emit(Event("notice", "host.extra_methods", text, {"methods": list(plan.agent.extra_methods)}))
+    with prepared_session(engine, plan.sandbox, wake, emit) as directory:
+        emit(
+            Event(
+                "info",
+                "agent.start",
+                f"starting {plan.agent.kind} in {plan.sandbox.session}",
+                {"session": plan.sandbox.session},
+            )
+        )
+        successor = Handover(engine, plan.sandbox, directory, emit) if leaves else None
         hosted.successor = successor
         status = hosted.run()
         if not hosted.left_running:
-            emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
+            emit(
+                Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code})
+            )
         if successor is not None and hosted.client_left is not None and not directory.handed_over:
             successor.clean_up_unless_soon(time.monotonic() - hosted.client_left)
     return status, directory
@@ -150,7 +163,7 @@ def _carried_out(
 def _check_started(plan: LaunchPlan, status: ExecStatus, counts: Counts, emit: Emit) -> None:
     """An image without podbot's label is not checked before: the engine's own words are on stderr by now."""
     if status.code in _NOT_STARTED and status.signal is None and not counts.frames_to_client:
-        program, image = plan.agent.command[0], plan.container.image
+        program, image = plan.agent.command.command[0], plan.sandbox.container.image
         advice = "correct the command, or build the agent in (`podbot setup --agents …`)"
         text = f"{program} could not be started in {image}: the image lacks it, or the working directory; {advice}"
         emit(Event("warning", "agent.missing", text, {"program": program, "image": image, "code": status.code}))

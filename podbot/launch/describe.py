@@ -5,46 +5,57 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from podbot.launch.types import ClonePlan, ContainerSpec, ExecSpec, HistoryPlan, LaunchPlan, TokenPlan
+from podbot.launch.types import (
+    AgentPlan,
+    ClonePlan,
+    ContainerSpec,
+    CredentialsPlan,
+    ExecSpec,
+    HistoryPlan,
+    LaunchPlan,
+    TokenPlan,
+)
 
 
 def describe(plan: LaunchPlan) -> dict[str, Any]:
     """JSON-able: strings, numbers, booleans, None, lists and dicts."""
+    sandbox, agent = plan.sandbox, plan.agent
+    guard = sandbox.guard
     return {
-        "session": plan.session,
+        "session": sandbox.session,
         "subcommand": plan.subcommand,
-        "kind": plan.kind,
-        "mode": plan.mode,
-        "source": plan.source,
-        "keep": plan.keep,
-        "runtime_dir": plan.runtime_dir,
-        "git_identity": dict(plan.git_identity),
-        "credentials": _credentials(plan),
-        "clone": _clone(plan.clone),
-        "token": _token(plan.token),
-        "history": _history(plan.history),
-        "guard": None if plan.guard is None else {"workspace": plan.guard.workspace, "git": plan.guard.git or None},
-        "container": _container(plan.container),
-        "agent": _agent(plan.agent),
-        **(_protocol(plan) if plan.subcommand == "host" else {}),
-        "notes": list(plan.notes),
+        "kind": agent.kind,
+        "mode": agent.mode,
+        "source": sandbox.source,
+        "keep": sandbox.keep,
+        "runtime_dir": sandbox.runtime_dir,
+        "git_identity": dict(sandbox.git_identity),
+        "credentials": _credentials(sandbox.credentials),
+        "clone": _clone(sandbox.clone),
+        "token": _token(sandbox.token),
+        "history": _history(sandbox.history),
+        "guard": None if guard is None else {"workspace": guard.workspace, "git": guard.git or None},
+        "container": _container(sandbox.container),
+        "agent": _command(agent.command),
+        **(_protocol(agent) if plan.subcommand == "host" else {}),
+        "notes": list(sandbox.notes),
     }
 
 
-def _protocol(plan: LaunchPlan) -> dict[str, Any]:
+def _protocol(agent: AgentPlan) -> dict[str, Any]:
     return {
-        "delegation": plan.delegation,
-        "mcp_servers": plan.mcp_servers,
-        "extra_methods": list(plan.extra_methods),
-        "frame_limit": plan.frame_limit,
+        "delegation": agent.delegation,
+        "mcp_servers": agent.mcp_servers,
+        "extra_methods": list(agent.extra_methods),
+        "frame_limit": agent.frame_limit,
     }
 
 
-def _credentials(plan: LaunchPlan) -> list[dict[str, Any]]:
+def _credentials(plan: CredentialsPlan) -> list[dict[str, Any]]:
     """Where from and where to; what is in them is not read for a plan."""
     rows = [
         {"family": found.family, "source": found.source, "target": found.target, "reduced": False}
-        for found in plan.credentials
+        for found in plan.sources
     ]
     if plan.first_run is not None:
         rows.append({"family": "claude", "source": plan.first_run, "target": "/root/.claude.json", "reduced": True})
@@ -115,7 +126,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
     }
 
 
-def _agent(spec: ExecSpec) -> dict[str, Any]:
+def _command(spec: ExecSpec) -> dict[str, Any]:
     return {
         "command": list(spec.command),
         "workdir": spec.workdir,

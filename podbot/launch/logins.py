@@ -6,9 +6,12 @@ import os
 
 from podbot.config.models import AppConfig
 from podbot.launch.agents import AGENTS
-from podbot.launch.types import CredentialSource, HostFacts
+from podbot.launch.command import ExecSpec
+from podbot.launch.types import CredentialSource, CredentialsPlan, HostFacts
 
-CLAUDE_LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
+API_KEY = "ANTHROPIC_API_KEY"
+
+CLAUDE_LOGINS = (API_KEY, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
 
 
 def selected_family(config: AppConfig, family: str) -> bool:
@@ -17,7 +20,20 @@ def selected_family(config: AppConfig, family: str) -> bool:
     return wanted and family in AGENTS[config.agent.kind].credentials
 
 
-def first_run(
+def plan_credentials(config: AppConfig, facts: HostFacts, command: ExecSpec, *, trusting: bool) -> CredentialsPlan:
+    """What the agent that ``command`` starts gets. ``trusting``: podbot answers that its directory is trusted."""
+    sources = tuple(found for found in facts.credentials if selected_family(config, found.family))
+    # Asked about on its own screen alone: elsewhere no part of the key is to lie in a file (measured, 2.1.330).
+    key = command.env.get(API_KEY) if API_KEY in command.secrets and command.tty else None
+    return CredentialsPlan(
+        sources,
+        first_run=_first_run(config, facts, sources, command.secrets),
+        trusted=command.workdir or "/" if trusting else None,
+        approved_key=key,
+    )
+
+
+def _first_run(
     config: AppConfig, facts: HostFacts, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
 ) -> str | None:
     """Claude's file accompanies its family, and a login that the operator passes in by a variable."""

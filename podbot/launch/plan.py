@@ -19,7 +19,7 @@ from podbot.launch.guard import plan_guard
 from podbot.launch.history import history_mounts, plan_history
 from podbot.launch.labels import HISTORY, LABEL, keep_label
 from podbot.launch.legality import check, check_effects, for_subcommand
-from podbot.launch.logins import first_run, login_notes, selected_family, settings_notes
+from podbot.launch.logins import login_notes, plan_credentials, settings_notes
 from podbot.launch.mounts import MountPlan, mount_notes, plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
 from podbot.launch.own_file import files_directory, own_file_mount
@@ -28,6 +28,7 @@ from podbot.launch.pipes import has_pipes, pipes_directory
 from podbot.launch.security import frame_limit, nested_env, plan_limits, plan_security
 from podbot.launch.token import plan_token, repository, token_note
 from podbot.launch.types import (
+    AgentPlan,
     ClonePlan,
     ContainerSpec,
     CredentialSource,
@@ -37,6 +38,7 @@ from podbot.launch.types import (
     LaunchPlan,
     LaunchRequest,
     Mount,
+    SandboxPlan,
     TokenPlan,
 )
 
@@ -62,12 +64,14 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         mounts, places = plan_clone_mounts(config, facts, clone.directory), (clone.directory,)
         directory, code, told = clone.directory, clone.directory, mount_notes(mounts)
     trusting = clone is not None or not facts.settings
-    command = command_for(config.agent, request.words, directory if trusting else None)
+    words = command_for(config.agent, request.words, directory if trusting else None)
     session = session_name(request.name, code, facts.nonce)
     runtime_dir = os.path.join(facts.runtime_dir, session)
     token = plan_token(config, access, facts, runtime_dir) if access is not None else None
     security, security_notes = plan_security(config, facts)
     env, secrets, env_notes = _agent_env(config, request, facts)
+    tty = request.tty and request.subcommand == "run"
+    command = ExecSpec(command=words, workdir=directory, env=env, secrets=secrets, tty=tty)
     network = _network(config)
     identity = _git_identity(facts)
     text = gitconfig(identity, *places)
@@ -76,7 +80,7 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
     pipes_dir = pipes_directory(runtime_dir) if has_pipes(keep, config.sandbox.runtime) else None
     files_dir = files_directory(keep, session, runtime_dir, facts)
     history = plan_history(config, facts, code, clone, files_dir)
-    credentials = tuple(found for found in facts.credentials if selected_family(config, found.family))
+    credentials = plan_credentials(config, facts, command, trusting=trusting)
     files = agent_files(config.agent)
     container = ContainerSpec(
         name=session,
@@ -114,26 +118,17 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         runtime=config.sandbox.runtime,
     )
     trust = ("network host: the agent reaches everything that listens on this host",) if network == "host" else ()
-    return LaunchPlan(
+    sandbox = SandboxPlan(
         session=session,
-        subcommand=request.subcommand,
-        kind=config.agent.kind,
-        mode=config.agent.mode,
         source=config.workspace.source,
         container=container,
-        agent=ExecSpec(
-            command=command,
-            workdir=directory,
-            env=env,
-            secrets=secrets,
-            tty=request.tty and request.subcommand == "run",
-        ),
         keep=keep,
         runtime_dir=runtime_dir,
+        files_dir=files_dir,
         workspace=mounted.workspace if mounted is not None else None,
         linked_git=mounted.linked if mounted is not None else None,
+        image_agent=config.agent.kind if config.agent.kind != "custom" else None,
         git_identity=identity,
-        files_dir=files_dir,
         gitconfig=text,
         askpass=helper,
         clone=clone,
@@ -142,16 +137,14 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
         guard=plan_guard(config, mounted.workspace, mounted.linked) if mounted is not None else None,
         pipes_dir=pipes_dir,
         credentials=credentials,
-        trusting=trusting,
-        first_run=first_run(config, facts, credentials, secrets),
         agent_files=files,
         notes=(
             *(_link_note(facts) if clone is None else ()),
             *_clone_notes(clone),
             *((token_note(token),) if token is not None else ()),
             *told,
-            *map(_credential_note, credentials),
-            *login_notes(config, credentials, secrets),
+            *map(_credential_note, credentials.sources),
+            *login_notes(config, credentials.sources, secrets),
             *(settings_notes(config, facts) if clone is None else ()),
             *security_notes,
             *trust,
@@ -159,11 +152,17 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
             *env_notes,
             *identity_note(identity, {*config.sandbox.env, *env}),
         ),
+    )
+    agent = AgentPlan(
+        kind=config.agent.kind,
+        mode=config.agent.mode,
+        command=command,
         delegation=config.agent.delegation,
         mcp_servers=config.agent.mcp_servers,
         extra_methods=config.agent.extra_methods,
         frame_limit=frame_limit(config),
     )
+    return LaunchPlan(subcommand=request.subcommand, sandbox=sandbox, agent=agent)
 
 
 def _keep(config: AppConfig, clone: ClonePlan | None) -> Keep:

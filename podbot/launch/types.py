@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from podbot.config.models import AgentKind, Delegation, McpServers
+from podbot.config.models import AgentKind, AgentMode, Delegation, McpServers, WorkspaceSource
 from podbot.launch.command import ExecSpec
 
 __all__ = [
-    "ClonePlan", "ContainerSpec", "CredentialSource", "ExecSpec", "GitFile", "GuardPlan", "HistoryPlan", "HostFacts",
-    "Keep", "LaunchPlan", "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "PathFacts", "RepositoryFacts",
-    "Security", "Subcommand", "TokenPlan",
+    "AgentPlan", "ClonePlan", "ContainerSpec", "CredentialSource", "CredentialsPlan", "ExecSpec", "GitFile",
+    "GuardPlan", "HistoryPlan", "HostFacts", "Keep", "LaunchPlan", "LaunchRequest", "Limits", "LinkFacts", "LinkedGit",
+    "Mount", "PathFacts", "RepositoryFacts", "SandboxPlan", "Security", "Subcommand", "TokenPlan",
 ]  # fmt: skip
 
 Subcommand = Literal["run", "host"]
@@ -266,21 +266,37 @@ class GuardPlan:
 
 
 @dataclass(frozen=True)
-class LaunchPlan:
-    """Everything decided; executing it asks no further question."""
+class CredentialsPlan:
+    """Which of the operator's logins are copied into the sandbox. ``sources``: families that are selected and there.
+
+    ``first_run``: the host's ~/.claude.json, of which a reduced one is copied; it may be missing. ``trusted``: the
+    directory that this file says the operator trusts. ``approved_key``: an API key that it calls approved.
+    """
+
+    sources: tuple[CredentialSource, ...] = ()
+    first_run: str | None = None
+    trusted: str | None = None
+    approved_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class SandboxPlan:
+    """Everything decided about a sandbox, whatever runs in it; opening it asks no further question.
+
+    ``runtime_dir``: the session's own. ``files_dir``: on the host, the session's own: podbot's texts that
+    ``container.files`` mounts. ``linked_git``: mounted as well; looked at again right before the container is created.
+    ``image_agent``: the agent that the image must have. ``notes``: lines that the operator must see.
+    """
 
     session: str
-    subcommand: Subcommand
-    kind: AgentKind
-    mode: str
-    source: str
+    source: WorkspaceSource
     container: ContainerSpec
-    agent: ExecSpec
     keep: Keep
-    runtime_dir: str  # the session's own
-    files_dir: str  # on the host, the session's own: podbot's texts that ``container.files`` mounts
+    runtime_dir: str
+    files_dir: str
     workspace: Mount | None = None
-    linked_git: LinkedGit | None = None  # mounted as well; looked at again right before the container is created
+    linked_git: LinkedGit | None = None
+    image_agent: AgentKind | None = None
     git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known
     gitconfig: str = ""  # text of a file that ``container.files`` mounts
     askpass: str = ""  # the same, of a program; with a token
@@ -289,12 +305,33 @@ class LaunchPlan:
     history: HistoryPlan | None = None
     guard: GuardPlan | None = None
     pipes_dir: str | None = None  # on the host, where the sandbox has one: see ``launch.pipes``
-    credentials: tuple[CredentialSource, ...] = ()  # selected and there
-    trusting: bool = True  # podbot answers for the operator that the directory is trusted
-    first_run: str | None = None  # the host's ~/.claude.json, of which a reduced one goes along; it may be missing
+    credentials: CredentialsPlan = CredentialsPlan()
     agent_files: Mapping[str, str] = field(default_factory=dict)  # target of a file -> its text
-    notes: tuple[str, ...] = ()  # lines that the operator must see on stderr
-    delegation: Delegation = "none"  # what the client of ``host`` keeps of its own capabilities
-    mcp_servers: McpServers = "strip"  # what becomes of those that the client of ``host`` brings along
-    extra_methods: tuple[str, ...] = ()  # that the agent of ``host`` may call at the client, beside the known ones
-    frame_limit: int = 64 << 20  # bytes; a longer frame is refused
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AgentPlan:
+    """The agent that is started in a sandbox, and the settings of its protocol.
+
+    ``delegation``: what the client of ``host`` keeps of its own capabilities. ``mcp_servers``: what becomes of those
+    that this client brings along. ``extra_methods``: that the agent may call at the client, beside the known ones.
+    ``frame_limit``: bytes; a longer frame is refused.
+    """
+
+    kind: AgentKind
+    mode: AgentMode
+    command: ExecSpec
+    delegation: Delegation = "none"
+    mcp_servers: McpServers = "strip"
+    extra_methods: tuple[str, ...] = ()
+    frame_limit: int = 64 << 20
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """Everything decided about a session with an agent: its sandbox, and the agent in it."""
+
+    subcommand: Subcommand
+    sandbox: SandboxPlan
+    agent: AgentPlan

@@ -9,7 +9,7 @@ from podbot.atomic import replace_file
 from podbot.engine.port import ContainerInfo
 from podbot.errors import StartFailed
 from podbot.launch.seccomp import profile
-from podbot.launch.types import LaunchPlan
+from podbot.launch.types import SandboxPlan
 from podbot.places import private_dir
 
 _FILTER = 2  # SECCOMP_MODE_FILTER
@@ -37,7 +37,7 @@ def _is_there(path: str, data: bytes) -> bool:
     return right and not os.path.islink(path)
 
 
-def check_filtered(container: ContainerInfo, plan: LaunchPlan, proc: str = "/proc") -> None:
+def check_filtered(container: ContainerInfo, plan: SandboxPlan, proc: str = "/proc") -> None:
     """Raise StartFailed when no seccomp filter is on the first process of a container that was started with one.
 
     An engine reads the profile or refuses to create, but a runtime that was built without seccomp says nothing. This

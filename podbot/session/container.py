@@ -10,7 +10,7 @@ from podbot.credentials.pack import Bundle, pack, upload
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFailed
 from podbot.events import Emit, Event
-from podbot.launch.types import LaunchPlan
+from podbot.launch.types import SandboxPlan
 from podbot.session.confined import check_filtered
 from podbot.session.degraded import unmet_limits, with_less
 from podbot.session.disk_notice import low_disks
@@ -25,7 +25,7 @@ from podbot.streams.wake import Wake
 @contextlib.contextmanager
 def started_container(
     engine: Engine,
-    plan: LaunchPlan,
+    plan: SandboxPlan,
     directory: SessionDirectory,
     wake: Wake,
     emit: Emit,
@@ -62,11 +62,11 @@ def started_container(
         dispose(engine, Disposal.of(plan), directory, emit)
 
 
-def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit, before: Callable[[], None]) -> str:
+def _started(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit, before: Callable[[], None]) -> str:
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_files(plan, emit)
     with wake.interruptible():
-        credentials = pack(plan, emit)  # before there is anything to clean up
+        credentials = pack(plan.credentials, emit)  # before there is anything to clean up
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
@@ -89,7 +89,7 @@ def _started(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit, before: C
 
 
 def _attempt(
-    engine: Engine, plan: LaunchPlan, credentials: Bundle, wake: Wake, emit: Emit, *, before: Callable[[], None]
+    engine: Engine, plan: SandboxPlan, credentials: Bundle, wake: Wake, emit: Emit, *, before: Callable[[], None]
 ) -> str:
     check_linked_git(plan, os.getuid())
     # Not to be interrupted: the engine would go on and make the container after our clean-up.
@@ -122,7 +122,7 @@ def _once(emit: Emit) -> Emit:
     return once
 
 
-def _removed(engine: Engine, plan: LaunchPlan) -> bool:
+def _removed(engine: Engine, plan: SandboxPlan) -> bool:
     """Whether the name is free of what this session created. An error here is not the one to report."""
     try:
         found = engine.inspect(plan.container.name)
@@ -136,11 +136,11 @@ def _removed(engine: Engine, plan: LaunchPlan) -> bool:
     return True
 
 
-def _is_ours(found: ContainerInfo, plan: LaunchPlan) -> bool:
+def _is_ours(found: ContainerInfo, plan: SandboxPlan) -> bool:
     return found.labels.items() >= plan.container.labels.items()
 
 
-def _clean_up(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emit: Emit, *, agent_ran: bool) -> None:
+def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit, *, agent_ran: bool) -> None:
     """After an error, also before the container's id arrived, so it is looked for by name.
 
     The lock keeps other sessions off that name, but not other containers: with an image that is
@@ -158,7 +158,7 @@ def _clean_up(engine: Engine, plan: LaunchPlan, directory: SessionDirectory, emi
         directory.name_taken()
 
 
-def _check_met(engine: Engine, container: str, plan: LaunchPlan, emit: Emit) -> None:
+def _check_met(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> None:
     """Confinement that the engine dropped in silence ends the start; a dropped limit is said aloud."""
     dropped = []
     for unmet in engine.unmet(container, plan.container):

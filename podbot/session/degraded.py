@@ -9,14 +9,14 @@ from podbot.engine.port import Unmet
 from podbot.events import Event
 from podbot.launch.repository import is_placeholder, not_placed
 from podbot.launch.security import without_defaults
-from podbot.launch.types import LaunchPlan
+from podbot.launch.types import SandboxPlan
 
 # What runtimes say of a limit that they cannot set, as without delegation on cgroup v2: the directory or file is named.
 _CGROUP_WORDS = ("cgroup", "memory.max", "pids.max")
 USE_UP = "a session can use up this machine"
 
 
-def with_less(plan: LaunchPlan, reason: str) -> tuple[LaunchPlan, Event] | None:
+def with_less(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event] | None:
     """The plan to try after one that did not start for ``reason``, and what to report then; None: there is none.
 
     Places that a repository names are given up first: their paths are its word, and can be in ``reason``. Then the
@@ -36,13 +36,13 @@ def with_less(plan: LaunchPlan, reason: str) -> tuple[LaunchPlan, Event] | None:
     return dataclasses.replace(plan, container=less), event
 
 
-def _no_placeholders(plan: LaunchPlan, number: int) -> Event:
+def _no_placeholders(plan: SandboxPlan, number: int) -> Event:
     why = "the sandbox did not start with an empty directory in place of each linked worktree elsewhere, and has none"
     fields = {"session": plan.session, "worktrees": number}
     return Event("notice", "git.no_placeholders", f"{why}: {not_placed(number)}", fields)
 
 
-def unmet_limits(plan: LaunchPlan, unmet: Sequence[Unmet]) -> Event:
+def unmet_limits(plan: SandboxPlan, unmet: Sequence[Unmet]) -> Event:
     """One event for all limits that do not hold."""
     text = " and ".join(f"{limit.key} = {_shown(limit)}" for limit in unmet)
     fields = {"session": plan.session, "limits": [limit._asdict() for limit in unmet]}

@@ -13,7 +13,7 @@ from podbot.launch.labels import LABEL
 from podbot.session.sessions import remove_directory
 
 if TYPE_CHECKING:
-    from podbot.launch.types import Keep, LaunchPlan
+    from podbot.launch.types import Keep, SandboxPlan
     from podbot.session.sessions import SessionDirectory
 
 CREATED = f"{LABEL}.created"
@@ -34,7 +34,7 @@ class Disposal:
     files: str | None = None
 
     @classmethod
-    def of(cls, plan: LaunchPlan) -> Disposal:
+    def of(cls, plan: SandboxPlan) -> Disposal:
         """The plan's own."""
         clone = None if plan.clone is None else plan.clone.directory
         return cls(plan.container.name, plan.container.labels, plan.keep, clone, plan.files_dir)

@@ -19,7 +19,7 @@ from podbot.locks import same_file
 
 if TYPE_CHECKING:
     from podbot.guard.child import Child
-    from podbot.launch.types import LaunchPlan
+    from podbot.launch.types import SandboxPlan
     from podbot.session.sessions import SessionDirectory
 
 RECORD = "guard.json"
@@ -31,7 +31,7 @@ PATIENCE = 1.0  # seconds beyond a scan's own limit, for a process that hangs
 class Watch:
     """One session's guard."""
 
-    def __init__(self, plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> None:
+    def __init__(self, plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> None:
         self._session = plan.session
         self._workspace, self._git = (plan.guard.workspace, plan.guard.git) if plan.guard is not None else ("", "")
         self._directory, self._emit = directory, emit
@@ -113,7 +113,7 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watched(plan: LaunchPlan, directory: SessionDirectory, emit: Emit) -> Iterator[Watch]:
+def watched(plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> Iterator[Watch]:
     """The guard of ``plan``, around the making and removing of its container; its result is ``directory.guard``."""
     watch = Watch(plan, directory, emit)
     if plan.guard is not None:

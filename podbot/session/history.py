@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from podbot.atomic import file_errors, replace_file
 from podbot.errors import HistoryInUse, PathError, UnsafeStore
 from podbot.events import Emit, Event
-from podbot.launch.types import HistoryPlan, LaunchPlan
+from podbot.launch.types import HistoryPlan, SandboxPlan
 from podbot.locks import same_file
 from podbot.places import private_dir
 from podbot.session.history_survey import survey
@@ -92,7 +92,7 @@ def _make(history: HistoryPlan) -> None:
         replace_file(path, data, operation="write which project a store is for")
 
 
-def offer_to_resume(plan: LaunchPlan, *, began: float, kept: bool, emit: Emit) -> None:
+def offer_to_resume(plan: SandboxPlan, *, began: float, kept: bool, emit: Emit) -> None:
     """The command line that continues the conversation, when the session that began at ``began`` has left one.
 
     ``kept``: a clone that was kept has work that a new session would not have.

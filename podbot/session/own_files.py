@@ -14,13 +14,13 @@ from podbot.launch import askpass, gitconfig
 from podbot.launch.labels import LABEL
 from podbot.launch.own_file import kept_directory
 from podbot.launch.repository import is_placeholder
-from podbot.launch.types import LaunchPlan
+from podbot.launch.types import SandboxPlan
 from podbot.places import is_own_directory, private_dir, state_dir
 from podbot.session.confined import place_seccomp
 from podbot.session.sessions import SessionDirectory, remove_directory
 
 
-def place_files(plan: LaunchPlan, emit: Emit) -> None:
+def place_files(plan: SandboxPlan, emit: Emit) -> None:
     """Put each text of the plan where ``plan.container`` has the engine look for it, those to mount in a new directory.
 
     Raises FilesystemError subclasses.
@@ -56,7 +56,7 @@ def _write(path: str, data: bytes, mode: int, *, lasting: bool) -> None:
 
 
 @contextlib.contextmanager
-def kept_files(plan: LaunchPlan, directory: SessionDirectory) -> Iterator[None]:
+def kept_files(plan: SandboxPlan, directory: SessionDirectory) -> Iterator[None]:
     """For as long as the block runs, and as there is a container. Others lie in the session's directory."""
     try:
         yield

@@ -18,7 +18,7 @@ from podbot.errors import MountRefused
 from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
 from podbot.launch.places import within
 from podbot.launch.targets import UNSHOWABLE
-from podbot.launch.types import LaunchPlan, LinkedGit, RepositoryFacts
+from podbot.launch.types import LinkedGit, RepositoryFacts, SandboxPlan
 
 _LINUX = sys.platform == "linux"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -58,7 +58,7 @@ def look_at_repository(workspace: str, uid: int) -> RepositoryFacts:
         return RepositoryFacts()
 
 
-def check_linked_git(plan: LaunchPlan, uid: int) -> None:
+def check_linked_git(plan: SandboxPlan, uid: int) -> None:
     """The last look, right before the container is created. Raises MountRefused when the answer has changed."""
     if plan.linked_git is None or plan.workspace is None:
         return

@@ -42,25 +42,34 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
         status, directory = _carried_out(engine, plan, io, wake, emit)
     except Interrupted as exc:  # told to end before the agent ran
         status = ExecStatus(code=128 + exc.number, signal=exc.number)
-        return SessionResult(plan.session, status, kept=False, agent_ran=False)
-    copied = tuple(found.target for found in plan.credentials)
-    return SessionResult(plan.session, status, directory.kept, credentials=copied, guard=directory.guard)
+        return SessionResult(plan.sandbox.session, status, kept=False, agent_ran=False)
+    copied = tuple(found.target for found in plan.sandbox.credentials.sources)
+    return SessionResult(plan.sandbox.session, status, directory.kept, credentials=copied, guard=directory.guard)
 
 
 def _carried_out(
     engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
 ) -> tuple[ExecStatus, SessionDirectory]:
-    with prepared_session(engine, plan, wake, emit) as directory:
+    with prepared_session(engine, plan.sandbox, wake, emit) as directory:
         began = time.time()
-        emit(Event("info", "agent.start", f"starting {plan.kind} in {plan.session}", {"session": plan.session}))
-        status = run_exec(engine, plan.session, plan.agent, io, wake, sandbox_ends=True, pipes=plan.pipes_dir)
-        emit(Event("debug", "agent.end", f"{plan.kind} ended with status {status.code}", {"code": status.code}))
-    offer_to_resume(plan, began=began, kept=directory.kept, emit=emit)
+        emit(
+            Event(
+                "info",
+                "agent.start",
+                f"starting {plan.agent.kind} in {plan.sandbox.session}",
+                {"session": plan.sandbox.session},
+            )
+        )
+        status = run_exec(
+            engine, plan.sandbox.session, plan.agent.command, io, wake, sandbox_ends=True, pipes=plan.sandbox.pipes_dir
+        )
+        emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
+    offer_to_resume(plan.sandbox, began=began, kept=directory.kept, emit=emit)
     return status, directory
 
 
 def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:
-    size = io.size() if plan.agent.tty else None
+    size = io.size() if plan.agent.command.tty else None
     if size is not None and (size.columns < MINIMUM.columns or size.rows < MINIMUM.rows):
         raise TerminalTooSmall(
             columns=size.columns, rows=size.rows, minimum_columns=MINIMUM.columns, minimum_rows=MINIMUM.rows

@@ -15,7 +15,7 @@ from podbot.events import Emit, Event
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.agents import AGENTS
 from podbot.launch.token import SECRETS_DIRECTORY
-from podbot.launch.types import LaunchPlan, TokenPlan
+from podbot.launch.types import SandboxPlan, TokenPlan
 from podbot.places import private_dir
 from podbot.session.container import started_container
 from podbot.session.guarding import watched
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
+def prepared_session(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
     """The session of ``plan``, ready for its agent to be started in container ``plan.session``.
 
     After the block the directory's ``kept`` says what became of the container. Raises MountRefused before
@@ -73,7 +73,7 @@ def prepared_session(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -
 
 
 @contextlib.contextmanager
-def _claimed(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
+def _claimed(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
     """The session's name, once nobody ends an earlier session of that name any more. Raises SessionExists.
 
     Any other podbot command may begin to remove what a killed podbot left there, at any moment, so the lock decides.
@@ -96,7 +96,7 @@ def _claimed(engine: Engine, plan: LaunchPlan, wake: Wake, emit: Emit) -> Iterat
         yield directory
 
 
-def _grant(engine: Engine, plan: LaunchPlan, token: TokenPlan) -> Grant:
+def _grant(engine: Engine, plan: SandboxPlan, token: TokenPlan) -> Grant:
     from podbot.github.api_url import api_url_for
     from podbot.github.grant import Grant
 
@@ -113,7 +113,7 @@ def _grant(engine: Engine, plan: LaunchPlan, token: TokenPlan) -> Grant:
     )
 
 
-def _check_name(engine: Engine, plan: LaunchPlan, directory: SessionDirectory) -> None:
+def _check_name(engine: Engine, plan: SandboxPlan, directory: SessionDirectory) -> None:
     """Raise NameTaken before there is a token: a container of that name mounts the directory that it would go to.
 
     A killed podbot's, or one that was kept and woken: its agent would have the token of another repository.
@@ -160,7 +160,7 @@ def _check_key(token: TokenPlan, emit: Emit) -> None:
         emit(Event("warning", "github.key_permissions", warning, {"path": token.private_key_path}))
 
 
-def _check_local(engine: Engine, plan: LaunchPlan) -> None:
+def _check_local(engine: Engine, plan: SandboxPlan) -> None:
     """The mount policy judged this host's directories; an engine elsewhere would mount its own."""
     if not engine.local and (plan.workspace is not None or plan.token is not None):
         raise MountRefused(
@@ -171,7 +171,7 @@ def _check_local(engine: Engine, plan: LaunchPlan) -> None:
         )
 
 
-def _fitted(engine: Engine, plan: LaunchPlan, emit: Emit) -> LaunchPlan:
+def _fitted(engine: Engine, plan: SandboxPlan, emit: Emit) -> SandboxPlan:
     """The plan as its image allows it. Raises AgentNotInImage.
 
     An image that says what is in it is believed; without the check the session ends with status 127 and runc's words.
@@ -182,13 +182,14 @@ def _fitted(engine: Engine, plan: LaunchPlan, emit: Emit) -> LaunchPlan:
     label = image.labels.get(LABEL_AGENTS) if image is not None else None
     if label is None:
         return _without_link(plan, emit) if image is not None else plan
-    if plan.kind == "custom" or plan.kind in (there := agents_in(label)):
+    wanted = plan.image_agent
+    if wanted is None or wanted in (there := agents_in(label)):
         return plan
-    agents = ",".join([*(name for name in there if name in AGENTS), plan.kind])  # a label is the image's word
-    raise AgentNotInImage(image=plan.container.image, agent=plan.kind, agents=agents)
+    agents = ",".join([*(name for name in there if name in AGENTS), wanted])  # a label is the image's word
+    raise AgentNotInImage(image=plan.container.image, agent=wanted, agents=agents)
 
 
-def _without_link(plan: LaunchPlan, emit: Emit) -> LaunchPlan:
+def _without_link(plan: SandboxPlan, emit: Emit) -> SandboxPlan:
     spec = plan.container
     if spec.link is None:
         return plan

@@ -228,7 +228,7 @@ def test_first_run_goes_along(home: Home) -> None:
     home.write(".claude/.credentials.json", "x")
     secret = json.dumps({"theme": "dark", "mcpServers": {"x": {"env": {"TOKEN": "never"}}}})
     home.write(".claude.json", secret)
-    bundle = home.packed("claude", first_run=True, tty=True, ANTHROPIC_API_KEY="k" * 40)
+    bundle = home.packed("claude", first_run=True, key="k" * 40)
     assert bundle.paths == ("/root/.claude",)
     assert members(bundle.archive)[".claude.json"].mode == 0o600
     made = json.loads(contents(bundle.archive)[".claude.json"])
@@ -236,12 +236,12 @@ def test_first_run_goes_along(home: Home) -> None:
     assert list(made["projects"]) == ["/workspace"]
     assert made["customApiKeyResponses"]["approved"] == ["k" * 20]
     assert "never" not in str(made)
-    without = home.packed("claude", first_run=True, ANTHROPIC_API_KEY="k" * 40)
-    assert b"kk" not in contents(without.archive)[".claude.json"], "nobody is asked about the key there"
+    without = home.packed("claude", first_run=True)
+    assert b"kk" not in contents(without.archive)[".claude.json"]
 
 
 def test_first_run_without_one_on_the_host(home: Home) -> None:
-    bundle = home.packed(first_run=True, CLAUDE_CODE_OAUTH_TOKEN="x")
+    bundle = home.packed(first_run=True)
     assert bundle.paths == ()
     assert json.loads(contents(bundle.archive)[".claude.json"])["hasCompletedOnboarding"] is True
     engine = FakeEngine()

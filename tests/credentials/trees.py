@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from podbot.credentials.families import FAMILIES
 from podbot.credentials.pack import Bundle, pack
 from podbot.events import Event
-from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan
-from tests.session.plans import SESSION, container
+from podbot.launch.types import CredentialSource, CredentialsPlan
 
 
 def members(archive: bytes) -> dict[str, tarfile.TarInfo]:
@@ -61,24 +60,12 @@ class Home:
             found.append(CredentialSource(name, given, os.path.realpath(given), FAMILIES[name].target))
         return tuple(found)
 
-    def plan(self, *names: str, first_run: bool = False, tty: bool = False, **secrets: str) -> LaunchPlan:
-        return LaunchPlan(
-            session=SESSION,
-            subcommand="run",
-            kind="claude",
-            mode="podbot",
-            source="host_mount",
-            container=container(),
-            agent=ExecSpec(command=("claude",), workdir="/workspace", env=secrets, secrets=frozenset(secrets), tty=tty),
-            keep="never",
-            runtime_dir="/run/nothing",
-            files_dir="/run/nothing",
-            credentials=self.sources(*names),
-            first_run=os.path.join(self.path, ".claude.json") if first_run else None,
-        )
+    def plan(self, *names: str, first_run: bool = False, key: str | None = None) -> CredentialsPlan:
+        document = os.path.join(self.path, ".claude.json") if first_run else None
+        return CredentialsPlan(self.sources(*names), document, trusted="/workspace", approved_key=key)
 
-    def packed(self, *names: str, first_run: bool = False, tty: bool = False, **secrets: str) -> Bundle:
-        return pack(self.plan(*names, first_run=first_run, tty=tty, **secrets), self.events.append)
+    def packed(self, *names: str, first_run: bool = False, key: str | None = None) -> Bundle:
+        return pack(self.plan(*names, first_run=first_run, key=key), self.events.append)
 
     def told(self) -> str:
         return "\n".join(event.message for event in self.events if event.level == "notice")

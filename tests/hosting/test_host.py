@@ -15,12 +15,12 @@ import pytest
 from podbot.errors import ClientBroken, PathError, SandboxDied
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.hosting.host import HostResult, channel_for, run_hosted
-from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Mount
+from podbot.launch.types import CredentialSource, CredentialsPlan, ExecSpec, LaunchPlan, Mount
 from podbot.protocol.acp import AcpChannel
 from podbot.streams.channel import Counts
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.session.plans import SESSION, Place
+from tests.session.plans import SESSION, Place, changed
 from tests.streams.plumbing import Pipe, pipes
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{},"x":1}}}\n'
@@ -49,7 +49,7 @@ def client() -> Iterator[tuple[Pipe, Pipe]]:
 
 
 def plan(place: Place, **changes: Any) -> LaunchPlan:
-    values: dict[str, Any] = {"subcommand": "host", "mode": "acp", "agent": ExecSpec(command=("claude-agent-acp",))}
+    values: dict[str, Any] = {"subcommand": "host", "mode": "acp", "command": ExecSpec(command=("claude-agent-acp",))}
     return place.plan(**(values | changes))
 
 
@@ -100,7 +100,7 @@ def test_the_result_says_which_credentials_were_copied(
     os.makedirs(given)
     source = CredentialSource("codex", given, os.path.realpath(given), "/root/.codex")
     engine.on("claude-agent-acp", ScriptedExec())
-    result = hosted(engine, place, wake, client, plan(place, credentials=(source,)))
+    result = hosted(engine, place, wake, client, plan(place, credentials=CredentialsPlan((source,))))
     assert result.credentials == ("/root/.codex",)
 
 
@@ -110,7 +110,7 @@ def test_codex_app_server_is_filtered(engine: FakeEngine, place: Place, wake: Wa
     sent = b"\xff no json\n" + asks + tells
     os.write(client[0].write, sent)
     client[0].close(client[0].write)
-    decided = plan(place, mode="codex_app_server", kind="codex", agent=ExecSpec(command=("codex",)))
+    decided = plan(place, mode="codex_app_server", kind="codex", command=ExecSpec(command=("codex",)))
     result = hosted(engine, place, wake, client, decided)
     assert read(client[1]) == tells
     assert (result.statistics.frames_to_agent, result.statistics.refused) == (2, 2)
@@ -160,9 +160,9 @@ def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(AcpChannel, "__init__", lambda _self, **given: seen.update(given))
     decided = plan(place, delegation="terminal", frame_limit=123, extra_methods=("_x/y",), mcp_servers="pass")
     more = Mount("/srv/ref", "/reference")
-    more_mounts = (*decided.container.mounts, more)
-    container = dataclasses.replace(decided.container, mounts=more_mounts, link=("/short", place.workspace))
-    channel_for(dataclasses.replace(decided, container=container))
+    more_mounts = (*decided.sandbox.container.mounts, more)
+    container = dataclasses.replace(decided.sandbox.container, mounts=more_mounts, link=("/short", place.workspace))
+    channel_for(changed(decided, container=container))
     mount, logins = seen.pop("mount"), seen.pop("logins")
     assert seen == {"delegation": "terminal", "limit": 123, "extra_methods": ("_x/y",), "mcp_servers": "pass"}
     assert "ANTHROPIC_API_KEY" in logins.advice
@@ -172,8 +172,8 @@ def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPa
 def test_the_channel_knows_the_second_name_of_a_workspace(place: Place) -> None:
     decided = plan(place)
     second = Mount(place.workspace, f"{place.base}/linked")
-    container = dataclasses.replace(decided.container, mounts=(*decided.container.mounts, second))
-    channel = channel_for(dataclasses.replace(decided, container=container))
+    container = dataclasses.replace(decided.sandbox.container, mounts=(*decided.sandbox.container.mounts, second))
+    channel = channel_for(changed(decided, container=container))
     for number, cwd in enumerate(("/workspace/a", f"{second.target}/a", f"{place.base}/elsewhere")):
         frame = {"id": number, "method": "session/new", "params": {"cwd": cwd}}
         channel.client_data(json.dumps(frame).encode() + b"\n")
@@ -188,7 +188,7 @@ def test_a_transcript(engine: FakeEngine, place: Place, wake: Wake, client: tupl
     os.write(client[0].write, b'{"method":"m","params":"my s3cretvalue"}\n')
     client[0].close(client[0].write)
     agent = ExecSpec(command=("codex",), env={"KEY": "s3cretvalue", "OPEN": "params"}, secrets=frozenset({"KEY"}))
-    hosted(engine, place, wake, client, plan(place, mode="codex_app_server", agent=agent), transcript=path)
+    hosted(engine, place, wake, client, plan(place, mode="codex_app_server", command=agent), transcript=path)
     with open(path, encoding="utf-8") as file:
         found = [json.loads(line) for line in file]
     assert [(line["to"], line["text"]) for line in found] == [

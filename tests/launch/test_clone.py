@@ -40,8 +40,8 @@ def plan(
 
 def test_a_whole_clone() -> None:
     made = plan({"workspace.depth": 3, "workspace.submodules": True}, LaunchRequest(repo="octo/Shop.js", branch="b/1"))
-    assert made.session == "podbot-shop-js-0a1b2c"
-    assert made.clone == ClonePlan(
+    assert made.sandbox.session == "podbot-shop-js-0a1b2c"
+    assert made.sandbox.clone == ClonePlan(
         repo="octo/Shop.js",
         branch="b/1",
         url="https://github.com/octo/Shop.js.git",
@@ -50,7 +50,7 @@ def test_a_whole_clone() -> None:
         depth=3,
         submodules=True,
     )
-    assert made.token == TokenPlan(
+    assert made.sandbox.token == TokenPlan(
         app_id=12345,
         installation_id=67890,
         private_key_path="/home/ann/.config/podbot/app.pem",
@@ -61,10 +61,10 @@ def test_a_whole_clone() -> None:
         permissions={"contents": "write", "pull_requests": "write", "metadata": "read"},
         secrets_dir="/run/user/1000/podbot/podbot-shop-js-0a1b2c/secrets",
     )
-    assert made.workspace is None
-    assert made.keep == "when_unsaved"
-    assert made.agent.workdir == "/work/Shop.js"
-    container = made.container
+    assert made.sandbox.workspace is None
+    assert made.sandbox.keep == "when_unsaved"
+    assert made.agent.command.workdir == "/work/Shop.js"
+    container = made.sandbox.container
     assert (container.workdir, container.make_workdir, container.mounts) == ("/work/Shop.js", True, ())
     assert [(file.target, file.read_only) for file in container.files] == [
         ("/run/podbot/gitconfig", True),
@@ -74,7 +74,7 @@ def test_a_whole_clone() -> None:
         ("/etc/claude-code/managed-settings.d/podbot.json", True),
         ("/root/.claude/projects", False),
     ]
-    assert container.files[3].source == made.token.secrets_dir
+    assert container.files[3].source == made.sandbox.token.secrets_dir
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         **AGENTS["claude"].env,
@@ -87,22 +87,22 @@ def test_a_whole_clone() -> None:
     labels = {key.removeprefix("io.podbot."): value for key, value in container.labels.items()}
     assert (labels["workspace"], labels["repo"], labels["path"]) == ("github_clone", "octo/Shop.js", "/work/Shop.js")
     assert labels["keep"] == "when_unsaved"
-    assert "https://github.com" in made.askpass
-    assert made.notes[:2] == (
+    assert "https://github.com" in made.sandbox.askpass
+    assert made.sandbox.notes[:2] == (
         "cloning https://github.com/octo/Shop.js.git, branch b/1, into /work/Shop.js",
         "the agent gets a GitHub token for octo/Shop.js (contents: write, metadata: read, pull_requests: write)",
     )
 
 
 def test_without_a_branch_the_note_says_so() -> None:
-    assert "its default branch" in plan().notes[0]
-    assert "(metadata: read)" in plan({"github.permissions": {}}).notes[1]
+    assert "its default branch" in plan().sandbox.notes[0]
+    assert "(metadata: read)" in plan({"github.permissions": {}}).sandbox.notes[1]
 
 
 def test_host_clones_too() -> None:
     made = plan({"agent.mode": "acp"}, LaunchRequest(subcommand="host", repo="octo/shop"))
-    assert made.clone is not None
-    assert made.agent.workdir == f"{BASE}/shop"
+    assert made.sandbox.clone is not None
+    assert made.agent.command.workdir == f"{BASE}/shop"
 
 
 @pytest.mark.parametrize(
@@ -117,15 +117,15 @@ def test_host_clones_too() -> None:
 )
 def test_whoever_set_keep_decided(value: bool, origin: Origin, keep: str) -> None:
     made = plan({"session.keep": value}, origins={"session.keep": origin})
-    assert made.keep == keep
-    assert made.container.labels["io.podbot.keep"] == {"always": "true", "never": "false"}.get(keep, keep)
+    assert made.sandbox.keep == keep
+    assert made.sandbox.container.labels["io.podbot.keep"] == {"always": "true", "never": "false"}.get(keep, keep)
 
 
 # --- what goes together ---------------------------------------------------------------------------------
 
 
 def test_a_directory_that_only_the_file_names_gives_way() -> None:
-    assert plan({"workspace.host_path": "/home/ann/src/proj"}).clone is not None
+    assert plan({"workspace.host_path": "/home/ann/src/proj"}).sandbox.clone is not None
 
 
 def test_a_repository_and_a_typed_directory() -> None:
@@ -167,7 +167,7 @@ def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins
 
 
 def test_the_file_s_keys_for_clones_do_not_disturb_a_mount() -> None:
-    assert normalize(config({"workspace.depth": 3}), typed(), facts()).clone is None
+    assert normalize(config({"workspace.depth": 3}), typed(), facts()).sandbox.clone is None
 
 
 # --- mounts beside a clone ------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ def mounted(target: str, **changes: Any) -> LaunchPlan:
 
 
 def test_more_mounts() -> None:
-    assert mounted("/reference").container.mounts == (Mount("/data/ref", "/reference", True),)
-    assert mounted("/work").container.mounts[0].target == "/work"
+    assert mounted("/reference").sandbox.container.mounts == (Mount("/data/ref", "/reference", True),)
+    assert mounted("/work").sandbox.container.mounts[0].target == "/work"
 
 
 @pytest.mark.parametrize("target", [f"{BASE}/shop", f"{BASE}/shop/sub"])
@@ -204,8 +204,8 @@ def test_no_mount_hands_out_the_private_key(key: str) -> None:
 )
 def test_base_dir(base: str, where: str) -> None:
     made = plan({"workspace.base_dir": base})
-    assert made.clone is not None
-    assert made.clone.directory == where
+    assert made.sandbox.clone is not None
+    assert made.sandbox.clone.directory == where
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,8 @@ def refused(check: Callable[[str], str], text: str) -> InvalidValue | None:
 def test_a_repository_s_name(owner: str, name: str) -> None:
     assert checked_repo(f"{owner}/{name}") == f"{owner}/{name}"
     made = plan(request=LaunchRequest(repo=f"{owner}/{name}"))
-    assert made.clone is not None
-    assert made.clone.directory == f"/work/{name}"
+    assert made.sandbox.clone is not None
+    assert made.sandbox.clone.directory == f"/work/{name}"
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_one_spelling_of_a_server(url: str, origin: str, base: str) -> None:
 
 def test_the_operators_variables_do_not_open_the_token_s_way_out() -> None:
     env = {"GIT_ASKPASS": "/tmp/x", "GIT_CONFIG_COUNT": "0", "GIT_TERMINAL_PROMPT": "1", "TZ": "UTC"}
-    made = plan({"sandbox.env": env}).container.env
+    made = plan({"sandbox.env": env}).sandbox.container.env
     assert made["TZ"] == "UTC"
     assert (made["GIT_ASKPASS"], made["GIT_TERMINAL_PROMPT"]) == ("/run/podbot/askpass", "0")
     assert made["GIT_CONFIG_COUNT"] != "0"

@@ -45,7 +45,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
         typed(),
         facts(env={"KEY": "x"}, credentials=(CLAUDE,)),
     )
-    assert made.history is not None
+    assert made.sandbox.history is not None
     assert describe(made) == {
         "session": "podbot-proj-0a1b2c",
         "subcommand": "run",
@@ -68,7 +68,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
         "token": None,
         "history": {
             "project": "/home/ann/src/proj",
-            "store": made.history.store.source,
+            "store": made.sandbox.history.store.source,
             "resume": "podbot run --workspace /home/ann/src/proj --agent claude -- --continue",
         },
         "guard": {"workspace": "/home/ann/src/proj", "git": None},
@@ -79,14 +79,18 @@ def test_a_description_says_everything_that_was_decided() -> None:
             "runtime": None,
             "mounts": [
                 {"source": "/home/ann/src/proj", "target": "/home/ann/src/proj", "read_only": False},
-                {"source": made.container.files[0].source, "target": "/run/podbot/gitconfig", "read_only": True},
-                {"source": made.pipes_dir, "target": "/run/podbot/pipes", "read_only": True},
                 {
-                    "source": made.container.files[2].source,
+                    "source": made.sandbox.container.files[0].source,
+                    "target": "/run/podbot/gitconfig",
+                    "read_only": True,
+                },
+                {"source": made.sandbox.pipes_dir, "target": "/run/podbot/pipes", "read_only": True},
+                {
+                    "source": made.sandbox.container.files[2].source,
                     "target": "/etc/claude-code/managed-settings.d/podbot.json",
                     "read_only": True,
                 },
-                {"source": made.history.store.source, "target": "/root/.claude/projects", "read_only": False},
+                {"source": made.sandbox.history.store.source, "target": "/root/.claude/projects", "read_only": False},
             ],
             "link": {"path": "/workspace", "target": "/home/ann/src/proj"},
             "security": {
@@ -96,11 +100,11 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "capabilities": [],
                 "dropped": list(DROPPED),
                 "selinux_disable": True,
-                "seccomp": made.container.security.seccomp,
+                "seccomp": made.sandbox.container.security.seccomp,
             },
             "limits": {"memory": 1 << 30, "cpus": None, "pids": 2048, "by_default": ["pids"]},
             "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **AGENTS["claude"].env},
-            "labels": dict(made.container.labels),
+            "labels": dict(made.sandbox.container.labels),
         },
         "agent": {
             "command": ["claude", "--dangerously-skip-permissions"],

@@ -23,36 +23,36 @@ def plan(values: dict[str, Any], **changes: Any) -> LaunchPlan:
 
 
 def test_the_workspace_and_the_git_directory_that_it_leads_to_are_looked_at() -> None:
-    assert plan({}).guard == GuardPlan(WORK)
-    assert plan({}, repository=RepositoryFacts(LINKED)).guard == GuardPlan(WORK, COMMON)
+    assert plan({}).sandbox.guard == GuardPlan(WORK)
+    assert plan({}, repository=RepositoryFacts(LINKED)).sandbox.guard == GuardPlan(WORK, COMMON)
 
 
 def test_nothing_is_looked_at_where_nothing_can_be_left_or_nobody_wants_it() -> None:
-    assert plan({"workspace.guard": "off"}).guard is None
-    assert plan({"workspace.read_only": True}).guard is None
+    assert plan({"workspace.guard": "off"}).sandbox.guard is None
+    assert plan({"workspace.read_only": True}).sandbox.guard is None
 
 
 def test_git_s_files_are_mounted_read_only_over_themselves() -> None:
     made = plan({"workspace.guard": "protect"}, git_files=GIT)
-    assert made.guard == GuardPlan(WORK)
-    assert made.container.mounts == (
+    assert made.sandbox.guard == GuardPlan(WORK)
+    assert made.sandbox.container.mounts == (
         Mount(WORK, WORK),
         Mount(f"{WORK}/.git", f"{WORK}/.git"),
         Mount(f"{WORK}/.git/config", f"{WORK}/.git/config", read_only=True, is_file=True),
         Mount(f"{WORK}/.git/hooks", f"{WORK}/.git/hooks", read_only=True),
     )
-    assert any(note.startswith("inside, git's configuration and hooks are read-only") for note in made.notes)
+    assert any(note.startswith("inside, git's configuration and hooks are read-only") for note in made.sandbox.notes)
 
 
 def test_at_each_of_the_workspace_s_targets() -> None:
     spelled = PathFacts("/data/proj", WORK, "directory", "/data/proj")
     made = plan({"workspace.guard": "protect"}, git_files=GIT, workspace=spelled)
-    targets = [mount.target for mount in made.container.mounts if mount.read_only]
+    targets = [mount.target for mount in made.sandbox.container.mounts if mount.read_only]
     assert targets == [
         "/data/proj/.git/config", "/data/proj/.git/hooks", f"{WORK}/.git/config", f"{WORK}/.git/hooks",
     ]  # fmt: skip
     elsewhere = plan({"workspace.guard": "protect", "workspace.container_path": "/code"}, git_files=GIT)
-    assert [mount.target for mount in elsewhere.container.mounts][1:] == [
+    assert [mount.target for mount in elsewhere.sandbox.container.mounts][1:] == [
         "/code/.git", "/code/.git/config", "/code/.git/hooks",
     ]  # fmt: skip
 
@@ -64,7 +64,7 @@ def test_of_a_worktree_the_git_file_and_the_common_directory_s() -> None:
         GitFile(f"{COMMON}/hooks", is_file=False),
     )
     made = plan({"workspace.guard": "protect"}, git_files=found, repository=RepositoryFacts(LINKED))
-    assert [mount for mount in made.container.mounts if mount.read_only] == [
+    assert [mount for mount in made.sandbox.container.mounts if mount.read_only] == [
         Mount(f"{WORK}/.git", f"{WORK}/.git", read_only=True, is_file=True),
         Mount(f"{COMMON}/config", f"{COMMON}/config", read_only=True, is_file=True),
         Mount(f"{COMMON}/hooks", f"{COMMON}/hooks", read_only=True),
@@ -73,11 +73,11 @@ def test_of_a_worktree_the_git_file_and_the_common_directory_s() -> None:
 
 def test_what_the_other_modes_do_not_mount() -> None:
     for mode in ("report", "off"):
-        assert plan({"workspace.guard": mode}, git_files=GIT).container.mounts == (Mount(WORK, WORK),)
+        assert plan({"workspace.guard": mode}, git_files=GIT).sandbox.container.mounts == (Mount(WORK, WORK),)
     everything = plan({"workspace.guard": "protect", "workspace.read_only": True}, git_files=GIT)
-    assert everything.container.mounts == (Mount(WORK, WORK, read_only=True),)
+    assert everything.sandbox.container.mounts == (Mount(WORK, WORK, read_only=True),)
 
 
 def test_that_there_is_nothing_to_protect_is_told() -> None:
     made = plan({"workspace.guard": "protect"}, workspace=directory(WORK))
-    assert any("has nothing to protect" in note for note in made.notes)
+    assert any("has nothing to protect" in note for note in made.sandbox.notes)

@@ -35,20 +35,20 @@ def history(values: dict[str, Any] | None = None, clone: ClonePlan | None = None
 @pytest.mark.parametrize("kind", CONVERSATIONS)
 def test_a_projects_store_is_mounted_where_its_agent_keeps_conversations(kind: AgentKind) -> None:
     made = plan({"agent.kind": kind})
-    assert made.history is not None
-    store = made.history.store
-    assert store.source == f"/home/ann/.local/state/podbot/history/{made.history.key}/{kind}"
+    assert made.sandbox.history is not None
+    store = made.sandbox.history.store
+    assert store.source == f"/home/ann/.local/state/podbot/history/{made.sandbox.history.key}/{kind}"
     assert (store.read_only, store.target) == (False, CONVERSATIONS[kind].target)
-    assert store in made.container.files
-    assert made.container.labels["io.podbot.history"] == made.history.key
-    assert made.container.env.items() >= CONVERSATIONS[kind].env.items()
+    assert store in made.sandbox.container.files
+    assert made.sandbox.container.labels["io.podbot.history"] == made.sandbox.history.key
+    assert made.sandbox.container.env.items() >= CONVERSATIONS[kind].env.items()
     # What the agent asks for by a variable is mounted, and nothing else of podbot's can be written.
-    assert set(CONVERSATIONS[kind].texts) <= {mount.target for mount in made.container.files}
-    assert [mount.target for mount in made.container.files if not mount.read_only] == [store.target]
+    assert set(CONVERSATIONS[kind].texts) <= {mount.target for mount in made.sandbox.container.files}
+    assert [mount.target for mount in made.sandbox.container.files if not mount.read_only] == [store.target]
 
 
 def test_the_store_lies_where_no_operator_can_mount_and_no_login_lies() -> None:
-    made = plan().history
+    made = plan().sandbox.history
     assert made is not None
     assert refusal(made.store.source, refused_sources(facts(), made.store.source))
     logins = (
@@ -63,15 +63,15 @@ def test_the_store_lies_where_no_operator_can_mount_and_no_login_lies() -> None:
 @pytest.mark.parametrize("values", [{"session.history": False}, {"agent.kind": "custom", "agent.command": "x"}])
 def test_switched_off_and_for_a_custom_agent_there_is_none(values: dict[str, Any]) -> None:
     made = plan(values)
-    assert made.history is None
-    assert made.container.labels["io.podbot.history"] == ""  # not absent: an image's own would be inherited
-    assert all(mount.read_only for mount in made.container.files)
+    assert made.sandbox.history is None
+    assert made.sandbox.container.labels["io.podbot.history"] == ""  # not absent: an image's own would be inherited
+    assert all(mount.read_only for mount in made.sandbox.container.files)
     assert describe(made)["history"] is None
 
 
 def test_the_operators_own_variable_decides() -> None:
     made = plan({"agent.kind": "opencode", "sandbox.env": MappingProxyType({"OPENCODE_DB": "/mine"})})
-    assert made.container.env["OPENCODE_DB"] == "/mine"
+    assert made.sandbox.container.env["OPENCODE_DB"] == "/mine"
 
 
 def test_the_line_that_resumes() -> None:
@@ -123,14 +123,16 @@ def test_a_dry_run_shows_it() -> None:
     shown = describe(made)["history"]
     assert shown["project"] == odd
     assert "'/home/ann/a b'" in shown["resume"]
-    assert made.history is not None
-    assert shown["store"] == made.history.store.source
+    assert made.sandbox.history is not None
+    assert shown["store"] == made.sandbox.history.store.source
 
 
 def test_the_mode_of_an_agent_does_not_matter() -> None:
     asked = LaunchRequest(subcommand="host", trusted_workspace=True)
-    hosted = normalize(config({"agent.kind": "codex", "agent.mode": "codex_app_server"}), asked, facts()).history
-    ran = plan({"agent.kind": "codex"}).history
+    hosted = normalize(
+        config({"agent.kind": "codex", "agent.mode": "codex_app_server"}), asked, facts()
+    ).sandbox.history
+    ran = plan({"agent.kind": "codex"}).sandbox.history
     assert hosted is not None
     assert ran is not None
     assert hosted.store == ran.store

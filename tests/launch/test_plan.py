@@ -44,9 +44,14 @@ def test_a_whole_plan() -> None:
         time_zone="Europe/Berlin",
         credentials=(dataclasses.replace(CODEX, logged_in=True),),
     )
-    assert made.session == "podbot-proj-0a1b2c"
-    assert (made.subcommand, made.kind, made.mode, made.source) == ("run", "codex", "podbot", "host_mount")
-    assert made.agent == ExecSpec(
+    assert made.sandbox.session == "podbot-proj-0a1b2c"
+    assert (made.subcommand, made.agent.kind, made.agent.mode, made.sandbox.source) == (
+        "run",
+        "codex",
+        "podbot",
+        "host_mount",
+    )
+    assert made.agent.command == ExecSpec(
         command=(
             "codex",
             "-c",
@@ -63,8 +68,8 @@ def test_a_whole_plan() -> None:
         env={"TERM": "tmux-256color", "INITIAL_AGENT_MODE": "agent-full-access"},
         tty=True,
     )
-    container = made.container
-    assert container.name == made.session
+    container = made.sandbox.container
+    assert container.name == made.sandbox.session
     assert container.image == "localhost/podbot:latest"
     assert container.image_origin == "default"
     assert container.mounts == (Mount("/home/ann/src/proj", "/home/ann/src/proj"),)
@@ -87,8 +92,8 @@ def test_a_whole_plan() -> None:
         ("/run/podbot/pipes", True),
         ("/root/.codex/sessions", False),
     ]
-    assert container.files[1].source == made.pipes_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"
-    assert 'name = "Ann"' in made.gitconfig
+    assert container.files[1].source == made.sandbox.pipes_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"
+    assert 'name = "Ann"' in made.sandbox.gitconfig
     assert container.workdir == "/home/ann/src/proj"
     assert container.link == ("/workspace", "/home/ann/src/proj")
     assert container.runtime == "crun"
@@ -103,14 +108,14 @@ def test_a_whole_plan() -> None:
         "io.podbot.path": "/home/ann/src/proj",
         "io.podbot.created": "2026-08-01T12:00:00Z",
         "io.podbot.keep": "false",
-        "io.podbot.history": made.history.key if made.history is not None else "",
+        "io.podbot.history": made.sandbox.history.key if made.sandbox.history is not None else "",
         "io.podbot.version": __version__,
     }
-    assert made.workspace == container.mounts[0]
-    assert made.keep == "never"
-    assert made.runtime_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c"
-    assert made.git_identity == {"user.name": "Ann", "user.email": "ann@example.org"}
-    assert made.notes == (
+    assert made.sandbox.workspace == container.mounts[0]
+    assert made.sandbox.keep == "never"
+    assert made.sandbox.runtime_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c"
+    assert made.sandbox.git_identity == {"user.name": "Ann", "user.email": "ann@example.org"}
+    assert made.sandbox.notes == (
         "mounting /home/ann/src/proj at /home/ann/src/proj and at /workspace (read-write)",
         "copying /home/ann/.codex to /root/.codex: the agent can use that login (creds.copy_codex)",
     )
@@ -118,9 +123,14 @@ def test_a_whole_plan() -> None:
 
 def test_the_chosen_name_is_container_label_and_directory() -> None:
     made = plan({"session.keep": True}, request=typed(name="mine"))
-    assert made.session == made.container.name == made.container.labels["io.podbot.session"] == "mine"
-    assert made.runtime_dir.endswith("/podbot/mine")
-    assert made.keep
+    assert (
+        made.sandbox.session
+        == made.sandbox.container.name
+        == made.sandbox.container.labels["io.podbot.session"]
+        == "mine"
+    )
+    assert made.sandbox.runtime_dir.endswith("/podbot/mine")
+    assert made.sandbox.keep
 
 
 @pytest.mark.parametrize("image", [None, "", "  \t"])
@@ -132,7 +142,7 @@ def test_a_blank_image_is_missing(image: str | None) -> None:
 
 
 def test_an_image_is_taken_without_the_blanks_around_it() -> None:
-    assert plan({"image": " localhost/x:1 "}).container.image == "localhost/x:1"
+    assert plan({"image": " localhost/x:1 "}).sandbox.container.image == "localhost/x:1"
 
 
 def test_an_illegal_combination_is_said_before_anything_else() -> None:
@@ -151,18 +161,18 @@ def test_a_refused_mount_stops_the_plan() -> None:
 def test_an_agent_gets_what_its_kind_needs_and_nothing_of_another() -> None:
     for kind in AGENT_KINDS:
         made = plan({"agent.kind": kind}, request=typed(words=("x",)))
-        assert made.agent.env == agent_env(AgentConfig(kind=kind))
-        assert ("IS_SANDBOX" in made.agent.env) == (kind == "claude")
+        assert made.agent.command.env == agent_env(AgentConfig(kind=kind))
+        assert ("IS_SANDBOX" in made.agent.command.env) == (kind == "claude")
 
 
 def test_a_terminal_has_a_type_even_when_the_host_names_none() -> None:
-    assert plan(CUSTOM, request=typed(tty=True, words=("x",))).agent.env == {"TERM": "xterm-256color"}
+    assert plan(CUSTOM, request=typed(tty=True, words=("x",))).agent.command.env == {"TERM": "xterm-256color"}
 
 
 def test_without_a_terminal_no_terminal_variables_travel() -> None:
     made = plan(CUSTOM, request=typed(words=("x",)), env={"TERM": "xterm", "LANG": "C"})
-    assert made.agent.env == {}
-    assert made.agent.tty is False
+    assert made.agent.command.env == {}
+    assert made.agent.command.tty is False
 
 
 def test_host_never_has_a_terminal() -> None:
@@ -171,16 +181,16 @@ def test_host_never_has_a_terminal() -> None:
         request=typed(subcommand="host", tty=True, words=("x",)),
         env={"TERM": "xterm"},
     )
-    assert made.agent.tty is False
-    assert made.agent.env == {}
-    assert made.agent.workdir == "/home/ann/src/proj"
+    assert made.agent.command.tty is False
+    assert made.agent.command.env == {}
+    assert made.agent.command.workdir == "/home/ann/src/proj"
 
 
 def test_host_speaks_acp_and_moves_no_trust_boundary_unless_told() -> None:
     made = plan({"agent.kind": "codex"}, request=typed(subcommand="host"))
-    assert (made.mode, made.agent.command) == ("acp", ("codex-acp",))
-    assert made.container.labels["io.podbot.mode"] == "acp"
-    assert (made.delegation, made.frame_limit) == ("none", 64 << 20)
+    assert (made.agent.mode, made.agent.command.command) == ("acp", ("codex-acp",))
+    assert made.sandbox.container.labels["io.podbot.mode"] == "acp"
+    assert (made.agent.delegation, made.agent.frame_limit) == ("none", 64 << 20)
     values = {
         "agent.delegation": "all",
         "agent.frame_limit": "1m",
@@ -188,8 +198,8 @@ def test_host_speaks_acp_and_moves_no_trust_boundary_unless_told() -> None:
         "agent.mcp_servers": "pass",
     }
     made = plan(values, request=typed(subcommand="host"))
-    assert (made.delegation, made.frame_limit, made.extra_methods) == ("all", 1 << 20, ("_x/y",))
-    assert made.mcp_servers == "pass"
+    assert (made.agent.delegation, made.agent.frame_limit, made.agent.extra_methods) == ("all", 1 << 20, ("_x/y",))
+    assert made.agent.mcp_servers == "pass"
 
 
 def test_a_frame_limit_that_is_no_size() -> None:
@@ -204,9 +214,9 @@ def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
         request=typed(words=("x",)),
         env={"API_KEY": "s3cret", "EMPTY": "", "OTHER": "no"},
     )
-    assert made.agent.env == {"API_KEY": "s3cret", "EMPTY": ""}
-    assert made.agent.secrets == {"API_KEY", "EMPTY"}
-    assert "not passed to the agent: GONE, LOST" in made.notes[-1]
+    assert made.agent.command.env == {"API_KEY": "s3cret", "EMPTY": ""}
+    assert made.agent.command.secrets == {"API_KEY", "EMPTY"}
+    assert "not passed to the agent: GONE, LOST" in made.sandbox.notes[-1]
     assert "s3cret" not in repr(made)
     assert "s3cret" not in repr(facts(env={"API_KEY": "s3cret"}))
 
@@ -214,10 +224,10 @@ def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
 def test_an_allowlist_cannot_change_what_an_agent_requires() -> None:
     for env in ({"IS_SANDBOX": "yes"}, {}):
         made = plan({"agent.env_allowlist": ("IS_SANDBOX",)}, env=env)
-        assert made.agent.env == AGENTS["claude"].env
-        assert made.agent.env["IS_SANDBOX"] == "1"
-        assert made.agent.secrets == frozenset()
-        assert not [note for note in made.notes if "not set on this host" in note]
+        assert made.agent.command.env == AGENTS["claude"].env
+        assert made.agent.command.env["IS_SANDBOX"] == "1"
+        assert made.agent.command.secrets == frozenset()
+        assert not [note for note in made.sandbox.notes if "not set on this host" in note]
 
 
 @pytest.mark.parametrize("name", ["", "A B", "1A", "A-B", "*"])
@@ -246,8 +256,8 @@ def test_sandbox_env_that_cannot_be(env: dict[str, str]) -> None:
 @pytest.mark.parametrize("network", ["default", "none", "host", "my-net.1"])
 def test_networks(network: str) -> None:
     made = plan({"sandbox.network": network})
-    assert made.container.network == network
-    assert any("listens on this host" in note for note in made.notes) == (network == "host")
+    assert made.sandbox.container.network == network
+    assert any("listens on this host" in note for note in made.sandbox.notes) == (network == "host")
 
 
 @pytest.mark.parametrize("network", ["", "container:x", "ns:/proc/1/ns/net", "-x", "a b", "a/b", "slirp4netns:port=1"])
@@ -263,22 +273,22 @@ def test_every_mount_is_told_and_so_is_a_weaker_profile() -> None:
         allowed_roots=(directory("/srv"),),
         extra_mounts=(directory("/srv/d"),),
     )
-    assert made.notes[:2] == (
+    assert made.sandbox.notes[:2] == (
         "mounting /srv/d at /data (read-write)",
         "mounting /home/ann/src/proj at /home/ann/src/proj and at /workspace (read-only)",
     )
-    assert made.notes[-1].startswith("profile minimal")
+    assert made.sandbox.notes[-1].startswith("profile minimal")
 
 
 def test_without_fuse_the_podman_inside_takes_vfs_unless_the_operator_says_otherwise() -> None:
-    assert "STORAGE_DRIVER" not in plan().container.env
-    assert plan(dev_fuse=False).container.env["STORAGE_DRIVER"] == "vfs"
+    assert "STORAGE_DRIVER" not in plan().sandbox.container.env
+    assert plan(dev_fuse=False).sandbox.container.env["STORAGE_DRIVER"] == "vfs"
     theirs = {"sandbox.env": MappingProxyType({"STORAGE_DRIVER": "btrfs"})}
-    assert plan(theirs, dev_fuse=False).container.env["STORAGE_DRIVER"] == "btrfs"
+    assert plan(theirs, dev_fuse=False).sandbox.container.env["STORAGE_DRIVER"] == "btrfs"
 
 
 def test_half_an_identity_is_taken_as_it_is() -> None:
-    assert plan(git_email="ann@example.org", git_name="").git_identity == {"user.email": "ann@example.org"}
+    assert plan(git_email="ann@example.org", git_name="").sandbox.git_identity == {"user.email": "ann@example.org"}
 
 
 def test_planning_the_same_twice_gives_the_same() -> None:
@@ -298,7 +308,7 @@ def test_planning_the_same_twice_gives_the_same() -> None:
 )
 def test_a_link_to_the_workspace_is_said_aloud(given: str, noted: bool) -> None:
     made = plan(workspace=directory("/home/ann/src/proj", given))
-    assert [note for note in made.notes if "link" in note] == (
+    assert [note for note in made.sandbox.notes if "link" in note] == (
         [f"{given} leads through a link to /home/ann/src/proj"] if noted else []
     )
 
@@ -306,23 +316,23 @@ def test_a_link_to_the_workspace_is_said_aloud(given: str, noted: bool) -> None:
 def test_a_workspace_under_both_its_names() -> None:
     real, spelled = "/var/home/ann/proj", "/home/ann/proj"
     made = plan(request=typed(subcommand="host"), workspace=PathFacts(spelled, real, "directory", spelled))
-    assert made.notes[:2] == (
+    assert made.sandbox.notes[:2] == (
         f"{spelled} leads through a link to {real}",
         f"mounting {real} at {spelled} and at {real} and at /workspace (read-write)",
     )
-    assert made.workspace == Mount(real, real)
-    assert (made.agent.workdir, made.container.workdir) == (real, real)
-    assert made.container.labels["io.podbot.path"] == real
+    assert made.sandbox.workspace == Mount(real, real)
+    assert (made.agent.command.workdir, made.sandbox.container.workdir) == (real, real)
+    assert made.sandbox.container.labels["io.podbot.path"] == real
     # git asks for the place where it was started: an owner that is not the agent is a refusal in either.
-    assert f'directory = "{real}"\n\tdirectory = "{spelled}"\n' in made.gitconfig
+    assert f'directory = "{real}"\n\tdirectory = "{spelled}"\n' in made.sandbox.gitconfig
     rows = describe(made)["container"]["mounts"][:2]
     assert [(row["source"], row["target"]) for row in rows] == [(real, spelled), (real, real)]
 
 
 def test_a_name_that_was_left_out_is_said() -> None:
     made = plan(request=typed(subcommand="host"), workspace=PathFacts("/etc/p", "/srv/p", "directory", "/etc/p"))
-    assert made.notes[1] == "mounting /srv/p at /srv/p and at /workspace (read-write)"
-    assert made.notes[2].startswith("inside, the workspace is not at /etc/p as well: it lies in /etc")
+    assert made.sandbox.notes[1] == "mounting /srv/p at /srv/p and at /workspace (read-write)"
+    assert made.sandbox.notes[2].startswith("inside, the workspace is not at /etc/p as well: it lies in /etc")
 
 
 def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:
@@ -359,8 +369,8 @@ def test_credentials_that_are_selected_and_there(
 ) -> None:
     words = ("x",) if creds["agent.kind"] == "custom" else ()
     made = normalize(config(creds), typed(words=words), facts(credentials=there))
-    assert (made.credentials, made.first_run) == (copied, first_run)
-    assert [note.split()[1] for note in made.notes if note.startswith("copying")] == [c.given for c in copied]
+    assert (made.sandbox.credentials.sources, made.sandbox.credentials.first_run) == (copied, first_run)
+    assert [note.split()[1] for note in made.sandbox.notes if note.startswith("copying")] == [c.given for c in copied]
 
 
 @pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"])
@@ -378,8 +388,16 @@ def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
 ) -> None:
     env = {name: "x"} if has else {}
     made = normalize(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
-    assert made.first_run == (CLAUDE_JSON if wanted else None)
-    assert made.credentials == ()
+    assert made.sandbox.credentials.first_run == (CLAUDE_JSON if wanted else None)
+    assert made.sandbox.credentials.sources == ()
+
+
+@pytest.mark.parametrize(("tty", "approved"), [(True, "sk-1"), (False, None)])
+def test_a_key_is_called_approved_where_claude_asks_about_it(tty: bool, approved: str | None) -> None:
+    values = {"agent.kind": "claude", "agent.env_allowlist": ("ANTHROPIC_API_KEY",)}
+    made = plan(values, request=typed(tty=tty), env={"ANTHROPIC_API_KEY": "sk-1"})
+    assert made.sandbox.credentials.approved_key == approved
+    assert "sk-1" not in repr(made.sandbox)
 
 
 # --- permissions, trust, locale, time zone and logins: issue 10.11, 12, 14, 17 ---
@@ -389,38 +407,38 @@ def test_permissions_choose_the_command_the_variables_and_the_files() -> None:
     claude = "/etc/claude-code/managed-settings.d/podbot.json"
     for permissions, mode in (("full", "bypassPermissions"), ("ask", "default")):
         made = plan({"agent.kind": "claude", "agent.permissions": permissions})
-        assert json.loads(made.agent_files[claude]) == {"permissions": {"defaultMode": mode}}
-        (mount,) = (file for file in made.container.files if file.target == claude)
+        assert json.loads(made.sandbox.agent_files[claude]) == {"permissions": {"defaultMode": mode}}
+        (mount,) = (file for file in made.sandbox.container.files if file.target == claude)
         assert mount.read_only
-        assert mount.source == f"{made.runtime_dir}/files/podbot.json"
+        assert mount.source == f"{made.sandbox.runtime_dir}/files/podbot.json"
         made = plan({"agent.kind": "codex", "agent.permissions": permissions}, request=typed(subcommand="host"))
         wanted = {"full": "agent-full-access", "ask": "read-only"}[permissions]
-        assert made.agent.env == {"INITIAL_AGENT_MODE": wanted}
-        assert made.agent_files == {}
+        assert made.agent.command.env == {"INITIAL_AGENT_MODE": wanted}
+        assert made.sandbox.agent_files == {}
 
 
 def test_codex_trusts_the_directory_that_it_starts_in() -> None:
     made = plan({"agent.kind": "codex", "workspace.container_path": "/workspace"}, workspace=directory('/srv/a "b"'))
-    assert 'projects={"/workspace"={trust_level="trusted"}}' in made.agent.command
+    assert 'projects={"/workspace"={trust_level="trusted"}}' in made.agent.command.command
     made = plan({"agent.kind": "codex"}, workspace=directory('/srv/a "b"'))
-    assert made.agent.workdir == '/srv/a "b"'
-    assert 'projects={"/srv/a \\"b\\""={trust_level="trusted"}}' in made.agent.command
+    assert made.agent.command.workdir == '/srv/a "b"'
+    assert 'projects={"/srv/a \\"b\\""={trust_level="trusted"}}' in made.agent.command.command
 
 
 def test_the_locale_is_the_images_and_the_time_zone_the_hosts() -> None:
     made = plan(request=typed(tty=True), env={"LANG": "de_DE.UTF-8"}, time_zone="Europe/Berlin")
-    assert "LANG" not in {**made.agent.env, **made.container.env}
-    assert made.container.env["TZ"] == "Europe/Berlin"
+    assert "LANG" not in {**made.agent.command.env, **made.sandbox.container.env}
+    assert made.sandbox.container.env["TZ"] == "Europe/Berlin"
     theirs = {"sandbox.env": MappingProxyType({"TZ": "UTC", "LANG": "de_DE.UTF-8"})}
     made = plan(theirs, time_zone="Europe/Berlin")
-    assert (made.container.env["TZ"], made.container.env["LANG"]) == ("UTC", "de_DE.UTF-8")
-    assert "TZ" not in plan(time_zone=None).container.env
+    assert (made.sandbox.container.env["TZ"], made.sandbox.container.env["LANG"]) == ("UTC", "de_DE.UTF-8")
+    assert "TZ" not in plan(time_zone=None).sandbox.container.env
 
 
 @pytest.mark.parametrize("value", ["no", "1"])
 def test_a_variable_that_podbot_sets_itself_is_reported(value: str) -> None:
     made = plan({"sandbox.env": MappingProxyType({"IS_SANDBOX": value, "OTHER": "x"})})
-    told = [note for note in made.notes if note.startswith("sandbox.env")]
+    told = [note for note in made.sandbox.notes if note.startswith("sandbox.env")]
     assert told == (["sandbox.env sets IS_SANDBOX, which podbot itself sets for claude: ignored"] * (value == "no"))
 
 
@@ -447,7 +465,7 @@ def test_no_login_is_one_notice_with_what_to_do(
     changes: dict[str, Any], there: tuple[CredentialSource, ...], env: dict[str, str], told: str
 ) -> None:
     made = plan(changes, request=typed(words=("x",)), credentials=there, env=env)
-    notes = [note for note in made.notes if note.startswith("no login for")]
+    notes = [note for note in made.sandbox.notes if note.startswith("no login for")]
     assert len(notes) == bool(told)
     assert told in "".join(notes)
 
@@ -460,15 +478,15 @@ def test_no_two_sessions_share_a_file(keep: bool | None) -> None:
     """Whoever can read a file can hold a lease on it, which stalls whoever opens it next."""
     chosen = {} if keep is None else {"session.keep": keep}
     made = [plan({"agent.kind": "gemini", **chosen}, request=typed(name=name), nonce=name) for name in ("a", "b")]
-    sources = [{file.source for file in one.container.files if file.read_only} for one in made]
+    sources = [{file.source for file in one.sandbox.container.files if file.read_only} for one in made]
     assert not sources[0] & sources[1]
     for one in made:
-        own = [file for file in one.container.files if file.source.startswith(f"{one.files_dir}/")]
+        own = [file for file in one.sandbox.container.files if file.source.startswith(f"{one.sandbox.files_dir}/")]
         assert len({file.source for file in own}) == len(own) >= 2
         if keep:  # they outlive a reboot
-            assert one.files_dir == f"/home/ann/.local/state/podbot/kept/{one.session}-20260801T120000Z"
+            assert one.sandbox.files_dir == f"/home/ann/.local/state/podbot/kept/{one.sandbox.session}-20260801T120000Z"
         else:
-            assert one.files_dir == f"{one.runtime_dir}/files"
+            assert one.sandbox.files_dir == f"{one.sandbox.runtime_dir}/files"
 
 
 # --- settings of the workspace's own: issue 12.8 ---
@@ -477,13 +495,13 @@ def test_no_two_sessions_share_a_file(keep: bool | None) -> None:
 def test_a_workspace_with_settings_of_its_own_is_told_and_not_trusted() -> None:
     found = (".claude/settings.json", ".mcp.json")
     made = plan({"agent.kind": "claude"}, settings=found)
-    (note,) = (note for note in made.notes if "takes settings from the workspace" in note)
+    (note,) = (note for note in made.sandbox.notes if "takes settings from the workspace" in note)
     assert ".claude/settings.json, .mcp.json" in note
-    assert not made.trusting
-    assert plan({"agent.kind": "claude"}).trusting
+    assert made.sandbox.credentials.trusted is None
+    assert plan({"agent.kind": "claude"}).sandbox.credentials.trusted == "/home/ann/src/proj"
     codex = plan({"agent.kind": "codex"}, settings=(".codex",))
-    assert "projects={}" in codex.agent.command
-    assert any("trusted" in word for word in plan({"agent.kind": "codex"}).agent.command)
+    assert "projects={}" in codex.agent.command.command
+    assert any("trusted" in word for word in plan({"agent.kind": "codex"}).agent.command.command)
 
 
 def test_every_known_agent_says_where_it_takes_settings_from() -> None:

@@ -71,8 +71,8 @@ def test_a_submodule_is_told_as_such() -> None:
 def test_it_is_part_of_the_plan_and_of_its_description() -> None:
     host = facts(workspace=directory(TREE), repository=RepositoryFacts(LINKED, ("/srv/other", TREE)))
     made = normalize(config(), typed(), host)
-    assert made.linked_git == LINKED
-    assert made.container.files[-1] == Mount(EMPTY, "/srv/other/.git", read_only=True)
+    assert made.sandbox.linked_git == LINKED
+    assert made.sandbox.container.files[-1] == Mount(EMPTY, "/srv/other/.git", read_only=True)
     rows = describe(made)["container"]["mounts"]
     assert [row["target"] for row in rows if row["source"] in (COMMON, EMPTY)] == [
         COMMON,

@@ -30,39 +30,39 @@ def plan(values: dict[str, Any] | None = None, request: LaunchRequest = ACCESS) 
 @pytest.mark.parametrize("subcommand", ["run", "host"])
 def test_a_mounted_workspace_with_a_token(subcommand: Subcommand) -> None:
     made = plan(request=typed(subcommand=subcommand, github_access="octo/shop"))
-    assert made.clone is None
-    assert made.workspace is not None
-    assert made.token is not None
-    assert (made.token.repo, made.token.server) == ("octo/shop", "https://github.com")
-    assert made.token.permissions == {"contents": "write", "pull_requests": "write", "metadata": "read"}
-    secrets = f"{made.runtime_dir}/secrets"
-    assert made.token.secrets_dir == secrets
-    assert Mount(secrets, "/run/secrets", read_only=True) in made.container.files
-    assert "/run/podbot/askpass" in [file.target for file in made.container.files]
-    assert made.askpass
-    env = made.container.env
+    assert made.sandbox.clone is None
+    assert made.sandbox.workspace is not None
+    assert made.sandbox.token is not None
+    assert (made.sandbox.token.repo, made.sandbox.token.server) == ("octo/shop", "https://github.com")
+    assert made.sandbox.token.permissions == {"contents": "write", "pull_requests": "write", "metadata": "read"}
+    secrets = f"{made.sandbox.runtime_dir}/secrets"
+    assert made.sandbox.token.secrets_dir == secrets
+    assert Mount(secrets, "/run/secrets", read_only=True) in made.sandbox.container.files
+    assert "/run/podbot/askpass" in [file.target for file in made.sandbox.container.files]
+    assert made.sandbox.askpass
+    env = made.sandbox.container.env
     assert (env["GIT_ASKPASS"], env["GIT_TERMINAL_PROMPT"]) == ("/run/podbot/askpass", "0")
     assert (env["GIT_CONFIG_KEY_0"], env["GIT_CONFIG_VALUE_0"]) == ("credential.https://github.com.helper", "")
     levels = "contents: write, metadata: read, pull_requests: write"
-    assert f"the agent gets a GitHub token for octo/shop ({levels})" in made.notes
-    assert not any("cloning" in note for note in made.notes)
-    assert made.keep == "never"
+    assert f"the agent gets a GitHub token for octo/shop ({levels})" in made.sandbox.notes
+    assert not any("cloning" in note for note in made.sandbox.notes)
+    assert made.sandbox.keep == "never"
 
 
 def test_labels_tell_a_clone_from_access() -> None:
-    labels = plan().container.labels
+    labels = plan().sandbox.container.labels
     assert (labels["io.podbot.repo"], labels["io.podbot.access"]) == ("", "octo/shop")
     assert labels["io.podbot.path"] == "/home/ann/src/proj"
-    labels = plan(CLONING, LaunchRequest(repo="octo/shop")).container.labels
+    labels = plan(CLONING, LaunchRequest(repo="octo/shop")).sandbox.container.labels
     assert (labels["io.podbot.repo"], labels["io.podbot.access"]) == ("octo/shop", "octo/shop")
 
 
 def test_a_token_that_was_not_asked_for_is_not_there() -> None:
     made = plan(request=typed())
-    assert made.token is None
-    assert made.askpass == ""
-    assert not {"GIT_ASKPASS", "GIT_CONFIG_COUNT"} & set(made.container.env)
-    assert "/run/secrets" not in [file.target for file in made.container.files]
+    assert made.sandbox.token is None
+    assert made.sandbox.askpass == ""
+    assert not {"GIT_ASKPASS", "GIT_CONFIG_COUNT"} & set(made.sandbox.container.env)
+    assert "/run/secrets" not in [file.target for file in made.sandbox.container.files]
 
 
 def test_a_clone_has_a_token_of_its_own() -> None:
@@ -137,7 +137,7 @@ def test_a_blank_key_path_is_missing() -> None:
 
 def test_the_key_s_path() -> None:
     made = plan({"github.private_key_path": "~/app.pem"})
-    assert made.token is not None
-    assert made.token.private_key_path == "/home/ann/app.pem"
+    assert made.sandbox.token is not None
+    assert made.sandbox.token.private_key_path == "/home/ann/app.pem"
     with pytest.raises(InvalidValue, match="not an absolute path"):
         plan({"github.private_key_path": "app.pem"})

@@ -25,9 +25,9 @@ def clone_plan(place: Place, keep: Keep = "when_unsaved", session: str = SESSION
     directory = os.path.join(place.base, "inside", "shop")
     clone = ClonePlan("octo/shop", "main", server(place.base, "main"), "https://github.com", directory)
     spec = container(session, marks=clone_labels(place, session, keep))
-    agent = dataclasses.replace(place.plan().agent, workdir=directory)
+    command = dataclasses.replace(place.plan().agent.command, workdir=directory)
     return place.plan(
-        session, source="github_clone", workspace=None, container=spec, agent=agent, keep=keep, clone=clone
+        session, source="github_clone", workspace=None, container=spec, command=command, keep=keep, clone=clone
     )
 
 

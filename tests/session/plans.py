@@ -12,11 +12,12 @@ from podbot.events import Event
 from podbot.launch.labels import LABEL
 from podbot.launch.pipes import TARGET as PIPES
 from podbot.launch.pipes import pipes_directory
-from podbot.launch.types import ContainerSpec, ExecSpec, LaunchPlan, Mount, Security
+from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, Mount, SandboxPlan, Security
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, FakeEngine
 
 SESSION = "podbot-proj-0a1b2c"
+AGENT = {found.name for found in dataclasses.fields(AgentPlan)}
 
 
 def labels(session: str = SESSION, **changes: str) -> dict[str, str]:
@@ -69,26 +70,33 @@ class Place:
     def directory(self, session: str = SESSION) -> str:
         return os.path.join(self.runtime, session)
 
-    def plan(self, session: str = SESSION, **changes: Any) -> LaunchPlan:
+    def sandbox(self, session: str = SESSION, **changes: Any) -> SandboxPlan:
         mount = Mount(self.workspace, "/workspace")
         pipes = pipes_directory(self.directory(session))
         spec = container(session, mount)
         values: dict[str, Any] = {
             "session": session,
-            "subcommand": "run",
-            "kind": "claude",
-            "mode": "podbot",
             "source": "host_mount",
             "container": dataclasses.replace(spec, files=(Mount(pipes, PIPES, read_only=True),)),
-            "agent": ExecSpec(command=("claude",), workdir="/workspace"),
             "keep": "never",
             "runtime_dir": self.directory(session),
             "files_dir": os.path.join(self.directory(session), "files"),
             "workspace": mount,
+            "image_agent": "claude",
             "pipes_dir": pipes,
             "git_identity": {"user.name": "Ann", "user.email": "ann@example.org"},
         }
-        return LaunchPlan(**(values | changes))
+        return SandboxPlan(**(values | changes))
+
+    def plan(self, session: str = SESSION, **changes: Any) -> LaunchPlan:
+        """``changes``: of the sandbox, or of the agent; ``command`` is the agent's."""
+        subcommand = changes.pop("subcommand", "run")
+        agent = {name: changes.pop(name) for name in AGENT & changes.keys()}
+        values: dict[str, Any] = {"kind": "claude", "mode": "podbot"}
+        values["command"] = ExecSpec(("claude",), workdir="/workspace")
+        if "kind" in agent:
+            changes["image_agent"] = None if agent["kind"] == "custom" else agent["kind"]
+        return LaunchPlan(subcommand, self.sandbox(session, **changes), AgentPlan(**(values | agent)))
 
     def kinds(self) -> list[str]:
         return [event.kind for event in self.events]
@@ -114,3 +122,8 @@ def orphaned(engine: FakeEngine, place: Place, name: str) -> None:
     made(engine, name)
     with session_directory(place.directory(name), engine.endpoint) as directory:
         directory.has_container = True
+
+
+def changed(plan: LaunchPlan, **changes: Any) -> LaunchPlan:
+    """``plan`` with another sandbox."""
+    return dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, **changes))

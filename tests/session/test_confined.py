@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from podbot.errors import StartFailed
-from podbot.launch.types import LaunchPlan
+from podbot.launch.types import SandboxPlan
 from podbot.session.confined import check_filtered, seccomp_mode
 from podbot.testing import FakeEngine
 from tests.session.plans import Place
@@ -41,8 +41,8 @@ def test_a_process_that_cannot_be_seen_tells_nothing(proc: str) -> None:
 
 
 @pytest.fixture
-def started(tmp_path: os.PathLike[str]) -> tuple[FakeEngine, LaunchPlan, str, int]:
-    plan = Place(os.fspath(tmp_path)).plan()
+def started(tmp_path: os.PathLike[str]) -> tuple[FakeEngine, SandboxPlan, str, int]:
+    plan = Place(os.fspath(tmp_path)).sandbox()
     security = dataclasses.replace(plan.container.security, seccomp="/home/ann/.local/state/podbot/seccomp/0a1b.json")
     plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, security=security))
     engine = FakeEngine(images=[plan.container.image])
@@ -52,7 +52,7 @@ def started(tmp_path: os.PathLike[str]) -> tuple[FakeEngine, LaunchPlan, str, in
 
 
 def test_a_runtime_without_seccomp_ends_the_start(
-    started: tuple[FakeEngine, LaunchPlan, str, int], proc: str, monkeypatch: pytest.MonkeyPatch
+    started: tuple[FakeEngine, SandboxPlan, str, int], proc: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, plan, container, pid = started
     monkeypatch.setattr("podbot.session.confined._SECONDS", 0.01)
@@ -61,7 +61,7 @@ def test_a_runtime_without_seccomp_ends_the_start(
         check_filtered(engine.inspect(container), plan, proc)
 
 
-def test_the_filter_may_come_at_the_last_moment(started: tuple[FakeEngine, LaunchPlan, str, int], proc: str) -> None:
+def test_the_filter_may_come_at_the_last_moment(started: tuple[FakeEngine, SandboxPlan, str, int], proc: str) -> None:
     engine, plan, container, pid = started
     status(proc, pid, 0, f"{pid}\t1")
     later = threading.Timer(0.02, status, (proc, pid, 2, f"{pid}\t1"))
@@ -72,7 +72,7 @@ def test_the_filter_may_come_at_the_last_moment(started: tuple[FakeEngine, Launc
 
 
 def test_nothing_is_asked_where_no_profile_was_given(
-    started: tuple[FakeEngine, LaunchPlan, str, int], proc: str
+    started: tuple[FakeEngine, SandboxPlan, str, int], proc: str
 ) -> None:
     engine, plan, container, pid = started
     status(proc, pid, 0, f"{pid}\t1")

@@ -27,7 +27,7 @@ from podbot.errors import (
     UploadFailed,
 )
 from podbot.launch.repository import EMPTY, is_placeholder
-from podbot.launch.types import ContainerSpec, CredentialSource, LaunchPlan, Limits, LinkedGit, Mount
+from podbot.launch.types import ContainerSpec, CredentialSource, CredentialsPlan, Limits, LinkedGit, Mount, SandboxPlan
 from podbot.session.container import started_container
 from podbot.session.sessions import SessionRecord, session_directory, sessions
 from podbot.streams.wake import Interrupted, Wake
@@ -53,7 +53,7 @@ def engine() -> FakeEngine:
 
 
 @contextlib.contextmanager
-def started(engine: FakeEngine, place: Place, plan: LaunchPlan, wake: Wake | None = None) -> Iterator[str]:
+def started(engine: FakeEngine, place: Place, plan: SandboxPlan, wake: Wake | None = None) -> Iterator[str]:
     """The container in its session's directory, as ``run`` has it."""
     with (
         contextlib.closing(wake or Wake()) as waker,
@@ -65,7 +65,7 @@ def started(engine: FakeEngine, place: Place, plan: LaunchPlan, wake: Wake | Non
 
 
 def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: Place) -> None:
-    plan = place.plan()
+    plan = place.sandbox()
     with started(engine, place, plan) as found:
         assert engine.inspect(found).state == "running"
         made = engine.by_name[SESSION]
@@ -86,7 +86,7 @@ def test_nothing_is_left_when_a_step_fails(
 ) -> None:
     error = FAILURES[operation]
     engine.fail(operation, error, after=after)
-    with pytest.raises(type(error)) as caught, started(engine, place, place.plan(keep=keep)):
+    with pytest.raises(type(error)) as caught, started(engine, place, place.sandbox(keep=keep)):
         pytest.fail("it started")
     assert caught.value is error
     assert engine.by_name == {}
@@ -97,7 +97,7 @@ def test_nothing_is_left_when_a_step_fails(
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, lambda: Interrupted(signal.SIGTERM)])
 def test_nothing_is_left_when_the_agent_s_part_fails(engine: FakeEngine, place: Place, error: object) -> None:
     raised = error()  # type: ignore[operator]
-    with pytest.raises(type(raised)) as caught, started(engine, place, place.plan()):
+    with pytest.raises(type(raised)) as caught, started(engine, place, place.sandbox()):
         raise raised
     assert caught.value is raised
     assert engine.by_name == {}
@@ -120,7 +120,7 @@ def test_a_container_of_that_name_is_left_alone(
     engine: FakeEngine, place: Place, marks: dict[str, str], keep: bool
 ) -> None:
     theirs = somebody_s(engine, **marks)
-    with pytest.raises(NameTaken), started(engine, place, place.plan(keep=keep)):
+    with pytest.raises(NameTaken), started(engine, place, place.sandbox(keep=keep)):
         pytest.fail("it started")
     assert engine.inspect(SESSION).id == theirs
     assert engine.inspect(SESSION).state == "running"
@@ -133,7 +133,7 @@ def test_a_container_of_that_name_is_left_alone_whatever_fails_first(
     engine: FakeEngine, place: Place, reason: str, keep: bool
 ) -> None:
     theirs = somebody_s(engine)
-    plan = place.plan(keep=keep)
+    plan = place.sandbox(keep=keep)
     error: type[Exception] = EngineGone
     if reason == "image":  # looked for before the name is compared (measured)
         plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, image="localhost/none:1"))
@@ -152,15 +152,15 @@ def test_a_container_of_that_name_is_left_alone_whatever_fails_first(
 
 
 def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan(keep="always")):
+    with started(engine, place, place.sandbox(keep="always")):
         pass
     before = sessions(place.environ)
     later = container(SESSION, marks=labels(created="2026-08-02T12:00:00Z"))
-    with pytest.raises(NameTaken), started(engine, place, place.plan(container=later)):
+    with pytest.raises(NameTaken), started(engine, place, place.sandbox(container=later)):
         pytest.fail("it started")
     assert sessions(place.environ) == before == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
     engine.images.clear()
-    with pytest.raises(ImageNotFound), started(engine, place, place.plan(container=later)):
+    with pytest.raises(ImageNotFound), started(engine, place, place.sandbox(container=later)):
         pytest.fail("it started")
     assert sessions(place.environ) == before
 
@@ -169,7 +169,7 @@ def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeE
 
 
 def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan(keep="always")):
+    with started(engine, place, place.sandbox(keep="always")):
         pass
     assert engine.inspect(SESSION).state == "exited"
     assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
@@ -179,14 +179,14 @@ def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> Non
 
 
 def test_a_kept_one_is_kept_when_the_agent_s_part_fails(engine: FakeEngine, place: Place) -> None:
-    with pytest.raises(ValueError, match="x"), started(engine, place, place.plan(keep="always")):
+    with pytest.raises(ValueError, match="x"), started(engine, place, place.sandbox(keep="always")):
         raise ValueError("x")
     assert engine.inspect(SESSION).state == "exited"
     assert [found.kept for found in sessions(place.environ)] == [True]
 
 
 def test_a_kept_one_that_somebody_removed(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan(keep="always")):
+    with started(engine, place, place.sandbox(keep="always")):
         engine.remove(SESSION)
     assert sessions(place.environ) == []
     assert "container.kept" not in place.kinds()
@@ -201,7 +201,7 @@ def vanished(engine: FakeEngine) -> EngineGone:
 
 
 def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, place: Place) -> None:
-    with pytest.raises(EngineGone) as caught, started(engine, place, place.plan()):
+    with pytest.raises(EngineGone) as caught, started(engine, place, place.sandbox()):
         raise vanished(engine)
     assert caught.value is GONE
     assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=False, live=False)]
@@ -214,7 +214,7 @@ def test_a_clean_up_that_fails_leaves_the_first_error(engine: FakeEngine, place:
     """Issue 10.7: a full storage at the clean-up hid why the session had ended."""
     engine.fail("start", FAILURES["start"])
     engine.fail("remove", second)
-    with pytest.raises(StartFailed), started(engine, place, place.plan()):
+    with pytest.raises(StartFailed), started(engine, place, place.sandbox()):
         pass
     assert place.kinds()[-1] == "container.left"
     assert [found.session for found in sessions(place.environ)] == [SESSION]
@@ -222,7 +222,7 @@ def test_a_clean_up_that_fails_leaves_the_first_error(engine: FakeEngine, place:
 
 def test_a_clean_up_that_fails_on_the_good_way_out_is_an_error(engine: FakeEngine, place: Place) -> None:
     error = StopFailed(container=SESSION, reason="no")
-    with pytest.raises(StopFailed), started(engine, place, place.plan(keep="always")):
+    with pytest.raises(StopFailed), started(engine, place, place.sandbox(keep="always")):
         engine.fail("stop", error)
     assert [found.session for found in sessions(place.environ)] == [SESSION]
 
@@ -236,7 +236,7 @@ def test_a_signal_during_clean_up_does_not_tear_it(engine: FakeEngine, place: Pl
         remove(container)
 
     engine.remove = interrupted  # type: ignore[method-assign]
-    with started(engine, place, place.plan(), wake):
+    with started(engine, place, place.sandbox(), wake):
         pass
     assert engine.by_name == {}
 
@@ -250,7 +250,7 @@ def test_a_signal_during_creation_waits_for_the_container_and_removes_it(engine:
         return create(spec)
 
     engine.create = interrupted  # type: ignore[method-assign]
-    with pytest.raises(Interrupted), started(engine, place, place.plan(), wake):
+    with pytest.raises(Interrupted), started(engine, place, place.sandbox(), wake):
         pytest.fail("it started")
     assert ("create", SESSION) in engine.calls
     assert engine.by_name == {}
@@ -264,7 +264,7 @@ def test_a_signal_breaks_off_a_start_that_takes_long(engine: FakeEngine, place: 
         pytest.fail(f"the start of {container} went on")
 
     engine.start = interrupted  # type: ignore[method-assign]
-    with pytest.raises(Interrupted), started(engine, place, place.plan(), wake):
+    with pytest.raises(Interrupted), started(engine, place, place.sandbox(), wake):
         pytest.fail("it started")
     assert engine.by_name == {}
 
@@ -274,7 +274,7 @@ def test_a_signal_breaks_off_a_start_that_takes_long(engine: FakeEngine, place: 
 
 def test_confinement_that_was_dropped_ends_the_start(engine: FakeEngine, place: Place) -> None:
     engine.ignored = (Unmet("sandbox.profile", "no-new-privileges", "none"),)
-    with pytest.raises(CreateFailed) as caught, started(engine, place, place.plan()):
+    with pytest.raises(CreateFailed) as caught, started(engine, place, place.sandbox()):
         pytest.fail("it started")
     assert "sandbox.profile" in caught.value.reason
     assert engine.by_name == {}
@@ -282,7 +282,7 @@ def test_confinement_that_was_dropped_ends_the_start(engine: FakeEngine, place: 
 
 def test_a_limit_that_was_dropped_is_said(engine: FakeEngine, place: Place) -> None:
     engine.ignored = (Unmet("sandbox.memory", str(1 << 30), "0"), Unmet("sandbox.pids", "2048", "0"))
-    with started(engine, place, place.plan()):
+    with started(engine, place, place.sandbox()):
         pass
     (warning,) = [event for event in place.events if event.level == "warning"]
     assert warning.kind == "limit.unmet"
@@ -293,14 +293,14 @@ def test_a_limit_that_was_dropped_is_said(engine: FakeEngine, place: Place) -> N
 CANNOT_LIMIT = StartFailed(container=SESSION, reason="crun: opening file `memory.max` for writing: No such file")
 
 
-def limited(plan: LaunchPlan, limits: Limits) -> LaunchPlan:
+def limited(plan: SandboxPlan, limits: Limits) -> SandboxPlan:
     return dataclasses.replace(plan, container=dataclasses.replace(plan.container, limits=limits))
 
 
 def test_default_limits_that_an_engine_cannot_set_are_given_up_and_reported(engine: FakeEngine, place: Place) -> None:
     engine.fail("start", CANNOT_LIMIT)
     limits = Limits(memory=1 << 30, cpus=1.5, pids=2048, by_default=("memory", "pids"))
-    with started(engine, place, limited(place.plan(), limits)) as found:
+    with started(engine, place, limited(place.sandbox(), limits)) as found:
         assert engine.inspect(found).state == "running"
         assert engine.by_name[SESSION].spec.limits == Limits(cpus=1.5)
     (warning,) = [event for event in place.events if event.level == "warning"]
@@ -316,7 +316,7 @@ def test_default_limits_that_an_engine_cannot_set_are_given_up_and_reported(engi
 )
 def test_other_limits_and_other_failures_stay(engine: FakeEngine, place: Place, limits: Limits, reason: str) -> None:
     engine.fail("start", StartFailed(container=SESSION, reason=reason), times=None)
-    with pytest.raises(StartFailed), started(engine, place, limited(place.plan(), limits)):
+    with pytest.raises(StartFailed), started(engine, place, limited(place.sandbox(), limits)):
         pytest.fail("it started")
     assert [name for name, _ in engine.calls].count("start") == 1
 
@@ -341,7 +341,7 @@ def test_a_workspace_swapped_while_it_starts_is_refused(engine: FakeEngine, plac
         return create(spec)
 
     engine.create = swapping  # type: ignore[method-assign]
-    with pytest.raises(MountRefused), started(engine, place, place.plan()):
+    with pytest.raises(MountRefused), started(engine, place, place.sandbox()):
         pytest.fail("it started")
     assert engine.by_name == {}
 
@@ -349,7 +349,7 @@ def test_a_workspace_swapped_while_it_starts_is_refused(engine: FakeEngine, plac
 def test_a_git_directory_that_no_longer_points_back_is_not_mounted(engine: FakeEngine, place: Place) -> None:
     """Issue 10.10: the look before the plan is repeated."""
     linked = LinkedGit(f"{place.base}/shop/.git/worktrees/x", "worktree", f"{place.base}/shop/.git")
-    with pytest.raises(MountRefused) as caught, started(engine, place, place.plan(linked_git=linked)):
+    with pytest.raises(MountRefused) as caught, started(engine, place, place.sandbox(linked_git=linked)):
         pytest.fail("it started")
     assert caught.value.path == linked.directory
     assert not any(name == "create" for name, _ in engine.calls)
@@ -358,14 +358,14 @@ def test_a_git_directory_that_no_longer_points_back_is_not_mounted(engine: FakeE
 def test_every_mount_is_checked(engine: FakeEngine, place: Place) -> None:
     mount = Mount(os.path.join(place.base, "gone"), "/reference", read_only=True)
     spec = container(SESSION, Mount(place.workspace, "/workspace"), mount)
-    with pytest.raises(MountRefused) as caught, started(engine, place, place.plan(container=spec)):
+    with pytest.raises(MountRefused) as caught, started(engine, place, place.sandbox(container=spec)):
         pytest.fail("it started")
     assert caught.value.path == mount.source
     assert not any(name == "create" for name, _ in engine.calls)
 
 
 def test_a_container_that_vanished_is_cleaned_up_all_the_same(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan()):
+    with started(engine, place, place.sandbox()):
         engine.remove(SESSION)
     with pytest.raises(ContainerNotFound):
         engine.inspect(SESSION)
@@ -375,9 +375,9 @@ def test_a_container_that_vanished_is_cleaned_up_all_the_same(engine: FakeEngine
 # --- places for linked worktrees -----------------------------------------------------------------------
 
 
-def with_placeholders(place: Place, plan: LaunchPlan | None = None) -> LaunchPlan:
+def with_placeholders(place: Place, plan: SandboxPlan | None = None) -> SandboxPlan:
     """Of a repository with two worktrees elsewhere."""
-    plan = plan or place.plan()
+    plan = plan or place.sandbox()
     source = os.path.join(place.base, "state", EMPTY, "0a1b")
     empty = tuple(Mount(source, f"/root/.bashrc/{name}/.git", read_only=True) for name in "ab")
     files = (*plan.container.files, *empty)
@@ -494,13 +494,15 @@ def test_the_second_attempt_looks_at_the_mounts_again(engine: FakeEngine, place:
 # --- credentials -------------------------------------------------------------------------------------
 
 
-def logged_in(place: Place) -> LaunchPlan:
+def logged_in(place: Place) -> SandboxPlan:
     home = os.path.join(place.base, "home")
     os.makedirs(os.path.join(home, ".codex"))
     with open(os.path.join(home, ".codex", "auth.json"), "w", encoding="utf-8") as file:
         file.write("login")
     given = os.path.join(home, ".codex")
-    return place.plan(credentials=(CredentialSource("codex", given, os.path.realpath(given), "/root/.codex"),))
+    return place.sandbox(
+        credentials=CredentialsPlan((CredentialSource("codex", given, os.path.realpath(given), "/root/.codex"),))
+    )
 
 
 def test_credentials_are_there_before_the_container_starts(engine: FakeEngine, place: Place) -> None:
@@ -512,7 +514,7 @@ def test_credentials_are_there_before_the_container_starts(engine: FakeEngine, p
 
 
 def test_without_credentials_there_is_no_upload(engine: FakeEngine, place: Place) -> None:
-    with started(engine, place, place.plan()):
+    with started(engine, place, place.sandbox()):
         pass
     assert "put_archive" not in {name for name, _ in engine.calls}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import signal
 import subprocess
@@ -50,7 +49,7 @@ def wake() -> Iterator[Wake]:
 
 
 def plan(place: Place) -> LaunchPlan:
-    return dataclasses.replace(place.plan(), guard=GuardPlan(place.workspace))
+    return place.plan(guard=GuardPlan(place.workspace))
 
 
 def plant(place: Place, name: str = ".envrc") -> None:
@@ -76,7 +75,7 @@ def recorded(engine: FakeEngine, place: Place) -> None:
     """A session whose podbot was killed: its record is there, its lock is free."""
     with session_directory(place.directory(), engine.endpoint) as directory:
         directory.has_container = True
-        watch = Watch(plan(place), directory, place.events.append)
+        watch = Watch(plan(place).sandbox, directory, place.events.append)
         watch.begin()
         watch.ready()
         assert watch.recorded

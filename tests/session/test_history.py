@@ -31,7 +31,7 @@ from podbot.session.history_survey import survey
 from podbot.session.run import run_session
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine, ScriptedExec
-from tests.session.plans import SESSION, Place, container, labels
+from tests.session.plans import SESSION, Place, changed, container, labels
 
 SILENT = ExecIO(None, None, None)
 CLONE = ClonePlan("octo/a", None, "https://github.com/octo/a", "https://github.com", "/clones/a")
@@ -78,8 +78,8 @@ def used(
 
 def session(place: Place, history: HistoryPlan, **changes: Any) -> LaunchPlan:
     made = place.plan(history=history, **changes)
-    spec = dataclasses.replace(made.container, files=(*made.container.files, history.store))
-    return dataclasses.replace(made, container=spec)
+    spec = dataclasses.replace(made.sandbox.container, files=(*made.sandbox.container.files, history.store))
+    return changed(made, container=spec)
 
 
 # --- around a session -----------------------------------------------------------------------------
@@ -159,9 +159,9 @@ def test_nothing_is_offered_of_a_clone_that_was_kept(
 
     made = used(environ)
     found = place.plan(history=made, clone=CLONE)
-    offer_to_resume(found, began=0, kept=True, emit=place.events.append)
+    offer_to_resume(found.sandbox, began=0, kept=True, emit=place.events.append)
     assert place.kinds() == []
-    offer_to_resume(found, began=0, kept=False, emit=place.events.append)
+    offer_to_resume(found.sandbox, began=0, kept=False, emit=place.events.append)
     assert place.kinds() == ["history.resume"]
 
 

@@ -23,7 +23,7 @@ from podbot.session.sessions import session_directory, sessions, stopping
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import ExecPeer, FakeEngine
 from tests.session.clones import clone_labels, clone_plan, left_behind
-from tests.session.plans import SESSION, Place, container, kept, made
+from tests.session.plans import SESSION, Place, changed, container, kept, made
 from tests.session.real import with_git
 
 SILENT = ExecIO(None, None, None)
@@ -130,8 +130,8 @@ def test_an_engine_that_goes_away_leaves_container_and_record(engine: FakeEngine
 
 def test_a_clone_that_failed_is_never_kept(engine: FakeEngine, place: Place, wake: Wake) -> None:
     plan = clone_plan(place, "always")
-    assert plan.clone is not None
-    plan = dataclasses.replace(plan, clone=dataclasses.replace(plan.clone, branch="other"))
+    assert plan.sandbox.clone is not None
+    plan = changed(plan, clone=dataclasses.replace(plan.sandbox.clone, branch="other"))
     with pytest.raises(BranchNotFound):
         run_session(engine, plan, SILENT, wake, place.events.append)
     assert engine.by_name == {}

@@ -20,14 +20,14 @@ from podbot.launch.gitconfig import gitconfig
 from podbot.launch.own_file import own_file_mount
 from podbot.launch.repository import EMPTY
 from podbot.launch.seccomp import profile, profile_path
-from podbot.launch.types import LaunchPlan, Mount
+from podbot.launch.types import Mount, SandboxPlan
 from podbot.session.own_files import kept_files, place_files
 from podbot.session.sessions import session_directory
 from tests.session.plans import Place
 
 
-def a_plan(base: str, name: str = "Ann") -> LaunchPlan:
-    plan = Place(base).plan()
+def a_plan(base: str, name: str = "Ann") -> SandboxPlan:
+    plan = Place(base).sandbox()
     text = gitconfig({"user.name": name}, "/workspace")
     directory = os.path.join(base, "files")
     files = (own_file_mount(directory, git.TARGET),)
@@ -35,7 +35,7 @@ def a_plan(base: str, name: str = "Ann") -> LaunchPlan:
     return dataclasses.replace(plan, container=container, gitconfig=text, files_dir=directory)
 
 
-def content(plan: LaunchPlan) -> bytes:
+def content(plan: SandboxPlan) -> bytes:
     with open(plan.container.files[0].source, "rb") as file:
         return file.read()
 
@@ -139,7 +139,7 @@ def test_the_directory_that_stands_for_worktrees_is_made_and_empty(tmp_path: os.
         assert stat.S_IMODE(os.stat(empty).st_mode) == 0o500
 
 
-def with_placeholder(plan: LaunchPlan, base: str) -> tuple[LaunchPlan, str]:
+def with_placeholder(plan: SandboxPlan, base: str) -> tuple[SandboxPlan, str]:
     """With two worktrees elsewhere, and the directory that stands for them."""
     source = os.path.join(base, "state", EMPTY, "0a1b")
     placeholders = tuple(Mount(source, f"/srv/{name}/.git", read_only=True) for name in ("one", "two"))

@@ -318,7 +318,7 @@ def test_records_that_git_did_not_write_are_left_out(repos: Repositories) -> Non
 
 
 def test_a_pointer_that_changed_since_ends_the_start(repos: Repositories) -> None:
-    plan = Place(str(repos.root / "place")).plan()
+    plan = Place(str(repos.root / "place")).sandbox()
     check_linked_git(plan, UID)
     plan = dataclasses.replace(plan, workspace=Mount(str(repos.feature), "/x"), linked_git=repos.linked())
     check_linked_git(plan, UID)

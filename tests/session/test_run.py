@@ -11,12 +11,12 @@ import pytest
 from podbot.engine.port import Size
 from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.launch.types import ContainerSpec, CredentialSource, ExecSpec
+from podbot.launch.types import ContainerSpec, CredentialSource, CredentialsPlan, ExecSpec
 from podbot.session.run import MINIMUM, SessionResult, run_session
 from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.session.plans import SESSION, Place
+from tests.session.plans import SESSION, Place, changed
 from tests.streams.plumbing import pipes
 
 SILENT = ExecIO(None, None, None)
@@ -142,7 +142,7 @@ def test_a_terminal_that_is_too_small(
     engine: FakeEngine, place: Place, wake: Wake, size: Size | None, fits: bool
 ) -> None:
     plan = place.plan()
-    plan = dataclasses.replace(plan, agent=dataclasses.replace(plan.agent, tty=True))
+    plan = place.plan(command=dataclasses.replace(plan.agent.command, tty=True))
     engine.on("claude", ScriptedExec())
     io = ExecIO(None, None, None, lambda: size)
     if fits:
@@ -177,7 +177,9 @@ def test_the_result_says_which_credentials_were_copied(engine: FakeEngine, place
         os.makedirs(given)
         sources.append(CredentialSource(family, given, os.path.realpath(given), f"/root/.{family}"))
     engine.on("claude", ScriptedExec())
-    result = run_session(engine, place.plan(credentials=tuple(sources)), SILENT, wake, place.events.append)
+    result = run_session(
+        engine, place.plan(credentials=CredentialsPlan(tuple(sources))), SILENT, wake, place.events.append
+    )
     assert result.credentials == ("/root/.claude", "/root/.codex")
 
 
@@ -212,8 +214,8 @@ def test_an_image_that_may_lack_a_shell_gets_no_link_made_by_one(
     engine.image_labels = labels
     engine.on("claude", ScriptedExec())
     plan = place.plan(kind="custom")
-    spec = dataclasses.replace(plan.container, link=("/workspace", place.workspace))
-    run_session(engine, dataclasses.replace(plan, container=spec), SILENT, wake, place.events.append)
+    spec = dataclasses.replace(plan.sandbox.container, link=("/workspace", place.workspace))
+    run_session(engine, changed(plan, container=spec), SILENT, wake, place.events.append)
     assert [spec.link is not None for spec in made] == [linked]
     note = f"there is no /workspace inside, only {place.workspace}: podbot did not build {IMAGE}"
     assert [event.message for event in place.events if "inside" in event.message] == ([] if linked else [note])

@@ -23,7 +23,7 @@ from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, FakeGitHub
 from tests.session.clones import clone_labels, clone_plan
-from tests.session.plans import SESSION, Place, container
+from tests.session.plans import SESSION, Place, changed, container
 from tests.session.real import with_git
 from tests.streams.plumbing import pipes
 
@@ -64,7 +64,7 @@ def token_plan(place: Place, github: FakeGitHub, key: str | None = None) -> Laun
         permissions={"contents": "write", "metadata": "read"},
         secrets_dir=os.path.join(place.directory(), "secrets"),
     )
-    return dataclasses.replace(clone_plan(place), token=token)
+    return changed(clone_plan(place), token=token)
 
 
 def token_of(place: Place) -> str:
@@ -121,8 +121,8 @@ def test_a_container_that_has_the_name_gets_no_token_of_another_repository(
 ) -> None:
     """A killed podbot's container, or a kept one, mounts the very directory that the token goes to."""
     plan = token_plan(place, github)
-    assert plan.token is not None
-    token = plan.token
+    assert plan.sandbox.token is not None
+    token = plan.sandbox.token
     other = Grant(
         "octo/other", token.server_url, github.url, token.app_id, token.installation_id, token.private_key_path,
         container=SESSION, endpoint=engine.endpoint,
@@ -214,11 +214,11 @@ def test_a_key_that_is_not_there_is_said_before_anybody_is_asked(
 def test_a_key_that_others_may_read(engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub) -> None:
     engine.on("claude", lambda _peer: 0)
     plan = token_plan(place, github)
-    assert plan.token is not None
-    os.chmod(plan.token.private_key_path, 0o640)
+    assert plan.sandbox.token is not None
+    os.chmod(plan.sandbox.token.private_key_path, 0o640)
     run_session(engine, plan, SILENT, wake, place.events.append)
     (warning,) = [event for event in place.events if event.kind == "github.key_permissions"]
-    assert (warning.level, warning.fields["path"]) == ("warning", plan.token.private_key_path)
+    assert (warning.level, warning.fields["path"]) == ("warning", plan.sandbox.token.private_key_path)
 
 
 def test_an_engine_elsewhere_cannot_mount_the_token(
@@ -252,10 +252,11 @@ def test_a_hosted_clone_has_its_token_and_loses_nothing(
     engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub
 ) -> None:
     plan = token_plan(place, github)
-    assert plan.clone is not None
-    where = plan.clone.directory
-    agent = dataclasses.replace(plan.agent, command=("claude-agent-acp",))
-    plan = dataclasses.replace(plan, subcommand="host", mode="acp", agent=agent)
+    assert plan.sandbox.clone is not None
+    where = plan.sandbox.clone.directory
+    command = dataclasses.replace(plan.agent.command, command=("claude-agent-acp",))
+    agent = dataclasses.replace(plan.agent, mode="acp", command=command)
+    plan = dataclasses.replace(plan, subcommand="host", agent=agent)
     seen: list[str] = []
 
     def echo(io: ExecPeer) -> int:
