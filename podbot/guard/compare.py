@@ -14,33 +14,31 @@ TIMED = frozenset({"setuid", "capability", "hard link"})
 
 def compare(before: Snapshot, after: Snapshot) -> GuardReport:
     """Only what is there afterwards can act: what was removed is no finding."""
-    gone = {} if after.gaps else {key: mark for key, mark in before.marks.items() if key not in after.marks}
-    seen = {_moved(key, mark) for key, mark in gone.items()}
     found = [
         _finding(key, mark, old)
         for key, mark in after.marks.items()
         if (old := before.marks.get(key)) != mark
-        and (_is_new(before, after, seen, key, mark) if old is None else old[:2] != mark[:2])
+        and (_is_new(before, after, key, mark) if old is None else old[:2] != mark[:2])
     ]
     found.sort(key=_order)
     # All gaps: one that was there before hides what was put there since.
     return GuardReport(tuple(found[:MOST]), after.gaps, len(found) - len(found[:MOST]), after.entries)
 
 
-def _is_new(before: Snapshot, after: Snapshot, seen: set[tuple[str, str, str]], key: Key, mark: Mark) -> bool:
-    """Of what the first scan has no record of. ``seen``: what is gone from where it was."""
+def _is_new(before: Snapshot, after: Snapshot, key: Key, mark: Mark) -> bool:
+    """Of what the first scan has no record of.
+
+    What was moved or copied is new: ``mv tests/fixtures/.vscode .`` makes a fixture act.
+    """
     if mark.rule in TIMED:
         return mark.changed >= before.began
     if before.gaps and _was_there(before, after, key[0], mark):
         return False
-    # A build file that was moved with its directory has the words that it had before, and acts once, as before.
-    if RULES[mark.rule].danger not in (EDITOR, AGENT, BUILD):
-        return True
-    return _moved(key, mark) not in seen and not _copied_down(before, key, mark)
+    return RULES[mark.rule].danger not in (EDITOR, AGENT, BUILD) or not _has_acted_above(before, key, mark)
 
 
-def _copied_down(before: Snapshot, key: Key, mark: Mark) -> bool:
-    """A checkout below the one that it is of, as of a linked worktree: the same thing has acted further up."""
+def _has_acted_above(before: Snapshot, key: Key, mark: Mark) -> bool:
+    """The same thing at the end of this path, as below a linked worktree of the checkout, or moved into ``src``."""
     path, detail = key
     while path := path.partition("/")[2]:
         old = before.marks.get((path, detail))
@@ -65,10 +63,6 @@ def _was_there(before: Snapshot, after: Snapshot, path: str, mark: Mark) -> bool
         if found is None or ((known is None or known[0] != found[0]) and found[1] >= before.began):
             return False
     return bool(above)
-
-
-def _moved(key: Key, mark: Mark) -> tuple[str, str, str]:
-    return (key[0].rpartition("/")[2], mark.rule, mark.value)
 
 
 def _finding(key: Key, mark: Mark, old: Mark | None) -> Finding:

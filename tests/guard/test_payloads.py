@@ -389,6 +389,32 @@ ORDINARY: dict[str, Act] = {
 }
 
 
+MOVED: dict[str, tuple[int, str, str, str]] = {
+    "a fixture directory": (2, "tests/fixtures/app/.vscode", ".vscode", ".vscode/tasks.json"),
+    "a fixture directory, beside it": (2, "tests/fixtures/app/.vscode", "src/.vscode", "src/.vscode/tasks.json"),
+    "the directory around it": (2, "tests/fixtures/app", "app", "app/.vscode/tasks.json"),
+    "one file": (2, "tests/fixtures/app/.vscode/tasks.json", ".vscode/tasks.json", ".vscode/tasks.json"),
+    "instructions": (3, "tests/fixtures/app/AGENTS.md", "AGENTS.md", "AGENTS.md"),
+    "a build file": (4, "tests/fixtures/app/Makefile", "src/Makefile", "src/Makefile"),
+    "out of what is installed": (4, "node_modules/a/Makefile", "src/Makefile", "src/Makefile"),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_what_was_moved_to_where_it_acts_is_reported(name: str, work: Path) -> None:
+    """Its content is as before, and so is each time of a file whose directory is moved."""
+    danger, old, new, path = MOVED[name]
+    for fixture in (".vscode/tasks.json", "AGENTS.md", "Makefile"):
+        write(work / "tests" / "fixtures" / "app" / fixture)
+    write(work / "node_modules" / "a" / "Makefile")
+    if new != path:
+        shutil.rmtree(work / new, ignore_errors=True)
+    else:
+        (work / new).unlink(missing_ok=True)
+    left = left_by(work, lambda work: os.rename(work / old, work / new))
+    assert (danger, path) in said(left)
+
+
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_work_is_not_reported(name: str, work: Path) -> None:
     left = left_by(work, ORDINARY[name])
