@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from e2e.matrix.drive_python import runs
-from e2e.matrix.report import Absent, Plan, expect, reported
+from e2e.matrix.report import ENDS_AFTER_CANCEL, RUNS_BEFORE_CANCEL, Absent, Plan, expect, reported
 
 Frames = list[dict[str, Any]]
 IDLE = "90"  # seconds until acpx's background process ends by itself
@@ -165,12 +165,14 @@ class Driver:
                 expect(not turn.done(), "the turn ended before")
                 expect(time.monotonic() < end, "the command did not start")
                 time.sleep(0.05)
+            time.sleep(RUNS_BEFORE_CANCEL)
             self.main("cancel", "-s", "main")
             frames = turn.result()
         reasons = [frame["result"].get("stopReason") for frame in frames if isinstance(frame.get("result"), dict)]
         expect("cancelled" in reasons, "stop reason", reasons)
+        end = time.monotonic() + ENDS_AFTER_CANCEL
         while runs(self.plan.name):
-            expect(time.monotonic() < end, "the command goes on")
+            expect(time.monotonic() < end, "the command still runs")
             time.sleep(0.05)
 
     def modes(self) -> None:

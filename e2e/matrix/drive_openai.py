@@ -13,7 +13,7 @@ from openai_codex.client import CodexClient
 from openai_codex.generated.v2_all import ThreadTurnsListResponse
 
 from e2e.matrix.drive_python import runs
-from e2e.matrix.report import Plan, expect, reported
+from e2e.matrix.report import ENDS_AFTER_CANCEL, RUNS_BEFORE_CANCEL, Plan, expect, reported
 
 
 class Driver:
@@ -93,11 +93,13 @@ class Driver:
         while not runs(self.plan.name):
             expect(time.monotonic() < end, "the command did not start")
             time.sleep(0.05)
+        time.sleep(RUNS_BEFORE_CANCEL)
         turn.interrupt()
         done = turn.run()
         expect(done.status.value == "interrupted", "status", done.status)
+        end = time.monotonic() + ENDS_AFTER_CANCEL
         while runs(self.plan.name):
-            expect(time.monotonic() < end, "the command goes on")
+            expect(time.monotonic() < end, "the command still runs")
             time.sleep(0.05)
 
     def two(self) -> None:

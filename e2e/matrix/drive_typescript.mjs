@@ -144,10 +144,13 @@ class Connection {
       expect(!over, "the turn ended before");
       await sleep(50);
     }
+    await sleep(plan.extra.runs_before_cancel * 1000);
     await this.agent.notify(session.cancel, { sessionId });
     const done = await turn;
     expect(done.stopReason === "cancelled", "stop reason", done.stopReason);
-    while (runs()) await sleep(50); // until the limit: the command must end, too
+    const end = Date.now() + plan.extra.ends_after_cancel * 1000;
+    while (runs() && Date.now() < end) await sleep(50);
+    expect(!runs(), "the command still runs");
   }
 
   async two() {

@@ -15,6 +15,10 @@ ADAPTERS = {("claude", "acp"): "adapter (claude-agent-acp)", ("codex", "acp"): "
 REASONS = {
     (
         "codex",
+        "cancel",
+    ): "Codex ends the turn and leaves the command running once its start was reported",
+    (
+        "codex",
         "load",
     ): "Codex lists turns from files outside `~/.codex/sessions`, which is what podbot keeps; resume works",
     (

@@ -12,6 +12,11 @@ from typing import Any, Self
 
 from e2e.matrix.steps import ABSENT, FAILS, WORKS
 
+# Seconds that a command runs before its turn is cancelled. Codex 0.169 ends a command at once or leaves it running,
+# depending on whether it had reported its start when the turn was cancelled; after a second it always had.
+RUNS_BEFORE_CANCEL = 1.0
+ENDS_AFTER_CANCEL = 20.0  # seconds; agents that end the command do so within 3
+
 
 class Absent(Exception):
     """The agent, or the client, does not have what the step needs. Its text says which."""
@@ -22,7 +27,7 @@ class Plan:
     """What a driver is told. ``command``: starts podbot; ``ask``: the same, with the agent's questions.
 
     ``say``: prompts and answers by name. ``steps``: only these, where a step can be left out. ``limit``: seconds for
-    each. ``log``: where podbot's stderr goes. ``extra``: paths that only some of the clients need.
+    each. ``log``: where podbot's stderr goes. ``extra``: what only some of the clients need, as text.
     """
 
     command: list[str]

@@ -20,7 +20,7 @@ from e2e.agents.scenario import CONTENT, FILE, Scenario, scenario
 from e2e.harness import PODBOT, World
 from e2e.matrix.install import Clients, installed
 from e2e.matrix.outcome import Outcome, Outcomes
-from e2e.matrix.report import Plan
+from e2e.matrix.report import ENDS_AFTER_CANCEL, RUNS_BEFORE_CANCEL, Plan
 from e2e.matrix.steps import (
     ASKED_FILE,
     BASE,
@@ -141,6 +141,8 @@ class Cell:
             "node": self.clients.node,
             "home": os.path.join(self.run.out, "client-home"),
             "by_minute": "yes" if self.run.kind.name in BY_MINUTE else "",
+            "runs_before_cancel": str(RUNS_BEFORE_CANCEL),
+            "ends_after_cancel": str(ENDS_AFTER_CANCEL),
         }
         os.makedirs(extra["home"], exist_ok=True)
         log = self.run.path("podbot-stderr")
