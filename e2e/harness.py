@@ -338,19 +338,24 @@ def small_disk(world: World, path: str, size: str) -> Iterator[None]:
         subprocess.run([*prefix, "umount", "--lazy", "--recursive", path], env=world.podman_env(), check=True)
 
 
-def processes() -> list[tuple[int, str]]:
-    """(pid, command line) of everything that runs."""
+def processes(*, own: bool = False) -> list[tuple[int, str]]:
+    """(pid, command line) of everything that runs, sandboxed or not: the host sees both.
+
+    ``own``: only what runs as this user. The ordinary user's suite runs the same commands at the same time as root's.
+    """
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:
-                found.append((int(entry), file.read().replace(b"\0", b" ").decode(errors="replace").strip()))
+            path = f"/proc/{entry}"
+            with contextlib.suppress(OSError), open(f"{path}/cmdline", "rb") as file:
+                if not own or os.stat(path).st_uid == os.getuid():
+                    found.append((int(entry), file.read().replace(b"\0", b" ").decode(errors="replace").strip()))
     return found
 
 
 def running(command: str) -> list[int]:
-    """Pids with exactly this command line (sandboxed ones too: the host sees them)."""
-    return [pid for pid, found in processes() if found == command]
+    """Pids of this user with exactly this command line."""
+    return [pid for pid, found in processes(own=True) if found == command]
 
 
 class Peak:

@@ -228,7 +228,7 @@ def _text(path: str) -> str:
 
 
 def _installing() -> list[str]:
-    return [command for _, command in processes() if "/tmp/node/bin/pip install" in command]
+    return [command for _, command in processes(own=True) if "/tmp/node/bin/pip install" in command]
 
 
 def test_a_full_disk(own_world: World) -> None:
