@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from podbot.deadline import Deadline
@@ -42,8 +42,12 @@ API = "/v4.0.0/libpod"
 PATIENCE = 120.0  # seconds for one ordinary request; an engine under load took 20 s to start a container
 UPLOAD_RATE = 128 * 1024  # bytes a second: what an upload, which may go over ssh, has beyond that
 YOUNG = 1.0  # seconds for which an idle connection is reused; older ones may have been closed by the engine
+# Seconds between attempts to remove a container whose first process ended while the engine was about to kill it.
+# Podman 4.3 then refuses, and 6 of 60 sandboxes that the kernel ended at their memory limit were left behind.
+REMOVE_PAUSES = (0.1, 0.2, 0.3, 0.4, 0.6)
 _T = TypeVar("_T")
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's answer, with status 500
+_STATE_CHANGED = "container state improper"  # part of Podman's answer: it has not noticed yet what became of it
 _NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless told otherwise, and the API cannot say
@@ -52,10 +56,14 @@ _NO_DETACH = ",".join(["ctrl-^", "ctrl-]"] * 8)
 
 
 class RestEngine:
-    """An :class:`podbot.engine.port.Engine` at one endpoint. Not thread-safe: one per thread."""
+    """An :class:`podbot.engine.port.Engine` at one endpoint. Not thread-safe: one per thread.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    ``remove_pauses``: seconds before each further attempt to remove a container whose state changed meanwhile.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, remove_pauses: Sequence[float] = REMOVE_PAUSES) -> None:
         self._endpoint = endpoint
+        self._remove_pauses = remove_pauses
         self._wire: Wire | None = None
         self._used = 0.0
 
@@ -196,11 +204,15 @@ class RestEngine:
         self._check(response, container, StopFailed(container=container, reason=reason_of(response)))
 
     def remove(self, container: str) -> None:
-        response = self._call("DELETE", f"/containers/{named(container)}?force=true&v=true&timeout=0")
-        if response.status == 404:
-            return
+        path = f"/containers/{named(container)}?force=true&v=true&timeout=0"
+        response = self._call("DELETE", path)
+        for pause in self._remove_pauses:
+            if response.status < 500 or _STATE_CHANGED not in reason_of(response):
+                break
+            time.sleep(pause)
+            response = self._call("DELETE", path)
         reason = reason_of(response)
-        if "no such container" in reason:
+        if response.status == 404 or "no such container" in reason:
             return
         self._check(response, container, RemoveFailed(container=container, reason=reason))
 

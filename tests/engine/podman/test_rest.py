@@ -166,6 +166,57 @@ def test_start_stop_remove_and_again(serve: Serve) -> None:
     assert server.connections == 1, "a young connection is used again"
 
 
+STATE_CHANGED = http(  # Podman 4.3.1, when the first process ends between its look and its KILL
+    500,
+    json.dumps(
+        {
+            "cause": "container state improper",
+            "message": "cannot remove container c0ffee as it could not be stopped: sending SIGKILL to container c0ffee:"
+            " container state improper",
+            "response": 500,
+        }
+    ),
+)
+WITHOUT_PAUSES = (0.0,) * len(rest.REMOVE_PAUSES)
+
+
+def test_a_container_that_ends_during_its_removal_is_removed_by_a_later_attempt(serve: Serve) -> None:
+    _, server = serve(STATE_CHANGED, STATE_CHANGED, replay("remove"))
+    with contextlib.closing(RestEngine(server.endpoint, remove_pauses=WITHOUT_PAUSES)) as engine:
+        engine.remove("c")
+    assert len(server.requests) == 3
+    assert len({(request.method, request.target) for request in server.requests}) == 1
+
+
+def test_a_container_that_is_gone_at_a_later_attempt_is_removed(serve: Serve) -> None:
+    _, server = serve(STATE_CHANGED, replay("remove_missing"))
+    with contextlib.closing(RestEngine(server.endpoint, remove_pauses=WITHOUT_PAUSES)) as engine:
+        engine.remove("c")
+    assert len(server.requests) == 2
+
+
+def test_the_attempts_to_remove_end(serve: Serve) -> None:
+    _, server = serve(*[STATE_CHANGED] * 20)
+    with (
+        contextlib.closing(RestEngine(server.endpoint, remove_pauses=WITHOUT_PAUSES)) as engine,
+        pytest.raises(RemoveFailed, match="container state improper"),
+    ):
+        engine.remove("c")
+    assert len(server.requests) == 6
+    assert sum(rest.REMOVE_PAUSES) == pytest.approx(1.6)
+
+
+@pytest.mark.parametrize("answer", [http(500, '{"message": "it broke"}'), http(409, '{"message": "is paused"}')])
+def test_another_refusal_to_remove_is_not_asked_again(serve: Serve, answer: Answer) -> None:
+    _, server = serve(answer, replay("remove"))
+    with (
+        contextlib.closing(RestEngine(server.endpoint, remove_pauses=WITHOUT_PAUSES)) as engine,
+        pytest.raises(RemoveFailed),
+    ):
+        engine.remove("c")
+    assert len(server.requests) == 1
+
+
 def test_inspect(serve: Serve) -> None:
     engine, _ = serve(replay("inspect"))
     info = engine.inspect("podbot-rec-1")
