@@ -8,14 +8,15 @@ down is changed.
 
 from __future__ import annotations
 
-from podbot.launch import askpass, gitconfig
+from podbot.launch import askpass
+from podbot.launch.resources import git_identity
 
 TARGET = "/run/podbot/bashenv"
 ENV = {"BASH_ENV": TARGET}
 TEXT = f"""# Written by podbot, for the shells that Gemini starts; it marks those with GEMINI_CLI.
 if [ -n "${{GEMINI_CLI-}}" ]; then
   unset BASH_ENV GIT_CONFIG_NOSYSTEM GIT_CONFIG_GLOBAL
-  export GIT_CONFIG_SYSTEM={gitconfig.TARGET}
+  export GIT_CONFIG_SYSTEM={git_identity.TARGET}
   if [ -x {askpass.TARGET} ]; then export GIT_ASKPASS={askpass.TARGET}; fi
 fi
 """

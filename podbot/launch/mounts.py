@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
-from podbot.launch.guard import plan_protected
 from podbot.launch.places import within
 from podbot.launch.repository import plan_linked, plan_placeholders
+from podbot.launch.resources.guard import plan_protected
 from podbot.launch.sources import checked_source
 from podbot.launch.targets import normal_target, shown
 from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, Mount, PathFacts

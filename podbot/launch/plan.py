@@ -11,22 +11,22 @@ from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired
 from podbot.launch import askpass
 from podbot.launch.agents import agent_env, agent_files, command_for
-from podbot.launch.clone import plan_clone
-from podbot.launch.gitconfig import ENV as GITCONFIG_ENV
-from podbot.launch.gitconfig import TARGET as GITCONFIG
-from podbot.launch.gitconfig import gitconfig, identity_note
-from podbot.launch.guard import plan_guard
-from podbot.launch.history import history_mounts, plan_history
 from podbot.launch.labels import HISTORY, LABEL, keep_label
 from podbot.launch.legality import check, check_effects, for_subcommand
-from podbot.launch.logins import login_notes, plan_credentials, settings_notes
 from podbot.launch.mounts import MountPlan, mount_notes, plan_clone_mounts, plan_mounts
 from podbot.launch.names import is_name, session_name
 from podbot.launch.own_file import files_directory, own_file_mount
 from podbot.launch.pipes import TARGET as PIPES
 from podbot.launch.pipes import has_pipes, pipes_directory
+from podbot.launch.resources.clone import plan_clone
+from podbot.launch.resources.credentials import login_notes, plan_credentials, settings_notes
+from podbot.launch.resources.git_identity import ENV as GITCONFIG_ENV
+from podbot.launch.resources.git_identity import TARGET as GITCONFIG
+from podbot.launch.resources.git_identity import gitconfig, identity_note
+from podbot.launch.resources.guard import plan_guard
+from podbot.launch.resources.history import history_mounts, plan_history
+from podbot.launch.resources.token import plan_token, repository, token_note
 from podbot.launch.security import frame_limit, nested_env, plan_limits, plan_security
-from podbot.launch.token import plan_token, repository, token_note
 from podbot.launch.types import (
     AgentPlan,
     ClonePlan,

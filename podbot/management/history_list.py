@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from podbot.launch.history import CONVERSATIONS, DIRECTORY
+from podbot.launch.resources.history import CONVERSATIONS, DIRECTORY
 from podbot.places import is_own_directory, state_dir
 from podbot.session.history import PROJECT, USED
 from podbot.session.history_survey import survey

@@ -10,10 +10,11 @@ from podbot.atomic import file_errors
 from podbot.engine.port import ContainerInfo
 from podbot.errors import UnsafeDirectory
 from podbot.events import Emit, Event
-from podbot.launch import askpass, gitconfig
+from podbot.launch import askpass
 from podbot.launch.labels import LABEL
 from podbot.launch.own_file import kept_directory
 from podbot.launch.repository import is_placeholder
+from podbot.launch.resources import git_identity
 from podbot.launch.types import SandboxPlan
 from podbot.places import is_own_directory, private_dir, state_dir
 from podbot.session.confined import place_seccomp
@@ -28,7 +29,7 @@ def place_files(plan: SandboxPlan, emit: Emit) -> None:
     for path in sorted({mount.source for mount in plan.container.files if is_placeholder(mount)}):
         _make_empty(path, emit)
     texts: Mapping[str, tuple[str, int]] = {
-        gitconfig.TARGET: (plan.gitconfig, 0o644),
+        git_identity.TARGET: (plan.gitconfig, 0o644),
         askpass.TARGET: (plan.askpass, 0o755),
         **{target: (text, 0o644) for target, text in plan.agent_files.items()},
         **({mount.target: (text, 0o644) for mount, text in plan.history.texts.items()} if plan.history else {}),

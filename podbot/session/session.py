@@ -14,7 +14,7 @@ from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, M
 from podbot.events import Emit, Event
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.agents import AGENTS
-from podbot.launch.token import SECRETS_DIRECTORY
+from podbot.launch.resources.token import SECRETS_DIRECTORY
 from podbot.launch.types import SandboxPlan, TokenPlan
 from podbot.places import private_dir
 from podbot.session.container import started_container

@@ -10,7 +10,7 @@ import typer.main
 
 from podbot.cli import completion
 from podbot.cli.app import app
-from podbot.launch.history import project_key
+from podbot.launch.resources.history import project_key
 from podbot.launch.types import HistoryPlan, Mount
 from podbot.management.history_list import history_root
 from podbot.session.history import history_in_use

@@ -13,7 +13,7 @@ import pytest
 from podbot.cli import fast
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
-from podbot.launch.history import project_key
+from podbot.launch.resources.history import project_key
 from podbot.launch.types import HistoryPlan, Mount
 from podbot.management.history_list import history_root
 from podbot.session.history import history_in_use

@@ -20,8 +20,8 @@ import pytest
 
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue, PathError, UnsafeStore
 from podbot.execution.runner import ExecIO
-from podbot.launch.history import project_key
 from podbot.launch.labels import HISTORY
+from podbot.launch.resources.history import project_key
 from podbot.launch.types import ClonePlan, HistoryPlan, LaunchPlan, Mount
 from podbot.management import history_remove
 from podbot.management.history_list import history_root, list_history

@@ -14,7 +14,7 @@ import pytest
 from podbot.errors import BranchNotFound, EngineGone, SandboxDied, StartFailed, UnsafeDirectory
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.pipes import DIRECTORY as PIPES_DIRECTORY
-from podbot.launch.token import SECRETS_DIRECTORY
+from podbot.launch.resources.token import SECRETS_DIRECTORY
 from podbot.launch.types import Keep
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.session.restore import restore_mounts

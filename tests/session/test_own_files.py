@@ -13,12 +13,12 @@ import pytest
 
 from podbot.errors import DiskFull, PathError, UnsafeDirectory
 from podbot.events import Event, ignore
-from podbot.launch import gitconfig as git
 from podbot.launch.askpass import SECRETS, askpass
 from podbot.launch.askpass import TARGET as ASKPASS
-from podbot.launch.gitconfig import gitconfig
 from podbot.launch.own_file import own_file_mount
 from podbot.launch.repository import EMPTY
+from podbot.launch.resources import git_identity as git
+from podbot.launch.resources.git_identity import gitconfig
 from podbot.launch.seccomp import profile, profile_path
 from podbot.launch.types import Mount, SandboxPlan
 from podbot.session.own_files import kept_files, place_files

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from podbot.config.models import DEFAULT_ORIGIN, Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
 from podbot.launch.agents import AGENTS
-from podbot.launch.clone import checked_branch, checked_repo, server_of
 from podbot.launch.plan import normalize
+from podbot.launch.resources.clone import checked_branch, checked_repo, server_of
 from podbot.launch.types import ClonePlan, LaunchPlan, LaunchRequest, Mount, TokenPlan
 from tests.launch.build import config, directory, facts, typed
 

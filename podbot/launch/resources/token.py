@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
-from podbot.launch.clone import checked_repo, server_of
+from podbot.launch.resources.clone import checked_repo, server_of
 from podbot.launch.types import ClonePlan, HostFacts, LaunchRequest, TokenPlan
 
 SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host

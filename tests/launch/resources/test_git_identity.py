@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podbot.launch.gitconfig import gitconfig, identity_note
+from podbot.launch.resources.git_identity import gitconfig, identity_note
 
 # git's own values are bytes without NUL; other control characters are dropped on purpose.
 VALUES = st.text(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from podbot.config.models import AGENT_KINDS, AgentKind, Origin
 from podbot.launch.describe import describe
-from podbot.launch.history import CONVERSATIONS, plan_history, project_key
 from podbot.launch.places import refusal, refused_sources, reserved_targets, within
 from podbot.launch.plan import normalize
+from podbot.launch.resources.history import CONVERSATIONS, plan_history, project_key
 from podbot.launch.types import ClonePlan, HistoryPlan, LaunchPlan, LaunchRequest
 from tests.launch.build import config, directory, facts, typed
 

@@ -1,0 +1,1 @@
+"""What a sandbox is given beside its workspace, one file each: the pure part, which decides."""
