@@ -12,7 +12,8 @@ from podbot.credentials.tree import Entry, Skipped, scan
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
 from podbot.events import Emit, Event
-from podbot.launch.types import CredentialSource, CredentialsPlan
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.types import CredentialSource
 
 FIRST_RUN = f"{CLAUDE.directory}.json"  # beside the family, not in it
 _MOST = 32 << 20  # bytes of the host's ~/.claude.json that are looked at; histories make it some MiB

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from podbot.events import Emit, Event
 from podbot.hosting import helper
+from podbot.launch.resources.guard import GuardPlan
 from podbot.session.disposal import Disposal
 from podbot.session.sessions import ENDING, SessionDirectory, flagged
 from podbot.streams.pipes import interpreter
@@ -29,7 +30,7 @@ class Handover:
     def __init__(self, engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> None:
         self._endpoint = engine.endpoint
         self._disposal = Disposal.of(plan)
-        self._guarded = plan.guard is not None
+        self._guarded = plan.find(GuardPlan) is not None
         self._directory = directory
         self._emit = emit
         self.reaper: threading.Thread | None = None  # ends with the helper process

@@ -16,6 +16,8 @@ from podbot.hosting.bridge import Bridge
 from podbot.hosting.handover import Handover
 from podbot.hosting.transcript import Transcript
 from podbot.launch.agents import AGENTS
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.types import LaunchPlan
 from podbot.protocol.paths import PathScope
 from podbot.session.session import prepared_session
@@ -100,6 +102,7 @@ def run_hosted(
             stack.callback(record.close)
         bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
         stack.callback(bridge.close)
+        streams = plan.sandbox.find(StreamsPlan)
         hosted = HostedExec(
             engine,
             plan.sandbox.session,
@@ -108,7 +111,7 @@ def run_hosted(
             wake=wake,
             through=bridge,
             sandbox_ends=True,
-            pipes=plan.sandbox.pipes_dir,
+            pipes=streams.directory if streams is not None else None,
             emit=emit,
         )
         try:
@@ -119,7 +122,8 @@ def run_hosted(
     _check_started(plan, status, channel.counts, emit)
     if channel.client_broken and status == ExecStatus(0):
         raise ClientBroken(reason=channel.client_broken)
-    copied = tuple(found.target for found in plan.sandbox.credentials.sources)
+    credentials = plan.sandbox.find(CredentialsPlan)
+    copied = tuple(found.target for found in credentials.sources) if credentials is not None else ()
     return HostResult(
         plan.sandbox.session, status, directory.kept, channel.counts, credentials=copied, guard=directory.guard
     )

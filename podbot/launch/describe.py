@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
-from podbot.launch.types import (
-    AgentPlan,
-    ClonePlan,
-    ContainerSpec,
-    CredentialsPlan,
-    ExecSpec,
-    HistoryPlan,
-    LaunchPlan,
-    TokenPlan,
-)
+from podbot.launch.resources.every import EVERY
+from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, SandboxPlan
 
 
 def describe(plan: LaunchPlan) -> dict[str, Any]:
     """JSON-able: strings, numbers, booleans, None, lists and dicts."""
     sandbox, agent = plan.sandbox, plan.agent
-    guard = sandbox.guard
     return {
         "session": sandbox.session,
         "subcommand": plan.subcommand,
@@ -29,17 +19,17 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         "source": sandbox.source,
         "keep": sandbox.keep,
         "runtime_dir": sandbox.runtime_dir,
-        "git_identity": dict(sandbox.git_identity),
-        "credentials": _credentials(sandbox.credentials),
-        "clone": _clone(sandbox.clone),
-        "token": _token(sandbox.token),
-        "history": _history(sandbox.history),
-        "guard": None if guard is None else {"workspace": guard.workspace, "git": guard.git or None},
+        **{name: _resource(sandbox, name) for name in EVERY},
         "container": _container(sandbox.container),
         "agent": _command(agent.command),
         **(_protocol(agent) if plan.subcommand == "host" else {}),
         "notes": list(sandbox.notes),
     }
+
+
+def _resource(sandbox: SandboxPlan, name: str) -> object:
+    found = sandbox.resources.get(name)
+    return found.described() if found is not None else None
 
 
 def _protocol(agent: AgentPlan) -> dict[str, Any]:
@@ -49,50 +39,6 @@ def _protocol(agent: AgentPlan) -> dict[str, Any]:
         "extra_methods": list(agent.extra_methods),
         "frame_limit": agent.frame_limit,
     }
-
-
-def _credentials(plan: CredentialsPlan) -> list[dict[str, Any]]:
-    """Where from and where to; what is in them is not read for a plan."""
-    rows = [
-        {"family": found.family, "source": found.source, "target": found.target, "reduced": False}
-        for found in plan.sources
-    ]
-    if plan.first_run is not None:
-        rows.append({"family": "claude", "source": plan.first_run, "target": "/root/.claude.json", "reduced": True})
-    return rows
-
-
-def _clone(clone: ClonePlan | None) -> dict[str, Any] | None:
-    if clone is None:
-        return None
-    return {
-        "repo": clone.repo,
-        "branch": clone.branch,
-        "url": clone.url,
-        "directory": clone.directory,
-        "depth": clone.depth,
-        "submodules": clone.submodules,
-    }
-
-
-def _token(token: TokenPlan | None) -> dict[str, Any] | None:
-    """What it will be made from; a plan has none."""
-    if token is None:
-        return None
-    return {
-        "repo": token.repo,
-        "permissions": dict(token.permissions),
-        "app_id": token.app_id,
-        "installation_id": token.installation_id,
-        "private_key_path": token.private_key_path,
-        "api_url": token.api_url,
-    }
-
-
-def _history(history: HistoryPlan | None) -> dict[str, Any] | None:
-    if history is None:
-        return None
-    return {"project": history.project, "store": history.store.source, "resume": shlex.join(history.resume)}
 
 
 def _container(spec: ContainerSpec) -> dict[str, Any]:

@@ -19,10 +19,12 @@ from podbot.launch.types import Subcommand
 SUBCOMMAND_MODES: Mapping[Subcommand, tuple[AgentMode, ...]] = {
     "run": ("podbot",),
     "host": ("codex_app_server", "acp"),
+    "sandbox": (),  # it has no agent
 }
 SUBCOMMAND_SOURCES: Mapping[Subcommand, tuple[WorkspaceSource, ...]] = {
     "run": ("host_mount", "github_clone"),
     "host": ("host_mount", "github_clone"),
+    "sandbox": ("host_mount", "github_clone"),
 }
 # kind x mode stands in launch.agents.AGENTS: a kind has the modes that it has a command for.
 
@@ -101,6 +103,7 @@ USES = (
         hint="Choose another profile: the engine decides both in a privileged container.",
     ),
 )
+_CALLS: Mapping[Subcommand, str] = {"run": "`podbot run`", "host": "`podbot host`", "sandbox": "`podbot.sandbox`"}
 _FOR_THIS_SESSION = ("flag", "override")
 
 
@@ -113,8 +116,9 @@ def for_subcommand(config: AppConfig, subcommand: Subcommand) -> AppConfig:
 
 def check(config: AppConfig, subcommand: Subcommand) -> None:
     """Raise IllegalCombination unless all of it goes together. What a source needs beside it: where it is planned."""
-    _check_subcommand_mode(config, subcommand)
-    _check_kind_mode(config)
+    if subcommand != "sandbox":
+        _check_subcommand_mode(config, subcommand)
+        _check_kind_mode(config)
     _check_source(config, subcommand)
 
 
@@ -156,17 +160,19 @@ def _check_source(config: AppConfig, subcommand: Subcommand) -> None:
             field="workspace.source",
             value=source,
             origin=str(config.origin("workspace.source")),
-            reason=f"`podbot {subcommand}` has only: {', '.join(sources)}",
+            reason=f"{_CALLS[subcommand]} has only: {', '.join(sources)}",
             hint="Choose one of these.",
         )
 
 
-def check_effects(config: AppConfig) -> tuple[str, ...]:
+def check_effects(config: AppConfig, subcommand: Subcommand) -> tuple[str, ...]:
     """Lines about settings that have no effect in this session.
 
-    Raises IllegalCombination for one that was given for this session alone, or whose use nobody decided on.
+    Raises IllegalCombination for one that was given for this session alone, or whose use nobody decided on. Without an
+    agent nothing is said of the agent's settings: a program has one configuration for its sandboxes and its agents.
     """
-    return tuple(note for use in USES for key in use.keys for note in _without_effect(config, use, key))
+    uses = (use for use in USES if subcommand != "sandbox" or not use.choice.startswith("agent."))
+    return tuple(note for use in uses for key in use.keys for note in _without_effect(config, use, key))
 
 
 def _without_effect(config: AppConfig, use: Use, key: str) -> Iterator[str]:

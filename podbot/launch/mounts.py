@@ -8,8 +8,8 @@ from typing import NamedTuple
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.launch.places import within
+from podbot.launch.protected import plan_protected
 from podbot.launch.repository import plan_linked, plan_placeholders
-from podbot.launch.resources.guard import plan_protected
 from podbot.launch.sources import checked_source
 from podbot.launch.targets import normal_target, shown
 from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, Mount, PathFacts
@@ -140,7 +140,9 @@ def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> t
     if found is None:
         raise MissingRequired(
             field="workspace.host_path",
-            hint=f"Name the code to work on: `podbot {request.subcommand} --workspace PATH`.",
+            hint="Set workspace.host_path."
+            if request.subcommand == "sandbox"
+            else f"Name the code to work on: `podbot {request.subcommand} --workspace PATH`.",
         )
     origin = str(config.origin("workspace.host_path"))
     roots = list(facts.allowed_roots)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from podbot.config.models import AgentKind, AgentMode, Delegation, McpServers, WorkspaceSource
 from podbot.launch.command import ExecSpec
 
 __all__ = [
-    "AgentPlan", "ClonePlan", "ContainerSpec", "CredentialSource", "CredentialsPlan", "ExecSpec", "GitFile",
-    "GuardPlan", "HistoryPlan", "HostFacts", "Keep", "LaunchPlan", "LaunchRequest", "Limits", "LinkFacts", "LinkedGit",
-    "Mount", "PathFacts", "RepositoryFacts", "SandboxPlan", "Security", "Subcommand", "TokenPlan",
+    "AgentPlan", "ContainerSpec", "CredentialSource", "ExecSpec", "GitFile", "HostFacts", "Keep", "LaunchPlan",
+    "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "OwnFile", "PathFacts", "RepositoryFacts",
+    "ResourcePlan", "SandboxPlan", "Security", "Subcommand",
 ]  # fmt: skip
 
-Subcommand = Literal["run", "host"]
+Subcommand = Literal["run", "host", "sandbox"]
 Keep = Literal["always", "never", "when_unsaved"]
 
 
@@ -210,82 +210,33 @@ class ContainerSpec:
 
 
 @dataclass(frozen=True)
-class ClonePlan:
-    """A clone inside the sandbox. ``branch`` None: the repository's default one; ``depth`` None: all of history."""
+class OwnFile:
+    """A file that podbot writes on the host, and that the sandbox sees at ``target``, read-only."""
 
-    repo: str  # owner/name
-    branch: str | None
-    url: str
-    server: str  # scheme, host and port
-    directory: str  # inside the sandbox
-    depth: int | None = None
-    submodules: bool = False
+    target: str
+    text: str
+    executable: bool = False
 
 
-@dataclass(frozen=True)
-class TokenPlan:
-    """What the session's token is made from, and limited to. No secret is in it."""
+class ResourcePlan(Protocol):
+    """What a resource works with while the sandbox is open; a frozen value. See ``launch.resources``."""
 
-    app_id: int
-    installation_id: int
-    private_key_path: str  # absolute
-    server_url: str
-    server: str  # its scheme, host and port: the only place that the token is for
-    api_url: str | None  # None: it follows server_url
-    repo: str
-    permissions: Mapping[str, str]
-    secrets_dir: str  # on the host; mounted read-only
+    def described(self) -> object:
+        """As plain values, without secrets."""
+        ...
 
 
-@dataclass(frozen=True)
-class HistoryPlan:
-    """The store of one project's conversations with one agent.
-
-    ``directory``: the project's, on the host. ``project``: a host path, or server and repository. ``resume``: the
-    command line that continues the latest conversation. ``texts``: files of podbot's own that the agent needs for it.
-    """
-
-    key: str
-    directory: str
-    project: str
-    store: Mount  # the one thing of it that the sandbox can write
-    resume: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    texts: Mapping[Mount, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class GuardPlan:
-    """What is recorded before the agent starts and looked at again behind it: host directories.
-
-    ``git``: the common git directory of a workspace that is a linked worktree, or a submodule's; empty for none.
-    """
-
-    workspace: str
-    git: str = ""
-
-
-@dataclass(frozen=True)
-class CredentialsPlan:
-    """Which of the operator's logins are copied into the sandbox. ``sources``: families that are selected and there.
-
-    ``first_run``: the host's ~/.claude.json, of which a reduced one is copied; it may be missing. ``trusted``: the
-    directory that this file says the operator trusts. ``approved_key``: an API key that it calls approved.
-    """
-
-    sources: tuple[CredentialSource, ...] = ()
-    first_run: str | None = None
-    trusted: str | None = None
-    approved_key: str | None = field(default=None, repr=False)
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
 class SandboxPlan:
     """Everything decided about a sandbox, whatever runs in it; opening it asks no further question.
 
-    ``runtime_dir``: the session's own. ``files_dir``: on the host, the session's own: podbot's texts that
-    ``container.files`` mounts. ``linked_git``: mounted as well; looked at again right before the container is created.
-    ``image_agent``: the agent that the image must have. ``notes``: lines that the operator must see.
+    ``runtime_dir``: the session's own. ``files_dir``: on the host, the session's own, where ``files`` are written.
+    ``linked_git``: mounted as well; looked at again right before the container is created. ``image_agent``: the agent
+    that the image must have. ``resources``: by name, in the order in which they are opened. ``notes``: lines that the
+    operator must see.
     """
 
     session: str
@@ -297,17 +248,13 @@ class SandboxPlan:
     workspace: Mount | None = None
     linked_git: LinkedGit | None = None
     image_agent: AgentKind | None = None
-    git_identity: Mapping[str, str] = field(default_factory=dict)  # user.name, user.email as far as known
-    gitconfig: str = ""  # text of a file that ``container.files`` mounts
-    askpass: str = ""  # the same, of a program; with a token
-    clone: ClonePlan | None = None
-    token: TokenPlan | None = None
-    history: HistoryPlan | None = None
-    guard: GuardPlan | None = None
-    pipes_dir: str | None = None  # on the host, where the sandbox has one: see ``launch.pipes``
-    credentials: CredentialsPlan = CredentialsPlan()
-    agent_files: Mapping[str, str] = field(default_factory=dict)  # target of a file -> its text
+    files: tuple[OwnFile, ...] = ()
+    resources: Mapping[str, ResourcePlan] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def find(self, kind: type[ValueT]) -> ValueT | None:
+        """The resource whose plan is a ``kind``; None when the sandbox has none."""
+        return next((plan for plan in self.resources.values() if isinstance(plan, kind)), None)
 
 
 @dataclass(frozen=True)

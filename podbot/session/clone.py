@@ -19,7 +19,7 @@ from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.runner import ExecStatus
 from podbot.github.answers import without_secrets
 from podbot.launch.command import ExecSpec
-from podbot.launch.types import ClonePlan
+from podbot.launch.resources.clone import ClonePlan
 from podbot.session.capture import Feed, Lines, run_fed
 from podbot.session.clone_errors import Failure, clone_error
 from podbot.streams.wake import Interrupted, Wake

@@ -21,7 +21,7 @@ from podbot.errors import (
     TransferFailed,
 )
 from podbot.launch import askpass
-from podbot.launch.types import ClonePlan
+from podbot.launch.resources.clone import ClonePlan
 
 
 class Failure(NamedTuple):

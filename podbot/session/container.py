@@ -10,6 +10,8 @@ from podbot.credentials.pack import Bundle, pack, upload
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFailed
 from podbot.events import Emit, Event
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import SandboxPlan
 from podbot.session.confined import check_filtered
 from podbot.session.degraded import unmet_limits, with_less
@@ -42,10 +44,10 @@ def started_container(
     ready = False
     try:
         container = _started(engine, plan, wake, emit, before)
-        if plan.clone is not None:
+        if (clone := plan.find(ClonePlan)) is not None:
             from podbot.session.clone import Inside, clone_repository
 
-            clone_repository(Inside(engine, container, plan.container.image, wake), plan.clone, emit)
+            clone_repository(Inside(engine, container, plan.container.image, wake), clone, emit)
         ready = True
         yield container
     except BaseException as cause:
@@ -66,7 +68,9 @@ def _started(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit, before: 
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_files(plan, emit)
     with wake.interruptible():
-        credentials = pack(plan.credentials, emit)  # before there is anything to clean up
+        credentials = pack(
+            plan.find(CredentialsPlan) or CredentialsPlan(), emit
+        )  # before there is anything to clean up
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))

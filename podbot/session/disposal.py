@@ -36,7 +36,7 @@ class Disposal:
     @classmethod
     def of(cls, plan: SandboxPlan) -> Disposal:
         """The plan's own."""
-        clone = None if plan.clone is None else plan.clone.directory
+        clone = plan.container.workdir if plan.source == "github_clone" else None
         return cls(plan.container.name, plan.container.labels, plan.keep, clone, plan.files_dir)
 
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from podbot.config.models import AppConfig
 from podbot.credentials.families import FAMILIES
 from podbot.errors import InvalidValue, PathError
+from podbot.launch.agent_plan import TERMINAL_VARIABLES
 from podbot.launch.agents import AGENTS
 from podbot.launch.mounts import extra_mount
-from podbot.launch.plan import TERMINAL_VARIABLES
 from podbot.launch.security import FUSE
 from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
 from podbot.places import home_dir, state_dir

@@ -19,6 +19,7 @@ from podbot.locks import same_file
 
 if TYPE_CHECKING:
     from podbot.guard.child import Child
+    from podbot.launch.resources.guard import GuardPlan
     from podbot.launch.types import SandboxPlan
     from podbot.session.sessions import SessionDirectory
 
@@ -31,9 +32,9 @@ PATIENCE = 1.0  # seconds beyond a scan's own limit, for a process that hangs
 class Watch:
     """One session's guard."""
 
-    def __init__(self, plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> None:
-        self._session = plan.session
-        self._workspace, self._git = (plan.guard.workspace, plan.guard.git) if plan.guard is not None else ("", "")
+    def __init__(self, session: str, guard: GuardPlan | None, directory: SessionDirectory, emit: Emit) -> None:
+        self._session = session
+        self._workspace, self._git = (guard.workspace, guard.git) if guard is not None else ("", "")
         self._directory, self._emit = directory, emit
         self._record = ""
         self._child: Child | None = None
@@ -115,8 +116,11 @@ class Watch:
 @contextlib.contextmanager
 def watched(plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> Iterator[Watch]:
     """The guard of ``plan``, around the making and removing of its container; its result is ``directory.guard``."""
-    watch = Watch(plan, directory, emit)
-    if plan.guard is not None:
+    from podbot.launch.resources.guard import GuardPlan  # here, for `podbot ps` needs no plan
+
+    guard = plan.find(GuardPlan)
+    watch = Watch(plan.session, guard, directory, emit)
+    if guard is not None:
         watch.begin()
     try:
         yield watch

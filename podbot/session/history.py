@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from podbot.atomic import file_errors, replace_file
 from podbot.errors import HistoryInUse, PathError, UnsafeStore
 from podbot.events import Emit, Event
-from podbot.launch.types import HistoryPlan, SandboxPlan
+from podbot.launch.resources.history import HistoryPlan
+from podbot.launch.types import SandboxPlan
 from podbot.locks import same_file
 from podbot.places import private_dir
 from podbot.session.history_survey import survey
@@ -97,10 +98,11 @@ def offer_to_resume(plan: SandboxPlan, *, began: float, kept: bool, emit: Emit) 
 
     ``kept``: a clone that was kept has work that a new session would not have.
     """
-    if plan.history is None or (kept and plan.clone is not None):
+    history = plan.find(HistoryPlan)
+    if history is None or (kept and plan.source == "github_clone"):
         return
-    found = survey(plan.history.store.source)
+    found = survey(history.store.source)
     if found.newest >= began or not found.complete:
-        line = shlex.join(plan.history.resume)
+        line = shlex.join(history.resume)
         text = f"to continue this conversation: {line}"
-        emit(Event("notice", "history.resume", text, {"command": list(plan.history.resume)}))
+        emit(Event("notice", "history.resume", text, {"command": list(history.resume)}))

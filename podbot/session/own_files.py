@@ -10,11 +10,9 @@ from podbot.atomic import file_errors
 from podbot.engine.port import ContainerInfo
 from podbot.errors import UnsafeDirectory
 from podbot.events import Emit, Event
-from podbot.launch import askpass
 from podbot.launch.labels import LABEL
-from podbot.launch.own_file import kept_directory
+from podbot.launch.own_file import kept_directory, own_file_mount
 from podbot.launch.repository import is_placeholder
-from podbot.launch.resources import git_identity
 from podbot.launch.types import SandboxPlan
 from podbot.places import is_own_directory, private_dir, state_dir
 from podbot.session.confined import place_seccomp
@@ -28,19 +26,12 @@ def place_files(plan: SandboxPlan, emit: Emit) -> None:
     """
     for path in sorted({mount.source for mount in plan.container.files if is_placeholder(mount)}):
         _make_empty(path, emit)
-    texts: Mapping[str, tuple[str, int]] = {
-        git_identity.TARGET: (plan.gitconfig, 0o644),
-        askpass.TARGET: (plan.askpass, 0o755),
-        **{target: (text, 0o644) for target, text in plan.agent_files.items()},
-        **({mount.target: (text, 0o644) for mount, text in plan.history.texts.items()} if plan.history else {}),
-    }
     remove_directory(plan.files_dir)
     private_dir(plan.files_dir)
-    for mount in plan.container.files:
-        if mount.target in texts:
-            text, mode = texts[mount.target]
-            data = text.encode("utf-8", "surrogateescape")  # git's own bytes, whatever they are
-            _write(mount.source, data, mode, lasting=plan.keep != "never")
+    for file in plan.files:
+        path = own_file_mount(plan.files_dir, file.target).source
+        data = file.text.encode("utf-8", "surrogateescape")  # git's own bytes, whatever they are
+        _write(path, data, 0o755 if file.executable else 0o644, lasting=plan.keep != "never")
     if plan.container.security.seccomp is not None:
         place_seccomp(plan.container.security.seccomp)
 

@@ -10,6 +10,8 @@ from podbot.errors import TerminalTooSmall
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.guard.marks import GuardReport
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.types import LaunchPlan
 from podbot.session.history import offer_to_resume
 from podbot.session.session import prepared_session
@@ -43,7 +45,8 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
     except Interrupted as exc:  # told to end before the agent ran
         status = ExecStatus(code=128 + exc.number, signal=exc.number)
         return SessionResult(plan.sandbox.session, status, kept=False, agent_ran=False)
-    copied = tuple(found.target for found in plan.sandbox.credentials.sources)
+    credentials = plan.sandbox.find(CredentialsPlan)
+    copied = tuple(found.target for found in credentials.sources) if credentials is not None else ()
     return SessionResult(plan.sandbox.session, status, directory.kept, credentials=copied, guard=directory.guard)
 
 
@@ -60,9 +63,9 @@ def _carried_out(
                 {"session": plan.sandbox.session},
             )
         )
-        status = run_exec(
-            engine, plan.sandbox.session, plan.agent.command, io, wake, sandbox_ends=True, pipes=plan.sandbox.pipes_dir
-        )
+        streams = plan.sandbox.find(StreamsPlan)
+        pipes = streams.directory if streams is not None else None
+        status = run_exec(engine, plan.sandbox.session, plan.agent.command, io, wake, sandbox_ends=True, pipes=pipes)
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
     offer_to_resume(plan.sandbox, began=began, kept=directory.kept, emit=emit)
     return status, directory

@@ -14,8 +14,10 @@ from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, M
 from podbot.events import Emit, Event
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.agents import AGENTS
-from podbot.launch.resources.token import SECRETS_DIRECTORY
-from podbot.launch.types import SandboxPlan, TokenPlan
+from podbot.launch.resources.history import HistoryPlan
+from podbot.launch.resources.streams import StreamsPlan
+from podbot.launch.resources.token import SECRETS_DIRECTORY, TokenPlan
+from podbot.launch.types import SandboxPlan
 from podbot.places import private_dir
 from podbot.session.container import started_container
 from podbot.session.guarding import watched
@@ -52,19 +54,19 @@ def prepared_session(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) 
     with wake.listening(), contextlib.ExitStack() as stack:
         directory = stack.enter_context(_claimed(engine, plan, wake, emit))
         plan = _fitted(engine, plan, emit)
-        if plan.pipes_dir is not None:
+        if (streams := plan.find(StreamsPlan)) is not None:
             # A new directory: another engine, which was not asked, may have a container that mounts the one there.
-            remove_directory(plan.pipes_dir)
-            private_dir(plan.pipes_dir)
-        if plan.token is not None:
+            remove_directory(streams.directory)
+            private_dir(streams.directory)
+        if (token := plan.find(TokenPlan)) is not None:
             _check_name(engine, plan, directory)
-            grant = _grant(engine, plan, plan.token)
+            grant = _grant(engine, plan, token)
             stack.callback(hand_down, directory, grant, emit)
-            _check_key(plan.token, emit)
+            _check_key(token, emit)
             with wake.interruptible():
                 stack.enter_context(_token(directory, grant, emit))
-        if plan.history is not None:
-            stack.enter_context(history_in_use(plan.history))
+        if (history := plan.find(HistoryPlan)) is not None:
+            stack.enter_context(history_in_use(history))
         stack.enter_context(kept_files(plan, directory))
         watch = stack.enter_context(watched(plan, directory, emit))
         stack.enter_context(started_container(engine, plan, directory, wake, emit, before=watch.ready))
@@ -162,7 +164,7 @@ def _check_key(token: TokenPlan, emit: Emit) -> None:
 
 def _check_local(engine: Engine, plan: SandboxPlan) -> None:
     """The mount policy judged this host's directories; an engine elsewhere would mount its own."""
-    if not engine.local and (plan.workspace is not None or plan.token is not None):
+    if not engine.local and (plan.workspace is not None or plan.find(TokenPlan) is not None):
         raise MountRefused(
             path=plan.workspace.source if plan.workspace is not None else plan.runtime_dir,
             origin=f"engine {engine.endpoint}",

@@ -10,8 +10,8 @@ import typer.main
 
 from podbot.cli import completion
 from podbot.cli.app import app
-from podbot.launch.resources.history import project_key
-from podbot.launch.types import HistoryPlan, Mount
+from podbot.launch.resources.history import HistoryPlan, project_key
+from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
 from podbot.session.history import history_in_use
 from podbot.session.sessions import session_directory

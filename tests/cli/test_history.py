@@ -13,8 +13,8 @@ import pytest
 from podbot.cli import fast
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
-from podbot.launch.resources.history import project_key
-from podbot.launch.types import HistoryPlan, Mount
+from podbot.launch.resources.history import HistoryPlan, project_key
+from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
 from podbot.session.history import history_in_use
 from podbot.testing import FakeEngine

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from podbot.credentials.families import FAMILIES
 from podbot.credentials.pack import Bundle, pack
 from podbot.events import Event
-from podbot.launch.types import CredentialSource, CredentialsPlan
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.types import CredentialSource
 
 
 def members(archive: bytes) -> dict[str, tarfile.TarInfo]:

@@ -12,7 +12,8 @@ import pytest
 from podbot.errors import SessionExists
 from podbot.hosting import handover
 from podbot.hosting.handover import SOON, Handover
-from podbot.launch.types import GuardPlan, Keep
+from podbot.launch.resources.guard import GuardPlan
+from podbot.launch.types import Keep
 from podbot.session.sessions import ENDING, await_ending, is_live, session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place

@@ -15,7 +15,8 @@ import pytest
 from podbot.errors import ClientBroken, PathError, SandboxDied
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.hosting.host import HostResult, channel_for, run_hosted
-from podbot.launch.types import CredentialSource, CredentialsPlan, ExecSpec, LaunchPlan, Mount
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Mount
 from podbot.protocol.acp import AcpChannel
 from podbot.streams.channel import Counts
 from podbot.streams.wake import Signal, Wake

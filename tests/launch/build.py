@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 from podbot.config.models import AppConfig, Origin
-from podbot.launch.types import HostFacts, LaunchRequest, PathFacts
+from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, PathFacts
 
+ValueT = TypeVar("ValueT")
 FILE = Origin("file", "/home/ann/.config/podbot/config.toml")
 FLAG = Origin("flag", "--workspace")
 
@@ -51,3 +52,16 @@ def config(values: dict[str, Any] | None = None, origins: dict[str, Origin] | No
 def typed(**changes: Any) -> LaunchRequest:
     """A request whose workspace was typed on the command line."""
     return dataclasses.replace(LaunchRequest(trusted_workspace=True), **changes)
+
+
+def resource(plan: LaunchPlan, kind: type[ValueT]) -> ValueT:
+    """The plan of the resource that the sandbox has."""
+    value = plan.sandbox.find(kind)
+    assert value is not None
+    return value
+
+
+def text_of(plan: LaunchPlan, target: str) -> str:
+    """Of the one file that podbot writes for ``target``."""
+    (text,) = (file.text for file in plan.sandbox.files if file.target == target)
+    return text

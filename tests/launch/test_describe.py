@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from podbot.launch.agents import AGENTS
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
+from podbot.launch.resources.history import HistoryPlan
+from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.security import DROPPED
 from podbot.launch.types import CredentialSource, LaunchRequest
-from tests.launch.build import config, facts, typed
+from tests.launch.build import config, facts, resource, typed
 
 BASE = "/work"  # workspace.base_dir
 
@@ -45,7 +47,6 @@ def test_a_description_says_everything_that_was_decided() -> None:
         typed(),
         facts(env={"KEY": "x"}, credentials=(CLAUDE,)),
     )
-    assert made.sandbox.history is not None
     assert describe(made) == {
         "session": "podbot-proj-0a1b2c",
         "subcommand": "run",
@@ -65,10 +66,11 @@ def test_a_description_says_everything_that_was_decided() -> None:
             },
         ],
         "clone": None,
+        "streams": {"directory": "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"},
         "token": None,
         "history": {
             "project": "/home/ann/src/proj",
-            "store": made.sandbox.history.store.source,
+            "store": resource(made, HistoryPlan).store.source,
             "resume": "podbot run --workspace /home/ann/src/proj --agent claude -- --continue",
         },
         "guard": {"workspace": "/home/ann/src/proj", "git": None},
@@ -84,13 +86,17 @@ def test_a_description_says_everything_that_was_decided() -> None:
                     "target": "/run/podbot/gitconfig",
                     "read_only": True,
                 },
-                {"source": made.sandbox.pipes_dir, "target": "/run/podbot/pipes", "read_only": True},
                 {
-                    "source": made.sandbox.container.files[2].source,
+                    "source": made.sandbox.container.files[1].source,
                     "target": "/etc/claude-code/managed-settings.d/podbot.json",
                     "read_only": True,
                 },
-                {"source": made.sandbox.history.store.source, "target": "/root/.claude/projects", "read_only": False},
+                {"source": resource(made, StreamsPlan).directory, "target": "/run/podbot/pipes", "read_only": True},
+                {
+                    "source": resource(made, HistoryPlan).store.source,
+                    "target": "/root/.claude/projects",
+                    "read_only": False,
+                },
             ],
             "link": {"path": "/workspace", "target": "/home/ann/src/proj"},
             "security": {

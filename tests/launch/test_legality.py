@@ -32,6 +32,7 @@ LEGAL = {
         ("host", "gemini", "acp"),
         ("host", "custom", "acp"),
         ("host", "custom", "codex_app_server"),
+        *(("sandbox", kind, mode) for kind in AGENT_KINDS for mode in MODES),  # it has no agent
     )
 }
 
@@ -138,7 +139,7 @@ def test_the_table_is_the_one_that_the_tests_know() -> None:
 @pytest.mark.parametrize("key", IDLE)
 @pytest.mark.parametrize("origin", [FLAG, OVERRIDE, VARIABLE, FILE])
 def test_a_setting_with_an_effect_is_no_matter(key: str, origin: Origin) -> None:
-    assert check_effects(with_idle(key, origin, FILE, used=True)) == ()
+    assert check_effects(with_idle(key, origin, FILE, used=True), "run") == ()
 
 
 @pytest.mark.parametrize("key", IDLE)
@@ -146,7 +147,7 @@ def test_a_setting_with_an_effect_is_no_matter(key: str, origin: Origin) -> None
 def test_what_was_given_for_this_session_is_never_ignored(key: str, origin: Origin) -> None:
     """Issue 10.3: `--acp-delegation` with the Codex App Server was accepted and ignored."""
     with pytest.raises(IllegalCombination) as caught:
-        check_effects(with_idle(key, origin, FILE, used=False))
+        check_effects(with_idle(key, origin, FILE, used=False), "run")
     error = caught.value
     assert (error.field, error.origin) == (key, str(origin))
     assert IDLE[key][1] in error.reason
@@ -157,7 +158,7 @@ def test_what_was_given_for_this_session_is_never_ignored(key: str, origin: Orig
 @pytest.mark.parametrize("key", IDLE)
 @pytest.mark.parametrize("origin", [FILE, VARIABLE])
 def test_what_a_file_sets_for_other_sessions_too_is_no_error(key: str, origin: Origin) -> None:
-    notes = check_effects(with_idle(key, origin, FILE, used=False))
+    notes = check_effects(with_idle(key, origin, FILE, used=False), "run")
     assert len(notes) == (key in TOLD)
     assert all(note.startswith(f"{key} ({origin}) has no effect: only {IDLE[key][1]} = ") for note in notes)
 
@@ -166,23 +167,23 @@ def test_what_a_file_sets_for_other_sessions_too_is_no_error(key: str, origin: O
 def test_a_custom_agent_s_command_and_another_agent(key: str) -> None:
     """Silent when the agent was chosen for this session; refused when nobody chose one."""
     for by in (FLAG, OVERRIDE):
-        assert check_effects(with_idle(key, FILE, by, used=False)) == ()
+        assert check_effects(with_idle(key, FILE, by, used=False), "run") == ()
     with pytest.raises(IllegalCombination) as caught:
-        check_effects(with_idle(key, FILE, DEFAULT_ORIGIN, used=False))
+        check_effects(with_idle(key, FILE, DEFAULT_ORIGIN, used=False), "run")
     assert caught.value.hint.startswith('Set agent.kind = "custom"')
 
 
 def test_a_default_is_nobody_s_setting() -> None:
     for key, (_, choice, _, without) in IDLE.items():
-        assert check_effects(config({"workspace.host_path": None, choice: without}, {key: DEFAULT_ORIGIN})) == ()
+        assert check_effects(config({"workspace.host_path": None, choice: without}, {key: DEFAULT_ORIGIN}), "run") == ()
     same = config({"agent.mode": "codex_app_server", "agent.delegation": "none"}, {"agent.delegation": FLAG})
-    assert check_effects(same) == ()
+    assert check_effects(same, "run") == ()
 
 
 def test_the_other_spelling_of_the_privileged_profile() -> None:
     made = config({"sandbox.privileged": True, "sandbox.mount_dev_fuse": False})
-    assert "here it is privileged" in check_effects(made)[0]
+    assert "here it is privileged" in check_effects(made, "run")[0]
 
 
 def test_delegation_in_the_file_serves_host_and_is_no_word_in_run() -> None:
-    assert check_effects(config({"agent.delegation": "fs"}, {"agent.mode": DEFAULT_ORIGIN})) == ()
+    assert check_effects(config({"agent.delegation": "fs"}, {"agent.mode": DEFAULT_ORIGIN}), "run") == ()

@@ -14,10 +14,14 @@ from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, Mou
 from podbot.launch.agents import AGENTS, agent_env
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.git_identity import GitIdentityPlan
+from podbot.launch.resources.history import HistoryPlan
+from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.seccomp import profile_path
 from podbot.launch.security import DROPPED
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, PathFacts, Security
-from tests.launch.build import config, directory, facts, typed
+from tests.launch.build import config, directory, facts, resource, text_of, typed
 
 CUSTOM = {"agent.kind": "custom"}
 CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude")
@@ -92,8 +96,12 @@ def test_a_whole_plan() -> None:
         ("/run/podbot/pipes", True),
         ("/root/.codex/sessions", False),
     ]
-    assert container.files[1].source == made.sandbox.pipes_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"
-    assert 'name = "Ann"' in made.sandbox.gitconfig
+    assert (
+        container.files[1].source
+        == resource(made, StreamsPlan).directory
+        == "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"
+    )
+    assert 'name = "Ann"' in text_of(made, "/run/podbot/gitconfig")
     assert container.workdir == "/home/ann/src/proj"
     assert container.link == ("/workspace", "/home/ann/src/proj")
     assert container.runtime == "crun"
@@ -108,13 +116,13 @@ def test_a_whole_plan() -> None:
         "io.podbot.path": "/home/ann/src/proj",
         "io.podbot.created": "2026-08-01T12:00:00Z",
         "io.podbot.keep": "false",
-        "io.podbot.history": made.sandbox.history.key if made.sandbox.history is not None else "",
+        "io.podbot.history": resource(made, HistoryPlan).key if made.sandbox.find(HistoryPlan) is not None else "",
         "io.podbot.version": __version__,
     }
     assert made.sandbox.workspace == container.mounts[0]
     assert made.sandbox.keep == "never"
     assert made.sandbox.runtime_dir == "/run/user/1000/podbot/podbot-proj-0a1b2c"
-    assert made.sandbox.git_identity == {"user.name": "Ann", "user.email": "ann@example.org"}
+    assert resource(made, GitIdentityPlan).identity == {"user.name": "Ann", "user.email": "ann@example.org"}
     assert made.sandbox.notes == (
         "mounting /home/ann/src/proj at /home/ann/src/proj and at /workspace (read-write)",
         "copying /home/ann/.codex to /root/.codex: the agent can use that login (creds.copy_codex)",
@@ -288,7 +296,8 @@ def test_without_fuse_the_podman_inside_takes_vfs_unless_the_operator_says_other
 
 
 def test_half_an_identity_is_taken_as_it_is() -> None:
-    assert plan(git_email="ann@example.org", git_name="").sandbox.git_identity == {"user.email": "ann@example.org"}
+    made = plan(git_email="ann@example.org", git_name="")
+    assert resource(made, GitIdentityPlan).identity == {"user.email": "ann@example.org"}
 
 
 def test_planning_the_same_twice_gives_the_same() -> None:
@@ -324,7 +333,7 @@ def test_a_workspace_under_both_its_names() -> None:
     assert (made.agent.command.workdir, made.sandbox.container.workdir) == (real, real)
     assert made.sandbox.container.labels["io.podbot.path"] == real
     # git asks for the place where it was started: an owner that is not the agent is a refusal in either.
-    assert f'directory = "{real}"\n\tdirectory = "{spelled}"\n' in made.sandbox.gitconfig
+    assert f'directory = "{real}"\n\tdirectory = "{spelled}"\n' in text_of(made, "/run/podbot/gitconfig")
     rows = describe(made)["container"]["mounts"][:2]
     assert [(row["source"], row["target"]) for row in rows] == [(real, spelled), (real, real)]
 
@@ -336,7 +345,7 @@ def test_a_name_that_was_left_out_is_said() -> None:
 
 
 def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:
-    from podbot.launch.plan import _link_note
+    from podbot.launch.workspace import _link_note
 
     assert _link_note(facts(workspace=None)) == ()
 
@@ -369,7 +378,7 @@ def test_credentials_that_are_selected_and_there(
 ) -> None:
     words = ("x",) if creds["agent.kind"] == "custom" else ()
     made = normalize(config(creds), typed(words=words), facts(credentials=there))
-    assert (made.sandbox.credentials.sources, made.sandbox.credentials.first_run) == (copied, first_run)
+    assert (resource(made, CredentialsPlan).sources, resource(made, CredentialsPlan).first_run) == (copied, first_run)
     assert [note.split()[1] for note in made.sandbox.notes if note.startswith("copying")] == [c.given for c in copied]
 
 
@@ -388,15 +397,15 @@ def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
 ) -> None:
     env = {name: "x"} if has else {}
     made = normalize(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
-    assert made.sandbox.credentials.first_run == (CLAUDE_JSON if wanted else None)
-    assert made.sandbox.credentials.sources == ()
+    assert resource(made, CredentialsPlan).first_run == (CLAUDE_JSON if wanted else None)
+    assert resource(made, CredentialsPlan).sources == ()
 
 
 @pytest.mark.parametrize(("tty", "approved"), [(True, "sk-1"), (False, None)])
 def test_a_key_is_called_approved_where_claude_asks_about_it(tty: bool, approved: str | None) -> None:
     values = {"agent.kind": "claude", "agent.env_allowlist": ("ANTHROPIC_API_KEY",)}
     made = plan(values, request=typed(tty=tty), env={"ANTHROPIC_API_KEY": "sk-1"})
-    assert made.sandbox.credentials.approved_key == approved
+    assert resource(made, CredentialsPlan).approved_key == approved
     assert "sk-1" not in repr(made.sandbox)
 
 
@@ -407,14 +416,14 @@ def test_permissions_choose_the_command_the_variables_and_the_files() -> None:
     claude = "/etc/claude-code/managed-settings.d/podbot.json"
     for permissions, mode in (("full", "bypassPermissions"), ("ask", "default")):
         made = plan({"agent.kind": "claude", "agent.permissions": permissions})
-        assert json.loads(made.sandbox.agent_files[claude]) == {"permissions": {"defaultMode": mode}}
+        assert json.loads(text_of(made, claude)) == {"permissions": {"defaultMode": mode}}
         (mount,) = (file for file in made.sandbox.container.files if file.target == claude)
         assert mount.read_only
         assert mount.source == f"{made.sandbox.runtime_dir}/files/podbot.json"
         made = plan({"agent.kind": "codex", "agent.permissions": permissions}, request=typed(subcommand="host"))
         wanted = {"full": "agent-full-access", "ask": "read-only"}[permissions]
         assert made.agent.command.env == {"INITIAL_AGENT_MODE": wanted}
-        assert made.sandbox.agent_files == {}
+        assert [file.target for file in made.sandbox.files] == ["/run/podbot/gitconfig"]
 
 
 def test_codex_trusts_the_directory_that_it_starts_in() -> None:
@@ -497,8 +506,8 @@ def test_a_workspace_with_settings_of_its_own_is_told_and_not_trusted() -> None:
     made = plan({"agent.kind": "claude"}, settings=found)
     (note,) = (note for note in made.sandbox.notes if "takes settings from the workspace" in note)
     assert ".claude/settings.json, .mcp.json" in note
-    assert made.sandbox.credentials.trusted is None
-    assert plan({"agent.kind": "claude"}).sandbox.credentials.trusted == "/home/ann/src/proj"
+    assert resource(made, CredentialsPlan).trusted is None
+    assert resource(plan({"agent.kind": "claude"}), CredentialsPlan).trusted == "/home/ann/src/proj"
     codex = plan({"agent.kind": "codex"}, settings=(".codex",))
     assert "projects={}" in codex.agent.command.command
     assert any("trusted" in word for word in plan({"agent.kind": "codex"}).agent.command.command)

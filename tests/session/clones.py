@@ -6,7 +6,8 @@ import dataclasses
 import os
 
 from podbot.launch.labels import keep_label
-from podbot.launch.types import ClonePlan, Keep, LaunchPlan
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.types import Keep, LaunchPlan
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place, container, labels
 from tests.session.real import git, server
@@ -24,7 +25,7 @@ def clone_plan(place: Place, keep: Keep = "when_unsaved", session: str = SESSION
     """A plan whose clone comes from a new local repository, without a token."""
     directory = os.path.join(place.base, "inside", "shop")
     clone = ClonePlan("octo/shop", "main", server(place.base, "main"), "https://github.com", directory)
-    spec = container(session, marks=clone_labels(place, session, keep))
+    spec = dataclasses.replace(container(session, marks=clone_labels(place, session, keep)), workdir=directory)
     command = dataclasses.replace(place.plan().agent.command, workdir=directory)
     return place.plan(
         session, source="github_clone", workspace=None, container=spec, command=command, keep=keep, clone=clone

@@ -12,6 +12,8 @@ from podbot.events import Event
 from podbot.launch.labels import LABEL
 from podbot.launch.pipes import TARGET as PIPES
 from podbot.launch.pipes import pipes_directory
+from podbot.launch.resources.every import EVERY
+from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, Mount, SandboxPlan, Security
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, FakeEngine
@@ -71,6 +73,7 @@ class Place:
         return os.path.join(self.runtime, session)
 
     def sandbox(self, session: str = SESSION, **changes: Any) -> SandboxPlan:
+        """``changes``: of its fields, or resources by name; None takes one out."""
         mount = Mount(self.workspace, "/workspace")
         pipes = pipes_directory(self.directory(session))
         spec = container(session, mount)
@@ -83,9 +86,9 @@ class Place:
             "files_dir": os.path.join(self.directory(session), "files"),
             "workspace": mount,
             "image_agent": "claude",
-            "pipes_dir": pipes,
-            "git_identity": {"user.name": "Ann", "user.email": "ann@example.org"},
         }
+        given = {"streams": StreamsPlan(pipes)} | {name: changes.pop(name) for name in EVERY if name in changes}
+        values["resources"] = {name: given[name] for name in EVERY if given.get(name) is not None}
         return SandboxPlan(**(values | changes))
 
     def plan(self, session: str = SESSION, **changes: Any) -> LaunchPlan:
@@ -125,5 +128,7 @@ def orphaned(engine: FakeEngine, place: Place, name: str) -> None:
 
 
 def changed(plan: LaunchPlan, **changes: Any) -> LaunchPlan:
-    """``plan`` with another sandbox."""
-    return dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, **changes))
+    """``plan`` with another sandbox; ``changes`` as for :meth:`Place.sandbox`."""
+    resources = {**plan.sandbox.resources, **{name: changes.pop(name) for name in EVERY if name in changes}}
+    ordered = {name: resources[name] for name in EVERY if name in resources}
+    return dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, resources=ordered, **changes))

@@ -28,7 +28,7 @@ from podbot.errors import (
 )
 from podbot.events import Event
 from podbot.launch.askpass import UNREADABLE
-from podbot.launch.types import ClonePlan
+from podbot.launch.resources.clone import ClonePlan
 from podbot.session.clone import Inside, clone_command, clone_repository
 from podbot.session.clone_errors import Failure, clone_error
 from podbot.streams.wake import Interrupted, Signal, Wake

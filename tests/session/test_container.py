@@ -27,7 +27,8 @@ from podbot.errors import (
     UploadFailed,
 )
 from podbot.launch.repository import EMPTY, is_placeholder
-from podbot.launch.types import ContainerSpec, CredentialSource, CredentialsPlan, Limits, LinkedGit, Mount, SandboxPlan
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.types import ContainerSpec, CredentialSource, Limits, LinkedGit, Mount, SandboxPlan
 from podbot.session.container import started_container
 from podbot.session.sessions import SessionRecord, session_directory, sessions
 from podbot.streams.wake import Interrupted, Wake

@@ -17,7 +17,8 @@ from podbot.execution.runner import ExecIO
 from podbot.guard import scan
 from podbot.guard.child import Child
 from podbot.hosting.ending import Job, end_session
-from podbot.launch.types import GuardPlan, LaunchPlan
+from podbot.launch.resources.guard import GuardPlan
+from podbot.launch.types import LaunchPlan
 from podbot.management.manage import stop_sessions
 from podbot.session import guarding
 from podbot.session.abandoned import remove_abandoned
@@ -75,7 +76,7 @@ def recorded(engine: FakeEngine, place: Place) -> None:
     """A session whose podbot was killed: its record is there, its lock is free."""
     with session_directory(place.directory(), engine.endpoint) as directory:
         directory.has_container = True
-        watch = Watch(plan(place).sandbox, directory, place.events.append)
+        watch = Watch(SESSION, GuardPlan(place.workspace), directory, place.events.append)
         watch.begin()
         watch.ready()
         assert watch.recorded

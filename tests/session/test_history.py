@@ -21,8 +21,9 @@ import pytest
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue, PathError, UnsafeStore
 from podbot.execution.runner import ExecIO
 from podbot.launch.labels import HISTORY
-from podbot.launch.resources.history import project_key
-from podbot.launch.types import ClonePlan, HistoryPlan, LaunchPlan, Mount
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.history import HistoryPlan, project_key
+from podbot.launch.types import LaunchPlan, Mount
 from podbot.management import history_remove
 from podbot.management.history_list import history_root, list_history
 from podbot.management.history_remove import find_history, remove_history
@@ -158,7 +159,7 @@ def test_nothing_is_offered_of_a_clone_that_was_kept(
     from podbot.session.history import offer_to_resume
 
     made = used(environ)
-    found = place.plan(history=made, clone=CLONE)
+    found = place.plan(history=made, source="github_clone", clone=CLONE)
     offer_to_resume(found.sandbox, began=0, kept=True, emit=place.events.append)
     assert place.kinds() == []
     offer_to_resume(found.sandbox, began=0, kept=False, emit=place.events.append)

@@ -14,6 +14,7 @@ import pytest
 from podbot.errors import BranchNotFound, EngineGone, SandboxDied, StartFailed, UnsafeDirectory
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.pipes import DIRECTORY as PIPES_DIRECTORY
+from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import SECRETS_DIRECTORY
 from podbot.launch.types import Keep
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
@@ -22,6 +23,7 @@ from podbot.session.run import run_session
 from podbot.session.sessions import session_directory, sessions, stopping
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import ExecPeer, FakeEngine
+from tests.launch.build import resource
 from tests.session.clones import clone_labels, clone_plan, left_behind
 from tests.session.plans import SESSION, Place, changed, container, kept, made
 from tests.session.real import with_git
@@ -130,8 +132,7 @@ def test_an_engine_that_goes_away_leaves_container_and_record(engine: FakeEngine
 
 def test_a_clone_that_failed_is_never_kept(engine: FakeEngine, place: Place, wake: Wake) -> None:
     plan = clone_plan(place, "always")
-    assert plan.sandbox.clone is not None
-    plan = changed(plan, clone=dataclasses.replace(plan.sandbox.clone, branch="other"))
+    plan = changed(plan, clone=dataclasses.replace(resource(plan, ClonePlan), branch="other"))
     with pytest.raises(BranchNotFound):
         run_session(engine, plan, SILENT, wake, place.events.append)
     assert engine.by_name == {}

@@ -20,7 +20,7 @@ from podbot.launch.repository import EMPTY
 from podbot.launch.resources import git_identity as git
 from podbot.launch.resources.git_identity import gitconfig
 from podbot.launch.seccomp import profile, profile_path
-from podbot.launch.types import Mount, SandboxPlan
+from podbot.launch.types import Mount, OwnFile, SandboxPlan
 from podbot.session.own_files import kept_files, place_files
 from podbot.session.sessions import session_directory
 from tests.session.plans import Place
@@ -32,7 +32,7 @@ def a_plan(base: str, name: str = "Ann") -> SandboxPlan:
     directory = os.path.join(base, "files")
     files = (own_file_mount(directory, git.TARGET),)
     container = dataclasses.replace(plan.container, files=files)
-    return dataclasses.replace(plan, container=container, gitconfig=text, files_dir=directory)
+    return dataclasses.replace(plan, container=container, files=(OwnFile(git.TARGET, text),), files_dir=directory)
 
 
 def content(plan: SandboxPlan) -> bytes:
@@ -50,7 +50,7 @@ def test_everyone_inside_can_read_it(tmp_path: os.PathLike[str]) -> None:
     path = plan.container.files[0].source
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o644
     assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
-    assert content(plan) == plan.gitconfig.encode()
+    assert content(plan) == plan.files[0].text.encode()
     assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
 
 
@@ -86,7 +86,7 @@ def test_what_was_there_before_is_neither_used_nor_followed(tmp_path: os.PathLik
         os.symlink(elsewhere, path)
     place_files(plan, ignore)
     assert not os.path.islink(path)
-    assert content(plan) == plan.gitconfig.encode()
+    assert content(plan) == plan.files[0].text.encode()
 
 
 @pytest.mark.parametrize("ends", ["gone", "kept", "handed over"])
@@ -121,12 +121,14 @@ def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_pa
     mount = own_file_mount(plan.files_dir, ASKPASS)
     secrets = Mount(os.path.join(os.fspath(tmp_path), "secrets"), SECRETS, read_only=True)
     files = (*plan.container.files, mount, secrets)
-    plan = dataclasses.replace(plan, askpass=helper, container=dataclasses.replace(plan.container, files=files))
+    container = dataclasses.replace(plan.container, files=files)
+    own = (*plan.files, OwnFile(ASKPASS, helper, executable=True))
+    plan = dataclasses.replace(plan, files=own, container=container)
     place_files(plan, ignore)
     with open(mount.source, encoding="utf-8") as file:
         assert file.read() == helper
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o755
-    assert content(plan) == plan.gitconfig.encode()
+    assert content(plan) == plan.files[0].text.encode()
     assert not os.path.exists(secrets.source)
 
 
@@ -231,7 +233,7 @@ def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
     mount = own_file_mount(plan.files_dir, "/etc/x/podbot.json")
     container = dataclasses.replace(plan.container, files=(*plan.container.files, mount))
-    place_files(dataclasses.replace(plan, container=container, agent_files={mount.target: "{}"}), ignore)
+    place_files(dataclasses.replace(plan, container=container, files=(OwnFile(mount.target, "{}"),)), ignore)
     with open(mount.source, encoding="utf-8") as file:
         assert file.read() == "{}"
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o644

@@ -11,7 +11,8 @@ import pytest
 from podbot.engine.port import Size
 from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.launch.types import ContainerSpec, CredentialSource, CredentialsPlan, ExecSpec
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.types import ContainerSpec, CredentialSource, ExecSpec
 from podbot.session.run import MINIMUM, SessionResult, run_session
 from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Signal, Wake

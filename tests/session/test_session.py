@@ -17,11 +17,14 @@ from podbot.errors import DiskFull, GitHubError, MountRefused, NameTaken, Privat
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.github.grant import Grant
 from podbot.hosting.host import channel_for, run_hosted
-from podbot.launch.types import LaunchPlan, TokenPlan
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.token import TokenPlan
+from podbot.launch.types import LaunchPlan
 from podbot.session.run import run_session
 from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, FakeGitHub
+from tests.launch.build import resource
 from tests.session.clones import clone_labels, clone_plan
 from tests.session.plans import SESSION, Place, changed, container
 from tests.session.real import with_git
@@ -121,8 +124,7 @@ def test_a_container_that_has_the_name_gets_no_token_of_another_repository(
 ) -> None:
     """A killed podbot's container, or a kept one, mounts the very directory that the token goes to."""
     plan = token_plan(place, github)
-    assert plan.sandbox.token is not None
-    token = plan.sandbox.token
+    token = resource(plan, TokenPlan)
     other = Grant(
         "octo/other", token.server_url, github.url, token.app_id, token.installation_id, token.private_key_path,
         container=SESSION, endpoint=engine.endpoint,
@@ -214,11 +216,10 @@ def test_a_key_that_is_not_there_is_said_before_anybody_is_asked(
 def test_a_key_that_others_may_read(engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub) -> None:
     engine.on("claude", lambda _peer: 0)
     plan = token_plan(place, github)
-    assert plan.sandbox.token is not None
-    os.chmod(plan.sandbox.token.private_key_path, 0o640)
+    os.chmod(resource(plan, TokenPlan).private_key_path, 0o640)
     run_session(engine, plan, SILENT, wake, place.events.append)
     (warning,) = [event for event in place.events if event.kind == "github.key_permissions"]
-    assert (warning.level, warning.fields["path"]) == ("warning", plan.sandbox.token.private_key_path)
+    assert (warning.level, warning.fields["path"]) == ("warning", resource(plan, TokenPlan).private_key_path)
 
 
 def test_an_engine_elsewhere_cannot_mount_the_token(
@@ -252,8 +253,7 @@ def test_a_hosted_clone_has_its_token_and_loses_nothing(
     engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub
 ) -> None:
     plan = token_plan(place, github)
-    assert plan.sandbox.clone is not None
-    where = plan.sandbox.clone.directory
+    where = resource(plan, ClonePlan).directory
     command = dataclasses.replace(plan.agent.command, command=("claude-agent-acp",))
     agent = dataclasses.replace(plan.agent, mode="acp", command=command)
     plan = dataclasses.replace(plan, subcommand="host", agent=agent)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
+from podbot.launch.labels import LABEL
 from podbot.launch.places import refusal, reserved_targets
-from podbot.launch.types import ClonePlan, LaunchRequest
+from podbot.launch.resources.part import Context, Part
+from podbot.launch.types import LaunchRequest
 
 # Managed users of an enterprise have an underscore in their names.
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}\Z", re.ASCII)
@@ -20,7 +23,32 @@ _NO_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]|\.\.|@\{|//|/\.|
 _TOKEN = re.compile(r"(?<![A-Za-z0-9])(?:gh[a-z]_|github_pat_)[A-Za-z0-9]{10}", re.ASCII)
 _FORM = "Write it as owner/name, such as octo/hello."
 _CLONE_FLAGS = ("workspace.depth", "workspace.submodules")
+_REPO = f"{LABEL}.repo"
 _DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True)
+class ClonePlan:
+    """A clone inside the sandbox. ``branch`` None: the repository's default one; ``depth`` None: all of history."""
+
+    repo: str  # owner/name
+    branch: str | None
+    url: str
+    server: str  # scheme, host and port
+    directory: str  # inside the sandbox
+    depth: int | None = None
+    submodules: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "repo": self.repo,
+            "branch": self.branch,
+            "url": self.url,
+            "directory": self.directory,
+            "depth": self.depth,
+            "submodules": self.submodules,
+        }
 
 
 class Server(NamedTuple):
@@ -53,6 +81,16 @@ def plan_clone(config: AppConfig, request: LaunchRequest) -> ClonePlan | None:
         depth=config.workspace.depth,
         submodules=config.workspace.submodules,
     )
+
+
+def plan(context: Context) -> Part:
+    """The clone that the workspace is, if it is one."""
+    clone = context.workspace.clone
+    if clone is None:
+        return Part(labels={_REPO: ""})
+    branch = "its default branch" if clone.branch is None else f"branch {clone.branch}"
+    note = f"cloning {clone.url}, {branch}, into {clone.directory}"
+    return Part(clone, labels={_REPO: clone.repo}, notes=(note,))
 
 
 def checked_repo(text: str, flag: str = "--repo") -> str:
@@ -155,7 +193,9 @@ def _check_no_clone_flags(config: AppConfig, request: LaunchRequest) -> None:
     command = f"podbot {request.subcommand}"
     raise MissingRequired(
         field="a workspace",
-        hint=f"Name the code to work on: `{command} --workspace PATH` or `{command} --repo owner/name`.",
+        hint="Set LaunchRequest.repo to owner/name, or workspace.source to host_mount."
+        if request.subcommand == "sandbox"
+        else f"Name the code to work on: `{command} --workspace PATH` or `{command} --repo owner/name`.",
     )
 
 

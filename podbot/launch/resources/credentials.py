@@ -3,15 +3,56 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
+from typing import Any
 
 from podbot.config.models import AppConfig
 from podbot.launch.agents import AGENTS
 from podbot.launch.command import ExecSpec
-from podbot.launch.types import CredentialSource, CredentialsPlan, HostFacts
+from podbot.launch.resources.part import Context, Part
+from podbot.launch.types import CredentialSource, HostFacts
 
 API_KEY = "ANTHROPIC_API_KEY"
 
 CLAUDE_LOGINS = (API_KEY, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
+
+
+@dataclass(frozen=True)
+class CredentialsPlan:
+    """Which of the operator's logins are copied into the sandbox. ``sources``: families that are selected and there.
+
+    ``first_run``: the host's ~/.claude.json, of which a reduced one is copied; it may be missing. ``trusted``: the
+    directory that this file says the operator trusts. ``approved_key``: an API key that it calls approved.
+    """
+
+    sources: tuple[CredentialSource, ...] = ()
+    first_run: str | None = None
+    trusted: str | None = None
+    approved_key: str | None = field(default=None, repr=False)
+
+    def described(self) -> list[dict[str, Any]]:
+        """Where from and where to; what is in them is not read for a plan."""
+        rows = [
+            {"family": found.family, "source": found.source, "target": found.target, "reduced": False}
+            for found in self.sources
+        ]
+        if self.first_run is not None:
+            target = "/root/.claude.json"
+            rows.append({"family": "claude", "source": self.first_run, "target": target, "reduced": True})
+        return rows
+
+
+def plan(context: Context) -> Part | None:
+    """The logins that the agent gets; None without an agent."""
+    if context.command is None:
+        return None
+    found = plan_credentials(context.config, context.facts, context.command, trusting=context.workspace.trusted)
+    notes = map(_copying, found.sources)
+    return Part(found, notes=(*notes, *login_notes(context.config, found.sources, context.command.secrets)))
+
+
+def _copying(found: CredentialSource) -> str:
+    return f"copying {found.given} to {found.target}: the agent can use that login (creds.copy_{found.family})"
 
 
 def selected_family(config: AppConfig, family: str) -> bool:

@@ -11,10 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from podbot.launch.resources.part import Context, Part
+from podbot.launch.types import HostFacts, OwnFile
 
 TARGET = "/run/podbot/gitconfig"
 ENV = {"GIT_CONFIG_SYSTEM": TARGET}
 _NEEDED = (("user.name", "NAME", '"Your Name"'), ("user.email", "EMAIL", "you@example.org"))
+
+
+@dataclass(frozen=True)
+class GitIdentityPlan:
+    """``identity``: user.name, user.email as far as known."""
+
+    identity: Mapping[str, str]
+
+    def described(self) -> dict[str, str]:
+        """As plain values."""
+        return dict(self.identity)
+
+
+def plan(context: Context) -> Part:
+    """The file, and what is missing for a commit."""
+    identity = _identity(context.facts)
+    variables = context.command.env.keys() if context.command is not None else ()
+    return Part(
+        GitIdentityPlan(identity),
+        files=(OwnFile(TARGET, gitconfig(identity, *context.workspace.places)),),
+        env=ENV,
+        notes=identity_note(identity, {*context.config.sandbox.env, *variables}),
+    )
+
+
+def _identity(facts: HostFacts) -> Mapping[str, str]:
+    found = {"user.name": facts.git_name, "user.email": facts.git_email}
+    return {key: value for key, value in found.items() if value}
 
 
 def gitconfig(identity: Mapping[str, str], *workspace: str) -> str:

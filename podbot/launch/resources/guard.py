@@ -1,43 +1,31 @@
-"""What a session's guard looks at, and what it mounts read-only for those who want more than a report. Pure."""
+"""What a session's guard looks at. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from podbot.config.models import AppConfig
-from podbot.launch.places import within
-from podbot.launch.types import GuardPlan, HostFacts, LinkedGit, Mount
-
-_TOLD = (
-    "inside, git's configuration and hooks are read-only (workspace.guard = protect): `git config`, `git push -u` and"
-    " what installs hooks fail there"
-)
-_NOTHING = "workspace.guard = protect has nothing to protect: the workspace has no git directory that podbot mounts"
+from podbot.launch.resources.part import Context, Part
 
 
-def plan_guard(config: AppConfig, workspace: Mount, linked: LinkedGit | None) -> GuardPlan | None:
-    """None where the agent can write no directory of the host's that a person works in, and with the guard off."""
-    if workspace.read_only or config.workspace.guard == "off":
-        return None
-    return GuardPlan(workspace.source, linked.directory if linked is not None else "")
+@dataclass(frozen=True)
+class GuardPlan:
+    """What is recorded before the agent starts and looked at again behind it: host directories.
 
-
-def plan_protected(
-    config: AppConfig, facts: HostFacts, workspace: Mount, mounts: Sequence[Mount]
-) -> tuple[tuple[Mount, ...], tuple[str, ...]]:
-    """More mounts, and a note. ``mounts``: all others, those of one source at two targets included.
-
-    The git directory itself is mounted over itself as well: what is a mount cannot be renamed, and another put in its
-    place. A file ``commondir`` in it goes round all this: git then reads another configuration.
+    ``git``: the common git directory of a workspace that is a linked worktree, or a submodule's; empty for none.
     """
-    if config.workspace.guard != "protect" or workspace.read_only:
-        return (), ()
-    made = []
-    for number, found in enumerate(facts.git_files):
-        read_only = number > 0 or found.is_file
-        # Of a worktree, the files of the common directory are where that is mounted, if it is.
-        for mount in mounts:
-            if within(found.path, mount.source) and mount.source != found.path and not mount.read_only:
-                target = mount.target + found.path[len(mount.source) :]
-                made.append(Mount(found.path, target, read_only, found.is_file))
-    return tuple(made), (_TOLD if any(mount.read_only for mount in made) else _NOTHING,)
+
+    workspace: str
+    git: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"workspace": self.workspace, "git": self.git or None}
+
+
+def plan(context: Context) -> Part | None:
+    """None where the agent can write no directory of the host's that a person works in, and with the guard off."""
+    mount, linked = context.workspace.mount, context.workspace.linked
+    if mount is None or mount.read_only or context.config.workspace.guard == "off":
+        return None
+    return Part(GuardPlan(mount.source, linked.directory if linked is not None else ""))

@@ -8,12 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from podbot.config.models import AgentKind, AppConfig
-from podbot.launch.own_file import own_file_mount
-from podbot.launch.types import ClonePlan, HistoryPlan, HostFacts, Mount
+from podbot.launch.labels import HISTORY
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.part import Context, Part
+from podbot.launch.types import HostFacts, Mount, OwnFile
 
 DIRECTORY = "history"  # in podbot's state directory
 _KEY_DIGITS = 32
@@ -50,13 +54,47 @@ CONVERSATIONS: Mapping[AgentKind, Conversations] = {
 }
 
 
-def plan_history(
-    config: AppConfig, facts: HostFacts, code: str, clone: ClonePlan | None, files: str
-) -> HistoryPlan | None:
+@dataclass(frozen=True)
+class HistoryPlan:
+    """The store of one project's conversations with one agent.
+
+    ``directory``: the project's, on the host. ``project``: a host path, or server and repository. ``resume``: the
+    command line that continues the latest conversation.
+    """
+
+    key: str
+    directory: str
+    project: str
+    store: Mount  # the one thing of it that the sandbox can write
+    resume: tuple[str, ...]
+
+    def described(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"project": self.project, "store": self.store.source, "resume": shlex.join(self.resume)}
+
+
+def plan(context: Context) -> Part:
+    """The store, mounted where the agent keeps its conversations, and what else the agent needs for it."""
+    workspace = context.workspace
+    found = None
+    if context.command is not None:
+        found = plan_history(context.config, context.facts, workspace.code, workspace.clone)
+    if found is None:
+        return Part(labels={HISTORY: ""})
+    agent = CONVERSATIONS[context.config.agent.kind]
+    return Part(
+        found,
+        mounts=(found.store,),
+        files=tuple(OwnFile(target, text) for target, text in agent.texts.items()),
+        env=agent.env,
+        labels={HISTORY: found.key},
+    )
+
+
+def plan_history(config: AppConfig, facts: HostFacts, code: str, clone: ClonePlan | None) -> HistoryPlan | None:
     """The store of this project and agent; None when it is switched off, or the agent is one that podbot does not know.
 
-    The project is ``code``, its resolved directory on the host, or the server and repository of a clone. ``files``:
-    the directory of the session's own files.
+    The project is ``code``, its resolved directory on the host, or the server and repository of a clone.
     """
     kind = config.agent.kind
     if not config.session.history or kind not in CONVERSATIONS:
@@ -74,8 +112,6 @@ def plan_history(
         directory=directory,
         project=project,
         store=Mount(os.path.join(directory, kind), found.target),
-        env=found.env,
-        texts={own_file_mount(files, target): text for target, text in found.texts.items()},
         resume=("podbot", "run", *_options(config), *where, "--agent", kind, "--", *found.resume),
     )
 
@@ -100,8 +136,3 @@ def project_key(source: str, project: str) -> str:
     spelled = project.lower() if source == "github_clone" else project
     text = json.dumps([source, spelled])
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_DIGITS]
-
-
-def history_mounts(history: HistoryPlan | None) -> tuple[Mount, ...]:
-    """What the sandbox mounts for it."""
-    return () if history is None else (history.store, *history.texts)

@@ -3,16 +3,66 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
-from podbot.launch.resources.clone import checked_repo, server_of
-from podbot.launch.types import ClonePlan, HostFacts, LaunchRequest, TokenPlan
+from podbot.launch import askpass
+from podbot.launch.labels import LABEL
+from podbot.launch.resources.clone import ClonePlan, checked_repo, server_of
+from podbot.launch.resources.part import Context, Part
+from podbot.launch.types import HostFacts, LaunchRequest, Mount, OwnFile
 
 SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host
 FLAG = "--github-access"
+_ACCESS = f"{LABEL}.access"
 _KEYS = ("app_id", "installation_id", "private_key_path")
+
+
+@dataclass(frozen=True)
+class TokenPlan:
+    """What the session's token is made from, and limited to. No secret is in it."""
+
+    app_id: int
+    installation_id: int
+    private_key_path: str  # absolute
+    server_url: str
+    server: str  # its scheme, host and port: the only place that the token is for
+    api_url: str | None  # None: it follows server_url
+    repo: str
+    permissions: Mapping[str, str]
+    secrets_dir: str  # on the host; mounted read-only
+
+    def described(self) -> dict[str, Any]:
+        """What it will be made from; a plan has no token."""
+        return {
+            "repo": self.repo,
+            "permissions": dict(self.permissions),
+            "app_id": self.app_id,
+            "installation_id": self.installation_id,
+            "private_key_path": self.private_key_path,
+            "api_url": self.api_url,
+        }
+
+
+def plan(context: Context) -> Part:
+    """The token, its directory and the program that answers git with it. Raises ConfigError subclasses."""
+    repo = repository(context.request, context.workspace.clone)
+    if repo is None:
+        return Part(labels={_ACCESS: ""})
+    token = plan_token(context.config, repo, context.facts, context.runtime_dir)
+    return Part(
+        token,
+        # The directory, and not the file: a file mount would show the first token for ever (measured).
+        mounts=(Mount(token.secrets_dir, askpass.SECRETS, read_only=True),),
+        files=(OwnFile(askpass.TARGET, askpass.askpass(token.server), executable=True),),
+        # Without these a credential helper keeps the token, or git asks somebody else.
+        fixed_env=askpass.environment(token.server),
+        labels={_ACCESS: repo},
+        notes=(token_note(token),),
+    )
 
 
 def repository(request: LaunchRequest, clone: ClonePlan | None) -> str | None:

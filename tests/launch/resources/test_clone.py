@@ -13,9 +13,10 @@ from podbot.config.models import DEFAULT_ORIGIN, Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
 from podbot.launch.agents import AGENTS
 from podbot.launch.plan import normalize
-from podbot.launch.resources.clone import checked_branch, checked_repo, server_of
-from podbot.launch.types import ClonePlan, LaunchPlan, LaunchRequest, Mount, TokenPlan
-from tests.launch.build import config, directory, facts, typed
+from podbot.launch.resources.clone import ClonePlan, checked_branch, checked_repo, server_of
+from podbot.launch.resources.token import TokenPlan
+from podbot.launch.types import LaunchPlan, LaunchRequest, Mount
+from tests.launch.build import config, directory, facts, resource, text_of, typed
 
 BASE = "/work"  # workspace.base_dir
 
@@ -41,7 +42,7 @@ def plan(
 def test_a_whole_clone() -> None:
     made = plan({"workspace.depth": 3, "workspace.submodules": True}, LaunchRequest(repo="octo/Shop.js", branch="b/1"))
     assert made.sandbox.session == "podbot-shop-js-0a1b2c"
-    assert made.sandbox.clone == ClonePlan(
+    assert resource(made, ClonePlan) == ClonePlan(
         repo="octo/Shop.js",
         branch="b/1",
         url="https://github.com/octo/Shop.js.git",
@@ -50,7 +51,7 @@ def test_a_whole_clone() -> None:
         depth=3,
         submodules=True,
     )
-    assert made.sandbox.token == TokenPlan(
+    assert resource(made, TokenPlan) == TokenPlan(
         app_id=12345,
         installation_id=67890,
         private_key_path="/home/ann/.config/podbot/app.pem",
@@ -67,14 +68,14 @@ def test_a_whole_clone() -> None:
     container = made.sandbox.container
     assert (container.workdir, container.make_workdir, container.mounts) == ("/work/Shop.js", True, ())
     assert [(file.target, file.read_only) for file in container.files] == [
-        ("/run/podbot/gitconfig", True),
-        ("/run/podbot/pipes", True),
         ("/run/podbot/askpass", True),
-        ("/run/secrets", True),
+        ("/run/podbot/gitconfig", True),
         ("/etc/claude-code/managed-settings.d/podbot.json", True),
+        ("/run/podbot/pipes", True),
+        ("/run/secrets", True),
         ("/root/.claude/projects", False),
     ]
-    assert container.files[3].source == made.sandbox.token.secrets_dir
+    assert container.files[4].source == resource(made, TokenPlan).secrets_dir
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         **AGENTS["claude"].env,
@@ -87,7 +88,7 @@ def test_a_whole_clone() -> None:
     labels = {key.removeprefix("io.podbot."): value for key, value in container.labels.items()}
     assert (labels["workspace"], labels["repo"], labels["path"]) == ("github_clone", "octo/Shop.js", "/work/Shop.js")
     assert labels["keep"] == "when_unsaved"
-    assert "https://github.com" in made.sandbox.askpass
+    assert "https://github.com" in text_of(made, "/run/podbot/askpass")
     assert made.sandbox.notes[:2] == (
         "cloning https://github.com/octo/Shop.js.git, branch b/1, into /work/Shop.js",
         "the agent gets a GitHub token for octo/Shop.js (contents: write, metadata: read, pull_requests: write)",
@@ -101,7 +102,6 @@ def test_without_a_branch_the_note_says_so() -> None:
 
 def test_host_clones_too() -> None:
     made = plan({"agent.mode": "acp"}, LaunchRequest(subcommand="host", repo="octo/shop"))
-    assert made.sandbox.clone is not None
     assert made.agent.command.workdir == f"{BASE}/shop"
 
 
@@ -125,7 +125,7 @@ def test_whoever_set_keep_decided(value: bool, origin: Origin, keep: str) -> Non
 
 
 def test_a_directory_that_only_the_file_names_gives_way() -> None:
-    assert plan({"workspace.host_path": "/home/ann/src/proj"}).sandbox.clone is not None
+    assert plan({"workspace.host_path": "/home/ann/src/proj"}).sandbox.find(ClonePlan) is not None
 
 
 def test_a_repository_and_a_typed_directory() -> None:
@@ -167,7 +167,7 @@ def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins
 
 
 def test_the_file_s_keys_for_clones_do_not_disturb_a_mount() -> None:
-    assert normalize(config({"workspace.depth": 3}), typed(), facts()).sandbox.clone is None
+    assert normalize(config({"workspace.depth": 3}), typed(), facts()).sandbox.find(ClonePlan) is None
 
 
 # --- mounts beside a clone ------------------------------------------------------------------------------
@@ -204,8 +204,7 @@ def test_no_mount_hands_out_the_private_key(key: str) -> None:
 )
 def test_base_dir(base: str, where: str) -> None:
     made = plan({"workspace.base_dir": base})
-    assert made.sandbox.clone is not None
-    assert made.sandbox.clone.directory == where
+    assert resource(made, ClonePlan).directory == where
 
 
 @pytest.mark.parametrize(
@@ -237,8 +236,7 @@ def refused(check: Callable[[str], str], text: str) -> InvalidValue | None:
 def test_a_repository_s_name(owner: str, name: str) -> None:
     assert checked_repo(f"{owner}/{name}") == f"{owner}/{name}"
     made = plan(request=LaunchRequest(repo=f"{owner}/{name}"))
-    assert made.sandbox.clone is not None
-    assert made.sandbox.clone.directory == f"/work/{name}"
+    assert resource(made, ClonePlan).directory == f"/work/{name}"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from podbot.launch.plan import normalize
-from podbot.launch.types import GitFile, GuardPlan, LaunchPlan, LinkedGit, Mount, PathFacts, RepositoryFacts
-from tests.launch.build import config, directory, facts, typed
+from podbot.launch.resources.guard import GuardPlan
+from podbot.launch.types import GitFile, LaunchPlan, LinkedGit, Mount, PathFacts, RepositoryFacts
+from tests.launch.build import config, directory, facts, resource, typed
 
 WORK = "/home/ann/src/proj"
 GIT = (
@@ -23,18 +24,18 @@ def plan(values: dict[str, Any], **changes: Any) -> LaunchPlan:
 
 
 def test_the_workspace_and_the_git_directory_that_it_leads_to_are_looked_at() -> None:
-    assert plan({}).sandbox.guard == GuardPlan(WORK)
-    assert plan({}, repository=RepositoryFacts(LINKED)).sandbox.guard == GuardPlan(WORK, COMMON)
+    assert resource(plan({}), GuardPlan) == GuardPlan(WORK)
+    assert plan({}, repository=RepositoryFacts(LINKED)).sandbox.find(GuardPlan) == GuardPlan(WORK, COMMON)
 
 
 def test_nothing_is_looked_at_where_nothing_can_be_left_or_nobody_wants_it() -> None:
-    assert plan({"workspace.guard": "off"}).sandbox.guard is None
-    assert plan({"workspace.read_only": True}).sandbox.guard is None
+    assert plan({"workspace.guard": "off"}).sandbox.find(GuardPlan) is None
+    assert plan({"workspace.read_only": True}).sandbox.find(GuardPlan) is None
 
 
 def test_git_s_files_are_mounted_read_only_over_themselves() -> None:
     made = plan({"workspace.guard": "protect"}, git_files=GIT)
-    assert made.sandbox.guard == GuardPlan(WORK)
+    assert resource(made, GuardPlan) == GuardPlan(WORK)
     assert made.sandbox.container.mounts == (
         Mount(WORK, WORK),
         Mount(f"{WORK}/.git", f"{WORK}/.git"),

@@ -14,9 +14,10 @@ from podbot.config.models import AGENT_KINDS, AgentKind, Origin
 from podbot.launch.describe import describe
 from podbot.launch.places import refusal, refused_sources, reserved_targets, within
 from podbot.launch.plan import normalize
-from podbot.launch.resources.history import CONVERSATIONS, plan_history, project_key
-from podbot.launch.types import ClonePlan, HistoryPlan, LaunchPlan, LaunchRequest
-from tests.launch.build import config, directory, facts, typed
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.history import CONVERSATIONS, HistoryPlan, plan_history, project_key
+from podbot.launch.types import LaunchPlan, LaunchRequest
+from tests.launch.build import config, directory, facts, resource, text_of, typed
 
 CLONE = ClonePlan("octo/Hello", "main", "https://github.com/octo/Hello", "https://github.com", "/work/Hello")
 
@@ -27,7 +28,7 @@ def plan(values: dict[str, Any] | None = None, **changes: Any) -> LaunchPlan:
 
 def history(values: dict[str, Any] | None = None, clone: ClonePlan | None = None) -> HistoryPlan:
     source = {"workspace.source": "github_clone"} if clone is not None else {}
-    found = plan_history(config({**source, **(values or {})}), facts(), "/home/ann/src/proj", clone, "/files")
+    found = plan_history(config({**source, **(values or {})}), facts(), "/home/ann/src/proj", clone)
     assert found is not None
     return found
 
@@ -35,12 +36,11 @@ def history(values: dict[str, Any] | None = None, clone: ClonePlan | None = None
 @pytest.mark.parametrize("kind", CONVERSATIONS)
 def test_a_projects_store_is_mounted_where_its_agent_keeps_conversations(kind: AgentKind) -> None:
     made = plan({"agent.kind": kind})
-    assert made.sandbox.history is not None
-    store = made.sandbox.history.store
-    assert store.source == f"/home/ann/.local/state/podbot/history/{made.sandbox.history.key}/{kind}"
+    store = resource(made, HistoryPlan).store
+    assert store.source == f"/home/ann/.local/state/podbot/history/{resource(made, HistoryPlan).key}/{kind}"
     assert (store.read_only, store.target) == (False, CONVERSATIONS[kind].target)
     assert store in made.sandbox.container.files
-    assert made.sandbox.container.labels["io.podbot.history"] == made.sandbox.history.key
+    assert made.sandbox.container.labels["io.podbot.history"] == resource(made, HistoryPlan).key
     assert made.sandbox.container.env.items() >= CONVERSATIONS[kind].env.items()
     # What the agent asks for by a variable is mounted, and nothing else of podbot's can be written.
     assert set(CONVERSATIONS[kind].texts) <= {mount.target for mount in made.sandbox.container.files}
@@ -48,7 +48,7 @@ def test_a_projects_store_is_mounted_where_its_agent_keeps_conversations(kind: A
 
 
 def test_the_store_lies_where_no_operator_can_mount_and_no_login_lies() -> None:
-    made = plan().sandbox.history
+    made = plan().sandbox.find(HistoryPlan)
     assert made is not None
     assert refusal(made.store.source, refused_sources(facts(), made.store.source))
     logins = (
@@ -63,7 +63,7 @@ def test_the_store_lies_where_no_operator_can_mount_and_no_login_lies() -> None:
 @pytest.mark.parametrize("values", [{"session.history": False}, {"agent.kind": "custom", "agent.command": "x"}])
 def test_switched_off_and_for_a_custom_agent_there_is_none(values: dict[str, Any]) -> None:
     made = plan(values)
-    assert made.sandbox.history is None
+    assert made.sandbox.find(HistoryPlan) is None
     assert made.sandbox.container.labels["io.podbot.history"] == ""  # not absent: an image's own would be inherited
     assert all(mount.read_only for mount in made.sandbox.container.files)
     assert describe(made)["history"] is None
@@ -83,9 +83,7 @@ def test_the_line_that_resumes() -> None:
     )  # fmt: skip
     default_branch = CLONE.__class__(**{**vars(CLONE), "branch": None})
     assert "--branch" not in history(clone=default_branch).resume
-    flagged = plan_history(
-        config({"image": "mine"}, {"image": Origin("flag", "--image")}), facts(), "/p", None, "/files"
-    )
+    flagged = plan_history(config({"image": "mine"}, {"image": Origin("flag", "--image")}), facts(), "/p", None)
     assert flagged is not None
     assert flagged.resume[2:4] == ("--image", "mine")
 
@@ -95,15 +93,13 @@ def test_the_line_that_resumes_repeats_what_was_set_for_this_session(origin: Ori
     """Without ``--ask`` the conversation would go on with full permissions."""
     values = {"agent.permissions": "ask", "engine_socket": "unix:///s", "image": "mine"}
     made = replace(config(values, dict.fromkeys(values, origin)), file="/home/ann/a b.toml")
-    found = plan_history(made, facts(), "/p", None, "/files")
+    found = plan_history(made, facts(), "/p", None)
     assert found is not None
     assert found.resume[2:-2] == (
         "--config", "/home/ann/a b.toml", "--engine-socket", "unix:///s", "--image", "mine", "--ask",
         "--workspace", "/p", "--agent", "claude",
     )  # fmt: skip
-    full = plan_history(
-        config({"agent.permissions": "full"}, {"agent.permissions": origin}), facts(), "/p", None, "/files"
-    )
+    full = plan_history(config({"agent.permissions": "full"}, {"agent.permissions": origin}), facts(), "/p", None)
     assert full is not None
     assert "--ask" not in full.resume
 
@@ -112,7 +108,7 @@ def test_the_line_that_resumes_leaves_out_what_lasts() -> None:
     values = {"agent.permissions": "ask", "engine_socket": "unix:///s", "image": "mine"}
     assert history(values).resume == history().resume
     set_in_shell = {key: Origin("environment", "X") for key in values}
-    found = plan_history(config(values, set_in_shell), facts(), "/home/ann/src/proj", None, "/files")
+    found = plan_history(config(values, set_in_shell), facts(), "/home/ann/src/proj", None)
     assert found is not None
     assert found.resume == history().resume
 
@@ -123,24 +119,23 @@ def test_a_dry_run_shows_it() -> None:
     shown = describe(made)["history"]
     assert shown["project"] == odd
     assert "'/home/ann/a b'" in shown["resume"]
-    assert made.sandbox.history is not None
-    assert shown["store"] == made.sandbox.history.store.source
+    assert shown["store"] == resource(made, HistoryPlan).store.source
 
 
 def test_the_mode_of_an_agent_does_not_matter() -> None:
     asked = LaunchRequest(subcommand="host", trusted_workspace=True)
-    hosted = normalize(
-        config({"agent.kind": "codex", "agent.mode": "codex_app_server"}), asked, facts()
-    ).sandbox.history
-    ran = plan({"agent.kind": "codex"}).sandbox.history
+    hosted = normalize(config({"agent.kind": "codex", "agent.mode": "codex_app_server"}), asked, facts()).sandbox.find(
+        HistoryPlan
+    )
+    ran = plan({"agent.kind": "codex"}).sandbox.find(HistoryPlan)
     assert hosted is not None
     assert ran is not None
     assert hosted.store == ran.store
 
 
 def test_gemini_is_told_to_delete_no_conversation() -> None:
-    ((mount, text),) = history({"agent.kind": "gemini"}).texts.items()
-    assert mount.target == history({"agent.kind": "gemini"}).env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
+    made = plan({"agent.kind": "gemini"})
+    text = text_of(made, made.sandbox.container.env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"])
     assert json.loads(text) == {"general": {"sessionRetention": {"enabled": False}}}
 
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.plan import normalize
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.token import TokenPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, Subcommand
-from tests.launch.build import config, facts, typed
+from tests.launch.build import config, facts, resource, text_of, typed
 
 APP = {
     "github.app_id": 12345,
@@ -30,16 +32,22 @@ def plan(values: dict[str, Any] | None = None, request: LaunchRequest = ACCESS) 
 @pytest.mark.parametrize("subcommand", ["run", "host"])
 def test_a_mounted_workspace_with_a_token(subcommand: Subcommand) -> None:
     made = plan(request=typed(subcommand=subcommand, github_access="octo/shop"))
-    assert made.sandbox.clone is None
+    assert made.sandbox.find(ClonePlan) is None
     assert made.sandbox.workspace is not None
-    assert made.sandbox.token is not None
-    assert (made.sandbox.token.repo, made.sandbox.token.server) == ("octo/shop", "https://github.com")
-    assert made.sandbox.token.permissions == {"contents": "write", "pull_requests": "write", "metadata": "read"}
+    assert (resource(made, TokenPlan).repo, resource(made, TokenPlan).server) == (
+        "octo/shop",
+        "https://github.com",
+    )
+    assert resource(made, TokenPlan).permissions == {
+        "contents": "write",
+        "pull_requests": "write",
+        "metadata": "read",
+    }
     secrets = f"{made.sandbox.runtime_dir}/secrets"
-    assert made.sandbox.token.secrets_dir == secrets
+    assert resource(made, TokenPlan).secrets_dir == secrets
     assert Mount(secrets, "/run/secrets", read_only=True) in made.sandbox.container.files
     assert "/run/podbot/askpass" in [file.target for file in made.sandbox.container.files]
-    assert made.sandbox.askpass
+    assert text_of(made, "/run/podbot/askpass")
     env = made.sandbox.container.env
     assert (env["GIT_ASKPASS"], env["GIT_TERMINAL_PROMPT"]) == ("/run/podbot/askpass", "0")
     assert (env["GIT_CONFIG_KEY_0"], env["GIT_CONFIG_VALUE_0"]) == ("credential.https://github.com.helper", "")
@@ -59,8 +67,8 @@ def test_labels_tell_a_clone_from_access() -> None:
 
 def test_a_token_that_was_not_asked_for_is_not_there() -> None:
     made = plan(request=typed())
-    assert made.sandbox.token is None
-    assert made.sandbox.askpass == ""
+    assert made.sandbox.find(TokenPlan) is None
+    assert "/run/podbot/askpass" not in [file.target for file in made.sandbox.files]
     assert not {"GIT_ASKPASS", "GIT_CONFIG_COUNT"} & set(made.sandbox.container.env)
     assert "/run/secrets" not in [file.target for file in made.sandbox.container.files]
 
@@ -137,7 +145,6 @@ def test_a_blank_key_path_is_missing() -> None:
 
 def test_the_key_s_path() -> None:
     made = plan({"github.private_key_path": "~/app.pem"})
-    assert made.sandbox.token is not None
-    assert made.sandbox.token.private_key_path == "/home/ann/app.pem"
+    assert resource(made, TokenPlan).private_key_path == "/home/ann/app.pem"
     with pytest.raises(InvalidValue, match="not an absolute path"):
         plan({"github.private_key_path": "app.pem"})

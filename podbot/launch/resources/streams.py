@@ -1,0 +1,29 @@
+"""The session's directory of named pipes, by which the streams of its commands go beside the engine (ADR 0016)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podbot.launch.pipes import TARGET, has_pipes, pipes_directory
+from podbot.launch.resources.part import Context, Part
+from podbot.launch.types import Mount
+
+
+@dataclass(frozen=True)
+class StreamsPlan:
+    """``directory``: on the host, the session's own."""
+
+    directory: str
+
+    def described(self) -> dict[str, str]:
+        """As plain values."""
+        return {"directory": self.directory}
+
+
+def plan(context: Context) -> Part | None:
+    """None where a sandbox cannot have pipes; its commands then use the engine's connection."""
+    if not has_pipes(context.keep, context.config.sandbox.runtime):
+        return None
+    directory = pipes_directory(context.runtime_dir)
+    # Read-only, so that nothing inside can put something else in a pipe's place.
+    return Part(StreamsPlan(directory), mounts=(Mount(directory, TARGET, read_only=True),))
