@@ -135,6 +135,19 @@ class Engine(Protocol):
         """What of ``spec`` the engine accepted and silently did not do."""
         ...
 
+    def isolate(self, container: str, network: str, labels: Mapping[str, str]) -> Unmet | None:
+        """Move a container that was not started from the network that it shares by default to one of its own.
+
+        ``network`` is made, like the default one, with ``labels``, or is there and has them. Nothing is done where
+        every container has a network stack of its own, or the engine's default is no shared network. What is returned
+        says that the engine knows no isolated networks: then the container stays where it is.
+        """
+        ...
+
+    def remove_network(self, network: str, labels: Mapping[str, str]) -> None:
+        """Remove a network that :meth:`isolate` made. One that is gone, has containers, or other labels is left."""
+        ...
+
     def start(self, container: str) -> None: ...
 
     def stop(self, container: str, *, seconds: int) -> None: ...

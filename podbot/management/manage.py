@@ -129,9 +129,10 @@ def _stopped(
         if await_release(path, RELEASE_SECONDS):
             report_left(path, emit)
         return False
+    from podbot.session.network import remove_sandbox
     from podbot.session.own_files import forget_files  # here, for `podbot ps` needs none of it
 
-    engine.remove(container.id)
+    remove_sandbox(engine, container.id, container.name)
     forget_files(environ, container)
     if await_release(path, RELEASE_SECONDS):
         report_left(path, emit)

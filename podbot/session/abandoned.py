@@ -16,6 +16,7 @@ from podbot.launch.labels import LABEL, keep_of
 from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.guarding import report_left
+from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
 from podbot.session.sessions import ENDING, SessionDirectory, flagged, session_directory
 
@@ -38,7 +39,7 @@ def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: Cont
             emit(kept_event(container.name, unsaved))
             report_left(path, emit)
             return
-        engine.remove(container.id)
+        remove_sandbox(engine, container.id, container.name)
         forget_files(environ, container)
         directory.has_container = False
         text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"

@@ -17,6 +17,7 @@ from podbot.session.confined import check_filtered
 from podbot.session.degraded import unmet_limits, with_less
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
+from podbot.session.network import isolate, remove_network
 from podbot.session.own_files import place_files
 from podbot.session.repository import check_linked_git
 from podbot.session.sessions import SessionDirectory
@@ -99,6 +100,7 @@ def _attempt(
     # Not to be interrupted: the engine would go on and make the container after our clean-up.
     container = engine.create(plan.container)
     _check_met(engine, container, plan, emit)
+    isolate(engine, container, plan, emit)
     with wake.interruptible():
         upload(engine, container, credentials, emit)
     with wake.interruptible():
@@ -153,6 +155,7 @@ def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, em
     try:
         found = engine.inspect(plan.container.name)
     except ContainerNotFound:
+        remove_network(engine, plan.session)
         directory.has_container = False
         return
     if _is_ours(found, plan):

@@ -10,6 +10,7 @@ from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
 from podbot.launch.labels import LABEL
+from podbot.session.network import remove_sandbox
 from podbot.session.sessions import remove_directory
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: E
     if unsaved is not None:
         _keep(engine, what, directory, emit, unsaved)
         return
-    engine.remove(what.container)
+    remove_sandbox(engine, what.container, what.container)
     if what.files is not None:
         remove_directory(what.files)
     directory.has_container = False

@@ -14,6 +14,7 @@ from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.names import is_name
 from podbot.places import runtime_root
 from podbot.session.guarding import report_left
+from podbot.session.network import remove_network
 from podbot.session.sessions import ENDING, flagged, is_in_use, session_directory, sessions, sweep, take_untold
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def _forget(engine: Engine, path: str, emit: Emit) -> None:
         try:
             _container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):
+            remove_network(engine, os.path.basename(path))
             found.has_container = False
             report_left(path, emit)
 

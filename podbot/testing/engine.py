@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, ExecState, ImageInfo, Size, Unmet
@@ -37,6 +37,7 @@ class FakeContainer:
 
     info: ContainerInfo
     spec: ContainerSpec
+    network: str
     archives: list[tuple[str, bytes]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
 
@@ -63,6 +64,8 @@ class FakeEngine:
         self.images = list(images)
         self.image_labels: dict[str, str] = {}  # of every image
         self.ignored: tuple[Unmet, ...] = ()  # what this engine drops of every spec in silence
+        self.networks: dict[str, Mapping[str, str]] = {}  # those that ``isolate`` made: name -> labels
+        self.unisolated: Unmet | None = None  # what ``isolate`` says where networks cannot be kept apart
         self.local = True
         self.rootless = os.getuid() != 0  # what it says of itself, as of where its images are
         self.version = "4.3.1"
@@ -130,13 +133,32 @@ class FakeEngine:
                 created=_EPOCH + number,
                 labels=dict(spec.labels),
             )
-            self.by_name[spec.name] = FakeContainer(info, spec)
+            self.by_name[spec.name] = FakeContainer(info, spec, network=spec.network)
             return info.id
 
     def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:  # noqa: ARG002 - see ``ignored``
         with self._call("unmet", container):
             self._find(container)
             return self.ignored
+
+    def isolate(self, container: str, network: str, labels: Mapping[str, str]) -> Unmet | None:
+        with self._call("isolate", container):
+            found = self._find(container)
+            if self.unisolated is not None or found.network != "default":
+                return self.unisolated
+            if self.networks.setdefault(network, dict(labels)) != labels:
+                operation = "give the session a network of its own"
+                raise RequestFailed(
+                    operation=operation, status=409, reason=f"there is another network called {network}"
+                )
+            found.network = network
+            return None
+
+    def remove_network(self, network: str, labels: Mapping[str, str]) -> None:
+        with self._call("remove_network", network):
+            used = any(found.network == network for found in self.by_name.values())
+            if self.networks.get(network) == labels and not used:
+                del self.networks[network]
 
     def start(self, container: str) -> None:
         with self._call("start", container):
@@ -281,6 +303,7 @@ def _beside(found: FakeContainer, spec: ExecSpec) -> tuple[ExecSpec, Pipes | Non
 
 
 _OPERATIONS = (
-    "ping", "host", "create", "unmet", "start", "stop", "remove", "inspect", "containers", "image", "list_images",
-    "put_archive", "processes", "exec_create", "exec_start", "exec_inspect", "exec_resize",
+    "ping", "host", "create", "unmet", "isolate", "remove_network", "start", "stop", "remove", "inspect", "containers",
+    "image", "list_images", "put_archive", "processes", "exec_create", "exec_start",
+    "exec_inspect", "exec_resize",
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from podbot.deadline import Deadline
@@ -134,8 +134,12 @@ class RestEngine:
 
     def _read(self, response: Response, read: Callable[[Any], _T]) -> _T:
         """What ``read`` makes of the JSON answer. Raises HealthCheckFailed when it has another shape."""
+        return self._shaped(lambda: read(response.json()))
+
+    def _shaped(self, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns. Raises HealthCheckFailed when an answer that it reads has another shape."""
         try:
-            return read(response.json())
+            return work()
         except BadResponse as exc:
             raise HealthCheckFailed(endpoint=self.endpoint, reason=str(exc)) from exc
         except answers.MISSHAPEN as exc:
@@ -193,6 +197,16 @@ class RestEngine:
 
         path = f"/containers/{named(container)}/json"
         return self._get(path, lambda found: unmet(spec, found), operation="inspect a container", container=container)
+
+    def isolate(self, container: str, network: str, labels: Mapping[str, str]) -> Unmet | None:
+        from podbot.engine.podman import networks
+
+        return self._shaped(lambda: networks.isolate(self._call, named(container), named(network), labels))
+
+    def remove_network(self, network: str, labels: Mapping[str, str]) -> None:
+        from podbot.engine.podman import networks
+
+        self._shaped(lambda: networks.remove_network(self._call, named(network), labels))
 
     def start(self, container: str) -> None:
         response = self._call("POST", f"/containers/{named(container)}/start")

@@ -64,6 +64,14 @@ def test_networks_without_a_name(network: str, expected: dict[str, str]) -> None
     assert "networks" not in body
 
 
+def test_slirp4netns_does_not_open_the_host_s_loopback() -> None:
+    """Whatever a containers.conf says; other networks take no such option."""
+    assert create_body(dataclasses.replace(BASE, network="default"))["network_options"] == {
+        "slirp4netns": ["allow_host_loopback=false"]
+    }
+    assert all("network_options" not in create_body(dataclasses.replace(BASE, network=name)) for name in ("none", "n"))
+
+
 def test_only_the_privileged_profile_is_privileged() -> None:
     assert [name for name in CASES if create_body(CASES[name])["privileged"]] == ["privileged"]
     assert [name for name in CASES if create_body(CASES[name])["cap_add"]] == ["minimal"]
