@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import time
 import uuid
 
@@ -28,11 +29,25 @@ def test_the_defaults_are_shown_and_set(world: World, enforced: bool) -> None:
     assert shown["sandbox.memory"] == {"value": "50%", "origin": "default", "detail": ""}
     assert shown["sandbox.pids"] == {"value": 2048, "origin": "default", "detail": ""}
     plan = json.loads(world.agent("true", flags=("--dry-run", "--json"), check=True).stdout)["container"]["limits"]
-    assert plan == {"memory": machine_memory() // 2, "cpus": None, "pids": 2048, "by_default": ["memory", "pids"]}
+    files = min(65_536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    by_default = ["memory", "pids", "nofile"]
+    expected = {"memory": machine_memory() // 2, "cpus": None, "pids": 2048, "nofile": files, "by_default": by_default}
+    assert plan == expected
     if enforced:
         with world.session() as name:
             found = world.inspect(name)["HostConfig"]
         assert (found["Memory"], found["PidsLimit"]) == (plan["memory"], 2048)
+
+
+def test_a_process_opens_only_so_many_files(world: World) -> None:
+    """Rootless, too: the kernel holds this limit, and no cgroup (issue 12.4)."""
+    count = "import os\ntry:\n while 1: last = os.dup(0)\nexcept OSError: print(last + 1)"
+    done = world.agent("python3", "-c", count, env={"PODBOT_SANDBOX_NOFILE": "512"}, check=True)
+    assert done.stdout.strip() == "512"
+    script = "ulimit -Sn; ulimit -Hn; ulimit -Hn 1000000 || echo refused"
+    lines = world.agent("bash", "-c", script, check=True).stdout.split()
+    files = str(min(65_536, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    assert lines == [files, files, "refused"]
 
 
 def test_where_none_hold_one_warning_says_so(world: World, enforced: bool) -> None:

@@ -120,6 +120,7 @@ class SandboxConfig:
     )
     cpus: float | None = key(None, "CPU limit, in cores (1.5 is one and a half).", 1.5)
     pids: int = key(2048, "Most processes and threads at a time; 0 is no limit.", 512)
+    nofile: int = key(65_536, "Most open files of one process; 0 is the engine's own limit.", 1_000_000)
     network: str = key("default", "default (the engine's own), none, host, or the name of an engine network.")
     extra_mounts: tuple[str, ...] = key(
         (), "More mounts, each 'SOURCE:TARGET' or 'SOURCE:TARGET:ro'.", ("/home/you/reference:/reference:ro",)

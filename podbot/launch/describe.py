@@ -65,6 +65,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "memory": limits.memory,
             "cpus": limits.cpus,
             "pids": limits.pids,
+            "nofile": limits.nofile,
             "by_default": list(limits.by_default),
         },
         "env": dict(spec.env),

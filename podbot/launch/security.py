@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from podbot.config.checks import Refusal, cpu_limit, memory_limit, parse_memory, pids_limit
+from podbot.config.checks import Refusal, cpu_limit, memory_limit, nofile_limit, parse_memory, pids_limit
 from podbot.config.models import AppConfig, Profile
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.seccomp import profile_path
@@ -79,21 +79,30 @@ def nested_env(security: Security) -> dict[str, str]:
 
 
 def plan_limits(config: AppConfig, facts: HostFacts) -> Limits:
-    """The limits, in bytes, cores and tasks. Raises InvalidValue as loading a configuration does."""
+    """The limits, in bytes, cores, tasks and files. Raises InvalidValue as loading a configuration does."""
     sandbox = config.sandbox
+    nofile = _checked(config, "nofile", nofile_limit, sandbox.nofile) or None
+    if nofile is not None and facts.nofile and config.origin("sandbox.nofile").kind == "default":
+        nofile = min(nofile, facts.nofile)  # an engine that podbot started may give no more
     limits = Limits(
         memory=_checked(config, "memory", lambda text: memory_limit(text, facts.memory), sandbox.memory),
         cpus=_checked(config, "cpus", cpu_limit, sandbox.cpus),
         pids=_checked(config, "pids", pids_limit, sandbox.pids),
+        nofile=nofile,
+        nproc=facts.nproc if nofile is not None and facts.nproc else None,
     )
-    defaults = {"memory": limits.memory, "pids": limits.pids}
+    defaults = {"memory": limits.memory, "pids": limits.pids, "nofile": limits.nofile}
     unasked = (name for name in defaults if config.origin(f"sandbox.{name}").kind == "default")
     return dataclasses.replace(limits, by_default=tuple(name for name in unasked if defaults[name] is not None))
 
 
-def without_defaults(limits: Limits) -> Limits:
-    """The limits that somebody asked for; the engine's own hold beside them."""
-    return dataclasses.replace(limits, **dict.fromkeys(limits.by_default), by_default=())
+def without_defaults(limits: Limits, names: Collection[str]) -> Limits:
+    """The limits without those of ``names`` that nobody asked for; the engine's own hold in their place."""
+    dropped = {name for name in limits.by_default if name in names}
+    if "nofile" in dropped:
+        dropped.add("nproc")
+    left = tuple(name for name in limits.by_default if name not in dropped)
+    return dataclasses.replace(limits, **dict.fromkeys(dropped), by_default=left)
 
 
 def frame_limit(config: AppConfig) -> int:

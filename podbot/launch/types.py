@@ -142,6 +142,8 @@ class HostFacts:
     homes: tuple[str, ...] = ()  # of other users, as far as the host lists them
     dev_fuse: bool = True
     memory: int = 0  # bytes that the machine has, or podbot's own cgroup may use; 0 is unknown
+    nofile: int = 0  # the most that a process started here may have open; 0 is unknown
+    nproc: int = 0  # the same of processes
     time_zone: str | None = None  # as TZ has it
     git_name: str | None = None
     git_email: str | None = None
@@ -180,12 +182,16 @@ class Security:
 class Limits:
     """Resource limits: memory in bytes and cpus in cores, None is no limit; pids, 0 is none, and None the engine's own.
 
-    ``by_default``: names of those that nobody asked for. Where an engine cannot set them, a session starts without.
+    ``nofile``: open files of one process, None is the engine's own. ``nproc`` comes with it: an engine that is given
+    one of the two sets the other to 1,048,576, which it cannot without CAP_SYS_RESOURCE (measured). ``by_default``:
+    names of those that nobody asked for. Where an engine cannot set them, a session starts without.
     """
 
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
+    nofile: int | None = None
+    nproc: int | None = None
     by_default: tuple[str, ...] = ()
 
 

@@ -12,7 +12,8 @@ from podbot.launch.security import without_defaults
 from podbot.launch.types import SandboxPlan
 
 # What runtimes say of a limit that they cannot set, as without delegation on cgroup v2: the directory or file is named.
-_CGROUP_WORDS = ("cgroup", "memory.max", "pids.max")
+_CGROUP = ("cgroup", "memory.max", "pids.max")
+_WORDS = {"memory": _CGROUP, "pids": _CGROUP, "nofile": ("rlimit",)}
 USE_UP = "a session can use up this machine"
 
 
@@ -27,9 +28,8 @@ def with_less(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event] | Non
     if number := len(spec.files) - len(files):
         less = dataclasses.replace(spec, files=files)
         event = _no_placeholders(plan, number)
-    elif spec.limits.by_default and any(word in reason for word in _CGROUP_WORDS):
-        less = dataclasses.replace(spec, limits=without_defaults(spec.limits))
-        names = spec.limits.by_default
+    elif names := [name for name in spec.limits.by_default if any(word in reason.lower() for word in _WORDS[name])]:
+        less = dataclasses.replace(spec, limits=without_defaults(spec.limits, names))
         event = unmet_limits(plan, [Unmet(f"sandbox.{name}", str(getattr(spec.limits, name)), "") for name in names])
     else:
         return None

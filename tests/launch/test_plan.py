@@ -84,7 +84,7 @@ def test_a_whole_plan() -> None:
         selinux_disable=True,
         seccomp=profile_path("/home/ann/.local/state/podbot"),
     )
-    assert container.limits == Limits(memory=1 << 30, pids=64)
+    assert container.limits == Limits(memory=1 << 30, pids=64, nofile=65_536, by_default=("nofile",))
     assert container.network == "default"
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",

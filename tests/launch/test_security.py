@@ -110,26 +110,44 @@ def test_a_chosen_profile_without_a_recorded_origin_still_counts() -> None:
 
 def test_half_of_the_machine_by_default() -> None:
     assert plan_limits(config(), facts(memory=16 << 30)) == Limits(
-        memory=8 << 30, pids=2048, by_default=("memory", "pids")
+        memory=8 << 30, pids=2048, nofile=65_536, by_default=("memory", "pids", "nofile")
     )
 
 
 def test_a_machine_that_does_not_tell_its_memory_has_no_share() -> None:
-    assert plan_limits(config(), facts(memory=0)) == Limits(pids=2048, by_default=("pids",))
+    assert plan_limits(config(), facts(memory=0)).memory is None
+
+
+@pytest.mark.parametrize(("machine", "expected"), [(0, 65_536), (20_000, 20_000), (524_288, 65_536)])
+def test_open_files_by_default_are_no_more_than_podbot_s_own(machine: int, expected: int) -> None:
+    found = plan_limits(config(), facts(nofile=machine, nproc=32_768))
+    assert (found.nofile, found.nproc) == (expected, 32_768)
+    assert "nofile" in found.by_default
+
+
+def test_open_files_that_somebody_asked_for_are_not_lowered() -> None:
+    found = plan_limits(config({"sandbox.nofile": 1_000_000}), facts(nofile=20_000, nproc=9))
+    assert (found.nofile, found.nproc) == (1_000_000, 9)
+    assert "nofile" not in found.by_default
+
+
+def test_the_engine_s_own_limit_of_open_files_comes_with_its_own_of_processes() -> None:
+    found = plan_limits(config({"sandbox.nofile": 0}), facts(nofile=20_000, nproc=9))
+    assert (found.nofile, found.nproc) == (None, None)
 
 
 def test_limits() -> None:
-    made = config({"sandbox.memory": "512m", "sandbox.cpus": 1.5, "sandbox.pids": 100})
-    assert plan_limits(made, facts()) == Limits(memory=512 * 1024 * 1024, cpus=1.5, pids=100)
+    made = config({"sandbox.memory": "512m", "sandbox.cpus": 1.5, "sandbox.pids": 100, "sandbox.nofile": 4096})
+    assert plan_limits(made, facts()) == Limits(memory=512 * 1024 * 1024, cpus=1.5, pids=100, nofile=4096)
 
 
 def test_the_default_value_that_somebody_set_is_asked_for() -> None:
-    made = config({"sandbox.memory": "50%", "sandbox.pids": 2048})
+    made = config({"sandbox.memory": "50%", "sandbox.pids": 2048, "sandbox.nofile": 65_536})
     assert plan_limits(made, facts(memory=1 << 30)).by_default == ()
 
 
 def test_limits_can_be_taken_away() -> None:
-    made = config({"sandbox.memory": "none", "sandbox.pids": 0})
+    made = config({"sandbox.memory": "none", "sandbox.pids": 0, "sandbox.nofile": 0})
     assert plan_limits(made, facts(memory=1 << 30)) == Limits(pids=0)
 
 
@@ -145,10 +163,12 @@ def test_a_share_of_the_machine_is_never_more_than_it_nor_too_little(percent: in
 
 
 def test_what_nobody_asked_for_can_be_left_out() -> None:
-    limits = Limits(memory=8 << 30, cpus=1.5, pids=2048, by_default=("memory", "pids"))
-    assert without_defaults(limits) == Limits(cpus=1.5)
+    limits = Limits(memory=8 << 30, cpus=1.5, pids=2048, nofile=9, nproc=9, by_default=("memory", "pids", "nofile"))
+    files = Limits(cpus=1.5, nofile=9, nproc=9, by_default=("nofile",))
+    assert without_defaults(limits, ("memory", "pids")) == files
+    assert without_defaults(files, ("nofile",)) == Limits(cpus=1.5)
     asked = Limits(memory=8 << 30, pids=2048, by_default=("pids",))
-    assert without_defaults(asked) == Limits(memory=8 << 30)
+    assert without_defaults(asked, ("memory", "pids")) == Limits(memory=8 << 30)
 
 
 @pytest.mark.parametrize(

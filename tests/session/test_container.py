@@ -309,9 +309,28 @@ def test_default_limits_that_an_engine_cannot_set_are_given_up_and_reported(engi
 
 
 @pytest.mark.parametrize(
+    "reason",
+    [
+        "runc: error setting rlimits for ready process: error setting rlimit type 7: operation not permitted",
+        "crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted: OCI permission denied",
+    ],
+)
+def test_an_engine_that_may_open_fewer_files_keeps_the_other_limits(
+    engine: FakeEngine, place: Place, reason: str
+) -> None:
+    engine.fail("start", StartFailed(container=SESSION, reason=reason))
+    limits = Limits(pids=2048, nofile=65_536, nproc=9, by_default=("pids", "nofile"))
+    with started(engine, place, limited(place.sandbox(), limits)):
+        assert engine.by_name[SESSION].spec.limits == Limits(pids=2048, by_default=("pids",))
+    (warning,) = [event for event in place.events if event.level == "warning"]
+    assert "does not enforce sandbox.nofile = 65536" in warning.message
+
+
+@pytest.mark.parametrize(
     ("limits", "reason"),
     [
         (Limits(memory=1 << 30, pids=2048), CANNOT_LIMIT.reason),  # somebody asked for them
+        (Limits(nofile=9, by_default=("nofile",)), CANNOT_LIMIT.reason),
         (Limits(memory=1 << 30, by_default=("memory",)), "crun: executable file `sleep` not found"),
     ],
 )

@@ -53,6 +53,7 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         "selinux_opts": ["disable"] if security.selinux_disable else [],
         "mounts": [_mount(mount) for mount in (*spec.mounts, *spec.files)],
         "resource_limits": _resources(spec.limits),
+        **_rlimits(spec.limits),
         **_network(spec.network),
     }
     if security.seccomp is not None:
@@ -88,6 +89,7 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
         ("sandbox.memory", limits.memory, host.get("Memory")),
         ("sandbox.cpus", _quota(limits.cpus), host.get("CpuQuota")),
         ("sandbox.pids", limits.pids or None, host.get("PidsLimit")),
+        ("sandbox.nofile", limits.nofile, _nofile(host)),
     )
     found += [Unmet(key, str(wanted), str(got)) for key, wanted, got in numbers if wanted is not None and wanted != got]
     return tuple(found)
@@ -122,6 +124,18 @@ def _resources(limits: Limits) -> dict[str, Any]:
     if limits.pids is not None:
         resources["pids"] = {"limit": limits.pids or -1}  # without one, Podman's own is 2048
     return resources
+
+
+def _rlimits(limits: Limits) -> dict[str, list[dict[str, Any]]]:
+    """Soft as hard: programs that raise the one to the other would have it anyway."""
+    wanted = {"nofile": limits.nofile, "nproc": limits.nproc}
+    found = [{"type": name, "soft": value, "hard": value} for name, value in wanted.items() if value is not None]
+    return {"r_limits": found} if found else {}  # without any the engine's own default_ulimits hold
+
+
+def _nofile(host: Mapping[str, Any]) -> int | None:
+    found = (entry.get("Hard") for entry in host.get("Ulimits") or () if entry.get("Name") == "RLIMIT_NOFILE")
+    return next(found, None)
 
 
 def _quota(cpus: float | None) -> int | None:

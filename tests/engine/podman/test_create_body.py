@@ -32,7 +32,7 @@ CASES: dict[str, ContainerSpec] = {
         security=Security(devices=("/dev/fuse",), capabilities=("SYS_ADMIN",), selinux_disable=True, seccomp=SECCOMP),
     ),
     "privileged": dataclasses.replace(BASE, security=Security(privileged=True)),
-    "limits": dataclasses.replace(BASE, limits=Limits(memory=512 << 20, cpus=1.5, pids=128)),
+    "limits": dataclasses.replace(BASE, limits=Limits(memory=512 << 20, cpus=1.5, pids=128, nofile=4096, nproc=9)),
     "everything": dataclasses.replace(
         BASE,
         mounts=(*BASE.mounts, Mount("/srv/reference", "/reference", read_only=True)),
@@ -87,7 +87,8 @@ def inspected(**host: Any) -> dict[str, Any]:
 
 def test_all_met() -> None:
     spec = dataclasses.replace(CASES["limits"], runtime="/usr/bin/runc")
-    assert unmet(spec, inspected(Memory=512 << 20, CpuQuota=150_000, PidsLimit=128)) == ()
+    files = [{"Name": "RLIMIT_NOFILE", "Soft": 4096, "Hard": 4096}, {"Name": "RLIMIT_NPROC", "Soft": 9, "Hard": 9}]
+    assert unmet(spec, inspected(Memory=512 << 20, CpuQuota=150_000, PidsLimit=128, Ulimits=files)) == ()
     assert unmet(CASES["privileged"], inspected(SecurityOpt=[])) == ()
 
 
@@ -98,12 +99,14 @@ def test_a_runtime_that_was_ignored() -> None:
 
 
 def test_confinement_and_limits_that_were_dropped() -> None:
-    spec = dataclasses.replace(CASES["limits"], limits=Limits(memory=1, cpus=1.0, pids=2))
-    assert unmet(spec, inspected(SecurityOpt=None)) == (
+    spec = dataclasses.replace(CASES["limits"], limits=Limits(memory=1, cpus=1.0, pids=2, nofile=3))
+    files = [{"Name": "RLIMIT_NPROC", "Soft": 3, "Hard": 3}, {"Name": "RLIMIT_NOFILE", "Soft": 3, "Hard": 1048576}]
+    assert unmet(spec, inspected(SecurityOpt=None, Ulimits=files)) == (
         Unmet("sandbox.profile", "no-new-privileges", "none"),
         Unmet("sandbox.memory", "1", "0"),
         Unmet("sandbox.cpus", "100000", "0"),
         Unmet("sandbox.pids", "2", "2048"),
+        Unmet("sandbox.nofile", "3", "1048576"),
     )
 
 
@@ -123,4 +126,5 @@ def test_an_answer_without_a_host_part_meets_nothing() -> None:
         "sandbox.memory",
         "sandbox.cpus",
         "sandbox.pids",
+        "sandbox.nofile",
     }
