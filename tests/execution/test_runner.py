@@ -215,9 +215,9 @@ def test_a_resize_that_the_engine_refuses_is_not_the_end(rig: Rig) -> None:
     rig.engine.fail("exec_resize", RequestFailed(operation="resize", status=409, reason="no"))
 
     def watching(io: ExecPeer) -> int:
+        io.trap(signal.SIGINT)  # before it is sent: an untrapped one ends the command
         rig.wake.post(Resize())
         rig.wake.post(Signal(signal.SIGINT))
-        io.trap(signal.SIGINT)
         return 7 if io.signals.get(timeout=10) == signal.SIGINT else 1
 
     assert rig.run(watching, tty=True).code == 7
