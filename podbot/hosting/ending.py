@@ -153,7 +153,7 @@ def _end_token(directory: SessionDirectory, told: list[Event]) -> None:
     if grant is None:
         return
     from podbot.github.keeper import clear_token
-    from podbot.session.session import hand_down
+    from podbot.session.resources.token import hand_down
 
     clear_token(directory.path, told.append)
     hand_down(directory, grant, told.append)

@@ -17,10 +17,10 @@ from podbot.hosting.handover import Handover
 from podbot.hosting.transcript import Transcript
 from podbot.launch.agents import AGENTS
 from podbot.launch.resources.credentials import CredentialsPlan
-from podbot.launch.resources.streams import StreamsPlan
+from podbot.launch.resources.streams import pipes_of
 from podbot.launch.types import LaunchPlan
 from podbot.protocol.paths import PathScope
-from podbot.session.session import prepared_session
+from podbot.session.session import opened_sandbox
 from podbot.session.sessions import SessionDirectory
 from podbot.streams.channel import Channel, Counts
 from podbot.streams.wake import Interrupted, Wake
@@ -102,7 +102,6 @@ def run_hosted(
             stack.callback(record.close)
         bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
         stack.callback(bridge.close)
-        streams = plan.sandbox.find(StreamsPlan)
         hosted = HostedExec(
             engine,
             plan.sandbox.session,
@@ -111,7 +110,7 @@ def run_hosted(
             wake=wake,
             through=bridge,
             sandbox_ends=True,
-            pipes=streams.directory if streams is not None else None,
+            pipes=pipes_of(plan.sandbox),
             emit=emit,
         )
         try:
@@ -143,15 +142,10 @@ def _carried_out(
         )
         text += " (agent.extra_methods)"
         emit(Event("notice", "host.extra_methods", text, {"methods": list(plan.agent.extra_methods)}))
-    with prepared_session(engine, plan.sandbox, wake, emit) as directory:
-        emit(
-            Event(
-                "info",
-                "agent.start",
-                f"starting {plan.agent.kind} in {plan.sandbox.session}",
-                {"session": plan.sandbox.session},
-            )
-        )
+    session = plan.sandbox.session
+    with opened_sandbox(engine, plan.sandbox, wake, emit) as box:
+        directory = box.directory
+        emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
         successor = Handover(engine, plan.sandbox, directory, emit) if leaves else None
         hosted.successor = successor
         status = hosted.run()

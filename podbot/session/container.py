@@ -3,54 +3,50 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from podbot.credentials.pack import Bundle, pack, upload
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFailed
 from podbot.events import Emit, Event
-from podbot.launch.resources.clone import ClonePlan
-from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import SandboxPlan
 from podbot.session.confined import check_filtered
 from podbot.session.degraded import unmet_limits, with_less
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
+from podbot.session.guarding import report_left
 from podbot.session.network import isolate, remove_network
 from podbot.session.own_files import place_files
 from podbot.session.repository import check_linked_git
+from podbot.session.resources.resource import Opening, SessionResource
 from podbot.session.sessions import SessionDirectory
 from podbot.session.workspace import verified_mount
-from podbot.streams.wake import Wake
 
 
 @contextlib.contextmanager
-def started_container(
-    engine: Engine,
-    plan: SandboxPlan,
-    directory: SessionDirectory,
-    wake: Wake,
-    emit: Emit,
-    *,
-    before: Callable[[], None] = lambda: None,
-) -> Iterator[str]:
-    """Create, furnish and start ``plan.container``, and clone into it; yields its id.
+def started_container(session: Opening, resources: Sequence[SessionResource[Any]] = ()) -> Iterator[str]:
+    """Create and start the container of ``session.plan`` with ``resources``, which are open; yields its id.
 
-    The caller has ``wake`` listening. A clean-up that fails after another error leaves that error, and the
-    session's record, for the next command to report. A container in which no agent ran is never kept. One that was
-    handed over is left to whoever has it now. ``before`` is called before anything runs inside, and may wait.
+    A clean-up that fails after another error leaves that error, and the session's record, for the next command to
+    report. A container in which no command of the caller's ran is never kept. One that was handed over is left to
+    whoever has it now.
     """
+    engine, plan, directory, emit = session.engine, session.plan, session.directory, session.emit
     directory.has_container = True
     ready = False
     try:
-        container = _started(engine, plan, wake, emit, before)
-        if (clone := plan.find(ClonePlan)) is not None:
-            from podbot.session.clone import Inside, clone_repository
-
-            clone_repository(Inside(engine, container, plan.container.image, wake), clone, emit)
+        container = _started(session, resources)
+        for resource in resources:
+            resource.started(container)
         ready = True
-        yield container
+        try:
+            yield container
+        finally:
+            for resource in resources:
+                resource.ending()
     except BaseException as cause:
         if not directory.handed_over:
             try:
@@ -65,46 +61,47 @@ def started_container(
         dispose(engine, Disposal.of(plan), directory, emit)
 
 
-def _started(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit, before: Callable[[], None]) -> str:
+def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> str:
+    engine, plan, emit = session.engine, session.plan, session.emit
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_files(plan, emit)
-    with wake.interruptible():
-        credentials = pack(
-            plan.find(CredentialsPlan) or CredentialsPlan(), emit
-        )  # before there is anything to clean up
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
-        emit = _once(emit)
+        session = dataclasses.replace(session, emit=_once(emit))
         lacking: list[Event] = []  # reported once it has started
         while True:
             try:
-                container = _attempt(engine, plan, credentials, wake, emit, before=before)
+                container = _attempt(session, resources)
             except (CreateFailed, StartFailed) as exc:
-                fewer = with_less(plan, exc.reason)
-                if fewer is None or not _removed(engine, plan):
+                fewer = with_less(session.plan, exc.reason)
+                if fewer is None or not _removed(engine, session.plan):
                     raise
-                plan, event = fewer
+                fitting, event = fewer
+                session = dataclasses.replace(session, plan=fitting)
                 lacking.append(event)
-                wake.check()
+                session.wake.check()
             else:
                 for event in lacking:
                     emit(event)
                 return container
 
 
-def _attempt(
-    engine: Engine, plan: SandboxPlan, credentials: Bundle, wake: Wake, emit: Emit, *, before: Callable[[], None]
-) -> str:
+def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str:
+    engine, plan, wake, emit = session.engine, session.plan, session.wake, session.emit
     check_linked_git(plan, os.getuid())
     # Not to be interrupted: the engine would go on and make the container after our clean-up.
     container = engine.create(plan.container)
     _check_met(engine, container, plan, emit)
     isolate(engine, container, plan, emit)
-    with wake.interruptible():
-        upload(engine, container, credentials, emit)
-    with wake.interruptible():
-        before()
+    for resource in resources:
+        with wake.interruptible():
+            resource.created(container)
+    for resource in resources:
+        with wake.interruptible():
+            resource.starting()
+    if plan.find(GuardPlan) is None:  # which says so itself
+        report_left(session.directory.path, emit)  # an earlier session of that name is gone, and what is there it left
     emit(Event("info", "container.start", "starting the sandbox"))
     with wake.interruptible():
         engine.start(container)

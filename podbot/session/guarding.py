@@ -20,21 +20,21 @@ from podbot.locks import same_file
 if TYPE_CHECKING:
     from podbot.guard.child import Child
     from podbot.launch.resources.guard import GuardPlan
-    from podbot.launch.types import SandboxPlan
     from podbot.session.sessions import SessionDirectory
 
 RECORD = "guard.json"
 FIRST = {"seconds": 2.0}  # limits of the first scan: the agent waits for it
 SECOND = {"seconds": 5.0}
 PATIENCE = 1.0  # seconds beyond a scan's own limit, for a process that hangs
+SECOND_PATIENCE = SECOND["seconds"] + PATIENCE
 
 
 class Watch:
     """One session's guard."""
 
-    def __init__(self, session: str, guard: GuardPlan | None, directory: SessionDirectory, emit: Emit) -> None:
+    def __init__(self, session: str, guard: GuardPlan, directory: SessionDirectory, emit: Emit) -> None:
         self._session = session
-        self._workspace, self._git = (guard.workspace, guard.git) if guard is not None else ("", "")
+        self._workspace, self._git = guard.workspace, guard.git
         self._directory, self._emit = directory, emit
         self._record = ""
         self._child: Child | None = None
@@ -113,24 +113,7 @@ class Watch:
         self._emit(Event("warning", "guard.incomplete", text, about))
 
 
-@contextlib.contextmanager
-def watched(plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> Iterator[Watch]:
-    """The guard of ``plan``, around the making and removing of its container; its result is ``directory.guard``."""
-    from podbot.launch.resources.guard import GuardPlan  # here, for `podbot ps` needs no plan
-
-    guard = plan.find(GuardPlan)
-    watch = Watch(plan.session, guard, directory, emit)
-    if guard is not None:
-        watch.begin()
-    try:
-        yield watch
-    finally:
-        directory.guard = watch.end(SECOND["seconds"] + PATIENCE)
-
-
-def report_left(
-    path: str, emit: Emit, *, but: str = "", seconds: float = SECOND["seconds"] + PATIENCE
-) -> GuardReport | None:
+def report_left(path: str, emit: Emit, *, but: str = "", seconds: float = SECOND_PATIENCE) -> GuardReport | None:
     """What the session in directory ``path`` left, whose podbot was killed or did not wait; None without a record.
 
     Its container does not run any more. Of several who do so at once one reports. A record that nobody could report of

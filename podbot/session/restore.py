@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import PodbotError
 from podbot.launch.labels import LABEL, keep_of
-from podbot.places import private_dir, runtime_root
+from podbot.places import runtime_root
 from podbot.session.sessions import session_directory
 
 _MOUNTED = ("secrets", "pipes")  # as in launch.token and launch.pipes, whose modules `podbot ps` does not need
@@ -37,8 +37,9 @@ def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable
 
 def restore_mounts(engine: Engine, environ: Mapping[str, str], session: str) -> None:
     """The empty directories that such a container mounts, and its record. Raises FilesystemError subclasses."""
+    from podbot.session.resources.every import restore_resources  # here, for `podbot ps` restores nothing as a rule
+
     with session_directory(os.path.join(runtime_root(environ), session), engine.endpoint) as directory:
         directory.has_container = True
         directory.record(kept=True)
-        for name in _MOUNTED:
-            private_dir(os.path.join(directory.path, name))
+        restore_resources(directory.path)

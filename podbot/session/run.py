@@ -11,11 +11,9 @@ from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.guard.marks import GuardReport
 from podbot.launch.resources.credentials import CredentialsPlan
-from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.types import LaunchPlan
 from podbot.session.history import offer_to_resume
-from podbot.session.session import prepared_session
-from podbot.session.sessions import SessionDirectory
+from podbot.session.session import OpenSandbox, opened_sandbox
 from podbot.streams.wake import Interrupted, Wake
 
 MINIMUM = Size(columns=20, rows=5)  # below this claude and codex draw nothing that can be read
@@ -41,34 +39,28 @@ def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: 
     """
     _check_terminal(plan, io)
     try:
-        status, directory = _carried_out(engine, plan, io, wake, emit)
+        status, box = _carried_out(engine, plan, io, wake, emit)
     except Interrupted as exc:  # told to end before the agent ran
         status = ExecStatus(code=128 + exc.number, signal=exc.number)
         return SessionResult(plan.sandbox.session, status, kept=False, agent_ran=False)
     credentials = plan.sandbox.find(CredentialsPlan)
     copied = tuple(found.target for found in credentials.sources) if credentials is not None else ()
-    return SessionResult(plan.sandbox.session, status, directory.kept, credentials=copied, guard=directory.guard)
+    return SessionResult(
+        plan.sandbox.session, status, box.directory.kept, credentials=copied, guard=box.directory.guard
+    )
 
 
 def _carried_out(
     engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
-) -> tuple[ExecStatus, SessionDirectory]:
-    with prepared_session(engine, plan.sandbox, wake, emit) as directory:
+) -> tuple[ExecStatus, OpenSandbox]:
+    session = plan.sandbox.session
+    with opened_sandbox(engine, plan.sandbox, wake, emit) as box:
         began = time.time()
-        emit(
-            Event(
-                "info",
-                "agent.start",
-                f"starting {plan.agent.kind} in {plan.sandbox.session}",
-                {"session": plan.sandbox.session},
-            )
-        )
-        streams = plan.sandbox.find(StreamsPlan)
-        pipes = streams.directory if streams is not None else None
-        status = run_exec(engine, plan.sandbox.session, plan.agent.command, io, wake, sandbox_ends=True, pipes=pipes)
+        emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
+        status = run_exec(engine, session, plan.agent.command, io, wake, sandbox_ends=True, pipes=box.pipes)
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
-    offer_to_resume(plan.sandbox, began=began, kept=directory.kept, emit=emit)
-    return status, directory
+    offer_to_resume(plan.sandbox, began=began, kept=box.directory.kept, emit=emit)
+    return status, box
 
 
 def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:

@@ -1,4 +1,4 @@
-"""What ``run`` and ``host`` share: a session's name held, its sandbox up, and everything unwound in reverse."""
+"""An open sandbox: a session's name held, its container running, and everything undone in reverse order."""
 
 from __future__ import annotations
 
@@ -7,44 +7,50 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from podbot.engine.port import Engine
-from podbot.errors import AgentNotInImage, ContainerNotFound, FilesystemError, MountRefused, NameTaken, SessionExists
+from podbot.errors import AgentNotInImage, MountRefused, SessionExists
 from podbot.events import Emit, Event
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.agents import AGENTS
-from podbot.launch.resources.history import HistoryPlan
-from podbot.launch.resources.streams import StreamsPlan
-from podbot.launch.resources.token import SECRETS_DIRECTORY, TokenPlan
+from podbot.launch.resources.streams import pipes_of
 from podbot.launch.types import SandboxPlan
-from podbot.places import private_dir
 from podbot.session.container import started_container
-from podbot.session.guarding import watched
-from podbot.session.history import history_in_use
 from podbot.session.own_files import kept_files
+from podbot.session.resources.every import opened_resources
+from podbot.session.resources.resource import Opening
 from podbot.session.sessions import (
     ENDING_SECONDS,
     SessionDirectory,
     await_ending,
     is_passing,
-    remove_directory,
     session_directory,
     take_untold,
 )
 from podbot.streams.wake import Wake
 
-if TYPE_CHECKING:
-    from podbot.github.grant import Grant
+
+@dataclass(frozen=True)
+class OpenSandbox:
+    """A sandbox that is open: container ``plan.session`` runs. After the end ``directory`` says what became of it."""
+
+    engine: Engine
+    plan: SandboxPlan
+    directory: SessionDirectory
+
+    @property
+    def pipes(self) -> str | None:
+        """Where the streams of commands go beside the engine; None: they do not."""
+        return pipes_of(self.plan)
 
 
 @contextlib.contextmanager
-def prepared_session(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
-    """The session of ``plan``, ready for its agent to be started in container ``plan.session``.
+def opened_sandbox(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Iterator[OpenSandbox]:
+    """The sandbox of ``plan`` with all that it owns, for commands to be run in.
 
-    After the block the directory's ``kept`` says what became of the container. Raises MountRefused before
-    anything is made, SessionExists, AgentNotInImage, ContainerError, FilesystemError, GitHubError and CloneError
-    subclasses, and Interrupted when a signal came before the agent ran.
+    Raises MountRefused before anything is made, SessionExists, AgentNotInImage, ContainerError, FilesystemError,
+    GitHubError and CloneError subclasses, and Interrupted when a signal came before it was open.
     """
     _check_local(engine, plan)
     for note in plan.notes:
@@ -54,24 +60,11 @@ def prepared_session(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) 
     with wake.listening(), contextlib.ExitStack() as stack:
         directory = stack.enter_context(_claimed(engine, plan, wake, emit))
         plan = _fitted(engine, plan, emit)
-        if (streams := plan.find(StreamsPlan)) is not None:
-            # A new directory: another engine, which was not asked, may have a container that mounts the one there.
-            remove_directory(streams.directory)
-            private_dir(streams.directory)
-        if (token := plan.find(TokenPlan)) is not None:
-            _check_name(engine, plan, directory)
-            grant = _grant(engine, plan, token)
-            stack.callback(hand_down, directory, grant, emit)
-            _check_key(token, emit)
-            with wake.interruptible():
-                stack.enter_context(_token(directory, grant, emit))
-        if (history := plan.find(HistoryPlan)) is not None:
-            stack.enter_context(history_in_use(history))
+        session = Opening(engine, plan, directory, wake, emit)
         stack.enter_context(kept_files(plan, directory))
-        watch = stack.enter_context(watched(plan, directory, emit))
-        stack.enter_context(started_container(engine, plan, directory, wake, emit, before=watch.ready))
-        stack.callback(watch.prepare)
-        yield directory
+        resources = stack.enter_context(opened_resources(session))
+        stack.enter_context(started_container(session, resources))
+        yield OpenSandbox(engine, plan, directory)
 
 
 @contextlib.contextmanager
@@ -98,73 +91,9 @@ def _claimed(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Itera
         yield directory
 
 
-def _grant(engine: Engine, plan: SandboxPlan, token: TokenPlan) -> Grant:
-    from podbot.github.api_url import api_url_for
-    from podbot.github.grant import Grant
-
-    return Grant(
-        repo=token.repo,
-        server_url=token.server_url,
-        api_url=api_url_for(token.server_url, token.api_url),
-        app_id=token.app_id,
-        installation_id=token.installation_id,
-        private_key_path=token.private_key_path,
-        permissions=token.permissions,
-        container=plan.session,
-        endpoint=engine.endpoint,
-    )
-
-
-def _check_name(engine: Engine, plan: SandboxPlan, directory: SessionDirectory) -> None:
-    """Raise NameTaken before there is a token: a container of that name mounts the directory that it would go to.
-
-    A killed podbot's, or one that was kept and woken: its agent would have the token of another repository.
-    """
-    try:
-        found = engine.inspect(plan.session)
-    except ContainerNotFound:
-        return
-    if found.name != plan.session:  # an id that begins so
-        return
-    directory.name_taken()
-    raise NameTaken(container=plan.session)
-
-
-def _token(directory: SessionDirectory, grant: Grant, emit: Emit) -> contextlib.AbstractContextManager[object]:
-    """The token, from before the container is made until after it is gone."""
-    from podbot.github.keeper import token_kept
-    from podbot.github.mint import minter
-
-    # A new directory: another engine, which was not asked, may have a container that mounts the one that is there.
-    remove_directory(os.path.join(directory.path, SECRETS_DIRECTORY))
-    emit(Event("info", "token.mint", f"asking GitHub for a token for {grant.repo}"))
-    return token_kept(directory.path, grant, minter(grant), emit, handed_over=lambda: directory.handed_over)
-
-
-def hand_down(directory: SessionDirectory, grant: Grant, emit: Emit) -> None:
-    """A container that outlives us has its grant back, so that a token-daemon serves it when it is started again.
-
-    That it cannot be written must hide neither the agent's status nor the error that ends the session.
-    """
-    if not directory.has_container or directory.is_others or directory.handed_over:
-        return
-    try:
-        grant.store(directory.path)
-    except FilesystemError as exc:
-        text = f"no token-daemon will renew the token of {grant.container} when it is started again: {exc.message}"
-        emit(Event("warning", "token.not_handed_down", text, {"session": grant.container}))
-
-
-def _check_key(token: TokenPlan, emit: Emit) -> None:
-    from podbot.github.key import load_private_key
-
-    for warning in load_private_key(token.private_key_path).warnings:
-        emit(Event("warning", "github.key_permissions", warning, {"path": token.private_key_path}))
-
-
 def _check_local(engine: Engine, plan: SandboxPlan) -> None:
     """The mount policy judged this host's directories; an engine elsewhere would mount its own."""
-    if not engine.local and (plan.workspace is not None or plan.find(TokenPlan) is not None):
+    if not engine.local:
         raise MountRefused(
             path=plan.workspace.source if plan.workspace is not None else plan.runtime_dir,
             origin=f"engine {engine.endpoint}",

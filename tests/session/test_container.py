@@ -30,6 +30,8 @@ from podbot.launch.repository import EMPTY, is_placeholder
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import ContainerSpec, CredentialSource, Limits, LinkedGit, Mount, SandboxPlan
 from podbot.session.container import started_container
+from podbot.session.resources.every import opened_resources
+from podbot.session.resources.resource import Opening
 from podbot.session.sessions import SessionRecord, session_directory, sessions
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
@@ -60,9 +62,10 @@ def started(engine: FakeEngine, place: Place, plan: SandboxPlan, wake: Wake | No
         contextlib.closing(wake or Wake()) as waker,
         waker.listening(),
         session_directory(plan.runtime_dir, engine.endpoint) as directory,
-        started_container(engine, plan, directory, waker, place.events.append) as found,
     ):
-        yield found
+        session = Opening(engine, plan, directory, waker, place.events.append)
+        with opened_resources(session) as resources, started_container(session, resources) as found:
+            yield found
 
 
 def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: Place) -> None:

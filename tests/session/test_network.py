@@ -18,6 +18,7 @@ from podbot.management.manage import stop_sessions
 from podbot.session.container import started_container
 from podbot.session.network import network_of
 from podbot.session.orphans import report_orphans
+from podbot.session.resources.resource import Opening
 from podbot.session.sessions import session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
@@ -43,7 +44,7 @@ def started(engine: FakeEngine, place: Place, plan: SandboxPlan) -> Iterator[str
         contextlib.closing(Wake()) as wake,
         wake.listening(),
         session_directory(plan.runtime_dir, engine.endpoint) as directory,
-        started_container(engine, plan, directory, wake, place.events.append) as found,
+        started_container(Opening(engine, plan, directory, wake, place.events.append)) as found,
     ):
         yield found
 
@@ -60,7 +61,7 @@ def killed(engine: FakeEngine, place: Place, plan: SandboxPlan) -> None:
         wake.listening(),
         session_directory(plan.runtime_dir, engine.endpoint) as directory,
     ):
-        with started_container(engine, plan, directory, wake, place.events.append):
+        with started_container(Opening(engine, plan, directory, wake, place.events.append)):
             directory.handed_over = True
         directory.handed_over = False
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from podbot.launch.pipes import TARGET, has_pipes, pipes_directory
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import Mount
+from podbot.launch.types import Mount, SandboxPlan
 
 
 @dataclass(frozen=True)
@@ -27,3 +27,9 @@ def plan(context: Context) -> Part | None:
     directory = pipes_directory(context.runtime_dir)
     # Read-only, so that nothing inside can put something else in a pipe's place.
     return Part(StreamsPlan(directory), mounts=(Mount(directory, TARGET, read_only=True),))
+
+
+def pipes_of(sandbox: SandboxPlan) -> str | None:
+    """Where the streams of its commands go beside the engine; None: they do not."""
+    streams = sandbox.find(StreamsPlan)
+    return streams.directory if streams is not None else None

@@ -1,0 +1,32 @@
+"""The operator's logins: read before there is a container, and copied into it before it starts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from podbot.credentials.pack import Bundle, pack, upload
+from podbot.events import ignore
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.session.resources.resource import Opening, SessionResource
+
+
+class Resource(SessionResource[CredentialsPlan]):
+    """The archive is held in memory only."""
+
+    def __init__(self, plan: CredentialsPlan, session: Opening) -> None:
+        super().__init__(plan, session)
+        self._bundle = Bundle()
+        self._emit = session.emit
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """See SessionResource. Raises CredentialUnreadable and CredentialsTooLarge."""
+        with self.session.wake.interruptible():
+            self._bundle = pack(self.plan, self.session.emit)
+        yield
+
+    def created(self, container: str) -> None:
+        """See SessionResource. Raises UploadFailed."""
+        upload(self.session.engine, container, self._bundle, self._emit)
+        self._emit = ignore  # once is enough

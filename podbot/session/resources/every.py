@@ -1,0 +1,33 @@
+"""The resources of a session, by the names in ``launch.resources.every``."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from podbot.launch.resources.every import EVERY
+from podbot.session.resources.resource import Opening, SessionResource
+
+
+def resource_class(name: str) -> type[SessionResource[Any]]:
+    """That of the resource ``name``: ``Resource`` in the module of that name, loaded when a session has it."""
+    found: type[SessionResource[Any]] = importlib.import_module(f"podbot.session.resources.{name}").Resource
+    return found
+
+
+@contextlib.contextmanager
+def opened_resources(session: Opening) -> Iterator[Sequence[SessionResource[Any]]]:
+    """All that the session's plan has, opened in order and closed in reverse."""
+    with contextlib.ExitStack() as stack:
+        found = [resource_class(name)(plan, session) for name, plan in session.plan.resources.items()]
+        for resource in found:
+            stack.enter_context(resource.opened())
+        yield found
+
+
+def restore_resources(session_dir: str) -> None:
+    """See ``SessionResource.restore``. Raises FilesystemError subclasses."""
+    for name in EVERY:
+        resource_class(name).restore(session_dir)

@@ -1,0 +1,35 @@
+"""The guard: a record of the workspace before anything runs, and a report when the container is gone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from podbot.launch.resources.guard import GuardPlan
+from podbot.session.guarding import SECOND_PATIENCE, Watch
+from podbot.session.resources.resource import Opening, SessionResource
+
+
+class Resource(SessionResource[GuardPlan]):
+    """See ``session.guarding``."""
+
+    def __init__(self, plan: GuardPlan, session: Opening) -> None:
+        super().__init__(plan, session)
+        self._watch = Watch(session.plan.session, plan, session.directory, session.emit)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """See SessionResource. The result is ``directory.guard``."""
+        self._watch.begin()
+        try:
+            yield
+        finally:
+            self.session.directory.guard = self._watch.end(SECOND_PATIENCE)
+
+    def starting(self) -> None:
+        """See SessionResource."""
+        self._watch.ready()
+
+    def ending(self) -> None:
+        """See SessionResource."""
+        self._watch.prepare()
