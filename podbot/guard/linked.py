@@ -1,0 +1,103 @@
+"""What lies behind a link that stands where a rule expects a file or a directory: `CLAUDE.md`, `.vscode`.
+
+Whoever acts on the link follows it, so its content counts, as long as it stays in what is looked at. A directory is
+walked once for each kind of directory that links make of it, under its own path.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from podbot.guard import files, gitdirs, places
+from podbot.guard.catalogue import RULES
+from podbot.guard.content import MOST, value
+from podbot.guard.marks import Mark
+from podbot.guard.scope import ORDINARY, Scope
+from podbot.guard.tree import Below
+
+if TYPE_CHECKING:
+    from podbot.guard.walk import Scan
+
+_DIRECTORIES = 256  # that links lead to, in one scan
+
+
+class Links:
+    """The directories behind links, which are walked last: they cannot use up the limits of the rest."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[places.Place, Scope]] = []
+        self._seen: set[tuple[str, str, int]] = set()
+
+    def look(self, scan: Scan, where: str, leads: str, rule: str, scope: Scope) -> None:
+        """One link at the path ``where``, in a directory of ``scope``, for which ``rule`` holds."""
+        path, _, name = where.rpartition("/")
+        place = gitdirs.behind(scan, leads, os.path.join(scan.root, path))
+        found = None if place is None else places.read(place, MOST)
+        text = f"link:{leads}"
+        if found is not None and scan.has_room(rule, len(found.data)):
+            text += " " + (value(rule, name, found.data) if found.whole else gitdirs.content(found))
+        scan.mark(where, "", Mark(rule, text, f"a link to {leads[:80]}"))
+        below = scope if scope.everything else scope.below.get(name)
+        if place is not None and found is None and below is not None:
+            self._add(scan, place, below)
+
+    def _add(self, scan: Scan, place: places.Place, scope: Scope) -> None:
+        key = (place.root, place.path, id(scope))
+        if key not in self._seen:
+            self._seen.add(key)
+            if len(self._seen) > _DIRECTORIES:
+                scan.once(f"more than {_DIRECTORIES} directories behind links")
+            else:
+                self._found.append((place, scope))
+
+    def walk(self, scan: Scan) -> None:
+        """Walk the directories, and those behind links in them. Raises ``Over``."""
+        while self._found:
+            place, scope = self._found.pop()
+            try:
+                handle = places.open_directory(place)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                scan.gap("directories that cannot be opened")
+                continue
+            try:
+                scan.root = place.root
+                scan.tree(handle, place.name, scope)
+            finally:
+                os.close(handle)
+
+    def listing(self, scan: Scan, handle: int, path: str, scope: Scope) -> Below:
+        """What the link makes of one directory. What holds there anyway, the walk of its own place has recorded."""
+        prefix = f"{path}/" if path else ""
+        below = []
+        with os.scandir(handle) as entries:
+            for entry in entries:
+                scan.entries += 1
+                scan.check(0)
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if scope.everything or name in scope.below:
+                        below.append((name, scope.child(name)))
+                    continue
+                rule = scope.rule_of(name)
+                if entry.is_symlink():
+                    leads = files.link(handle, name)
+                    rule = rule or (scope.below[name].rule if name in scope.below else "")
+                    if leads is not None and rule in RULES:
+                        self.look(scan, prefix + name, leads, rule, scope)
+                elif rule in RULES and rule != ORDINARY.rule_of(name):
+                    self._file(scan, handle, prefix + name, name, rule)
+        return below
+
+    @staticmethod
+    def _file(scan: Scan, handle: int, path: str, name: str, rule: str) -> None:
+        """``values`` of the first scan are by another rule, so it is read again."""
+        found = files.read(handle, name, MOST)
+        if found is None:
+            scan.gap("files that cannot be read")
+        elif scan.has_room(rule, len(found.data)):
+            text = value(rule, name, found.data) if found.whole else gitdirs.content(found)
+            shown = "by a link to its directory"
+            scan.mark(path, f"link:{rule}", Mark(rule, text, shown, files.changed(found.found)))
