@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from e2e.harness import World, wait_for
+from podbot.session.first_process import first_process
 
 PLANT = """set -e
 printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit
@@ -82,6 +84,34 @@ def test_a_process_that_the_agent_left_cannot_write_behind_the_look(world: World
     assert findings(done.stderr) == sorted(
         (danger, name) for danger, name in ((1, ".envrc"), (2, ".exrc")) if os.path.exists(os.path.join(checkout, name))
     )
+
+
+def test_the_second_look_sees_the_last_file_of_each_process_inside(world: World, checkout: str) -> None:
+    """It begins when the container's first process has ended, while the engine still removes the container."""
+    writer = "n=0; while :; do n=$((n+1)); mkdir -p $i/$n; echo x > $i/$n/.envrc; sleep 0.005; done"
+    words = (
+        f"for i in 1 2 3; do export i; setsid sh -c '{writer}' & done; i=4 unshare -Urpf sh -c '{writer}' & sleep 0.3"
+    )
+    done = world.agent("sh", "-c", words, workspace=checkout, flags=("--log-format", "json"))
+    there = [
+        os.path.relpath(os.path.join(place, name), checkout)
+        for place, _, names in os.walk(checkout)
+        for name in names
+        if name == ".envrc"
+    ]
+    assert len(there) > 30
+    assert findings(done.stderr) == sorted((1, path) for path in there)
+
+
+def test_the_end_of_a_session_s_first_process_is_told(world: World) -> None:
+    with world.session() as name:
+        found = world.inspect(name)
+        handle = first_process(found["State"]["Pid"], found["Id"])
+        assert handle is not None
+        assert select.select([handle], [], [], 0)[0] == []
+        world.podbot("stop", "--time", "0", "--rm", name)
+        assert select.select([handle], [], [], 0)[0] == [handle]
+        os.close(handle)
 
 
 def test_the_exit_status_says_it(world: World, checkout: str) -> None:

@@ -8,10 +8,11 @@ workspace, but not in those of :data:`DEPENDENCIES`. Git's own files need more t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
 from podbot.guard.marks import AGENT, BUILD, EDITOR, FILE, GIT_OR_SHELL
+from podbot.guard.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Rule(NamedTuple):
@@ -33,6 +34,7 @@ RULES: Mapping[str, Rule] = {
     "git.commondir": Rule(GIT_OR_SHELL, "", "git", "it leads git to another configuration and other hooks"),
     "git.file": Rule(GIT_OR_SHELL, "", "git", "it leads git to another git directory"),
     "git.repository": Rule(GIT_OR_SHELL, "", "git", "a new repository: its configuration and hooks hold there"),
+    "git.steps": Rule(GIT_OR_SHELL, "", "git", "`git rebase --continue`, or `git cherry-pick --continue`, runs it"),
     "direnv": Rule(GIT_OR_SHELL, ".envrc", "direnv", "it runs at `cd`, once it is allowed"),
     "mise": Rule(
         GIT_OR_SHELL,

@@ -1,9 +1,16 @@
-"""What of a file's content matters, as a short value that changes when that does. Pure."""
+"""What of a file's content matters, as a short value that changes when that does. Pure.
+
+What reads JSON and TOML is imported for a file of those, because it takes longer than most scans.
+"""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from _blake2 import blake2b  # all that hashlib has of it, without OpenSSL
+
+from podbot.guard.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 MOST = 256 << 10
 """Bytes of a file that are read."""
@@ -32,19 +39,21 @@ def value(rule: str, name: str, data: bytes) -> str:
     elif name == "Cargo.toml":
         part = _crate(data)
     if part is not None:
+        import json
+
         data = json.dumps(part, sort_keys=True, default=str).encode()
     return digest(data)
 
 
 def digest(data: bytes) -> str:
     """Sixteen bytes, as hexadecimal digits."""
-    from hashlib import blake2b
-
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def _part_of_json(data: bytes, keys: tuple[str, ...]) -> dict[str, Any] | None:
     """None for what is no JSON object: then every byte counts."""
+    import json
+
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

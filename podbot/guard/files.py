@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import NamedTuple
 
-from podbot.guard.marks import Stamp
+from podbot.guard.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from podbot.guard.marks import Stamp
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

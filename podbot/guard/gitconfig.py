@@ -6,8 +6,7 @@ not obey either (it ends with "bad config"), so the entries before the mistake a
 
 from __future__ import annotations
 
-import contextlib
-from typing import NamedTuple
+from podbot.guard.values import NamedTuple
 
 _KEY = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _ALPHA = _KEY - frozenset(b"0123456789-")
@@ -48,7 +47,7 @@ def parse(data: bytes) -> Config:
     source = _Input(data.removeprefix(b"\xef\xbb\xbf"))
     entries: list[tuple[str, str | None]] = []
     stem = b""
-    with contextlib.suppress(_Bad):
+    try:
         while True:
             char = source.next()
             if char == _END and source.over:
@@ -63,8 +62,9 @@ def parse(data: bytes) -> Config:
                 name, value = _variable(source, char)
                 entries.append((_text(stem + name), None if value is None else _text(value)))
             else:
-                break
-    return Config(tuple(entries), whole=False)
+                return Config(tuple(entries), whole=False)
+    except _Bad:
+        return Config(tuple(entries), whole=False)
 
 
 def _text(data: bytes) -> str:

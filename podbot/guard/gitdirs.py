@@ -5,19 +5,19 @@ git itself is never run in a tree that an agent can write: it would obey what is
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from podbot.guard import files, places
 from podbot.guard.content import MOST, digest
 from podbot.guard.gitconfig import parse
 from podbot.guard.gitkeys import dangerous, programs
 from podbot.guard.marks import Mark
+from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from podbot.guard.walk import Scan
 
 _CONFIG = 1 << 20  # bytes; a longer configuration counts by its digest and size
@@ -25,6 +25,7 @@ _HOOKS = 512  # files of a directory of hooks
 _SCRIPTS = 256  # that configurations name, in one scan
 _SHOWN = 80  # characters of a value
 _UNREADABLE = "directories of hooks that cannot be read"
+_NOT_FOLLOWED = "paths that cannot be followed"
 _PREFIX = b"gitdir: "
 
 
@@ -44,7 +45,7 @@ class GitDirectory:
         keys = {**keys, **more}
         hooks(self._scan, self._handle, f"{self._path}/hooks")
         tree = keys.pop("core.worktree", None)
-        git = _absolute(self._scan, self._path)
+        git = absolute(self._scan, self._path)
         top = git if self._top is None else os.path.join(self._scan.root, self._top)
         if tree is not None:  # a submodule's leads to its checkout
             top = os.path.join(git, tree[-1])
@@ -86,16 +87,27 @@ class GitDirectory:
                 scan.mark(place.name, "git", Mark(rule, content(found), "", files.changed(found.found)))
 
 
-def _absolute(scan: Scan, path: str) -> str:
+def absolute(scan: Scan, path: str) -> str:
+    """The absolute path of what a scan calls ``path``."""
     return os.path.join(scan.known_roots[0], path)
 
 
 def _place(scan: Scan, text: str, base: str) -> places.Place | None:
-    """Where ``text`` leads from the directory ``base``; None for what lies elsewhere."""
+    """Where a path of git's configuration leads from the directory ``base``; None for what lies elsewhere."""
     try:
-        return places.resolve(scan.known_roots, places.absolute(text, base))
+        path = places.absolute(text, base)
+    except OSError:
+        scan.gap(_NOT_FOLLOWED)
+        return None
+    return behind(scan, path, base)
+
+
+def behind(scan: Scan, leads: str, base: str) -> places.Place | None:
+    """Where a link in the directory ``base`` leads, in which ``~`` is a name; None for what lies elsewhere."""
+    try:
+        return places.resolve(scan.known_roots, os.path.join(base, leads))
     except (OSError, ValueError):
-        scan.gap("paths that cannot be followed")
+        scan.gap(_NOT_FOLLOWED)
         return None
 
 
@@ -106,7 +118,7 @@ def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool =
         found = files.read(directory, name, _CONFIG)
     else:
         scan.mark(path, "", Mark("git.config", f"link:{leads}", f"a link to {leads[:_SHOWN]}"))
-        place = _place(scan, leads, _absolute(scan, os.path.dirname(path)))
+        place = behind(scan, leads, absolute(scan, os.path.dirname(path)))
         found = None if place is None else places.read(place, _CONFIG)
     if found is None:
         there = files.look(directory, name)
@@ -133,7 +145,7 @@ def hooks(scan: Scan, directory: int, path: str) -> None:
             handle = files.open_directory("hooks", directory)
         else:
             scan.mark(path, "", Mark("git.hook", f"link:{leads}", f"a link to {leads[:_SHOWN]}"))
-            place = _place(scan, leads, _absolute(scan, os.path.dirname(path)))
+            place = behind(scan, leads, absolute(scan, os.path.dirname(path)))
             if place is None:
                 return
             handle, path = places.open_directory(place), place.name
@@ -186,7 +198,7 @@ def _hook(scan: Scan, directory: int, name: str, path: str) -> None:
 
 def _behind(scan: Scan, path: str, leads: str) -> str:
     """The content behind a link that stays in the workspace: hooks are often kept so."""
-    place = _place(scan, leads, _absolute(scan, os.path.dirname(path)))
+    place = behind(scan, leads, absolute(scan, os.path.dirname(path)))
     found = None if place is None else places.read(place, MOST)
     return "" if found is None else f" {content(found)}"
 
@@ -240,8 +252,7 @@ def common_directory(scan: Scan, directory: int, path: str) -> None:
 
 def modules(scan: Scan, directory: int, path: str) -> None:
     """``.gitmodules``, which git reads as configuration of submodules."""
-    with contextlib.suppress(OSError):
-        config(scan, directory, ".gitmodules", path)
+    config(scan, directory, ".gitmodules", path)
 
 
 def content(found: files.Read) -> str:

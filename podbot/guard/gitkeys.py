@@ -6,7 +6,10 @@ changes nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from podbot.guard.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 _WORDS = ("true", "false", "yes", "no", "on", "off", "0", "1", "")
 

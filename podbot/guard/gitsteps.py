@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from podbot.guard import files, gitdirs, places
 from podbot.guard.gitconfig import parse
 from podbot.guard.marks import Mark
+from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podbot.guard.walk import Scan

@@ -7,16 +7,16 @@ walked once for each kind of directory that links make of it, under its own path
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from podbot.guard import files, gitdirs, places
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import MOST, value
 from podbot.guard.marks import Mark
 from podbot.guard.scope import ORDINARY, Scope
-from podbot.guard.tree import Below
+from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from podbot.guard.tree import Below
     from podbot.guard.walk import Scan
 
 _DIRECTORIES = 256  # that links lead to, in one scan
@@ -70,26 +70,31 @@ class Links:
 
     def listing(self, scan: Scan, handle: int, path: str, scope: Scope) -> Below:
         """What the link makes of one directory. What holds there anyway, the walk of its own place has recorded."""
-        prefix = f"{path}/" if path else ""
-        below = []
-        with os.scandir(handle) as entries:
-            for entry in entries:
-                scan.entries += 1
-                scan.check(0)
-                name = entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if scope.everything or name in scope.below:
-                        below.append((name, scope.child(name)))
-                    continue
-                rule = scope.rule_of(name)
-                if entry.is_symlink():
-                    leads = files.link(handle, name)
-                    rule = rule or (scope.below[name].rule if name in scope.below else "")
-                    if leads is not None and rule in RULES:
-                        self.look(scan, prefix + name, leads, rule, scope)
-                elif rule in RULES and rule != ORDINARY.rule_of(name):
-                    self._file(scan, handle, prefix + name, name, rule)
+        below: Below = []
+        try:
+            with os.scandir(handle) as entries:
+                for entry in entries:
+                    scan.entries += 1
+                    scan.check(0)
+                    if not entry.is_dir(follow_symlinks=False):
+                        self._entry(scan, handle, path, entry, scope)
+                    elif scope.everything or entry.name in scope.below:
+                        below.append((entry.name, scope.child(entry.name)))
+        except OSError:
+            scan.gap("directories that cannot be read")
         return below
+
+    def _entry(self, scan: Scan, handle: int, path: str, entry: os.DirEntry[str], scope: Scope) -> None:
+        name = entry.name
+        where = f"{path}/{name}" if path else name
+        rule = scope.rule_of(name)
+        if entry.is_symlink():
+            leads = files.link(handle, name)
+            rule = rule or (scope.below[name].rule if name in scope.below else "")
+            if leads is not None and rule in RULES:
+                self.look(scan, where, leads, rule, scope)
+        elif entry.is_file(follow_symlinks=False) and rule in RULES and rule != ORDINARY.rule_of(name):
+            self._file(scan, handle, where, name, rule)
 
     @staticmethod
     def _file(scan: Scan, handle: int, path: str, name: str, rule: str) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from podbot.guard.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 GIT_OR_SHELL, EDITOR, AGENT, BUILD, FILE = 1, 2, 3, 4, 5
 
@@ -73,24 +76,15 @@ class GuardReport(NamedTuple):
     seconds: float = 0.0
 
 
-def to_json(snapshot: Snapshot) -> dict[str, Any]:
-    """As JSON values."""
-    return {
-        "began": snapshot.began,
-        "marks": [[*key, *mark] for key, mark in snapshot.marks.items()],
-        "gaps": list(snapshot.gaps),
-        "entries": snapshot.entries,
-        "values": [[path, list(stamp), value] for path, (stamp, value) in snapshot.values.items()],
-        "directories": [[path, *found] for path, found in snapshot.directories.items()],
-    }
+def to_plain(snapshot: Snapshot) -> dict[str, Any]:
+    """As values of built-in types, which ``marshal`` writes."""
+    marks = {key: tuple(mark) for key, mark in snapshot.marks.items()}
+    return {**snapshot._asdict(), "marks": marks, "values": dict(snapshot.values)}
 
 
-def from_json(data: Mapping[str, Any]) -> Snapshot:
-    """What :func:`to_json` made. Raises KeyError, TypeError, ValueError for anything else."""
-    marks = {(path, detail): Mark(*mark) for path, detail, *mark in data["marks"]}
-    values = {path: ((stamp[0], stamp[1], stamp[2], stamp[3]), value) for path, stamp, value in data["values"]}
-    directories = {path: (inode, changed) for path, inode, changed in data["directories"]}
-    return Snapshot(int(data["began"]), marks, tuple(data["gaps"]), int(data["entries"]), values, directories)
+def from_plain(data: Mapping[str, Any]) -> Snapshot:
+    """What :func:`to_plain` made. Raises AttributeError, TypeError, ValueError for anything else."""
+    return Snapshot(**{**data, "marks": {key: Mark(*mark) for key, mark in data["marks"].items()}})
 
 
 def directories_above(path: str) -> Iterator[str]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from podbot.guard import files
+from podbot.guard.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LINKS = 40  # that the kernel follows, too
 

@@ -1,53 +1,74 @@
 """Runs as a process of its own, by its path: scans a workspace, and compares with an earlier scan.
 
 A file system that does not answer holds whoever looks at it, in the kernel, where no signal reaches: then it is this
-process that hangs, and podbot goes on. Standard library and this room only. stdin has the job, a line of JSON, and for
-a comparison a second line when it is time; stdout gets one line of JSON.
+process that hangs, and podbot goes on. Standard library and this room only, and of the library what costs little: json
+and signal take as long to import as the interpreter to start. stdin has the job, and for a comparison a byte when it is
+time, unless that is told by the end of a process (see ``comparison``). The job, the record and the answer on stdout are
+``marshal``'s, between processes of one podbot.
 """
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
-import signal
+import select
 import sys
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from podbot.guard.marks import GuardReport, Snapshot, Stamp
 
 ANSWER = 8 << 20  # bytes of the findings; podbot reads twice as much
 _PATH, _WHAT = 1000, 300  # characters of a finding
 LIMIT = 60  # seconds for all of it but the waiting
+ENDED = 3
+"""The descriptor that can be read once nothing of the session runs any more, where a job has ``ended``."""
 
 
 def record(job: dict[str, Any]) -> dict[str, Any]:
     """The first scan, written to ``job["record"]`` for the comparison, whoever makes it."""
-    from podbot.guard.marks import to_json
+    from podbot.guard.marks import to_plain
 
     snapshot = _scan(job, {}, modes=False)
-    data = {"workspace": job["workspace"], "git": job["git"], "session": job["session"], "snapshot": to_json(snapshot)}
-    _write(job["record"], json.dumps(data).encode())
+    about = {name: job[name] for name in ("workspace", "git", "session")}
+    _write(job["record"], marshal.dumps({**about, "snapshot": to_plain(snapshot)}))
     return {"entries": snapshot.entries, "gaps": list(snapshot.gaps)}
 
 
 def comparison(job: dict[str, Any]) -> dict[str, Any]:
-    """The second scan, and what differs. The first is read while podbot still removes the container."""
-    from podbot.guard.compare import compare
-    from podbot.guard.marks import from_json
+    """The second scan, and what differs. The first is read while podbot still removes the container.
 
-    with open(job["record"], encoding="utf-8") as file:
-        data = json.load(file)
-    before = from_json(data["snapshot"])
-    if not sys.stdin.readline():
-        raise SystemExit(0)  # podbot has gone, and another one will ask
-    signal.alarm(LIMIT)
+    With ``job["ended"]`` it begins when the container's first process has ended, and with it each other one in it,
+    while the engine still takes the container apart; in any case when podbot says so.
+    """
+    from podbot.guard.compare import compare
+    from podbot.guard.marks import from_plain
+
+    with open(job["record"], "rb") as file:
+        data = marshal.load(file)  # noqa: S302 - written by podbot, in its own directory
+    before = from_plain(data["snapshot"])
+    _await(ended=job.get("ended", False))
+    _alarm(LIMIT)
     begin = time.perf_counter()
-    left = compare(before, _scan({**job, **data}, before.values, modes=True))
-    about = {"workspace": data["workspace"], "session": data["session"]}
-    return {**about, "left": bounded(left)._replace(seconds=time.perf_counter() - begin)}
+    left = bounded(compare(before, _scan({**job, **data}, before.values, modes=True)))
+    _alarm(0)  # podbot may be a while until it reads the answer
+    findings = [tuple(found) for found in left.findings]
+    answer = (findings, left.gaps, left.more, left.entries, time.perf_counter() - begin)
+    return {"workspace": data["workspace"], "session": data["session"], "left": answer}
+
+
+def _await(*, ended: bool) -> None:
+    poller = select.poll()
+    poller.register(0, select.POLLIN)
+    if ended:
+        poller.register(ENDED, select.POLLIN)
+    ready = [handle for handle, _ in poller.poll()]
+    if ENDED not in ready and not os.read(0, 1):
+        raise SystemExit(0)  # podbot has gone, and another one will ask
 
 
 def bounded(left: GuardReport) -> GuardReport:
@@ -58,7 +79,7 @@ def bounded(left: GuardReport) -> GuardReport:
     kept, room = [], ANSWER
     for found in left.findings:
         short = found._replace(path=_shortened(found.path, _PATH), what=_shortened(found.what, _WHAT))
-        room -= len(json.dumps(short))
+        room -= len(marshal.dumps(tuple(short)))
         if room < 0:
             break
         kept.append(short)
@@ -70,12 +91,10 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _scan(job: dict[str, Any], known: Mapping[str, tuple[Stamp, str]], *, modes: bool) -> Snapshot:
-    from podbot.guard.modes import can_fork
     from podbot.guard.tree import Limits
     from podbot.guard.walk import Scan
 
-    scan = Scan(Limits(**job["limits"]), known, modes=modes, beside=modes and can_fork())
-    return scan.directories(job["workspace"], job["git"])
+    return Scan(Limits(**job["limits"]), known, modes=modes).directories(job["workspace"], job["git"])
 
 
 def _write(path: str, data: bytes) -> None:
@@ -87,18 +106,43 @@ def _write(path: str, data: bytes) -> None:
     os.rename(temporary, path)
 
 
+def _alarm(seconds: int) -> None:
+    import _signal  # type: ignore[import-not-found] # of which `signal` makes enumerations
+
+    _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+    _signal.alarm(seconds)
+
+
+def framed(job: Mapping[str, Any]) -> bytes:
+    """A job as this process reads it."""
+    data = marshal.dumps(dict(job))
+    return len(data).to_bytes(4, "big") + data
+
+
+def _read(count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = os.read(0, count - len(data))
+        if not more:
+            raise SystemExit(1)
+        data += more
+    return data
+
+
 def main() -> None:
     """Ends with the process."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    job = json.loads(sys.stdin.readline())
+    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package = type(sys)("podbot")  # without its __init__, which is the library's and imports typing
+    package.__path__ = [place]
+    sys.modules["podbot"] = package
+    job = marshal.loads(_read(int.from_bytes(_read(4), "big")))  # noqa: S302 - from the podbot that started this
     if job["what"] == "record":
-        signal.alarm(LIMIT)
+        _alarm(LIMIT)
         answer = record(job)
     else:
         answer = comparison(job)
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
+    with open(1, "wb", closefd=False) as file:
+        file.write(marshal.dumps(answer))
     os._exit(0)  # noqa: TID251 - the interpreter's tear-down frees what the kernel frees at once
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from podbot.guard.catalogue import DEPENDENCIES, RULES, Rule
+from podbot.guard.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GIT_FILE, COMMON, WORKTREE_CONFIG, MODULES = "\0git", "\0commondir", "\0config", "\0modules"
 """Instead of a rule's name: what ``walk`` and ``gitdirs`` look at themselves."""
@@ -32,6 +34,11 @@ class Scope:
         if self.everything or not self.links:
             return self
         return self.below.get(name) or (INSTALLED if name in DEPENDENCIES else ORDINARY)
+
+    def has_end(self, names: str) -> bool:
+        """Whether one of ``names``, between slashes, may end with one of ``ends``."""
+        names += "/"
+        return any(end + "/" in names for end in self.ends)
 
     def rule_of(self, name: str) -> str:
         """The rule of a file of that name; empty when there is none."""

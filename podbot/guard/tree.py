@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
 
 from podbot.guard import files
 from podbot.guard.marks import directories_above
-from podbot.guard.scope import Scope
+from podbot.guard.values import TYPE_CHECKING, NamedTuple
 
-Below = list[tuple[str, Scope]]
-"""Directories to go into, each with its scope."""
+if TYPE_CHECKING:
+    from podbot.guard.scope import Scope
+
+    Below = list[tuple[str, Scope]]
+    """Directories to go into, each with its scope."""
 
 
 class Limits(NamedTuple):
@@ -83,22 +83,15 @@ class Walk:
         if time.monotonic() > self._end:
             self.over(f"it took longer than {self._limits.seconds:g} s")
 
-    @contextlib.contextmanager
-    def top(self, path: str) -> Iterator[int | None]:
+    def top(self, path: str) -> int | None:
         """A directory by its path; None when it is gone, and, with a gap, when it cannot be opened."""
         try:
-            handle = files.open_directory(path)
+            return files.open_directory(path)
         except FileNotFoundError:
-            yield None  # what is not there does nothing
-            return
+            return None  # what is not there does nothing
         except OSError as exc:
             self.gap(f"{path} cannot be opened ({exc.strerror})")
-            yield None
-            return
-        try:
-            yield handle
-        finally:
-            os.close(handle)
+            return None
 
     def tree(self, top: int, name: str, scope: Scope) -> None:
         """Depth first: what is open at a time is one directory a level."""

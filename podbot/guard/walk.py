@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from podbot.guard import files, gitdirs
+from podbot.guard import files, gitdirs, gitsteps
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import MOST, value
 from podbot.guard.filesystem import is_stamped
-from podbot.guard.marks import GIT_OR_SHELL, Key, Mark, Snapshot, Stamp
-from podbot.guard.modes import Beside, Modes, roots_of
+from podbot.guard.linked import Links
+from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
+from podbot.guard.modes import Modes, roots_of
 from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
-from podbot.guard.tree import Below, Limits, Over, Room, Walk
+from podbot.guard.tree import Limits, Over, Room, Walk
+from podbot.guard.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from podbot.guard.marks import Key, Stamp
+    from podbot.guard.tree import Below
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE, which Python has no name for
 _TICK = 20_000_000  # nanoseconds, where there is no such clock
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 # Behind a first one they turn a line around; the rest of what cannot be printed is no deceit (ZWJ in emoji).
+_PLAIN = bytes(range(0x20, 0x7F))
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
@@ -29,8 +37,7 @@ class Scan(Walk):
     """One scan. ``known``: what an earlier one read, so that it is not read again.
 
     ``modes``: look at each file; a first scan need not, for what had its mode before is older than that scan.
-    ``beside``: half of that in a second process, a fork: the caller has one thread. ``root``: the directory
-    that is being looked at. ``known_roots``: all of them. ``scripts``: read because
+    ``root``: the directory that is being looked at. ``known_roots``: all of them. ``scripts``: read because
     git's configurations name them.
     """
 
@@ -40,7 +47,6 @@ class Scan(Walk):
         known: Mapping[str, tuple[Stamp, str]] | None = None,
         *,
         modes: bool = True,
-        beside: bool = False,
     ) -> None:
         super().__init__(limits or Limits())
         self._known = known or {}
@@ -48,42 +54,48 @@ class Scan(Walk):
         self._began = _now()
         self._marks: dict[Key, Mark] = {}
         self._values: dict[str, tuple[Stamp, str]] = {}
-        self._beside = beside
-        self._modes = Modes(0 if beside else None) if modes else None
+        self._modes = Modes() if modes else None
         # What acts at `git status` or `cd` is counted apart: however much there is of the rest, it hides none of that.
         self._rooms = {first: Room(*self._limits[3:]) for first in (True, False)}
         self._looked: set[str] = set()
         self.scripts: set[str] = set()
+        self._links = Links()
+        self._follows = False
         self.root = ""
         self.known_roots: Sequence[str] = ()
 
     def directories(self, workspace: str, git: str = "") -> Snapshot:
         """Scan the workspace, whose paths are relative, and a git directory elsewhere. Never raises OSError."""
         self.known_roots = (workspace, *([git] if git else []))
-        roots = roots_of(workspace, git)
-        other = Beside(self._limits, roots) if self._beside and self._modes is not None else None
-        with contextlib.suppress(Over):
+        try:
             # First what is most dangerous: nothing in the workspace can use up the time for it.
             if git:
                 self._linked(workspace, git)
-            for path, name, scope in roots:
-                with self.top(path) as handle:
-                    if handle is not None:
-                        self.root = path
-                        self._reuse = bool(self._known) and is_stamped(handle)
-                        self._first(handle, scope)
-                        self.tree(handle, name, scope)
+            for path, name, scope in roots_of(workspace, git):
+                self._root(path, name, scope)
+            self._follows = True
+            self._links.walk(self)
+        except Over:
+            pass  # a gap says so
         if self._modes is not None:
-            self._add(self._modes, other)
+            self._add(self._modes)
         gaps = tuple(text if count == 1 else f"{text} ({count} times)" for text, count in self.gaps.items())
         found = self.around_gaps() if self._modes is None else self.opened
         return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found)
 
-    def _add(self, modes: Modes, other: Beside | None) -> None:
-        if other is not None:
-            found, gaps = other.result()
-            modes.add(found)
-            self.gaps = {**gaps, **self.gaps}
+    def _root(self, path: str, name: str, scope: Scope) -> None:
+        handle = self.top(path)
+        if handle is None:
+            return
+        try:
+            self.root = path
+            self._reuse = bool(self._known) and is_stamped(handle)
+            self._first(handle, scope)
+            self.tree(handle, name, scope)
+        finally:
+            os.close(handle)
+
+    def _add(self, modes: Modes) -> None:
         self.gaps = {**modes.gaps, **self.gaps}
         self._marks |= modes.marks
         if not self.gaps:  # else a name that is missing may lie where nothing was looked at
@@ -117,47 +129,55 @@ class Scan(Walk):
             self._repository(handle, ".", ".", None)
 
     def _linked(self, workspace: str, git: str) -> None:
-        with contextlib.suppress(OSError):
+        try:
             handle = files.open_directory(git)
-            try:
-                self.root = workspace
-                gitdirs.GitDirectory(self, handle, git, "").look()
-            finally:
-                os.close(handle)
+        except OSError:
+            return  # its own walk says so
+        try:
+            self.root = workspace
+            gitdirs.GitDirectory(self, handle, git, "").look()
+            gitsteps.steps(self, handle, git)
+        finally:
+            os.close(handle)
 
     def listing(  # noqa: C901, PLR0912 - the one loop that all entries go through: a call for each would double its time
         self, handle: int, path: str, scope: Scope
     ) -> Below:
         """Record what is in one directory; its own directories, each with its scope."""
-        names, ends, everything = scope.names, scope.ends, scope.everything
-        below: list[str] = []
+        if self._follows:
+            return self._links.listing(self, handle, path, scope)
+        names, everything = scope.names, scope.everything
+        look = None if self._modes is None else self._modes.look
         prefix = f"{path}/" if path else ""
-        odd, mine = [], []
-        modes = self._modes
-        share = None if modes is None else modes.share
+        below: list[str] = []
+        mine, odd = [], []
+        refs = scope is GIT
         count = 0
         try:
             with os.scandir(handle) as entries:
-                for entry in entries:
-                    count += 1
-                    if not count & 1023:
-                        self.check(count)
-                    name = entry.name
-                    if not name.isprintable():
-                        odd.append(name)
-                    if entry.is_dir(follow_symlinks=False):
-                        below.append(name)
-                    elif entry.is_file(follow_symlinks=False):
-                        if modes is not None and (share is None or hash(name) & 1 == share):
-                            found = entry.stat(follow_symlinks=False)
-                            if found.st_mode & 0o6111 or found.st_nlink > 1:
-                                modes.look(handle, prefix + name, name, found, scope)
-                        if everything or name in names or (ends and name.endswith(ends)):
-                            mine.append((name, entry.stat(follow_symlinks=False)))
-                    elif entry.is_symlink():
-                        self._link(handle, path, name, scope)
-                    else:
-                        self._special(handle, prefix + name, name, scope)
+                while some := list(islice(entries, 1024)):
+                    count += len(some)
+                    self.check(count)
+                    text = "/".join([entry.name for entry in some])
+                    if not _is_plain(text):
+                        odd += [entry.name for entry in some if not entry.name.isprintable()]
+                    refs = refs or "refs" in text
+                    ends = scope.ends if scope.has_end(text) else ()
+                    for entry in some:
+                        if entry.is_file(follow_symlinks=False):
+                            name = entry.name
+                            if look is not None:
+                                found = entry.stat(follow_symlinks=False)
+                                if found.st_mode & 0o6111 or found.st_nlink > 1:
+                                    look(handle, prefix + name, name, found, scope)
+                            if name in names or everything or (ends and name.endswith(ends)):
+                                mine.append((name, entry.stat(follow_symlinks=False)))
+                        elif entry.is_dir(follow_symlinks=False):
+                            below.append(entry.name)
+                        elif entry.is_symlink():
+                            self._link(handle, path, entry.name, scope)
+                        else:
+                            self._special(handle, prefix + entry.name, entry.name, scope)
         except OSError:
             self.gap("directories that cannot be read")
         self.entries += count
@@ -166,7 +186,12 @@ class Scan(Walk):
             self._name(prefix + name)
         for name, found in mine:
             self._file(handle, prefix, name, scope, found)
-        return self._below(handle, path, below, scope)
+        if ".git" in below:
+            self._repository(handle, ".git", f"{prefix}.git", path)
+        if refs and path != ".git" and not path.endswith("/.git") and _is_repository(handle, path, scope):
+            self._repository(handle, ".", path or ".", None, inside=scope is GIT)
+        below.sort(key=".git".__eq__)  # the last is gone into first
+        return [(name, GIT if name == ".git" else scope.child(name)) for name in below]
 
     def _file(self, handle: int, prefix: str, name: str, scope: Scope, found: os.stat_result) -> None:
         """Record a file that a rule names."""
@@ -190,13 +215,7 @@ class Scan(Walk):
         known = self._known.get(path) if self._reuse and RULES[rule].danger != GIT_OR_SHELL else None
         if known is not None and known[0] == stamp:
             return known[1]
-        room = self._rooms[RULES[rule].danger == GIT_OR_SHELL]
-        if room.marks <= 0:
-            self.once(f"more than {self._limits.marks} things to look at")
-            return None
-        room.data -= min(found.st_size, MOST)
-        if room.data < 0:
-            self.once(f"more than {self._limits.data >> 20} MiB to read")
+        if not self.has_room(rule, min(found.st_size, MOST)):
             return None
         read = files.read(handle, name, MOST)
         if read is None:
@@ -204,14 +223,17 @@ class Scan(Walk):
             return str(stamp)
         return value(rule, name, read.data) if read.whole else gitdirs.content(read)
 
-    def _below(self, handle: int, path: str, names: list[str], scope: Scope) -> Below:
-        prefix = f"{path}/" if path else ""
-        if ".git" in names:
-            self._repository(handle, ".git", f"{prefix}.git", path)
-        if path != ".git" and not path.endswith("/.git") and _is_repository(handle, path, scope):
-            self._repository(handle, ".", path or ".", None, inside=scope is GIT)
-        names.sort(key=".git".__eq__)  # the last is gone into first
-        return [(name, GIT if name == ".git" else scope.child(name)) for name in names]
+    def has_room(self, rule: str, size: int) -> bool:
+        """Count ``size`` bytes that are read for ``rule``; false, with a gap, where a limit is reached."""
+        room = self._rooms[RULES[rule].danger == GIT_OR_SHELL]
+        if room.marks <= 0:
+            self.once(f"more than {self._limits.marks} things to look at")
+            return False
+        room.data -= size
+        if room.data < 0:
+            self.once(f"more than {self._limits.data >> 20} MiB to read")
+            return False
+        return True
 
     def _repository(self, handle: int, name: str, path: str, top: str | None, *, inside: bool = False) -> None:
         """``top``: the path of its working tree; None for a directory that is laid out as a bare repository.
@@ -232,6 +254,7 @@ class Scan(Walk):
                 self.mark(path, "repository", Mark("git.repository", "", "", _birth(git)))
             if path not in self.known_roots:
                 gitdirs.GitDirectory(self, git, path, top).look()
+                gitsteps.steps(self, git, path)
         finally:
             os.close(git)
 
@@ -254,7 +277,7 @@ class Scan(Walk):
         if not rule and name in scope.below:
             rule = scope.below[name].rule
         if rule:
-            self.mark(where, "", Mark(rule, f"link:{leads}", f"a link to {leads[:80]}"))
+            self._links.look(self, where, leads, rule, scope)
         elif scope.links and _leads_out(self.root, path, leads):
             found = files.look(handle, name)
             self.mark(where, "link", Mark("link", leads, f"to {leads[:80]}", files.changed(found) if found else 0))
@@ -270,6 +293,11 @@ class Scan(Walk):
         name = path.rpartition("/")[2]
         if any(char < " " or "\x7f" <= char <= "\x9f" or char in _DIRECTIONS for char in name):
             self.mark(path, "name", Mark("name", ""))
+
+
+def _is_plain(names: str) -> bool:
+    """Whether all of it can be printed; a quick answer for ASCII, which nearly all names are."""
+    return not names.encode().translate(None, _PLAIN) if names.isascii() else names.isprintable()
 
 
 def _is_laid_out(handle: int) -> bool:

@@ -107,6 +107,8 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
         engine.start(container)
     if engine.local:
         found = engine.inspect(container)
+        for resource in resources:
+            resource.inspected(found)
         check_filtered(found, plan)
         for event in low_disks(plan.workspace, found.storage):
             emit(event)

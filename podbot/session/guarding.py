@@ -10,19 +10,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from podbot.events import Emit, Event
 from podbot.guard.marks import GuardReport
 from podbot.locks import same_file
+from podbot.session.first_process import first_process
 
 if TYPE_CHECKING:
+    from podbot.engine.port import ContainerInfo
     from podbot.guard.child import Child
     from podbot.launch.resources.guard import GuardPlan
     from podbot.session.sessions import SessionDirectory
 
-RECORD = "guard.json"
+RECORD = "guard.record"
 FIRST = {"seconds": 2.0}  # limits of the first scan: the agent waits for it
 SECOND = {"seconds": 5.0}
 PATIENCE = 1.0  # seconds beyond a scan's own limit, for a process that hangs
@@ -38,11 +40,12 @@ class Watch:
         self._directory, self._emit = directory, emit
         self._record = ""
         self._child: Child | None = None
+        self._first: int | None = None  # a descriptor of the container's first process
         self.recorded = False
 
     def begin(self) -> None:
         """Start the first scan. A record that is there stays: its session's container may still be at work."""
-        names = (RECORD, *(f"guard.{number}.json" for number in range(1, 1 << 10)))
+        names = (RECORD, *(f"guard.{number}.record" for number in range(1, 1 << 10)))
         paths = (os.path.join(self._directory.path, name) for name in names)
         self._record = next(path for path in paths if not os.path.lexists(path))
         job = {"what": "record", "session": self._session, "workspace": self._workspace, "git": self._git}
@@ -64,10 +67,20 @@ class Watch:
                 f"no record of {self._workspace} could be made in time, so podbot will not see what the agent leaves"
             )
 
+    def started(self, container: ContainerInfo) -> None:
+        """The container runs. Its first process is known from now on: its end is the end of all in it."""
+        if self.recorded:
+            self.close()
+            self._first = first_process(container.pid, container.id)
+
     def prepare(self) -> None:
-        """The agent has ended: a process for the second scan starts while its container is being removed."""
+        """The agent has ended: a process for the second scan starts while its container is being removed.
+
+        It begins when nothing runs inside any more, which is 100 to 200 ms before the engine has removed the container.
+        """
         if self.recorded and not self._directory.handed_over:
-            self._child = self._started({"what": "compare", "record": self._record, "limits": SECOND})
+            job = {"what": "compare", "record": self._record, "limits": SECOND}
+            self._child = self._started(job, ended=self._first)
 
     def end(self, seconds: float) -> GuardReport | None:
         """Compare and report; None when there is nothing to compare, or not in time.
@@ -99,11 +112,17 @@ class Watch:
             self._child.close()
             self._child = None
 
-    def _started(self, job: dict[str, object]) -> Child | None:
+    def close(self) -> None:
+        """Forget the container's first process."""
+        if self._first is not None:
+            os.close(self._first)
+            self._first = None
+
+    def _started(self, job: Mapping[str, object], *, ended: int | None = None) -> Child | None:
         from podbot.guard.child import Child
 
         try:
-            return Child(job)
+            return Child(job, ended=ended)
         except OSError as exc:
             self._warn(f"podbot cannot look at what the agent leaves in {self._workspace}: {exc}")
             return None
@@ -134,7 +153,7 @@ def records(path: str) -> list[str]:
         names = sorted(os.listdir(path))
     except OSError:
         return []
-    return [os.path.join(path, name) for name in names if name.startswith("guard.") and name.endswith(".json")]
+    return [os.path.join(path, name) for name in names if name.startswith("guard.") and name.endswith(".record")]
 
 
 @contextlib.contextmanager
@@ -177,14 +196,14 @@ def _reported(record: str, seconds: float, emit: Emit) -> GuardReport | None:
 
 def _is_whole(record: str) -> bool:
     """Whether a later command can report of it: not another version's."""
-    import json
+    import marshal
 
-    from podbot.guard.marks import from_json
+    from podbot.guard.marks import from_plain
 
     try:
-        with open(record, encoding="utf-8") as file:
-            from_json(json.load(file)["snapshot"])
-    except (KeyError, TypeError, ValueError):
+        with open(record, "rb") as file:
+            from_plain(marshal.load(file)["snapshot"])  # noqa: S302 - in podbot's own directory
+    except (AttributeError, EOFError, KeyError, TypeError, ValueError):
         return False
     except OSError:
         return True

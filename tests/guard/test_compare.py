@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.guard.catalogue import RULES
 from podbot.guard.compare import MOST, TIMED, compare
-from podbot.guard.marks import ACTS_AT, Finding, GuardReport, Mark, Snapshot, from_json, to_json
+from podbot.guard.marks import ACTS_AT, Finding, GuardReport, Mark, Snapshot, from_plain, to_plain
 from podbot.guard.render import events, lines
 
 paths = st.text(alphabet="ab/\x1b\udcff", min_size=1, max_size=5)
@@ -63,7 +63,7 @@ def test_what_hides_things_is_told(before: Snapshot, after: Snapshot) -> None:
 
 @given(snapshots)
 def test_a_snapshot_survives_being_written(one: Snapshot) -> None:
-    assert from_json(json.loads(json.dumps(to_json(one)))) == one
+    assert from_plain(marshal.loads(marshal.dumps(to_plain(one)))) == one
 
 
 PLACES = ("a/Makefile", "b/Makefile", "c/.vscode/tasks.json", "fx/.vscode/tasks.json")

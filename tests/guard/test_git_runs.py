@@ -5,12 +5,13 @@ Each payload leaves a file ``ran`` beside the checkout. In every case the guard 
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.guard.trees import append, checkout, git, left_by, write
+from tests.guard.trees import ENV, append, checkout, git, left_by, write
 
 
 def payload(work: Path, at: str = "payload.sh") -> str:
@@ -191,6 +192,43 @@ def test_the_configuration_of_a_submodule_whose_objects_are_a_link(tmp_path: Pat
     assert any(found.danger == 1 for found in left.findings)
 
 
+STEPS: dict[str, tuple[str, str, list[str]]] = {
+    "a command of a rebase": ("rebase-merge/git-rebase-todo", "\t x\t{}\n", ["rebase", "--continue"]),
+    "a command of a rebase, spelled out": ("rebase-merge/git-rebase-todo", "exec {}\r\n", ["rebase", "--continue"]),
+    "a command behind a comment": ("rebase-merge/git-rebase-todo", "# x\nnoop\nexec {}", ["rebase", "--continue"]),
+    "a rebase's strategy": ("rebase-merge/strategy", "a/x\n", ["rebase", "--continue"]),
+    "a cherry-pick's strategy": ("sequencer/opts", "[options]\nstrategy = a/x\n", ["cherry-pick", "--continue"]),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_unfinished_steps_run_when_they_are_continued_and_are_reported_as_class_1(name: str, tmp_path: Path) -> None:
+    path, text, words = STEPS[name]
+    work = checkout(tmp_path / "work")
+    write(work / "src" / "app.py", "two\n")
+    git(work, "commit", "-qam", "two")
+    two = git(work, "rev-parse", "HEAD").strip()
+    git(work, "reset", "-q", "--hard", "HEAD~1")
+    write(work / "src" / "more.py")
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "three")
+    three = git(work, "rev-parse", "HEAD").strip()
+
+    def act(work: Path) -> None:
+        program = payload(work, "git-merge-a/x")
+        states = {"rebase-merge/onto": three, "rebase-merge/orig-head": three, "rebase-merge/interactive": ""}
+        states |= {"rebase-merge/head-name": "refs/heads/main", "rebase-merge/git-rebase-todo": f"pick {two}\n"}
+        if path.startswith("sequencer/"):
+            states = {"sequencer/head": three, "sequencer/todo": f"pick {two}\npick {two}\n"}
+        for state, content in (states | {path: text.format(program)}).items():
+            write(work / ".git" / state, content)
+
+    left = left_by(work, act)
+    assert [(found.danger, found.path) for found in left.findings] == [(1, f".git/{path}")]
+    subprocess.run(["git", *words], cwd=work, env=ENV, capture_output=True, check=False)
+    assert (tmp_path / "ran").exists()
+
+
 OTHERS: dict[str, tuple[str, list[str]]] = {
     "a pager": ("[core]\n\tpager = {}\n[pager]\n\tlog = true\n", ["-c", "core.bare=false", "-p", "log"]),
     "an external diff": ("[diff]\n\texternal = {}\n", ["diff", "HEAD", "--", "src/app.py"]),
@@ -203,9 +241,6 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_it_runs_with_another_command(name: str, tmp_path: Path) -> None:
     import pty
-    import subprocess
-
-    from tests.guard.trees import ENV
 
     text, words = OTHERS[name]
     work = checkout(tmp_path / "work")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,16 @@ def worktree_config(work: Path) -> None:
     write(work / ".git" / "worktrees" / "wt" / "config.worktree", "[core]\n\tfsmonitor = ./x\n")
 
 
+def nested_steps(work: Path) -> None:
+    nested(work)
+    write(work / "lib" / ".git" / "rebase-merge" / "git-rebase-todo", "x curl")
+
+
+def worktree_steps(work: Path) -> None:
+    git(work, "worktree", "add", "-q", "--detach", "wt")
+    write(work / ".git" / "worktrees" / "wt" / "rebase-merge" / "git-rebase-todo", "exec curl\n")
+
+
 PAYLOADS: dict[str, tuple[int, str, Act]] = {
     # 1: git status, cd
     "hook": (1, ".git/hooks/pre-commit", file(".git/hooks/pre-commit", "#!/bin/sh\n", 0o755)),
@@ -169,6 +180,44 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "submodule update command": (1, ".git/config", config('[submodule "x"]\n\tupdate = !x\n')),
     "configuration of a worktree": (1, ".git/config.worktree", file(".git/config.worktree", "[core]\n\tpager = x\n")),
     "configuration of a linked worktree": (1, ".git/worktrees/wt/config.worktree", worktree_config),
+    "a command among the steps of a rebase": (
+        1,
+        ".git/rebase-merge/git-rebase-todo",
+        file(".git/rebase-merge/git-rebase-todo", "pick 1234567 one\n\tx\tcurl\n"),
+    ),
+    "a command among the steps of another way to rebase": (
+        1,
+        ".git/rebase-apply/git-rebase-todo",
+        file(".git/rebase-apply/git-rebase-todo", "exec curl\r\n"),
+    ),
+    "a command among the steps of a cherry-pick": (1, ".git/sequencer/todo", file(".git/sequencer/todo", "exec x")),
+    "a program of the workspace as a rebase's strategy": (
+        1,
+        ".git/rebase-merge/strategy",
+        file(".git/rebase-merge/strategy", "a/x\n"),
+    ),
+    "a program of the workspace as a cherry-pick's strategy": (
+        1,
+        ".git/sequencer/opts",
+        file(".git/sequencer/opts", "[options]\n\tstrategy = a/x\n"),
+    ),
+    "steps of a linked worktree": (1, ".git/worktrees/wt/rebase-merge/git-rebase-todo", worktree_steps),
+    "steps of a nested repository": (
+        1,
+        "lib/.git/rebase-merge/git-rebase-todo",
+        nested_steps,
+    ),
+    "steps that are a link": (
+        1,
+        ".git/rebase-merge/git-rebase-todo",
+        lambda work: [file("s", "x curl")(work), link(".git/rebase-merge/git-rebase-todo", "../../s")(work)],
+    ),
+    "a directory of steps that is a link": (1, ".git/rebase-merge", link(".git/rebase-merge", "../tools")),
+    "more steps than are read": (
+        1,
+        ".git/rebase-merge/git-rebase-todo",
+        file(".git/rebase-merge/git-rebase-todo", "#\n" * (1 << 20) + "x curl\n"),
+    ),
     "configuration that is a link": (1, ".git/config", link(".git/config", "../evil.cfg")),
     "malformed configuration": (1, ".git/config", config("[core\n\tx\n")),
     "commondir": (1, ".git/commondir", file(".git/commondir", "../evil\n")),
@@ -359,6 +408,25 @@ def submodule(work: Path) -> None:
     git(work, "commit", "-qm", "a submodule")
 
 
+def rebase_that_stopped(work: Path) -> None:
+    for name in ("main", "topic"):
+        git(work, "checkout", "-q", *([] if name == "main" else ["-b", name, "HEAD~1"]))
+        write(work / "src" / "app.py", f"{name}\n")
+        git(work, "commit", "-qam", name)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(work, "rebase", "-s", "ort", "main")
+    assert (work / ".git" / "rebase-merge" / "git-rebase-todo").exists()
+
+
+def cherry_pick_that_stopped(work: Path) -> None:
+    for text in ("a", "b", "c"):
+        write(work / "src" / "app.py", f"{text}\n")
+        git(work, "commit", "-qam", text)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(work, "revert", "--no-edit", "HEAD~2", "HEAD~1")
+    assert (work / ".git" / "sequencer" / "todo").exists()
+
+
 def removed(work: Path) -> None:
     for name in ("Makefile", "AGENTS.md", "package.json"):
         (work / name).unlink()
@@ -378,6 +446,8 @@ ORDINARY: dict[str, Act] = {
     "a worktree for a second agent": worktree,
     "a submodule with branches": submodule,
     "files that go": removed,
+    "a rebase that stopped at a conflict": rebase_that_stopped,
+    "a revert of two that stopped at a conflict": cherry_pick_that_stopped,
     "git status by the builtin monitor": config("[core]\n\tfsmonitor = true\n"),
     "a file that is written again as it was": lambda work: write(work / "Makefile", (work / "Makefile").read_text()),
     "emoji and accents": lambda work: [write(work / name) for name in ("é", "👩‍💻.md", "日本", "a b'c")],
@@ -443,6 +513,91 @@ def test_hooks_that_lie_in_the_checkout_are_watched(work: Path) -> None:
 def test_what_a_linked_hook_leads_to_is_watched(work: Path) -> None:
     link(".git/hooks/pre-push", "../../tools/hook.sh")(work)
     assert said(left_by(work, file("tools/hook.sh", "evil", 0o755))) == [(1, ".git/hooks/pre-push")]
+
+
+BEHIND: dict[str, tuple[Act, Act, list[tuple[int, str]]]] = {
+    "instructions": (link("CLAUDE.md", "docs/AI.md"), file("docs/AI.md", "evil"), [(3, "CLAUDE.md")]),
+    "what direnv runs": (link(".envrc", "tools/hook.sh"), file("tools/hook.sh", "evil"), [(1, ".envrc")]),
+    "what direnv runs below": (
+        link("src/.envrc", "../tools/hook.sh"),
+        file("tools/hook.sh", "evil"),
+        [(1, "src/.envrc")],
+    ),
+    "instructions behind two links": (
+        lambda work: [link("CLAUDE.md", "now/AI.md")(work), link("now", "docs")(work)],
+        file("docs/AI.md", "evil"),
+        [(3, "CLAUDE.md")],
+    ),
+    "by an absolute path": (
+        lambda work: link("CLAUDE.md", f"{work}/docs/AI.md")(work),
+        file("docs/AI.md", "evil"),
+        [(3, "CLAUDE.md")],
+    ),
+    "in what is installed": (
+        link("AI/AGENTS.md", "../node_modules/a/AI.md"),
+        file("node_modules/a/AI.md", "evil"),
+        [(3, "AI/AGENTS.md")],
+    ),
+    "settings in a directory": (
+        link(".claude/settings.json", "../docs/s.json"),
+        file("docs/s.json", "evil"),
+        [(3, ".claude/settings.json")],
+    ),
+    "a new file that was missing": (link("CLAUDE.md", "docs/none"), file("docs/none", "evil"), [(3, "CLAUDE.md")]),
+    "a directory": (link(".claude", "docs/c"), file("docs/c/settings.json", "evil"), [(3, "docs/c/settings.json")]),
+    "a directory below": (
+        link(".claude", "docs/c"),
+        file("docs/c/hooks/a/b.sh", "evil"),
+        [(3, "docs/c/hooks/a/b.sh")],
+    ),
+    "a directory of rules": (
+        link(".cursor/rules", "../docs/c/more"),
+        file("docs/c/more/x.mdc", "evil"),
+        [(3, "docs/c/more/x.mdc")],
+    ),
+    "a directory behind a link in a directory behind a link": (
+        lambda work: [link(".claude", "docs/c")(work), link("docs/c/commands", "more")(work)],
+        file("docs/c/more/x.md", "evil"),
+        [(3, "docs/c/more/x.md")],
+    ),
+    "a file in a directory behind a link": (
+        lambda work: [link(".claude", "docs/c")(work), link("docs/c/CLAUDE.md", "../AI.md")(work)],
+        file("docs/AI.md", "evil"),
+        [(3, "docs/c/CLAUDE.md")],
+    ),
+    "two links to a directory": (
+        lambda work: [link(".claude", "docs/c")(work), link("src/.claude", "../docs/c")(work)],
+        file("docs/c/settings.json", "evil"),
+        [(3, "docs/c/settings.json")],
+    ),
+    "nothing that acts": (link(".claude", "docs/c"), file("docs/c/notes.txt", "evil"), []),
+    "a directory that is the workspace": (link(".vim", "."), file("x.txt", "evil"), [(2, "x.txt")]),
+    "what is elsewhere": (link("CLAUDE.md", "../other/AI.md"), file("../other/AI.md", "evil"), []),
+    "a directory that is elsewhere": (link(".claude", "../other"), file("../other/settings.json", "evil"), []),
+    "a link named like a home": (
+        lambda work: [link(".git/hooks/pre-push", "~/h")(work), write(work / ".git" / "hooks" / "~" / "h")],
+        file(".git/hooks/~/h", "evil", 0o755),
+        [(1, ".git/hooks/pre-push")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_content_behind_a_link_that_was_there_is_watched(name: str, work: Path) -> None:
+    before, act, found = BEHIND[name]
+    write(work / "docs" / "AI.md")
+    write(work / "docs" / "c" / "more" / "y.md")
+    before(work)
+    left = left_by(work, act)
+    assert (said(left), left.gaps) == (found, ())
+    assert said(left_by(work, lambda work: git(work, "status"))) == []
+
+
+def test_links_to_many_directories_are_a_gap(work: Path) -> None:
+    for number in range(260):
+        (work / "docs" / str(number)).mkdir(parents=True)
+        link(f"a/{number}/.claude", f"../../docs/{number}")(work)
+    assert left_by(work, lambda _: None).gaps == ("more than 256 directories behind links",)
 
 
 FOLLOWED: dict[str, tuple[str, Callable[[Path], object], str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import marshal
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from podbot.errors import NameTaken, StartFailed, StopFailed
 from podbot.execution.runner import ExecIO
 from podbot.guard import scan
-from podbot.guard.child import Child
+from podbot.guard.child import Child, left_of
 from podbot.hosting.ending import Job, end_session
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import LaunchPlan
@@ -306,9 +307,10 @@ def test_a_report_whose_podbot_is_killed_is_made_by_the_next_command(place: Plac
     assert findings(place) == [(1, ".envrc")]
 
 
-def test_a_record_that_is_malformed_is_told_and_forgotten(engine: FakeEngine, place: Place) -> None:
+@pytest.mark.parametrize("malformed", [b"", b"{}", marshal.dumps({}), marshal.dumps({"snapshot": {"marks": 1}})])
+def test_a_record_that_is_malformed_is_told_and_forgotten(engine: FakeEngine, place: Place, malformed: bytes) -> None:
     recorded(engine, place)
-    Path(place.directory(), RECORD).write_text("{}")
+    Path(place.directory(), RECORD).write_bytes(malformed)
     report_orphans(engine, place.environ, place.events.append)
     assert place.kinds()[-1] == "guard.incomplete"
     assert sessions(place.environ) == []
@@ -369,12 +371,26 @@ def test_the_process_ends_with_podbot(place: Place) -> None:
         {"what": "record", "session": "s", "workspace": place.workspace, "git": "", "record": record, "limits": {}}
     )
     assert first.answer(20) is not None
-    job = f'{{"what": "compare", "record": "{record}", "limits": {{}}}}\n'
+    job = scan.framed({"what": "compare", "record": record, "limits": {}})
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(scan.__file__)],
-        input=job, text=True, capture_output=True, timeout=20, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        [sys.executable, "-I", "-S", str(scan.__file__)], input=job, capture_output=True, timeout=20, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_comparison_begins_when_nothing_runs_inside_any_more(place: Place) -> None:
+    """And not before: what is planted meanwhile is seen. A pipe that is closed stands for the process."""
+    record = os.path.join(place.base, "record")
+    job = {"session": "s", "workspace": place.workspace, "git": "", "record": record, "limits": {}}
+    assert Child({**job, "what": "record"}).answer(20) is not None
+    ended, alive = os.pipe()
+    child = Child({**job, "what": "compare"}, ended=ended)
+    plant(place)
+    os.close(alive)
+    answer = child.answer(20)
+    os.close(ended)
+    assert answer is not None
+    assert [finding.path for finding in left_of(answer).findings] == [".envrc"]
 
 
 def test_no_process_is_left(engine: FakeEngine, place: Place, wake: Wake) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from podbot.engine.port import ContainerInfo
 from podbot.launch.resources.guard import GuardPlan
 from podbot.session.guarding import SECOND_PATIENCE, Watch
 from podbot.session.resources.resource import Opening, SessionResource
@@ -24,11 +25,18 @@ class Resource(SessionResource[GuardPlan]):
         try:
             yield
         finally:
-            self.session.directory.guard = self._watch.end(SECOND_PATIENCE)
+            try:
+                self.session.directory.guard = self._watch.end(SECOND_PATIENCE)
+            finally:
+                self._watch.close()
 
     def starting(self) -> None:
         """See SessionResource."""
         self._watch.ready()
+
+    def inspected(self, found: ContainerInfo) -> None:
+        """See SessionResource."""
+        self._watch.started(found)
 
     def ending(self) -> None:
         """See SessionResource."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from podbot.engine.port import Engine
+from podbot.engine.port import ContainerInfo, Engine
 from podbot.events import Emit
 from podbot.launch.types import ResourcePlan, SandboxPlan
 from podbot.session.sessions import SessionDirectory
@@ -47,6 +47,9 @@ class SessionResource(Generic[PlanT]):
 
     def starting(self) -> None:
         """The container is about to start: nothing inside has run yet. Called again when it had to be made again."""
+
+    def inspected(self, found: ContainerInfo) -> None:
+        """What an engine on this host says of the container, which runs."""
 
     def started(self, container: str) -> None:
         """The container runs, and nothing of the caller's in it."""
