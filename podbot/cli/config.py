@@ -4,72 +4,58 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from podbot.cli.common import global_options, load_options
 from podbot.cli.globals import Globals
 from podbot.config.load import config_location, load_config
 from podbot.config.models import AppConfig
 from podbot.config.schema import KEYS, value_of
 from podbot.errors import PathError
 
-app = typer.Typer(help="Show, write, find or check the configuration.", no_args_is_help=True)
 
-
-@app.command()
-@global_options
-def show(
-    g: Globals,
-    origin: Annotated[bool, typer.Option("--origin", help="Say where each value came from.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with origins.")] = False,
-) -> None:
+def show(g: Globals, *, origin: bool, as_json: bool) -> int:
     """Print every value in force, as TOML."""
     from podbot.config.write import render_effective
 
-    config = load_config(load_options(g))
+    config = load_config(g.load_options(os.environ, {}, {}))
     if as_json:
         typer.echo(json.dumps(_for_programs(config), indent=2))
     else:
         typer.echo(render_effective(config, origins=origin), nl=False)
+    return 0
 
 
-@app.command()
-@global_options
-def init(
-    g: Globals,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
-) -> None:
+def init(g: Globals, *, force: bool) -> int:
     """Write a documented file in which every key is commented out, and print where it is."""
     from podbot.config.write import render_example, write_file
 
-    path, _, exists = config_location(load_options(g))
+    path, _, exists = config_location(g.load_options(os.environ, {}, {}))
     if exists and not force:
         raise PathError(path=path, operation="write", reason="it exists already; --force replaces it")
     write_file(path, render_example().encode())
     typer.echo(os.fsencode(path))
+    return 0
 
 
-@app.command()
-@global_options
-def path(g: Globals) -> None:
+def path(g: Globals) -> int:
     """Print the path of the file that would be read."""
-    found, origin, exists = config_location(load_options(g))
+    found, origin, exists = config_location(g.load_options(os.environ, {}, {}))
     typer.echo(os.fsencode(found))
     if not exists:
         typer.echo(f"podbot: no such file ({origin}); `podbot config init` writes one", err=True)
+    return 0
 
 
-@app.command()
-@global_options
-def check(g: Globals) -> None:
+def check(g: Globals) -> int:
     """Load the configuration, every layer of it, and say whether it is valid."""
-    options = load_options(g)
+    options = g.load_options(os.environ, {}, {})
     load_config(options)
     found, _, exists = config_location(options)
     note = b"" if exists else b" (no such file: variables and defaults only)"
     typer.echo(b"ok: " + os.fsencode(found) + note)
+    return 0
 
 
 def _for_programs(config: AppConfig) -> dict[str, Any]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from podbot.cli.common import global_options, load_options
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
@@ -18,28 +15,21 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-@global_options
-def doctor(
-    g: Globals,
-    as_json: Annotated[bool, typer.Option("--json", help="As a JSON array of checks.")] = False,
-) -> None:
-    """Check the configuration, this machine, the engine and the image, and say how to fix what is wrong.
-
-    With --image REF also what that image lacks: a throw-away container of it, without network and mounts,
-    is asked.
-
-    Exits 0 when nothing fails (warnings are fine), 1 otherwise.
-    """
+def doctor(g: Globals, *, as_json: bool) -> int:
+    """Returns 0 when nothing fails (warnings are fine), 1 otherwise."""
     from podbot.cli.report import Reporter
     from podbot.diagnosis.doctor import diagnose, this_machine
 
-    checks = list(diagnose(this_machine(load_options(g), os.environ, Reporter(g)), probe_image=g.image is not None))
+    checks = list(
+        diagnose(
+            this_machine(g.load_options(os.environ, {}, {}), os.environ, Reporter(g)), probe_image=g.image is not None
+        )
+    )
     if as_json:
         _json(checks)
     else:
         _table(checks)
-    if any(check.status == "fail" for check in checks):
-        raise typer.Exit(1)
+    return int(any(check.status == "fail" for check in checks))
 
 
 def _json(checks: Iterable[Check]) -> None:

@@ -47,6 +47,24 @@ def command_words(behind: Sequence[str]) -> tuple[str, ...]:
     return tuple(behind[1:] if behind and behind[0] == "--" else behind)
 
 
+def invoke(
+    g: Globals,
+    *,
+    session: str,
+    command: tuple[str, ...],
+    detach: bool,
+    interactive: bool,
+    tty: bool | None,
+    user: str | None,
+    workdir: str | None,
+    env: tuple[str, ...],
+    env_file: tuple[str, ...],
+) -> int:
+    """The command line's values; returns podbot's exit code. Raises UsageError."""
+    words = command_words(command)
+    return execute(g, ExecArgs(session, words, detach, workdir, env, user, env_file, tty, interactive))
+
+
 def execute(g: Globals, args: ExecArgs) -> int:
     """Run it; returns podbot's exit code."""
     from podbot.api import sessions as api

@@ -11,21 +11,16 @@ from typing import Any
 from typer import Abort, BadParameter
 from typer.core import TyperCommand
 
+from podbot.cli.commands import find
 from podbot.cli.operands import Operands, read_operands
 from podbot.errors import UsageError
 
-__all__ = ["PARSER_ERROR", "Abort", "PlainCommand", "SessionCommand", "behind", "usage_error"]
+__all__ = ["PARSER_ERROR", "Abort", "PlainCommand", "SessionCommand", "usage_error", "words_behind"]
 
 # The base of the parser's errors, click's ClickException: Typer carries a click of its own, and names only this one.
 PARSER_ERROR: type[Exception] = BadParameter.__mro__[2]
 _BEHIND = "podbot.behind"
 _LONGEST = 120  # characters of a command line that a message repeats
-
-_USAGE = {
-    "run": ("[OPTIONS]", "[AGENT] [PATH]", "[-- WORDS…]"),
-    "host": ("[OPTIONS]", "[-- WORDS…]"),
-    "exec": ("[OPTIONS]", "SESSION", "[--] [CMD…]"),
-}
 
 
 class PlainCommand(TyperCommand):
@@ -33,20 +28,25 @@ class PlainCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the base class's signature
         """For the first line of the help."""
-        return list(_USAGE[str(self.name)])
+        return list(_usage(str(self.name)))
 
 
 class SessionCommand(PlainCommand):
     """Takes the words off before they are parsed: the parser would forget where ``--`` stood."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse what stands before ``--``; :func:`behind` has the rest."""
+        """Parse what stands before ``--``; :func:`words_behind` has the rest."""
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_BEHIND] = args[at + 1 :]
         return super().parse_args(ctx, args[:at])
 
 
-def behind(ctx: Any) -> list[str]:
+def _usage(name: str) -> tuple[str, ...]:
+    command = find([name])
+    return command.usage if command is not None else ()
+
+
+def words_behind(ctx: Any) -> list[str]:
     """The words behind ``--`` of a command of this class."""
     return list(ctx.meta.get(_BEHIND, ()))
 
@@ -67,7 +67,7 @@ def _agents_option(context: Any, option: str, argv: Sequence[str]) -> str:
     end = argv.index("--") if "--" in argv else len(argv)
     known = {name for parameter in context.command.params for name in parameter.opts}
     exact = [at for at in range(end) if _spells(argv[at], option)]
-    line = f"{context.command_path} {' '.join(_USAGE[context.command.name][1:])}"
+    line = f"{context.command_path} {' '.join(_usage(context.command.name)[1:])}"
     if exact:
         before, words = argv[: exact[0]], [*argv[exact[0] : end], *argv[end + 1 :]]
         typed = shlex.join(["podbot", *before, "--", *words])

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 
-_WITH_VALUE = ("-c", "--config", "--engine-socket", "--image", "--log-format", "--log-file")
-_ALONE = ("-v", "-vv", "--verbose")
-_PRINTS = ("-h", "--help", "--dry-run")
+from podbot.cli.options import COMMON, DRY_RUN, HELP
+from podbot.cli.scan import scan
+
+_PRINTS = (*HELP, *DRY_RUN.spelled)
 
 
 class Guard:
@@ -59,17 +60,10 @@ def is_hosting(argv: list[str]) -> bool:
 
     In doubt false: the command engages the guard itself, only later.
     """
-    words = iter(argv)
-    for word in words:
-        if word in _WITH_VALUE:
-            next(words, None)
-        elif word == "host":
-            break
-        elif word not in _ALONE and not word.startswith(tuple(f"{name}=" for name in _WITH_VALUE)):
-            return False
-    else:
+    before = scan(argv, COMMON, stop_at_word=True)
+    if before is None or before.words[:1] != ["host"]:
         return False
-    for word in words:
+    for word in before.words[1:]:
         if word == "--":
             return True
         if word in _PRINTS or (word.startswith("-") and not word.startswith("--") and "h" in word):

@@ -5,32 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from podbot.cli.common import global_options, load_options
-from podbot.cli.completion import complete_agent, complete_project
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
     from podbot.management.history_list import ProjectHistory
 
-app = typer.Typer(
-    name="history",
-    help="Conversations that later sessions can continue: list them, remove them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
-
-@app.command("ls")
-@global_options
-def ls(_: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JSON array.")] = False) -> None:
-    """List the projects whose conversations are kept: agents, size on the disk, last use.
-
-    No engine is needed, and nothing that an agent wrote is read.
-    """
+def ls(_: Globals, *, as_json: bool) -> int:
+    """List the projects whose conversations are kept; returns podbot's exit code."""
     from podbot.api.sessions import history
 
     found = history()
@@ -41,47 +27,35 @@ def ls(_: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JS
         sys.stdout.write(json.dumps([asdict(project) for project in found], indent=2) + "\n")
     elif found:
         _table(found)
+    return 0
 
 
-@app.command("rm")
-@global_options
-def rm(
-    g: Globals,
-    project: Annotated[
-        str | None,
-        typer.Argument(metavar="[PROJECT]", help="A directory, or OWNER/NAME.", autocompletion=complete_project),
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", "-a", help="The conversations of all projects.")] = False,
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent", metavar="KIND", help="Those with this agent only.", autocompletion=complete_agent),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
-    """Remove conversations for good.
+def mistake(*, project: str | None, all_: bool, agent: str | None, yes: bool) -> str:  # noqa: ARG001 - values by name
+    """What is wrong with the values together; empty when they are fine."""
+    if project is not None and all_:
+        return "PROJECT and --all exclude each other"
+    if project is None and not all_:
+        return "name a PROJECT, or say --all; `podbot history ls` lists them"
+    return ""
 
-    Refused while a session mounts them, a kept one included.
 
-    Example: podbot history rm ~/src/shop
-    """
+def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: bool) -> int:  # noqa: ARG001
+    """Remove conversations for good; returns podbot's exit code."""
     from podbot.api import sessions as api
     from podbot.cli.report import Reporter, printable
 
-    if project is not None and all_:
-        raise typer.BadParameter("PROJECT and --all exclude each other")
-    if project is None and not all_:
-        raise typer.BadParameter("name a PROJECT, or say --all; `podbot history ls` lists them")
     if agent is not None:
         _check_agent(agent)
     chosen = api.history() if project is None else [_found(project, agent)]
     chosen = [found for found in chosen if _has(found, agent)]
     if not chosen:
-        return
+        return 0
     if not yes:
         _confirm(chosen, agent)
-    config = api.load_config(load_options(g))
+    config = api.load_config(g.load_options(os.environ, {}, {}))
     for found in api.remove_history(config, chosen, agent=agent, emit=Reporter(g)):
         typer.echo(printable(found.project))
+    return 0
 
 
 def _check_agent(agent: str) -> None:

@@ -4,16 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import Unpack
 
 from podbot.cli import guard
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter
-from podbot.cli.selection import Selection, show
+from podbot.cli.selection import Given, Selection, check_plan_json, selected, show
 from podbot.cli.signals import handled
 from podbot.errors import NotATerminalCommand
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO
 from podbot.streams.terminal import is_terminal
+
+
+def invoke(
+    g: Globals,
+    *,
+    operands: tuple[str, ...],
+    acp_delegation: str | None,
+    frame_limit: str | None,
+    transcript: str | None,
+    **given: Unpack[Given],
+) -> int:
+    """The command line's values; returns podbot's exit code. Raises UsageError."""
+    check_plan_json("podbot host", given)
+    if operands:
+        from podbot.cli.operands import refuse_words
+
+        refuse_words(operands)
+    keys = {
+        "--acp-delegation": ("agent.delegation", acp_delegation),
+        "--frame-limit": ("agent.frame_limit", frame_limit),
+    }
+    return execute(g, selected(given, keys), transcript)
 
 
 def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:

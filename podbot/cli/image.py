@@ -6,11 +6,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from podbot.cli.common import global_options, load_options
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
@@ -21,38 +20,18 @@ if TYPE_CHECKING:
     from podbot.images.image_build import BuildContext, BuildResult
     from podbot.images.images_list import SandboxImage
 
-app = typer.Typer(
-    name="image",
-    help="Build the sandbox image; list those that are there.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
-
-@app.command()
-@global_options
 def build(
     g: Globals,
-    agents: Annotated[
-        str | None, typer.Option("--agents", metavar="NAME,…", help="Agents to build in; empty for none.")
-    ] = None,
-    base: Annotated[str, typer.Option("--base", metavar="REF", help="Build on this Debian or Ubuntu image.")] = "",
-    from_debian: Annotated[
-        bool, typer.Option("--from-debian", help="Make the base from this machine's packages, or fail.")
-    ] = False,
-    build_arg: Annotated[
-        list[str] | None, typer.Option("--build-arg", metavar="K=V", help="Another version, or a proxy setting.")
-    ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Use no layer of an earlier build.")] = False,
-    tag: Annotated[str, typer.Option("--tag", "-t", metavar="REF", help="Name of the image.")] = "",
-) -> None:
-    """Build the sandbox image.
-
-    Agents: claude, codex, opencode, gemini; without --agents those that the image has, or claude. What is
-    built already is not built again. --from-debian with --no-cache makes the base anew, too.
-
-    Example: podbot image build --agents claude,codex
-    """
+    *,
+    agents: str | None,
+    base: str,
+    from_debian: bool,
+    build_arg: tuple[str, ...],
+    no_cache: bool,
+    tag: str,
+) -> int:
+    """Build the sandbox image; returns podbot's exit code."""
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import load_config
     from podbot.engine.podman.connect import connect
@@ -65,13 +44,13 @@ def build(
         agents=None if agents is None else names(agents),
         base=base.strip(),
         from_debian=from_debian,
-        build_args=_build_args(build_arg or ()),
+        build_args=_build_args(build_arg),
         no_cache=no_cache,
         fresh_base=no_cache and from_debian,
         tag=tag.strip(),
     )
     reporter = Reporter(g, progress=True)
-    engine = connect(load_config(load_options(g)), os.environ, reporter)
+    engine = connect(load_config(g.load_options(os.environ, {}, {})), os.environ, reporter)
     try:
         report_orphans(engine, os.environ, reporter)
         context = build_context(engine, os.environ, reporter)
@@ -82,11 +61,10 @@ def build(
         reporter.clear()
         engine.close()
     typer.echo(printable(_summary(result)))
+    return 0
 
 
-@app.command("ls")
-@global_options
-def ls(g: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JSON array.")] = False) -> None:
+def ls(g: Globals, *, as_json: bool) -> int:
     """List podbot's images: name, agents and their versions, size, age."""
     from podbot.cli.report import Reporter
     from podbot.config.load import load_config
@@ -95,7 +73,7 @@ def ls(g: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JS
     from podbot.session.orphans import report_orphans
 
     reporter = Reporter(g)
-    engine = connect(load_config(load_options(g)), os.environ, reporter)
+    engine = connect(load_config(g.load_options(os.environ, {}, {})), os.environ, reporter)
     try:
         report_orphans(engine, os.environ, reporter)
         found = sandbox_images(engine)
@@ -105,6 +83,7 @@ def ls(g: Globals, as_json: Annotated[bool, typer.Option("--json", help="As a JS
         _json(found)
     elif found:
         _table(found)
+    return 0
 
 
 def names(text: str) -> list[str]:

@@ -56,11 +56,11 @@ def _command(argv: list[str]) -> int:
 
 
 def _typer(argv: list[str]) -> int:
-    from podbot.cli.app import app
+    from podbot.cli.app import root
     from podbot.cli.grammar import PARSER_ERROR, Abort, usage_error
 
     try:
-        code = app(args=argv, prog_name="podbot", standalone_mode=False)
+        code = root()(args=argv, prog_name="podbot", standalone_mode=False)
     except SystemExit as exc:  # shell completion
         code = exc.code
     except Abort:

@@ -25,6 +25,11 @@ class PsArgs:
     as_json: bool = False
 
 
+def invoke(g: Globals, *, all_: bool, as_json: bool) -> int:
+    """The command line's values; returns podbot's exit code."""
+    return execute(g, PsArgs(all_, as_json))
+
+
 def execute(g: Globals, args: PsArgs) -> int:
     """List; returns podbot's exit code."""
     from podbot.api import sessions as api

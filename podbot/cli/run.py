@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
 
 from podbot.cli.attach import attached, both_terminals
 from podbot.cli.globals import Globals
+from podbot.cli.operands import AGENT, PATH, read_operands, refuse_twice
 from podbot.cli.report import Reporter
-from podbot.cli.selection import Selection, show
+from podbot.cli.selection import Given, Selection, check_plan_json, selected, show
 from podbot.cli.signals import handled
 from podbot.config.models import AppConfig
 from podbot.errors import GuardTripped, UsageError
@@ -21,6 +23,22 @@ if TYPE_CHECKING:
 
 HERE = "the current directory"  # as a value's origin names it
 CLONE_KEYS = ("workspace.depth", "workspace.submodules")
+
+
+def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, **given: Unpack[Given]) -> int:
+    """The command line's values; returns podbot's exit code. Raises UsageError."""
+    check_plan_json("podbot run", given)
+    typed = read_operands(operands)
+    refuse_twice(typed, agent=given["agent"], workspace=given["workspace"], repo=given["repo"])
+    given["agent"] = typed.agent or given["agent"]
+    given["workspace"] = typed.path or given["workspace"]
+    args = selected(
+        given,
+        {},
+        agent_flag=AGENT if typed.agent else "--agent",
+        workspace_flag=PATH if typed.path else "--workspace",
+    )
+    return execute(g, replace(args, guard_exit=guard_exit))
 
 
 def execute(g: Globals, args: Selection) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, TypedDict
 
 from podbot.cli.report import printable
 from podbot.errors import UsageError
@@ -52,84 +53,72 @@ class Selection:
         )
 
 
-class CloneFlags(NamedTuple):
-    """``--repo`` and what goes with it, and ``--github-access``, as they were given."""
+class Given(TypedDict):
+    """The values of the options that ``run`` and ``host`` share, and the words behind ``--``."""
 
-    repo: str | None = None
-    branch: str | None = None
-    depth: int | None = None
-    submodules: bool | None = None
-    access: str | None = None
+    words: tuple[str, ...]
+    workspace: str | None
+    follow_links: bool
+    repo: str | None
+    branch: str | None
+    depth: int | None
+    submodules: bool | None
+    github_access: str | None
+    agent: str | None
+    agent_mode: str | None
+    ask: bool
+    name: str | None
+    keep: bool | None
+    no_history: bool
+    no_guard: bool
+    dry_run: bool
+    as_json: bool
 
 
 def selected(
+    given: Given,
+    others: Mapping[str, tuple[str, str | None]],
     *,
-    words: list[str] | None,
-    name: str | None,
-    workspace: str | None,
-    clone: CloneFlags,
-    keep: bool | None,
-    history: bool,
-    guard: bool,
-    dry_run: bool,
-    as_json: bool,
-    others: dict[str, tuple[str, str | None]],
+    agent_flag: str = "--agent",
     workspace_flag: str = "--workspace",
-    follow_links: bool = False,
 ) -> Selection:
-    """``others``: flag -> (configuration key, value or None)."""
-    given: dict[str, tuple[str, Any]] = {
-        workspace_flag: ("workspace.host_path", workspace),
-        "--depth": ("workspace.depth", clone.depth),
-        "--submodules" if clone.submodules else "--no-submodules": ("workspace.submodules", clone.submodules),
-        "--keep" if keep else "--rm": ("session.keep", keep),
-        "--no-history": ("session.history", None if history else False),
-        "--no-guard": ("workspace.guard", None if guard else "off"),
+    """``others``: flag -> (configuration key, value or None). The flags: how the agent and the workspace were named."""
+    keys: dict[str, tuple[str, Any]] = {
+        workspace_flag: ("workspace.host_path", given["workspace"]),
+        "--depth": ("workspace.depth", given["depth"]),
+        "--submodules" if given["submodules"] else "--no-submodules": ("workspace.submodules", given["submodules"]),
+        "--keep" if given["keep"] else "--rm": ("session.keep", given["keep"]),
+        "--no-history": ("session.history", False if given["no_history"] else None),
+        "--no-guard": ("workspace.guard", "off" if given["no_guard"] else None),
+        agent_flag: ("agent.kind", given["agent"]),
+        "--agent-mode": ("agent.mode", given["agent_mode"]),
+        "--ask": ("agent.permissions", "ask" if given["ask"] else None),
         **others,
     }
-    overrides = {key: value for key, value in given.values() if value is not None}
-    flags = {key: flag for flag, (key, value) in given.items() if value is not None}
-    if clone.repo is not None:
+    overrides = {key: value for key, value in keys.values() if value is not None}
+    flags = {key: flag for flag, (key, value) in keys.items() if value is not None}
+    if given["repo"] is not None:
         overrides["workspace.source"], flags["workspace.source"] = "github_clone", "--repo"
-    elif workspace is not None:
+    elif given["workspace"] is not None:
         overrides["workspace.source"], flags["workspace.source"] = "host_mount", workspace_flag
     return Selection(
-        words=tuple(words or ()),
-        name=name,
-        trusted_workspace=workspace is not None,
-        repo=clone.repo,
-        branch=clone.branch,
-        github_access=clone.access,
-        follow_links=follow_links,
-        dry_run=dry_run,
-        as_json=as_json,
+        words=given["words"],
+        name=given["name"],
+        trusted_workspace=given["workspace"] is not None,
+        repo=given["repo"],
+        branch=given["branch"],
+        github_access=given["github_access"],
+        follow_links=given["follow_links"],
+        dry_run=given["dry_run"],
+        as_json=given["as_json"],
         overrides=overrides,
         flags=flags,
     )
 
 
-def agent_keys(
-    agent: str | None, agent_mode: str | None, *, ask: bool, flag: str = "--agent"
-) -> dict[str, tuple[str, str | None]]:
-    """``others`` of ``run``, and the first of ``host``. ``flag``: how the agent was named."""
-    return {
-        flag: ("agent.kind", agent),
-        "--agent-mode": ("agent.mode", agent_mode),
-        "--ask": ("agent.permissions", "ask" if ask else None),
-    }
-
-
-def host_keys(delegation: str | None, frame_limit: str | None) -> dict[str, tuple[str, str | None]]:
-    """More ``others`` of ``host``."""
-    return {
-        "--acp-delegation": ("agent.delegation", delegation),
-        "--frame-limit": ("agent.frame_limit", frame_limit),
-    }
-
-
-def check_plan_json(command: str, *, dry_run: bool, as_json: bool) -> None:
+def check_plan_json(command: str, given: Given) -> None:
     """Raise UsageError for ``--json`` where nothing is to be shown: it would start a session."""
-    if as_json and not dry_run:
+    if given["as_json"] and not given["dry_run"]:
         hint = f"`{command} --dry-run --json` prints the plan; `--log-format json` makes messages JSON."
         raise UsageError(command=command, reason="--json without --dry-run", hint=hint)
 

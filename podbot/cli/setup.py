@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from podbot.cli.common import global_options, load_options
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
@@ -17,21 +16,8 @@ if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan, SetupResult
 
 
-@global_options
-def setup(
-    g: Globals,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    agents: Annotated[str | None, typer.Option("--agents", metavar="NAME,…", help="Agents to build in.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Build anew although the image is there.")] = False,
-) -> None:
-    """Build the sandbox image and write its name into the configuration.
-
-    Does nothing when that is done already. Agents: claude (the default), codex, opencode, gemini. An
-    image of your own that the configuration names is left alone. A machine on which no session could start is
-    refused before anything is built, with the commands that fix it.
-
-    Example: podbot setup --yes --agents claude,codex
-    """
+def setup(g: Globals, *, yes: bool, agents: str | None, force: bool) -> int:
+    """Build the sandbox image and write its name into the configuration; returns podbot's exit code."""
     from functools import partial
 
     from podbot.cli.image import build_context, end_on_signals, names
@@ -45,7 +31,7 @@ def setup(
     from podbot.session.orphans import report_orphans
 
     end_on_signals()
-    options = load_options(g)
+    options = g.load_options(os.environ, {}, {})
     config = load_config(options)
     path, _, _ = config_location(options)
     reporter = Reporter(g, progress=True)
@@ -74,6 +60,7 @@ def setup(
         reporter.clear()
         engine.close()
     typer.echo(printable(_summary(plan, result, config)))
+    return 0
 
 
 def _is_terminal(stream: object) -> bool:

@@ -21,6 +21,11 @@ class StopArgs:
     remove_kept: bool = False
 
 
+def invoke(g: Globals, *, sessions: tuple[str, ...], all_: bool, time: int, remove: bool) -> int:
+    """The command line's values; returns podbot's exit code."""
+    return execute(g, StopArgs(sessions, all_, time, remove))
+
+
 def execute(g: Globals, args: StopArgs) -> int:
     """Stop; prints each session's name once it is down. Returns podbot's exit code."""
     from podbot.api import sessions as api

@@ -47,6 +47,16 @@ class TokenArgs:
         )
 
 
+def mistake(*, words: tuple[str, ...], once: bool, as_json: bool) -> str:
+    """What is wrong with the values together; empty when they are fine."""
+    return TokenArgs(words, once, as_json).mistake
+
+
+def invoke(g: Globals, *, words: tuple[str, ...], once: bool, as_json: bool) -> int:
+    """The command line's values; returns podbot's exit code."""
+    return execute(g, TokenArgs(words, once, as_json))
+
+
 def execute(g: Globals, args: TokenArgs) -> int:
     """Do what the words say; returns podbot's exit code."""
     unit_word = args.unit_word

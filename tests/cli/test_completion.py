@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-import typer.main
+import typer
 
 from podbot.cli import completion
-from podbot.cli.app import app
+from podbot.cli.app import root
 from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
@@ -55,9 +55,9 @@ def test_projects_with_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_options_offer_their_values(command: str, parameter: str, begun: str, offered: list[str]) -> None:
-    found = typer.main.get_command(app)
+    found = root()
     for word in command.split():
-        found = found.commands[word]  # type: ignore[attr-defined]
+        found = found.commands[word]
     (option,) = [one for one in found.params if one.name == parameter]
     context = typer.Context(found)
     assert [item.value for item in option.shell_complete(context, begun)] == offered

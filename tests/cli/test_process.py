@@ -42,7 +42,10 @@ def loaded(statement: str) -> set[str]:
 @pytest.mark.parametrize("argv", [["--version"], ["ps", "--help"], ["config", "path"], ["config", "show"]])
 def test_nothing_is_loaded_from_the_working_directory(tmp_path: Path, argv: list[str]) -> None:
     """Issue 12.10. Every name that podbot loads, but for those of Python's own start, lies there as a trap."""
-    here = ["-c", "import sys, podbot.cli.app, podbot.cli.main, podbot.api.sessions; print(*sys.modules)"]
+    here = [
+        "-c",
+        "import sys, podbot.cli.app, podbot.cli.config, podbot.cli.main, podbot.api.sessions; print(*sys.modules)",
+    ]
     names = set(subprocess.run([sys.executable, *here], capture_output=True, check=True, text=True).stdout.split())
     early = ["-X", "importtime", "-P", "-m", "podbot.nothing"]
     started = subprocess.run([sys.executable, *early], capture_output=True, check=False, text=True).stderr
@@ -68,6 +71,27 @@ def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
     found = loaded("from podbot.cli import fast\nassert fast.parse(['exec', 's', '--', 'x']) and fast.parse(['ps'])")
     assert "podbot.cli.app" not in found
     assert found & HEAVY == set()
+
+
+def test_what_the_table_calls_fast_loads_nothing_heavy() -> None:
+    code = "from podbot.cli.commands import COMMANDS\nfor c in COMMANDS:\n    if c.fast: __import__('podbot.cli.'"
+    found = loaded(f"{code} + c.runs.partition(':')[0])")
+    assert {f"podbot.cli.{name}" for name in ("exec", "ps", "host", "token_daemon")} <= found
+    assert found & HEAVY == set()
+
+
+def test_the_guard_of_host_reads_the_table_before_podbot_is_loaded() -> None:
+    """What it loads must not print, nor fail, while stdout is still the client's."""
+    found = loaded("from podbot.cli import guard\nguard.is_hosting(['-v', 'host'])")
+    ours = {name for name in found if name.startswith("podbot")}
+    assert ours == {
+        "podbot",
+        "podbot._version",
+        "podbot.cli",
+        "podbot.cli.guard",
+        "podbot.cli.options",
+        "podbot.cli.scan",
+    }
 
 
 def test_hosting_loads_nothing_heavy() -> None:

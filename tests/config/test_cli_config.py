@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import stat
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from podbot.cli.config import app
+from podbot.cli.app import root
 from podbot.config.schema import KEYS
 from podbot.config.write import render_example
 from podbot.errors import ConfigFileNotFound, InvalidValue, PathError
@@ -27,8 +29,26 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".config" / "podbot" / "config.toml"
 
 
+class Result(NamedTuple):
+    """What a command printed, and what it ended with."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    exception: Exception | None
+
+
 def run(*words: str) -> Result:
-    return CliRunner().invoke(app, words)
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    code, raised = 1, None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = root()(args=["config", *words], prog_name="podbot", standalone_mode=False)
+        except Exception as exc:  # noqa: BLE001 - which one it is, is what the tests look at
+            raised = exc
+    for stream in (out, err):
+        stream.seek(0)
+    return Result(code, out.read(), err.read(), raised)
 
 
 def wrote(file: Path, text: str) -> None:
