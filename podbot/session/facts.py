@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Mapping
 
@@ -16,7 +15,7 @@ from podbot.launch.mounts import extra_mount
 from podbot.launch.security import FUSE
 from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
 from podbot.places import home_dir, state_dir
-from podbot.session.memory import hard_limit, machine_memory
+from podbot.session.memory import machine_memory, most_files, most_processes
 from podbot.session.paths import (
     expanded,
     kind_of,
@@ -74,8 +73,8 @@ def collect_facts(
         extra_mounts=_extra_mounts(config, home),
         dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # an ordinary user's sandbox gets no more than the user
         memory=machine_memory(),
-        nofile=hard_limit(resource.RLIMIT_NOFILE),
-        nproc=hard_limit(resource.RLIMIT_NPROC),
+        nofile=most_files(),
+        nproc=most_processes(),
         time_zone=time_zone(environ),
         git_name=name,
         git_email=email,

@@ -19,10 +19,21 @@ def machine_memory(root: str = "/") -> int:
     return min((size for size in found if size > 0), default=0)
 
 
-def hard_limit(kind: int) -> int:
-    """The most that a process started here may set, of files or processes; Podman's own where nothing limits it."""
-    hard = resource.getrlimit(kind)[1]
-    return UNLIMITED if hard == resource.RLIM_INFINITY else hard
+def most_files(root: str = "/") -> int:
+    """How many files a process started here may have open."""
+    return _ceiling(resource.RLIMIT_NOFILE, root, "proc/sys/fs/nr_open")
+
+
+def most_processes(root: str = "/") -> int:
+    """How many processes the user of one started here may have."""
+    return _ceiling(resource.RLIMIT_NPROC, root, "proc/sys/kernel/pid_max")
+
+
+def _ceiling(kind: int, root: str, kernel: str) -> int:
+    """The hard limit, or the kernel's own, to which Podman lowers itself when it starts; what Podman sets without."""
+    text = _read(root, kernel).strip()
+    values = [resource.getrlimit(kind)[1], int(text) if text.isdigit() else resource.RLIM_INFINITY]
+    return min((value for value in values if value != resource.RLIM_INFINITY), default=UNLIMITED)
 
 
 def _read(root: str, path: str) -> str:

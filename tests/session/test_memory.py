@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podbot.session.memory import machine_memory
+from podbot.session.memory import UNLIMITED, machine_memory, most_files, most_processes
 
 MEMINFO = "MemTotal:       24683724 kB\nMemFree:        20677896 kB\n"
 
@@ -44,3 +46,21 @@ def test_any_text_is_read(tmp_path: Path, text: str) -> None:
 
 def test_this_machine_has_some() -> None:
     assert machine_memory() > 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("most", "kind", "kernel"),
+    [
+        (most_files, resource.RLIMIT_NOFILE, "proc/sys/fs/nr_open"),
+        (most_processes, resource.RLIMIT_NPROC, "proc/sys/kernel/pid_max"),
+    ],
+)
+def test_no_more_than_this_process_or_the_kernel_gives(
+    tmp_path: Path, most: Callable[[str], int], kind: int, kernel: str
+) -> None:
+    """Podman lowers itself to the kernel's, and can give a container no more then (measured: 96364, and 32768)."""
+    hard = resource.getrlimit(kind)[1]
+    own = UNLIMITED if hard == resource.RLIM_INFINITY else hard
+    assert most(str(tmp_path)) == own
+    assert most(place(tmp_path, {kernel: "7\n"})) == 7
+    assert most(place(tmp_path, {kernel: f"{2**62}\n"})) == (2**62 if hard == resource.RLIM_INFINITY else hard)
