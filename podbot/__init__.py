@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ps,
         remove_history,
         run,
+        sandbox,
         stop,
         token_daemon,
     )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         StreamError,
     )
     from podbot.events import Emit, Event
+    from podbot.execution.result import ExecutionResult
     from podbot.execution.runner import ExecIO, ExecStatus
     from podbot.guard.marks import Finding, GuardReport
     from podbot.hosting.host import HostResult
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from podbot.management.history_list import AgentHistory, ProjectHistory
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.run import SessionResult
+    from podbot.session.sandbox import Sandbox
     from podbot.streams.channel import Counts
     from podbot.streams.wake import Signal, Wake
     from podbot.tokens.token_info import TokenHolder, TokenInfo
@@ -62,6 +65,7 @@ __all__ = [
     "ExecIO",
     "ExecSpec",
     "ExecStatus",
+    "ExecutionResult",
     "FilesystemError",
     "Finding",
     "GitHubError",
@@ -73,6 +77,7 @@ __all__ = [
     "LoadOptions",
     "PodbotError",
     "ProjectHistory",
+    "Sandbox",
     "SandboxPlan",
     "SessionInfo",
     "SessionResult",
@@ -95,6 +100,7 @@ __all__ = [
     "ps",
     "remove_history",
     "run",
+    "sandbox",
     "stop",
     "token_daemon",
 ]
@@ -111,6 +117,7 @@ _HOME = {
         "ps",
         "remove_history",
         "run",
+        "sandbox",
         "stop",
         "token_daemon",
     ),
@@ -125,12 +132,14 @@ _HOME = {
         "StreamError",
     ),
     "podbot.events": ("Emit", "Event"),
+    "podbot.execution.result": ("ExecutionResult",),
     "podbot.execution.runner": ("ExecIO", "ExecStatus"),
     "podbot.management.history_list": ("AgentHistory", "ProjectHistory"),
     "podbot.hosting.host": ("HostResult",),
     "podbot.hosting.hosted": ("HostedSession",),
     "podbot.management.manage": ("SessionInfo", "StopResult"),
     "podbot.session.run": ("SessionResult",),
+    "podbot.session.sandbox": ("Sandbox",),
     "podbot.tokens.token_info": ("TokenHolder", "TokenInfo"),
     "podbot.tokens.token_once": ("TokenRenewal",),
     "podbot.guard.marks": ("Finding", "GuardReport"),

@@ -107,6 +107,41 @@ def test_run_without_its_image(engine: Closable, place: Place) -> None:
     assert engine.closed == 1
 
 
+BOX = podbot.LaunchRequest(subcommand="sandbox", name="mine", trusted_workspace=True)
+
+
+def test_a_sandbox_without_an_agent(engine: Closable, place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    engine.on("tool", ScriptedExec(stdout=b"done", code=3))
+    with podbot.sandbox(configured(place), BOX, environ=environ(place), emit=place.events.append) as box:
+        result = box.run(["tool"], capture=True)
+        assert (box.name, result.exit_code, result.stdout) == ("mine", 3, "done")
+    assert engine.by_name == {}
+    assert engine.closed == 1
+    assert "agent.start" not in place.kinds()
+    with pytest.raises(ContainerNotFound):
+        box.run(["tool"])
+    assert tuple(capfd.readouterr()) == ("", ""), "the library never prints"
+
+
+def test_a_sandbox_is_gone_when_its_block_fails(engine: Closable, place: Place) -> None:
+    with pytest.raises(ZeroDivisionError), podbot.sandbox(configured(place), BOX, environ=environ(place)):
+        raise ZeroDivisionError
+    assert (engine.by_name, engine.closed) == ({}, 1)
+
+
+def test_each_call_takes_its_own_requests(engine: Closable, place: Place) -> None:
+    with pytest.raises(IllegalCombination), podbot.sandbox(configured(place), REQUEST, environ=environ(place)):
+        pass
+    with pytest.raises(IllegalCombination):
+        podbot.plan(configured(place), BOX, environ=environ(place))
+    with (
+        pytest.raises(ImageNotFound),
+        podbot.sandbox(configured(place, image="localhost/none:1"), BOX, environ=environ(place)),
+    ):
+        pass
+    assert engine.by_name == {}
+
+
 @pytest.mark.parametrize("origin", ["private", "named"])
 def test_run_of_a_user_who_can_have_no_image(
     engine: Closable, place: Place, monkeypatch: pytest.MonkeyPatch, origin: str

@@ -97,3 +97,11 @@ def tidy_up(config: podbot.AppConfig) -> list[str]:
         assert not engine.containers(include_stopped=True, label="x=y")
     podbot.exec_(config, "c", podbot.ExecSpec(command=("true",)), io=podbot.ExecIO())
     return [result.session for result in stopped if result.removed]
+
+
+def run_commands(config: podbot.AppConfig) -> str:
+    """A sandbox without an agent."""
+    with podbot.sandbox(config, podbot.LaunchRequest(subcommand="sandbox")) as box:
+        opened: podbot.Sandbox = box
+        result: podbot.ExecutionResult = opened.run(["true"], capture=True, timeout=5, input=b"", env={}, cwd="/")
+        return result.stdout if result.success and box.is_running() else box.name

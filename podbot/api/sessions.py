@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from podbot.management.history_list import ProjectHistory
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.run import SessionResult
+    from podbot.session.sandbox import Sandbox
     from podbot.streams.channel import Channel
     from podbot.tokens.token_once import TokenRenewal
     from podbot.tokens.token_serve import ServiceNotifier
 
 __all__ = [
     "exec_", "find_history", "history", "host", "load_config", "open_engine", "plan", "ps", "remove_history", "run",
-    "stop", "token_daemon",
+    "sandbox", "stop", "token_daemon",
 ]  # fmt: skip
 
 
@@ -59,6 +60,8 @@ def plan(config: AppConfig, request: LaunchRequest, *, environ: Mapping[str, str
     """What :func:`run` or :func:`host` would do, decided without touching an engine. Raises ConfigError subclasses."""
     from podbot.launch.plan import normalize
 
+    if request.subcommand == "sandbox":
+        _check_subcommand(request, "run")
     return normalize(config, request, _facts(config, request, _environ(environ)))
 
 
@@ -89,6 +92,40 @@ def run(
             return run_session(engine, decided, io or ExecIO(), waker, emit)
         except ImageNotFound as exc:
             raise _explained(exc, config, environ) from exc
+
+
+@contextlib.contextmanager
+def sandbox(
+    config: AppConfig,
+    request: LaunchRequest,
+    *,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit | None = None,
+) -> Iterator[Sandbox]:
+    """A sandbox without an agent for the block, in which commands are run: see :class:`Sandbox`.
+
+    The same refusals, limits, guard, GitHub token and clone as for :func:`run`; settings of the agent have no effect.
+    It ends with the block: removed, or kept as ``run`` keeps one. Raises ConfigError before anything is created, then
+    ContainerError, FilesystemError, GitHubError and CloneError subclasses.
+    """
+    from podbot.launch.plan import plan_sandbox
+    from podbot.session.sandbox import Sandbox
+    from podbot.session.session import opened_sandbox
+
+    environ, emit = _environ(environ), emit or ignore
+    _check_subcommand(request, "sandbox")
+    decided = plan_sandbox(config, request, _facts(config, request, environ))
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(open_engine(config, environ=environ, emit=emit))
+        wake = stack.enter_context(_woken(None))
+        _report(engine, environ, emit)
+        try:
+            opened = stack.enter_context(opened_sandbox(engine, decided, wake, emit))
+        except ImageNotFound as exc:
+            raise _explained(exc, config, environ) from exc
+        made = Sandbox(opened)
+        stack.callback(made.close)
+        yield made
 
 
 def host(

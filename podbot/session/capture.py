@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import signal
@@ -22,17 +23,44 @@ def run_fed(
     spec: ExecSpec,
     wake: Wake,
     *,
+    data: bytes | None = None,
     out: Feed | None = None,
     err: Feed | None = None,
     seconds: float | None = None,
+    pipes: str | None = None,
 ) -> ExecStatus:
     """Run ``spec`` to its end; ``out`` and ``err`` are called from other threads, never after the return.
 
-    After ``seconds`` it is ended as by TERM, which the status says. A Ctrl-C ends it, too, whatever the sandbox's
-    program thinks of it. Raises as ``run_exec`` does.
+    ``data``: all that it can read. ``pipes``: see ``run_exec``. After ``seconds`` it is ended as by TERM, which the
+    status says. A Ctrl-C ends it, too, whatever the sandbox's program
+    thinks of it. Raises as ``run_exec`` does.
     """
-    with _fed(out) as stdout, _fed(err) as stderr, _ended_after(wake, seconds):
-        return run_exec(engine, container, spec, ExecIO(None, stdout, stderr), wake, interrupt_ends=True)
+    with _from(data) as stdin, _fed(out) as stdout, _fed(err) as stderr, _ended_after(wake, seconds):
+        io = ExecIO(stdin, stdout, stderr)
+        return run_exec(engine, container, spec, io, wake, interrupt_ends=True, pipes=pipes)
+
+
+@contextlib.contextmanager
+def _from(data: bytes | None) -> Iterator[int | None]:
+    """A descriptor that has ``data`` and then ends."""
+    if data is None:
+        yield None
+        return
+    outer, inner = os.pipe()
+
+    def write() -> None:
+        with contextlib.suppress(BrokenPipeError), open(inner, "wb", buffering=0) as stream:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[stream.write(rest) :]
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield outer
+    finally:
+        os.close(outer)
+        writer.join()
 
 
 @contextlib.contextmanager
@@ -70,6 +98,27 @@ def _ended_after(wake: Wake, seconds: float | None) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
+
+
+class Kept:
+    """The first ``limit`` bytes, for a :class:`Feed`."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._parts: list[bytes] = []
+        self.truncated = False
+
+    def __call__(self, data: bytes) -> None:
+        self.truncated = self.truncated or len(data) > self._left
+        if taken := data[: self._left]:
+            self._parts.append(taken)
+            self._left -= len(taken)
+
+    @property
+    def text(self) -> str:
+        """What is not UTF-8 as replacement characters; a character that the limit cut is left out."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        return decoder.decode(b"".join(self._parts), final=not self.truncated)
 
 
 class Lines:

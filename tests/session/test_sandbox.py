@@ -1,0 +1,185 @@
+"""A sandbox without an agent, as a Python caller has it, on an engine in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.errors import ContainerNotFound, InvalidValue, SandboxDied
+from podbot.session.capture import Kept
+from podbot.session.sandbox import OUTPUT_LIMIT, Sandbox
+from podbot.session.session import opened_sandbox
+from podbot.streams.wake import Wake
+from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from tests.session.plans import SESSION, Place
+
+
+@pytest.fixture
+def place(tmp_path: os.PathLike[str]) -> Place:
+    return Place(os.fspath(tmp_path))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@contextlib.contextmanager
+def opened(engine: FakeEngine, place: Place, **changes: Any) -> Iterator[Sandbox]:
+    with contextlib.closing(Wake()) as wake:
+        plan = place.sandbox(image_agent=None, **changes)
+        with opened_sandbox(engine, plan, wake, place.events.append) as found:
+            yield Sandbox(found)
+
+
+def test_a_command_s_result(engine: FakeEngine, place: Place) -> None:
+    engine.on("tool", ScriptedExec(stdout=b"out\xff\n", stderr=b"err\n", code=3))
+    with opened(engine, place) as box:
+        result = box.run(["tool", "-x"], capture=True)
+        assert (box.name, box.is_running()) == (SESSION, True)
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\N{REPLACEMENT CHARACTER}\n", "err\n")
+    assert (result.command, result.timed_out, result.truncated, result.signal) == (("tool", "-x"), False, False, None)
+    assert not result.success
+    assert result.duration_seconds > 0
+    assert engine.by_name == {}
+
+
+@pytest.mark.parametrize("pipes", [True, False])
+@pytest.mark.parametrize("given", ["hello", b"hello", b"", None])
+def test_all_of_the_input_and_then_its_end(
+    engine: FakeEngine, place: Place, given: str | bytes | None, pipes: bool
+) -> None:
+    def cat(peer: ExecPeer) -> int:
+        peer.write(STDOUT, b"<" + peer.read_all() + b">")
+        return 0
+
+    engine.on("cat", cat)
+    with opened(engine, place, **({} if pipes else {"streams": None})) as box:
+        assert box.run(["cat"], capture=True, input=given).stdout == f"<{'hello' if given else ''}>"
+
+
+def test_input_that_nobody_reads_holds_nothing_up(engine: FakeEngine, place: Place) -> None:
+    engine.on("true", ScriptedExec())
+    with opened(engine, place) as box:
+        assert box.run(["true"], input=b"x" * 5_000_000).success
+
+
+def test_variables_and_the_directory(engine: FakeEngine, place: Place) -> None:
+    seen = []
+
+    def tool(peer: ExecPeer) -> int:
+        seen.append((peer.spec.env.get("A"), peer.spec.workdir))
+        return 0
+
+    engine.on("tool", tool)
+    with opened(engine, place) as box:
+        assert box.run(["tool"], env={"A": "b"}, cwd="/tmp").cwd == "/tmp"
+        box.run(["tool"])
+    assert seen == [("b", "/tmp"), (None, None)]
+
+
+def test_what_is_not_captured_goes_nowhere(engine: FakeEngine, place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    engine.on("tool", ScriptedExec(stdout=b"out", stderr=b"err"))
+    with opened(engine, place) as box:
+        result = box.run(["tool"])
+    assert (result.stdout, result.stderr, result.truncated) == ("", "", False)
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+def test_more_output_than_is_kept_is_read_and_dropped(engine: FakeEngine, place: Place) -> None:
+    engine.on("tool", ScriptedExec(stdout=b"o" * (OUTPUT_LIMIT + 1), stderr=b"e"))
+    with opened(engine, place) as box:
+        result = box.run(["tool"], capture=True)
+    assert (len(result.stdout), result.stderr, result.truncated) == (OUTPUT_LIMIT, "e", True)
+
+
+def test_a_time_that_is_up_ends_the_command_and_keeps_what_it_printed(engine: FakeEngine, place: Place) -> None:
+    def hangs(peer: ExecPeer) -> int:
+        peer.write(STDOUT, b"begun\n")
+        peer.ended.wait(10)
+        return 0
+
+    engine.on("hangs", hangs)
+    engine.on("true", ScriptedExec())
+    with opened(engine, place) as box:
+        result = box.run(["hangs"], capture=True, timeout=0.3)
+        assert (result.exit_code, result.timed_out, result.signal, result.success) == (-1, True, 15, False)
+        assert result.stdout == "begun\n"
+        assert box.run(["true"], timeout=30).success, "the next one has its own time"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])
+def test_a_time_that_is_none(engine: FakeEngine, place: Place, timeout: float) -> None:
+    with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
+        box.run(["true"], timeout=timeout)
+    assert caught.value.field == "timeout"
+
+
+@pytest.mark.parametrize("command", ["ls -l", "", [], [""]])
+def test_a_command_that_is_none(engine: FakeEngine, place: Place, command: Any) -> None:
+    with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
+        box.run(command)
+    assert caught.value.field == "command"
+
+
+def test_a_sandbox_that_dies_is_an_error(engine: FakeEngine, place: Place) -> None:
+    def dies(_peer: ExecPeer) -> int:
+        engine.die(SESSION)
+        return 0
+
+    engine.on("dies", dies)
+    with opened(engine, place) as box:
+        with pytest.raises(SandboxDied):
+            box.run(["dies"])
+        assert not box.is_running()
+    assert engine.by_name == {}
+
+
+def test_one_that_is_over_runs_nothing(engine: FakeEngine, place: Place) -> None:
+    with opened(engine, place) as box:
+        box.close()
+        with pytest.raises(ContainerNotFound):
+            box.run(["true"])
+        assert not box.is_running()
+
+
+def test_several_threads_take_turns(engine: FakeEngine, place: Place) -> None:
+    busy = threading.Lock()
+
+    def tool(peer: ExecPeer) -> int:
+        free = busy.acquire(blocking=False)
+        peer.write(STDOUT, b"free" if free else b"busy")
+        if free:
+            busy.release()
+        return 0
+
+    engine.on("tool", tool)
+    results: list[str] = []
+    with opened(engine, place) as box:
+        threads = [
+            threading.Thread(target=lambda: results.append(box.run(["tool"], capture=True).stdout)) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results == ["free"] * 4
+
+
+@given(st.text(max_size=40), st.integers(0, 60), st.integers(1, 7))
+def test_what_is_kept_is_a_beginning_without_half_a_character(text: str, limit: int, step: int) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    data, kept = text.encode(), Kept(limit)
+    for at in range(0, len(data), step):
+        kept(data[at : at + step])
+    assert text.startswith(kept.text)
+    assert kept.truncated == (len(data) > limit)
+    assert len(data[:limit]) - len(kept.text.encode()) < 4
