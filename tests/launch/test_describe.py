@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from podbot.launch.agents import AGENTS
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
+from podbot.launch.resources.every import EVERY
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.security import DROPPED
@@ -47,7 +48,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
         typed(),
         facts(env={"KEY": "x"}, credentials=(CLAUDE,)),
     )
-    assert describe(made) == {
+    assert describe(made) == dict.fromkeys(EVERY) | {
         "session": "podbot-proj-0a1b2c",
         "subcommand": "run",
         "kind": "claude",
@@ -65,9 +66,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "reduced": True,
             },
         ],
-        "clone": None,
         "streams": {"directory": "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"},
-        "token": None,
         "history": {
             "project": "/home/ann/src/proj",
             "store": resource(made, HistoryPlan).store.source,
