@@ -17,13 +17,15 @@ class Scope:
 
     ``names``: rule by a file's name; ``suffixes``: rule by its end; ``everything``: the rule of whatever else there is.
     ``below``: the scopes of directories that have their own. ``rule``: for a link that stands where such a directory is
-    expected. ``links``: whether those that lead out are reported.
+    expected. ``links``: whether those that lead out are reported. ``needles``: parts of names, one of which is in each
+    name with such an end.
     """
 
     def __init__(self, everything: str = "", *, links: bool = True) -> None:
         self.names: dict[str, str] = {}
         self.suffixes: dict[str, str] = {}
         self.ends: tuple[str, ...] = ()
+        self.needles: frozenset[str] = frozenset()
         self.everything = everything
         self.below: dict[str, Scope] = {}
         self.rule = ""
@@ -38,7 +40,10 @@ class Scope:
     def has_end(self, names: str) -> bool:
         """Whether one of ``names``, between slashes, may end with one of ``ends``."""
         names += "/"
-        return any(end + "/" in names for end in self.ends)
+        for needle in self.needles:  # noqa: SIM110 - half of the time of `any`
+            if needle in names:
+                return True
+        return False
 
     def rule_of(self, name: str) -> str:
         """The rule of a file of that name; empty when there is none."""
@@ -57,7 +62,7 @@ def compiled(rules: Mapping[str, Rule]) -> Scope:
     top.names |= {".git": GIT_FILE, "commondir": COMMON, ".gitmodules": MODULES}
     for scope in top.below.values():
         _complete(scope, top)
-    top.ends = tuple(top.suffixes)
+    _set_ends(top)
     return top
 
 
@@ -75,11 +80,18 @@ def _add(scope: Scope, pattern: list[str], rule: str) -> None:
         scope.names[first] = rule
 
 
+def _set_ends(scope: Scope) -> None:
+    """The needles: of `.config.js` and its like, of which there are many, `.config.` is enough."""
+    scope.ends = tuple(scope.suffixes)
+    halves = (end.rpartition(".") for end in scope.ends)
+    scope.needles = frozenset(f"{first}." if first else f".{last}/" for first, _, last in halves)
+
+
 def _complete(scope: Scope, top: Scope) -> None:
     """What holds in every directory holds in this one, too; its own rules go before."""
     scope.names = {**top.names, **scope.names}
     scope.suffixes = {**top.suffixes, **scope.suffixes}
-    scope.ends = tuple(scope.suffixes)
+    _set_ends(scope)
     for below in scope.below.values():
         _complete(below, top)
     scope.below = {**top.below, **scope.below}

@@ -98,29 +98,40 @@ class Walk:
         found = os.fstat(top)
         device = found.st_dev
         self.at, self.opened[name] = name, (found.st_ino, found.st_ctime_ns)
-        pending: list[tuple[int, str, Below]] = [(os.dup(top), name, [])]
+        pending: list[tuple[int, str, Below]] = []
         try:
-            pending[0][2].extend(self.listing(pending[0][0], name, scope))
+            self._enter(os.dup(top), name, scope, pending)
             while pending:
                 handle, path, below = pending[-1]
-                self.at = path
                 if not below:
                     os.close(handle)
                     pending.pop()
                     continue
                 child, scope = below.pop()
                 where = f"{path}/{child}" if path else child
+                self.at = path
                 if len(pending) > self._limits.depth:
                     self.gap(f"directories more than {self._limits.depth} levels deep")
                     continue
                 below_it = self._open(child, handle, device, where)
                 if below_it is not None:
-                    self.at = where
-                    pending.append((below_it, where, []))
-                    pending[-1][2].extend(self.listing(below_it, where, scope))
+                    self._enter(below_it, where, scope, pending)
         finally:
             for handle, _, _ in pending:
                 os.close(handle)
+
+    def _enter(self, handle: int, path: str, scope: Scope, pending: list[tuple[int, str, Below]]) -> None:
+        """Look at an open directory, which is closed unless there are more in it."""
+        self.at = path
+        try:
+            below = self.listing(handle, path, scope)
+        except BaseException:
+            os.close(handle)
+            raise
+        if below:
+            pending.append((handle, path, below))
+        else:
+            os.close(handle)
 
     def _open(self, name: str, parent: int, device: int, path: str) -> int | None:
         try:

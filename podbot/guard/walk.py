@@ -29,6 +29,7 @@ _COARSE = 5  # CLOCK_REALTIME_COARSE, which Python has no name for
 _TICK = 20_000_000  # nanoseconds, where there is no such clock
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 # Behind a first one they turn a line around; the rest of what cannot be printed is no deceit (ZWJ in emoji).
+_MANY = 1024  # entries of a directory that are read at once
 _PLAIN = bytes(range(0x20, 0x7F))
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
@@ -155,9 +156,10 @@ class Scan(Walk):
         count = 0
         try:
             with os.scandir(handle) as entries:
-                while some := list(islice(entries, 1024)):
+                while some := list(islice(entries, _MANY)):
                     count += len(some)
-                    self.check(count)
+                    if len(some) == _MANY:
+                        self.check(count)
                     text = "/".join([entry.name for entry in some])
                     if not _is_plain(text):
                         odd += [entry.name for entry in some if not entry.name.isprintable()]

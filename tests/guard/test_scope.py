@@ -1,0 +1,33 @@
+"""The quick answers about a whole directory's names: they may be wrong in one direction only."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.guard.scope import ORDINARY, Scope
+
+stems = st.text(alphabet="ab.\n\udcff\u00e9", max_size=5)
+ends = st.sampled_from(["", *ORDINARY.ends, ".xml", ".config", "config.js"])
+names = st.lists(st.builds(str.__add__, stems, ends).filter(bool), max_size=6)
+
+
+def all_below(scope: Scope, seen: list[Scope]) -> list[Scope]:
+    if not any(scope is one for one in seen):
+        seen.append(scope)
+        for below in scope.below.values():
+            all_below(below, seen)
+    return seen
+
+
+SCOPES = all_below(ORDINARY, [])
+
+
+@given(st.sampled_from(SCOPES), names)
+def test_no_name_with_an_end_is_missed(scope: Scope, found: list[str]) -> None:
+    if any(name.endswith(scope.ends) for name in found):
+        assert scope.has_end("/".join(found))
+
+
+def test_of_ordinary_names_none_has_one() -> None:
+    assert not ORDINARY.has_end("a.py/b.js/config.ts/README.md/x.pth.txt")
