@@ -38,6 +38,14 @@ class SimClock:
         self.now += seconds
 
 
+class FastClock(SimClock):
+    """A clock for a thread that waits: each wait takes a millisecond, and as long as it was to be by this clock."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        self.now += seconds
+        return event.wait(0.001)
+
+
 @dataclass(frozen=True)
 class SimToken:
     token: str = field(repr=False)

@@ -119,7 +119,7 @@ def test_a_manager_that_does_not_read_holds_nothing_up(manager: tuple[Manager, s
     notifier = Notifier({"NOTIFY_SOCKET": address}, send_timeout=0.01)
     begin = time.monotonic()
     notifier.stopping()
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 30
     assert "STOPPING=1\nSTATUS=ending" not in there.told()
 
 
