@@ -10,22 +10,15 @@ from typing import TYPE_CHECKING
 from podbot._version import __version__
 
 if TYPE_CHECKING:
-    from podbot.api.sessions import (
-        exec_,
-        find_history,
-        history,
-        host,
-        load_config,
-        open_engine,
-        plan,
-        ps,
-        remove_history,
-        run,
-        sandbox,
-        stop,
-        token_daemon,
-    )
+    from podbot.api.conversations import find_history, history, remove_history
+    from podbot.api.diagnosis import doctor
+    from podbot.api.engines import open_engine
+    from podbot.api.hosting import host
+    from podbot.api.images import build_image, list_images, setup
+    from podbot.api.sessions import exec_, load_config, plan, ps, run, sandbox, stop
+    from podbot.api.tokens import token_daemon
     from podbot.config.models import AppConfig, LoadOptions
+    from podbot.engine.check import Check
     from podbot.errors import (
         CloneError,
         ConfigError,
@@ -41,10 +34,13 @@ if TYPE_CHECKING:
     from podbot.guard.marks import Finding, GuardReport
     from podbot.hosting.host import HostResult
     from podbot.hosting.hosted import HostedSession
+    from podbot.images.image_build import BuildRequest, BuildResult, Step
+    from podbot.images.images_list import SandboxImage
     from podbot.launch.describe import describe
     from podbot.launch.types import AgentPlan, ExecSpec, LaunchPlan, LaunchRequest, SandboxPlan
     from podbot.management.history_list import AgentHistory, ProjectHistory
     from podbot.management.manage import SessionInfo, StopResult
+    from podbot.provisioning.setup import SetupPlan, SetupResult
     from podbot.session.run import SessionResult
     from podbot.session.sandbox import Sandbox
     from podbot.streams.channel import Counts
@@ -56,6 +52,9 @@ __all__ = [
     "AgentHistory",
     "AgentPlan",
     "AppConfig",
+    "BuildRequest",
+    "BuildResult",
+    "Check",
     "CloneError",
     "ConfigError",
     "ContainerError",
@@ -78,10 +77,14 @@ __all__ = [
     "PodbotError",
     "ProjectHistory",
     "Sandbox",
+    "SandboxImage",
     "SandboxPlan",
     "SessionInfo",
     "SessionResult",
+    "SetupPlan",
+    "SetupResult",
     "Signal",
+    "Step",
     "StopResult",
     "StreamError",
     "TokenHolder",
@@ -89,11 +92,14 @@ __all__ = [
     "TokenRenewal",
     "Wake",
     "__version__",
+    "build_image",
     "describe",
+    "doctor",
     "exec_",
     "find_history",
     "history",
     "host",
+    "list_images",
     "load_config",
     "open_engine",
     "plan",
@@ -101,27 +107,21 @@ __all__ = [
     "remove_history",
     "run",
     "sandbox",
+    "setup",
     "stop",
     "token_daemon",
 ]
 
 _HOME = {
-    "podbot.api.sessions": (
-        "exec_",
-        "find_history",
-        "history",
-        "host",
-        "load_config",
-        "open_engine",
-        "plan",
-        "ps",
-        "remove_history",
-        "run",
-        "sandbox",
-        "stop",
-        "token_daemon",
-    ),
+    "podbot.api.conversations": ("find_history", "history", "remove_history"),
+    "podbot.api.diagnosis": ("doctor",),
+    "podbot.api.engines": ("open_engine",),
+    "podbot.api.hosting": ("host",),
+    "podbot.api.images": ("build_image", "list_images", "setup"),
+    "podbot.api.sessions": ("exec_", "load_config", "plan", "ps", "run", "sandbox", "stop"),
+    "podbot.api.tokens": ("token_daemon",),
     "podbot.config.models": ("AppConfig", "LoadOptions"),
+    "podbot.engine.check": ("Check",),
     "podbot.errors": (
         "CloneError",
         "ConfigError",
@@ -138,11 +138,14 @@ _HOME = {
     "podbot.hosting.host": ("HostResult",),
     "podbot.hosting.hosted": ("HostedSession",),
     "podbot.management.manage": ("SessionInfo", "StopResult"),
+    "podbot.provisioning.setup": ("SetupPlan", "SetupResult"),
     "podbot.session.run": ("SessionResult",),
     "podbot.session.sandbox": ("Sandbox",),
     "podbot.tokens.token_info": ("TokenHolder", "TokenInfo"),
     "podbot.tokens.token_once": ("TokenRenewal",),
     "podbot.guard.marks": ("Finding", "GuardReport"),
+    "podbot.images.image_build": ("BuildRequest", "BuildResult", "Step"),
+    "podbot.images.images_list": ("SandboxImage",),
     "podbot.launch.describe": ("describe",),
     "podbot.launch.types": ("AgentPlan", "ExecSpec", "LaunchPlan", "LaunchRequest", "SandboxPlan"),
     "podbot.streams.channel": ("Counts",),

@@ -10,9 +10,9 @@ import pytest
 
 import podbot
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.podman import connect
-from podbot.engine.podman.private import machine
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.engine.podman import driver
+from podbot.engine.podman.machine import PodmanMachine
+from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.errors import ContainerNotFound, IllegalCombination, ImageNotFound, NotOurs, SocketNotFound
 from podbot.events import Event
 from podbot.session.sessions import session_directory
@@ -39,7 +39,7 @@ def place(tmp_path: os.PathLike[str]) -> Place:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Closable:
     made = Closable()
-    monkeypatch.setattr(connect, "connect", lambda _config, _environ, _emit: made)
+    monkeypatch.setattr(driver, "connect", lambda _config, _environ, _emit: made)
     return made
 
 
@@ -147,10 +147,10 @@ def test_run_of_a_user_who_can_have_no_image(
     engine: Closable, place: Place, monkeypatch: pytest.MonkeyPatch, origin: str
 ) -> None:
     """The cause is this user's only on an engine that podbot runs for the user."""
-    facts = MachineFacts(uid=1000, programs={"newuidmap": "/n", "newgidmap": "/n"}, subids=False)
-    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
+    facts = PodmanFacts(uid=1000, programs={"newuidmap": "/n", "newgidmap": "/n"}, subids=False)
+    monkeypatch.setattr(driver, "machine", lambda _environ: PodmanMachine(facts, ""))
     named = Endpoint("unix", "flag", path="/run/e.sock") if origin == "named" else None
-    monkeypatch.setattr(connect, "locate", lambda _config, _environ: named)
+    monkeypatch.setattr(driver, "locate", lambda _config, _environ: named)
     with pytest.raises(ImageNotFound) as caught:
         podbot.run(configured(place, image="localhost/none:1"), REQUEST, io=SILENT, environ=environ(place))
     assert ("no range for you" in caught.value.remedy) is (origin == "private")

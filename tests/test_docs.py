@@ -127,7 +127,13 @@ def test_the_python_api_page_has_every_public_name_and_no_other() -> None:
     assert sorted(headings) == sorted(podbot.__all__)
 
 
-@pytest.mark.parametrize("name", ["plan", "run", "host", "exec_", "ps", "stop", "token_daemon", "open_engine"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plan", "run", "host", "exec_", "ps", "stop", "token_daemon", "open_engine", "build_image", "list_images",
+        "setup", "doctor",
+    ],
+)  # fmt: skip
 def test_signatures_on_the_python_api_page(name: str) -> None:
     import inspect
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import podbot
-from podbot.engine.podman import connect
+from podbot.engine.podman import driver
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine
 from tests.session.plans import Place
 
@@ -54,7 +54,7 @@ def test_the_asyncio_example(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     place, engine, agent = Place(os.fspath(tmp_path)), FakeEngine(), AcpAgent()
-    monkeypatch.setattr(connect, "connect", lambda _config, _environ, _emit: engine)
+    monkeypatch.setattr(driver, "connect", lambda _config, _environ, _emit: engine)
     for name, value in {**place.environ, "HOME": place.base}.items():
         monkeypatch.setenv(name, value)
     overrides = {"image": IMAGE, "workspace.source": "host_mount", "workspace.host_path": place.workspace}

@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
-    from podbot.diagnosis.check import Check
+    from podbot.engine.check import Check
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 def doctor(g: Globals, *, as_json: bool) -> int:
     """Returns 0 when nothing fails (warnings are fine), 1 otherwise."""
+    from podbot.api.diagnosis import doctor as diagnose
     from podbot.cli.report import Reporter
-    from podbot.diagnosis.doctor import diagnose, this_machine
 
-    checks = list(
-        diagnose(
-            this_machine(g.load_options(os.environ, {}, {}), os.environ, Reporter(g)), probe_image=g.image is not None
-        )
-    )
+    checks = diagnose(g.load_options(os.environ, {}, {}), probe_image=g.image is not None, emit=Reporter(g))
     if as_json:
         _json(checks)
     else:

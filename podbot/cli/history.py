@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def ls(_: Globals, *, as_json: bool) -> int:
     """List the projects whose conversations are kept; returns podbot's exit code."""
-    from podbot.api.sessions import history
+    from podbot.api.conversations import history
 
     found = history()
     if as_json:
@@ -41,19 +41,20 @@ def mistake(*, project: str | None, all_: bool, agent: str | None, yes: bool) ->
 
 def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: bool) -> int:  # noqa: ARG001
     """Remove conversations for good; returns podbot's exit code."""
-    from podbot.api import sessions as api
+    from podbot.api import conversations
     from podbot.cli.report import Reporter, printable
+    from podbot.config.load import load_config
 
     if agent is not None:
         _check_agent(agent)
-    chosen = api.history() if project is None else [_found(project, agent)]
+    chosen = conversations.history() if project is None else [_found(project, agent)]
     chosen = [found for found in chosen if _has(found, agent)]
     if not chosen:
         return 0
     if not yes:
         _confirm(chosen, agent)
-    config = api.load_config(g.load_options(os.environ, {}, {}))
-    for found in api.remove_history(config, chosen, agent=agent, emit=Reporter(g)):
+    config = load_config(g.load_options(os.environ, {}, {}))
+    for found in conversations.remove_history(config, chosen, agent=agent, emit=Reporter(g)):
         typer.echo(printable(found.project))
     return 0
 
@@ -69,11 +70,11 @@ def _check_agent(agent: str) -> None:
 
 def _found(project: str, agent: str | None) -> ProjectHistory:
     """Raises HistoryNotFound when nothing is kept of ``project``, or nothing of ``agent`` in it."""
-    from podbot.api import sessions as api
+    from podbot.api import conversations
     from podbot.errors import HistoryNotFound
 
     try:
-        found = api.find_history(project)
+        found = conversations.find_history(project)
     except HistoryNotFound:
         raise HistoryNotFound(project=_looked_for(project)) from None
     if not _has(found, agent):

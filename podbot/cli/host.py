@@ -41,21 +41,21 @@ def invoke(
 
 def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:
     """Serve the client on stdin and stdout; returns podbot's exit code, which is the agent's when it ran."""
-    from podbot.api import sessions as api
+    from podbot.api import hosting, sessions
 
     if args.dry_run:
-        config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
-        show(api.plan(config, args.request("host", tty=False)), as_json=args.as_json)
+        config = sessions.load_config(g.load_options(os.environ, args.overrides, args.flags))
+        show(sessions.plan(config, args.request("host", tty=False)), as_json=args.as_json)
         return 0
     streams = guard.engage()
     for name, fd in (("stdin", streams.stdin), ("stdout", streams.stdout)):
         if is_terminal(fd):
             raise NotATerminalCommand(stream=name)
-    config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
+    config = sessions.load_config(g.load_options(os.environ, args.overrides, args.flags))
     # The agent's own words on stderr are events, too: none passes for podbot's, and no line is written by two.
     io = ExecIO(streams.stdin, streams.stdout, None)
     emit = Reporter(g, progress=True, beside_protocol=True)
     with contextlib.closing(emit), handled(tty=False) as wake:
         request = args.request("host", tty=False)
-        result = api.host_until_end(config, request, io=io, wake=wake, transcript=transcript, emit=emit)
+        result = hosting.host_until_end(config, request, io=io, wake=wake, transcript=transcript, emit=emit)
     return exit_code(result.status.code)

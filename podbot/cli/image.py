@@ -13,11 +13,7 @@ import typer
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from podbot.engine.port import Engine
-    from podbot.events import Emit
-    from podbot.images.image_build import BuildContext, BuildResult
+    from podbot.images.image_build import BuildResult
     from podbot.images.images_list import SandboxImage
 
 
@@ -32,12 +28,10 @@ def build(
     tag: str,
 ) -> int:
     """Build the sandbox image; returns podbot's exit code."""
+    from podbot.api.images import build_image
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import load_config
-    from podbot.engine.podman.connect import connect
-    from podbot.images.build_turn import build_turn
-    from podbot.images.image_build import BuildRequest, build_image, plan_build
-    from podbot.session.orphans import report_orphans
+    from podbot.images.image_build import BuildRequest
 
     end_on_signals()
     request = BuildRequest(
@@ -50,35 +44,21 @@ def build(
         tag=tag.strip(),
     )
     reporter = Reporter(g, progress=True)
-    engine = connect(load_config(g.load_options(os.environ, {}, {})), os.environ, reporter)
     try:
-        report_orphans(engine, os.environ, reporter)
-        context = build_context(engine, os.environ, reporter)
-        plan_build(context, request)  # what cannot be built is refused before any waiting
-        with build_turn(os.environ, engine.endpoint, reporter):
-            result = build_image(plan_build(context, request), context)
+        result = build_image(load_config(g.load_options(os.environ, {}, {})), request, emit=reporter)
     finally:
         reporter.clear()
-        engine.close()
     typer.echo(printable(_summary(result)))
     return 0
 
 
 def ls(g: Globals, *, as_json: bool) -> int:
     """List podbot's images: name, agents and their versions, size, age."""
+    from podbot.api.images import list_images
     from podbot.cli.report import Reporter
     from podbot.config.load import load_config
-    from podbot.engine.podman.connect import connect
-    from podbot.images.images_list import sandbox_images
-    from podbot.session.orphans import report_orphans
 
-    reporter = Reporter(g)
-    engine = connect(load_config(g.load_options(os.environ, {}, {})), os.environ, reporter)
-    try:
-        report_orphans(engine, os.environ, reporter)
-        found = sandbox_images(engine)
-    finally:
-        engine.close()
+    found = list_images(load_config(g.load_options(os.environ, {}, {})), emit=Reporter(g))
     if as_json:
         _json(found)
     elif found:
@@ -95,19 +75,6 @@ def end_on_signals() -> None:
     """TERM and HUP as Ctrl-C: the build is broken off and swept up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-
-
-def build_context(engine: Engine, environ: Mapping[str, str], emit: Emit) -> BuildContext:
-    """This machine, the engine and podbot's recipe."""
-    from podbot.diagnosis.rootless_checks import user_ids_hint
-    from podbot.engine.podman import images
-    from podbot.engine.podman.private.machine import detect
-    from podbot.images.image_build import BuildContext
-    from podbot.images.recipe import load_recipe
-
-    facts = detect(environ)
-    find, hint = engine.image, user_ids_hint(facts)
-    return BuildContext(engine.endpoint, load_recipe(), facts, environ, find, images, emit, hint)
 
 
 def _build_args(pairs: Iterable[str]) -> dict[str, str]:

@@ -11,55 +11,35 @@ import typer
 from podbot.cli.globals import Globals
 
 if TYPE_CHECKING:
-    from podbot.config.models import AppConfig
     from podbot.images.image_build import Step
     from podbot.provisioning.setup import SetupPlan, SetupResult
 
 
 def setup(g: Globals, *, yes: bool, agents: str | None, force: bool) -> int:
     """Build the sandbox image and write its name into the configuration; returns podbot's exit code."""
-    from functools import partial
-
-    from podbot.cli.image import build_context, end_on_signals, names
+    from podbot.api.images import setup as carry_out
+    from podbot.cli.image import end_on_signals, names
     from podbot.cli.report import Reporter, printable
-    from podbot.config.load import config_location, load_config
-    from podbot.engine.podman.connect import connect
-    from podbot.errors import ServiceStartFailed
-    from podbot.images.build_turn import build_turn
-    from podbot.provisioning.setup import check_machine_ready, check_ready, plan_setup
-    from podbot.provisioning.setup import setup as carry_out
-    from podbot.session.orphans import report_orphans
 
     end_on_signals()
-    options = g.load_options(os.environ, {}, {})
-    config = load_config(options)
-    path, _, _ = config_location(options)
     reporter = Reporter(g, progress=True)
-    try:
-        engine = connect(config, os.environ, reporter)
-    except ServiceStartFailed as exc:
-        check_machine_ready(config, os.environ, exc.reason)  # Podman alone often names a file, and not the cause
-        raise
-    try:
-        report_orphans(engine, os.environ, reporter)
-        context = build_context(engine, os.environ, reporter)
-        chosen = None if agents is None else names(agents)
-        decide = partial(plan_setup, context, config=config, config_path=path, agents=chosen, force=force)
-        plan = decide()
-        check_ready(plan, context, engine, config)
+
+    def approve(plan: SetupPlan) -> None:
         reporter.clear()
-        if plan.steps and not yes:
+        if not yes:
             _confirm(plan)
-        if plan.build is None:
-            result = carry_out(plan, context)
-        else:
-            with build_turn(os.environ, engine.endpoint, reporter):
-                plan = decide()  # the one before us may have built it
-                result = carry_out(plan, context)
+
+    try:
+        result = carry_out(
+            g.load_options(os.environ, {}, {}),
+            agents=None if agents is None else names(agents),
+            force=force,
+            approve=approve,
+            emit=reporter,
+        )
     finally:
         reporter.clear()
-        engine.close()
-    typer.echo(printable(_summary(plan, result, config)))
+    typer.echo(printable(_summary(result)))
     return 0
 
 
@@ -85,12 +65,12 @@ def _described(step: Step) -> str:
     return step.text + size
 
 
-def _summary(plan: SetupPlan, result: SetupResult, config: AppConfig) -> str:
-    agents = f" with {', '.join(plan.agents)}" if plan.agents else ""
+def _summary(result: SetupResult) -> str:
+    agents = f" with {', '.join(result.agents)}" if result.agents else ""
     if result.built:
         first = f"{result.image}{agents} was built in {result.seconds:.0f} s."
     else:
         first = f"{result.image}{agents} is there already; nothing was built."
-    if plan.other_image:
-        return f"{first} It is not in use: {config.origin('image')} names {plan.other_image}."
+    if result.other_image:
+        return f"{first} It is not in use: {result.other_origin} names {result.other_image}."
     return f"{first} Next: podbot run ."

@@ -73,7 +73,7 @@ def execute(g: Globals, args: TokenArgs) -> int:
 
 
 def _serve(g: Globals, args: TokenArgs) -> int:
-    from podbot.api import sessions as api
+    from podbot.api import tokens
     from podbot.cli.signals import handled
     from podbot.tokens.notify import taken
 
@@ -81,7 +81,7 @@ def _serve(g: Globals, args: TokenArgs) -> int:
     _raise_file_limit()
     # Log lines, not a spinner: this is a service, and its progress is its log.
     with handled(tty=False) as wake:
-        api.token_daemon(args.words, notifier=notifier, wake=wake, emit=Reporter(g, progress=True, spinner=False))
+        tokens.token_daemon(args.words, notifier=notifier, wake=wake, emit=Reporter(g, progress=True, spinner=False))
     return 0
 
 
@@ -96,11 +96,11 @@ def _raise_file_limit() -> None:
 
 
 def _once(g: Globals, args: TokenArgs) -> int:
-    from podbot.api import sessions as api
+    from podbot.api import tokens
     from podbot.cli.signals import handled
 
     with handled(tty=False) as wake:
-        results = api.token_daemon(args.words, once=True, wake=wake, emit=Reporter(g))
+        results = tokens.token_daemon(args.words, once=True, wake=wake, emit=Reporter(g))
     if args.as_json:
         _print_json([asdict(result) for result in results])
     else:

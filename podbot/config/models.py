@@ -52,6 +52,8 @@ class Origin(NamedTuple):
 
 DEFAULT_ORIGIN = Origin("default")
 
+DEFAULT_ENGINE = "podman"
+
 
 @dataclass(frozen=True)
 class GitHubConfig:
@@ -177,6 +179,7 @@ class AppConfig:
     ``file``: the absolute path of the file that the caller named (``--config``); None when nobody named one.
     """
 
+    engine: str = key(DEFAULT_ENGINE, "Kind of engine that runs sandboxes.")
     engine_socket: str | None = key(
         None, "Engine endpoint; unset, podbot looks for one.", "unix:///run/user/1000/podman/podman.sock"
     )

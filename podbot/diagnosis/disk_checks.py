@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from podbot.diagnosis.check import Check
-from podbot.engine.podman.private.machine import Disk, disk
-from podbot.engine.port import EngineHost
+from podbot.engine.check import Check
+from podbot.engine.port import EngineHost, EngineWords
 from podbot.images.image_build import BASE_MEGABYTES, NODE_MEGABYTES, BuildPlan
 from podbot.images.recipe import DEFAULT_AGENTS, Recipe
+from podbot.machine import Disk, disk
 from podbot.session.disk_notice import LOW_MEGABYTES
 
 MEGABYTE = 1_000_000
-# Not `podman system prune`: it removes stopped containers, which kept sessions and clones with unsaved work are.
-FREE = "`podman image prune` removes images without a name, `podbot stop --rm` sessions that `podbot ps -a` lists"
+FREE = "`podbot stop --rm` removes sessions that `podbot ps -a` lists"
 # Measured on Podman 4.3.1 with claude, images of 790 MB in all: the store took 1576 MB at its most and 1173 MB in the
 # end; mmdebstrap 434 MB of temporary files for a base of 227 MB; the engine, twice its largest layer.
 _STORE_FACTOR = 2
@@ -46,9 +45,9 @@ def look_at_disks(host: EngineHost, environ: Mapping[str, str]) -> Disks:
     given = environ.get("TMPDIR", "")
     places: dict[Place, str] = {"temporary": given or "/tmp"}  # noqa: S108 - mmdebstrap's own default
     if os.path.isdir(host.storage):  # else its socket alone is on this machine
-        # Its own TMPDIR, not ours: systemd, or another podbot, started it.
-        temporary = host.temporary if os.path.isabs(host.temporary) else "/var/tmp"  # noqa: S108 - Podman's default
-        places |= {"store": host.storage, "engine-temporary": temporary}
+        places["store"] = host.storage
+        if os.path.isabs(host.temporary):  # its own TMPDIR, not ours: systemd, or another podbot, started it
+            places["engine-temporary"] = host.temporary
     found = {place: disk(path) for place, path in places.items()}
     return {place: there for place, there in found.items() if there is not None}
 
@@ -73,30 +72,36 @@ def _room(recipe: Recipe, agents: Iterable[str], *, base: bool, pull: bool) -> R
     )
 
 
-def check_disk(disks: Disks, needed: Room | None) -> Check:
-    """``needed``: what a build that is to come takes; None when the image is there."""
+def check_disk(disks: Disks, needed: Room | None, words: EngineWords) -> Check:
+    """``needed``: what a build that is to come takes; None when the image is there. ``words``: the engine's."""
     wanted = needed or Room()
     for places in _together(disks):
         free = min(disks[place].free for place in places) // MEGABYTE
         need = sum(wanted.at(place) for place in places)
         if free < need:
-            return _full(disks[places[0]].path, free, need, store="store" in places)
+            return _full(disks[places[0]].path, free, need, words if "store" in places else None)
     store = disks.get("store")
     if store is None:
         return Check("disk", "ok", "the engine's storage cannot be looked at from here")
     free = store.free // MEGABYTE
     if free < LOW_MEGABYTES:
         meaning = "What agents install and write in a sandbox lies there; a session soon fails."
-        return Check("disk", "warn", f"{free} MB free in {store.path}", meaning, FREE)
+        return Check("disk", "warn", f"{free} MB free in {store.path}", meaning, _sentences(FREE, words.prune))
     return Check("disk", "ok", f"{free / 1000:.1f} GB free in {store.path}")
 
 
-def _full(path: str, free: int, need: int, *, store: bool) -> Check:
+def _full(path: str, free: int, need: int, words: EngineWords | None) -> Check:
+    """``words``: the engine's, when its store lies there."""
     found = f"{free} MB free in {path}, and building the sandbox image takes about {need} MB there"
     meaning = "The image cannot be built, and no session starts without one."
-    fix = "Free some space there"
-    fix += f" ({FREE})" if store else ", or set TMPDIR"
+    fix = "Free some space there, or set TMPDIR" if words is None else f"Free some space there ({FREE})"
+    if words is not None:
+        fix = _sentences(fix, words.prune)
     return Check("disk", "fail", found, meaning, fix)
+
+
+def _sentences(first: str, second: str) -> str:
+    return f"{first}. {second.removesuffix('.')}" if second else first
 
 
 def _together(disks: Disks) -> Sequence[Sequence[Place]]:

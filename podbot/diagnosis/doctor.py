@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from podbot.config.models import AppConfig, LoadOptions
-from podbot.diagnosis.check import Check
+from podbot.config.models import AppConfig
 from podbot.diagnosis.disk_checks import Disks, check_disk, room_for_first
 from podbot.diagnosis.github_checks import check_github
+from podbot.diagnosis.host_checks import check_host
 from podbot.diagnosis.image_checks import check_image
-from podbot.diagnosis.machine_checks import check_machine
+from podbot.engine.check import Check
+from podbot.engine.driver import EngineMachine
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.podman.private.machine import MachineFacts
 from podbot.engine.port import Engine, EngineHost
 from podbot.errors import PodbotError
-from podbot.events import Emit, ignore
 from podbot.images.recipe import LABEL_AGENTS, load_recipe
 
 BUILD_ONE = "podbot setup"
@@ -24,10 +22,9 @@ BUILD_ONE = "podbot setup"
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """What doctor asks of the world; :func:`this_machine` is the real one."""
+    """What doctor asks of the world; :func:`podbot.api.diagnosis.this_machine` is the real one."""
 
-    facts: MachineFacts
-    podman_version: str
+    machine: Callable[[AppConfig], EngineMachine]
     load: Callable[[], AppConfig]
     config_path: Callable[[], str]
     locate: Callable[[AppConfig], Endpoint | None]
@@ -37,39 +34,6 @@ class Patient:
     seccomp: Callable[[], str]
     token_unit: bool = False
     github: Callable[[AppConfig], Iterator[Check]] = check_github
-
-
-def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit = ignore) -> Patient:
-    """The real machine, configuration and engine. ``emit`` hears of sessions that a killed podbot left."""
-    from podbot.config.load import config_location, load_config
-    from podbot.diagnosis.disk_checks import look_at_disks
-    from podbot.engine.podman.connect import connect, locate
-    from podbot.engine.podman.private.machine import detect
-    from podbot.launch.seccomp import profile_path
-    from podbot.places import private_runtime_root, state_dir
-    from podbot.session.confined import place_seccomp
-    from podbot.session.facts import podman_version
-    from podbot.session.orphans import report_orphans
-    from podbot.tokens.systemd_unit import unit_path
-
-    def connected(config: AppConfig) -> Engine:
-        engine = connect(config, environ, emit)
-        report_orphans(engine, environ, emit)
-        return engine
-
-    facts = detect(environ)
-    return Patient(
-        facts=facts,
-        podman_version=podman_version(facts.programs.get("podman", "")),
-        load=lambda: load_config(options),
-        config_path=lambda: config_location(options)[0],
-        locate=lambda config: locate(config, environ),
-        connect=connected,
-        runtime_dir=lambda: private_runtime_root(environ),
-        disks=lambda host: look_at_disks(host, environ),
-        seccomp=lambda: place_seccomp(profile_path(os.path.realpath(state_dir(environ)))),
-        token_unit=os.path.exists(unit_path(environ)),
-    )
 
 
 def diagnose(patient: Patient, *, probe_image: bool = False) -> Iterator[Check]:
@@ -84,8 +48,9 @@ def diagnose(patient: Patient, *, probe_image: bool = False) -> Iterator[Check]:
     if check_endpoint is not None:
         yield check_endpoint
     elif endpoint is None or endpoint.local:
-        network = config.sandbox.network
-        yield from check_machine(patient.facts, patient.podman_version, network=network, token_unit=patient.token_unit)
+        machine = patient.machine(config)
+        yield from machine.checks(config.sandbox.network)
+        yield from check_host(machine.facts, token_unit=patient.token_unit)
     if check_endpoint is None:
         yield from _engine(patient, config, endpoint, probe_image=probe_image)
     yield from patient.github(config)
@@ -123,7 +88,7 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
     try:
         info = engine.ping()
         origin = endpoint.origin if endpoint is not None else "podbot's private service"
-        yield Check("engine", "ok", f"Podman {info.version} at {info.endpoint} ({origin})")
+        yield Check("engine", "ok", f"{engine.words.name} {info.version} at {info.endpoint} ({origin})")
         if engine.local:
             yield _disk(patient, engine, config)
         if probe_image and config.image:
@@ -139,7 +104,9 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
 def _disk(patient: Patient, engine: Engine, config: AppConfig) -> Check:
     try:
         is_there = config.image and engine.image(config.image) is not None
-        return check_disk(patient.disks(engine.host()), None if is_there else room_for_first(load_recipe()))
+        return check_disk(
+            patient.disks(engine.host()), None if is_there else room_for_first(load_recipe()), engine.words
+        )
     except PodbotError as exc:
         return _failed("disk", exc)
 

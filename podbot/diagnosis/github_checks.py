@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from podbot.config.models import AppConfig, GitHubConfig
-from podbot.diagnosis.check import Check
+from podbot.engine.check import Check
 from podbot.errors import GitHubUnreachable, PodbotError
 
 if TYPE_CHECKING:

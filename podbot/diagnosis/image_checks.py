@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from podbot.config.models import AppConfig
-from podbot.diagnosis.check import Check
+from podbot.engine.check import Check
 from podbot.engine.port import Engine, ImageInfo
 from podbot.errors import ContainerError, OutputClosed, PodbotError
 from podbot.images.recipe import LABEL_AGENTS, agents_in

@@ -1,16 +1,13 @@
-"""Engine endpoints: their written forms, and where podbot looks for one."""
+"""Engine endpoints: their written forms, and who named one. Where an engine is looked for is said in its folder."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from podbot.errors import UnsupportedEndpoint
 
-VARIABLES = ("CONTAINER_HOST", "DOCKER_HOST", "PODMAN_HOST")
-SYSTEM_SOCKETS = ("/run/podman/podman.sock", "/var/run/docker.sock")
 DEFAULT_PORT = {"http": 80, "https": 443, "ssh": 22}
 
 
@@ -120,20 +117,13 @@ def _host_port(text: str, default: int) -> tuple[str, int]:
     return host, int(digits)
 
 
-def named_endpoint(configured: str | None, origin: str, environ: Mapping[str, str]) -> Endpoint | None:
-    """The endpoint that the operator named: configuration first, then the usual variables."""
+def named_endpoint(
+    configured: str | None, origin: str, environ: Mapping[str, str], variables: Iterable[str]
+) -> Endpoint | None:
+    """The endpoint that the operator named: configuration first, then ``variables``, the engine's own, best first."""
     if configured:
         return parse_endpoint(configured, origin)
-    for name in VARIABLES:
+    for name in variables:
         if value := environ.get(name, "").strip():
             return parse_endpoint(value, f"variable {name}")
     return None
-
-
-def candidate_sockets(environ: Mapping[str, str]) -> list[str]:
-    """Sockets to try when none is named, best first."""
-    runtime = environ.get("XDG_RUNTIME_DIR", "").strip()
-    if not runtime and os.getuid() != 0:
-        runtime = f"/run/user/{os.getuid()}"  # where Podman looks, too: `su` and cron set no variable
-    rootless = [os.path.join(runtime, "podman", "podman.sock")] if runtime else []
-    return [*rootless, *SYSTEM_SOCKETS]

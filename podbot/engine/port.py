@@ -1,8 +1,11 @@
-"""What podbot asks of an engine: a narrow port. Implementations: ``engine.podman.rest`` and ``testing.FakeEngine``."""
+"""What podbot asks of an engine: a narrow port. Implementations: the folders that ``engine.registry`` names.
+
+``testing.FakeEngine`` is one in memory. ``testing.engine_contract`` has the tests that every implementation passes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -11,8 +14,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class EngineWords:
+    """How messages name a kind of engine, and the commands of its own program that remedies show.
+
+    ``kind``: its name in the registry and in the configuration. ``name``: as in a sentence. ``start``, ``needs`` and
+    ``prune`` are whole sentences, for an endpoint where nothing listens, one that answers wrongly, and a full storage;
+    ``pull`` and ``load`` commands that fetch an image and read one from a file. Any of them is empty where there is
+    nothing to say. ``unshare``: what stands before a command so that it runs in the user namespace of a rootless
+    engine's containers.
+    """
+
+    kind: str
+    name: str
+    start: str = ""
+    needs: str = ""
+    prune: str = ""
+    pull: str = ""
+    load: str = ""
+    unshare: tuple[str, ...] = ()
+
+    def fetch(self, image: str) -> str:
+        """How to get ``image`` onto the engine, one sentence."""
+        return f"`{self.pull} {image}` fetches it." if self.pull else ""
+
+
+@dataclass(frozen=True)
 class EngineInfo:
-    """A healthy engine: its endpoint as a URI and the libpod API version it speaks, such as "4.3.1"."""
+    """A healthy engine: its endpoint as a URI and its version, such as "4.3.1"."""
 
     endpoint: str
     version: str
@@ -110,11 +138,54 @@ class ExecStream(Protocol):
     def close(self) -> None: ...
 
 
+class ImageBuilder(Protocol):
+    """The optional part of the port: making images. Every method raises :class:`podbot.errors.ContainerError` only.
+
+    ``on_line`` gets each line of the engine's output.
+    """
+
+    def build(
+        self,
+        *,
+        context: bytes,
+        containerfile: str,
+        tag: str,
+        build_args: Mapping[str, str],
+        no_cache: bool,
+        on_line: Callable[[str], None],
+    ) -> None:
+        """Build ``containerfile`` of the tar archive ``context``. The tag is what it was after a failure."""
+        ...
+
+    def import_rootfs(self, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
+        """Make an image of a root filesystem's tar stream. ``changes``: in Containerfile syntax.
+
+        An ``archive`` that raises breaks the import off, and nothing of it stays.
+        """
+        ...
+
+    def pull(self, *, reference: str, on_line: Callable[[str], None]) -> None:
+        """Fetch an image from a registry."""
+        ...
+
+    def remove(self, *, image: str) -> bool:
+        """Remove an image that nothing uses; False when the engine would not."""
+        ...
+
+
 class Engine(Protocol):
-    """A Podman engine. Every method raises :class:`podbot.errors.ContainerError` and nothing else."""
+    """An engine. Every method raises :class:`podbot.errors.ContainerError` and nothing else."""
+
+    @property
+    def words(self) -> EngineWords: ...
 
     @property
     def endpoint(self) -> str: ...
+
+    @property
+    def image_builder(self) -> ImageBuilder | None:
+        """What makes images on this engine; None for one that cannot: see ``images.image_build.builder_of``."""
+        ...
 
     @property
     def local(self) -> bool:

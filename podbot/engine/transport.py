@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podbot.deadline import Deadline, connected
@@ -17,7 +19,19 @@ if TYPE_CHECKING:
 TIMEOUT = 10.0  # seconds to connect, and for the health check
 
 
-def connect(endpoint: Endpoint, deadline: Deadline | None = None) -> socket.socket:
+@dataclass(frozen=True)
+class Dial:
+    """What a connection needs to know of the kind of engine.
+
+    ``remote``: the command that speaks for it at the far end of ssh, given its socket's path there or "".
+    ``start``: how to start its service, a sentence for an endpoint where there is no socket.
+    """
+
+    remote: Callable[[str], Sequence[str]]
+    start: str = ""
+
+
+def connect(endpoint: Endpoint, dial: Dial, deadline: Deadline | None = None) -> socket.socket:
     """A connected stream socket, TLS included; within 10 s, and before ``deadline``."""
     limit = Deadline(TIMEOUT)
     try:
@@ -30,20 +44,20 @@ def connect(endpoint: Endpoint, deadline: Deadline | None = None) -> socket.sock
         if endpoint.scheme == "https":
             return _tls(endpoint, limit)
         if endpoint.scheme == "ssh":
-            return _ssh(endpoint, limit)
+            return _ssh(endpoint, dial, limit)
     except OSError as exc:
-        raise connect_error(endpoint, exc, limit.seconds) from exc
+        raise connect_error(endpoint, dial, exc, limit.seconds) from exc
     except UnicodeError:  # from the resolver: a label that is empty, too long, or no text
         reason = "its host is not valid"
         raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason) from None
     raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason="named pipes exist on Windows only")
 
 
-def connect_error(endpoint: Endpoint, exc: OSError, seconds: float = TIMEOUT) -> ContainerError:
+def connect_error(endpoint: Endpoint, dial: Dial, exc: OSError, seconds: float = TIMEOUT) -> ContainerError:
     """The error for a connect that failed, or took longer than ``seconds``. Only a unix socket has a path to blame."""
     if endpoint.scheme == "unix":
         if exc.errno in (errno.ENOENT, errno.ENOTDIR):
-            return SocketNotFound(path=endpoint.path, origin=endpoint.origin)
+            return SocketNotFound(path=endpoint.path, origin=endpoint.origin, engine_hint=dial.start)
         if exc.errno in (errno.EACCES, errno.EPERM):
             return PermissionDenied(path=endpoint.path, origin=endpoint.origin)
     if isinstance(exc, TimeoutError):
@@ -80,7 +94,7 @@ def _tls(endpoint: Endpoint, limit: Deadline) -> socket.socket:
         raise
 
 
-def ssh_command(endpoint: Endpoint) -> list[str]:
+def ssh_command(endpoint: Endpoint, remote: Callable[[str], Sequence[str]]) -> list[str]:
     """The command whose stdin and stdout are a connection to the remote engine.
 
     The remote side is a shell line, hence the quoting; BatchMode, because nobody can answer a prompt.
@@ -88,9 +102,8 @@ def ssh_command(endpoint: Endpoint) -> list[str]:
     import shlex
 
     target = f"{endpoint.user}@{endpoint.host}" if endpoint.user else endpoint.host
-    url = ["--url", f"unix://{endpoint.path}"] if endpoint.path else []
-    remote = shlex.join(["podman", *url, "system", "dial-stdio"])
-    return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-p", str(endpoint.port), "--", target, remote]
+    line = shlex.join(remote(endpoint.path))
+    return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-p", str(endpoint.port), "--", target, line]
 
 
 class _SshSocket(socket.socket):
@@ -106,7 +119,7 @@ class _SshSocket(socket.socket):
             child.wait()
 
 
-def _ssh(endpoint: Endpoint, limit: Deadline) -> socket.socket:
+def _ssh(endpoint: Endpoint, dial: Dial, limit: Deadline) -> socket.socket:
     import subprocess
 
     ours, theirs = socket.socketpair()
@@ -115,7 +128,7 @@ def _ssh(endpoint: Endpoint, limit: Deadline) -> socket.socket:
     with theirs:
         try:
             sock._child = subprocess.Popen(  # noqa: SLF001
-                ssh_command(endpoint),
+                ssh_command(endpoint, dial.remote),
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,

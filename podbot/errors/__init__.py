@@ -14,7 +14,7 @@
      |    |   StopFailed, RemoveFailed, ExecFailed, UploadFailed,
      |    |   ImageNotFound, ImageBuildFailed, AgentNotInImage,
      |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed,
-     |    |   EngineStorageFull, CommandSurvived, MachineNotReady
+     |    |   EngineStorageFull, CommandSurvived, MachineNotReady, NoImageBuilder
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
@@ -78,6 +78,7 @@ from podbot.errors.container import (
     ImageNotFound,
     MachineNotReady,
     NameTaken,
+    NoImageBuilder,
     NotOurs,
     PermissionDenied,
     RemoveFailed,
@@ -160,6 +161,7 @@ __all__ = [
     "MissingRequired",
     "MountRefused",
     "NameTaken",
+    "NoImageBuilder",
     "NotATerminalCommand",
     "NotOurs",
     "OutputClosed",

@@ -12,15 +12,16 @@ class ContainerError(PodbotError):
 
 
 class SocketNotFound(ContainerError):
-    """No engine socket: ``path`` is what was looked for, ``origin`` who named it."""
+    """No engine socket: ``path`` is what was looked for, ``origin`` who named it.
+
+    ``engine_hint``, here and below: what the engine's own program can do about it, one sentence.
+    """
 
     path: str
     origin: str
+    engine_hint: str = ""
     template: ClassVar[str] = "there is no engine socket at {path} ({origin})"
-    advice: ClassVar[str] = (
-        "Start one with `systemctl --user start podman.socket`, or unset it so that podbot starts its own;"
-        " `podbot doctor` shows what is missing."
-    )
+    advice: ClassVar[str] = "{engine_hint} `podbot doctor` shows what is missing."
 
 
 class PermissionDenied(ContainerError):
@@ -54,12 +55,13 @@ class ConnectionFailed(ContainerError):
 
 
 class HealthCheckFailed(ContainerError):
-    """Something answers at the endpoint, but not like a healthy Podman engine, or not within 10 s."""
+    """Something answers at the endpoint, but not like a healthy engine of its kind, or not within 10 s."""
 
     endpoint: str
     reason: str
+    engine_hint: str = ""
     template: ClassVar[str] = "the engine at {endpoint} failed its health check: {reason}"
-    advice: ClassVar[str] = "podbot needs Podman 4 or later behind that endpoint; `podbot doctor` says more."
+    advice: ClassVar[str] = "{engine_hint} `podbot doctor` says more."
 
 
 class EngineGone(ContainerError):
@@ -93,10 +95,10 @@ class EngineStorageFull(ContainerError):
     """No space left where the engine keeps images and containers; ``operation`` is what it could not do."""
 
     operation: str
+    engine_hint: str = ""
     template: ClassVar[str] = "no space left in the engine's storage: cannot {operation}"
     advice: ClassVar[str] = (
-        "Free some (`podman image prune` removes images without a name, `podbot stop --rm` sessions that"
-        " `podbot ps -a` lists), then try again."
+        "Free some (`podbot stop --rm` removes sessions that `podbot ps -a` lists), then try again. {engine_hint}"
     )
 
 
@@ -207,8 +209,9 @@ class ImageNotFound(ContainerError):
     image: str
     origin: str
     hint: str = ""
+    engine_hint: str = ""
     template: ClassVar[str] = "the image {image} ({origin}) is not on this engine"
-    advice: ClassVar[str] = "{hint} Build podbot's own with `podbot setup`, or fetch it with `podman pull {image}`."
+    advice: ClassVar[str] = "{hint} Build podbot's own with `podbot setup`. {engine_hint}"
 
 
 class AgentNotInImage(ContainerError):
@@ -234,6 +237,14 @@ class MachineNotReady(ContainerError):
     fixes: str
     template: ClassVar[str] = "this machine is not ready for a session: {problems}"
     advice: ClassVar[str] = "{fixes}"
+
+
+class NoImageBuilder(ContainerError):
+    """An engine of a kind that makes no images was to make one. ``engine``: its name."""
+
+    engine: str
+    template: ClassVar[str] = "podbot cannot build images with {engine}"
+    advice: ClassVar[str] = "Name an image that is on the engine already: `image` in the configuration, or --image."
 
 
 class ImageBuildFailed(ContainerError):

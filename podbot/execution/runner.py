@@ -167,7 +167,8 @@ class ExecSession:
                 return ExecStatus(code=BY_SIGNAL + exc.number, signal=exc.number)
             except BadFrame as exc:
                 self.end_now()
-                raise HealthCheckFailed(endpoint=self._engine.endpoint, reason=str(exc)) from exc
+                hint = self._engine.words.needs
+                raise HealthCheckFailed(endpoint=self._engine.endpoint, reason=str(exc), engine_hint=hint) from exc
             except SinkClosed as exc:
                 self._end_surely(exc)
                 raise _output_error(exc) from exc

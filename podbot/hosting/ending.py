@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ class Job:
 
     directory: str
     endpoint: str
+    engine: str
     lock: int
     container: str
     labels: Mapping[str, str]
@@ -46,15 +47,13 @@ class Job:
     hurried: bool
 
 
-def run(data: bytes) -> None:
-    """Carry out the job that ``data`` describes, on an engine connection of its own. Nobody is there to be told of
-    errors: what could not be done stays in the session's record for the next command."""
-    from podbot.engine.endpoint import parse_endpoint
-    from podbot.engine.podman.rest import RestEngine
+def run(data: bytes, reopen: Callable[[str, str], Engine]) -> None:
+    """Carry out the job that ``data`` describes, on an engine that ``reopen`` opens, given its endpoint and kind.
 
+    Nobody is there to be told of errors: what could not be done stays in the session's record for the next command.
+    """
     job = Job(**json.loads(data))
-    engine = RestEngine(parse_endpoint(job.endpoint, "the session's record"))
-    with contextlib.closing(engine), contextlib.suppress(PodbotError):
+    with contextlib.suppress(PodbotError), contextlib.closing(reopen(job.endpoint, job.engine)) as engine:
         end_session(engine, job)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from podbot.events import Emit, Event
-from podbot.hosting import helper
 from podbot.launch.resources.guard import GuardPlan
 from podbot.session.disposal import Disposal
 from podbot.session.sessions import ENDING, SessionDirectory, flagged
@@ -25,9 +24,16 @@ _PASSED_ON = ("PATH", "HOME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "SSH_AUTH_SO
 
 
 class Handover:
-    """A session that a helper process can take over; see ``execution.hosted.Successor``."""
+    """A session that a helper process can take over; see ``execution.hosted.Successor``.
 
-    def __init__(self, engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit) -> None:
+    ``helper``: path of the program that is the helper process; it opens the engine and calls ``hosting.ending.run``.
+    """
+
+    def __init__(
+        self, engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit, *, helper: str
+    ) -> None:
+        self._helper = helper
+        self._engine = engine.words.kind
         self._endpoint = engine.endpoint
         self._disposal = Disposal.of(plan)
         self._guarded = plan.find(GuardPlan) is not None
@@ -63,6 +69,7 @@ class Handover:
         job = {
             "directory": self._directory.path,
             "endpoint": self._endpoint,
+            "engine": self._engine,
             "lock": self._directory.lock,
             "container": self._disposal.container,
             "labels": dict(self._disposal.labels),
@@ -75,7 +82,7 @@ class Handover:
         }
         held = [fd for fd in (self._directory.lock, ending, *descriptors) if fd >= 0]
         child = subprocess.Popen(
-            [interpreter(), "-I", helper.__file__],
+            [interpreter(), "-I", self._helper],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=held, cwd="/",
             env={name: os.environ[name] for name in _PASSED_ON if name in os.environ}, start_new_session=True,
         )  # fmt: skip

@@ -86,13 +86,14 @@ def run_hosted(
     *,
     channel: Channel,
     transcript: str | None = None,
-    leaves: bool = False,
+    helper: str | None = None,
 ) -> HostResult:
     """Carry out ``plan`` between the client on ``io`` and the agent; what it made is unwound, whatever happens.
 
-    ``io.stderr`` None: the agent's stderr and its noise become events. ``leaves``: a client that has left is not kept
-    waiting; what takes longer than a moment is left to a helper process. Raises ContainerError,
-    FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own failure is a status.
+    ``io.stderr`` None: the agent's stderr and its noise become events. ``helper``: path of the program to which what
+    takes longer than a moment is left when the client has left; None: the call ends it all itself. Raises
+    ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own failure is a
+    status.
     """
     secrets = [plan.agent.command.env[name] for name in plan.agent.command.secrets]
     with contextlib.ExitStack() as stack:
@@ -114,7 +115,7 @@ def run_hosted(
             emit=emit,
         )
         try:
-            status, directory = _carried_out(engine, plan, hosted, wake, emit, leaves=leaves)
+            status, directory = _carried_out(engine, plan, hosted, wake, emit, helper=helper)
         except Interrupted as exc:  # told to end before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)
             return HostResult(plan.sandbox.session, status, kept=False, statistics=channel.counts)
@@ -129,7 +130,7 @@ def run_hosted(
 
 
 def _carried_out(
-    engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit, *, leaves: bool
+    engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit, *, helper: str | None
 ) -> tuple[ExecStatus, SessionDirectory]:
     if plan.agent.mode == "acp" and plan.agent.delegation != "none":
         what = _DELEGATED[plan.agent.delegation]
@@ -146,7 +147,7 @@ def _carried_out(
     with opened_sandbox(engine, plan.sandbox, wake, emit) as box:
         directory = box.directory
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
-        successor = Handover(engine, plan.sandbox, directory, emit) if leaves else None
+        successor = Handover(engine, plan.sandbox, directory, emit, helper=helper) if helper is not None else None
         hosted.successor = successor
         status = hosted.run()
         if not hosted.left_running:

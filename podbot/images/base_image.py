@@ -8,8 +8,8 @@ import re
 from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from podbot.engine.podman.private.machine import MachineFacts
 from podbot.errors import DiskFull, ImageBuildFailed
+from podbot.machine import MachineFacts
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
-from podbot.engine.podman.private.machine import MachineFacts
-from podbot.engine.port import ImageInfo
-from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue
+from podbot.engine.port import Engine, EngineWords, ImageBuilder, ImageInfo
+from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue, NoImageBuilder
 from podbot.events import Emit, Event, ignore
 from podbot.images import base_image
+from podbot.images.context import context_archive
 from podbot.images.recipe import (
     CONTAINERFILE,
     DEFAULT_AGENTS,
@@ -26,6 +26,7 @@ from podbot.images.recipe import (
     agents_in,
     host_files,
 )
+from podbot.machine import MachineFacts
 
 # Where packages cannot come from this machine: a short name, which the engine resolves by its own table.
 PULLED_BASE = "debian:bookworm-slim"
@@ -46,36 +47,19 @@ _REFERENCE = re.compile(
 )
 
 
-class ImageWorks(Protocol):
-    """What a build needs of :mod:`podbot.engine.podman.images`."""
-
-    def build(
-        self, endpoint: str, *, context: bytes, containerfile: str, tag: str,
-        build_args: Mapping[str, str], no_cache: bool, on_line: Callable[[str], None],
-    ) -> None: ...  # fmt: skip
-
-    def import_rootfs(self, endpoint: str, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None: ...
-
-    def pull(self, endpoint: str, *, reference: str, on_line: Callable[[str], None]) -> None: ...
-
-    def remove(self, endpoint: str, *, image: str) -> bool: ...
-
-    def context_archive(self, directory: str, extra: Mapping[str, bytes]) -> bytes: ...
-
-
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """Where images are made: the engine, this machine, and the functions that reach them.
+    """Where images are made: the engine's part that makes them, this machine, and podbot's recipe.
 
-    ``base_hint``: why this user's own Podman may be unable to unpack a base image; empty when nothing is known.
+    ``base_hint``: why this user's own engine may be unable to unpack a base image; empty when nothing is known.
     """
 
-    endpoint: str
     recipe: Recipe
     facts: MachineFacts
     environ: Mapping[str, str]
     find_image: FindImage
-    works: ImageWorks
+    builder: ImageBuilder
+    words: EngineWords
     emit: Emit = ignore
     base_hint: str = ""
 
@@ -137,6 +121,14 @@ class BuildResult:
     size: int
 
 
+def builder_of(engine: Engine) -> ImageBuilder:
+    """What makes images on ``engine``. Raises NoImageBuilder for an engine of a kind that cannot."""
+    builder = engine.image_builder
+    if builder is None:
+        raise NoImageBuilder(engine=engine.words.name)
+    return builder
+
+
 def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
     """Decide. Raises InvalidValue for what cannot be built, ImageNotFound for a named base that is missing."""
     settings = {name: value for name, value in request.build_args.items() if name in PASSED_ON}
@@ -194,7 +186,8 @@ def _plan_base(context: BuildContext, request: BuildRequest) -> tuple[str, list[
             reason = "a base that is named is not made from Debian packages"
             raise InvalidValue(field="base", origin="flag --from-debian", reason=reason, hint="Say one of the two.")
         if context.find_image(request.base) is None:
-            raise ImageNotFound(image=request.base, origin="flag --base")
+            hint = context.words.fetch(request.base)
+            raise ImageNotFound(image=request.base, origin="flag --base", engine_hint=hint)
         return request.base, [], None
     found = context.find_image(recipe.base)
     if found is not None and not request.fresh_base and found.labels.get(LABEL_RECIPE) == recipe.base_digest:
@@ -220,7 +213,7 @@ def _make_base(context: BuildContext) -> None:
     changes = ["CMD /bin/bash", f"LABEL {LABEL_RECIPE}={recipe.base_digest}"]
     archive = base_image.root_filesystem(words, context.environ, recipe.base)
     try:
-        context.works.import_rootfs(context.endpoint, archive=archive, tag=recipe.base, changes=changes)
+        context.builder.import_rootfs(archive=archive, tag=recipe.base, changes=changes)
     except ImageBuildFailed as exc:
         # Without a range of user ids mmdebstrap says no more than "unable to pick chroot mode automatically".
         hint = context.base_hint or exc.hint
@@ -232,11 +225,12 @@ def _make_base(context: BuildContext) -> None:
 def _pull_base(context: BuildContext, reference: str) -> None:
     _info(context.emit, "image.pull", f"pulling {reference}")
     try:
-        context.works.pull(context.endpoint, reference=reference, on_line=lambda line: _line(context.emit, line))
+        context.builder.pull(reference=reference, on_line=lambda line: _line(context.emit, line))
     except ImageBuildFailed as exc:
+        load = f"load {reference} with `{context.words.load}`, or " if context.words.load else ""
         hint = (
             "The engine cannot reach an image registry. On Debian or Ubuntu install mmdebstrap, and podbot makes its"
-            f" base from packages; elsewhere load {reference} with `podman load`, or name an image of your own."
+            f" base from packages; elsewhere {load}name an image of your own."
         )
         raise ImageBuildFailed(image=exc.image, step=exc.step, reason=exc.reason, hint=hint) from exc
 
@@ -245,9 +239,8 @@ def _build(plan: BuildPlan, context: BuildContext) -> bool:
     """Build, tag and sweep; whether every layer came from the cache."""
     _info(context.emit, "image.build", f"building {plan.image}")
     recipe, progress = plan.recipe, _Progress(plan, context.emit)
-    context.works.build(
-        context.endpoint,
-        context=context.works.context_archive(
+    context.builder.build(
+        context=context_archive(
             recipe.directory,
             {**host_files(plan.environ, recipe.directory), CONTAINERFILE: recipe.containerfile(plan.agents).encode()},
         ),
@@ -261,7 +254,7 @@ def _build(plan: BuildPlan, context: BuildContext) -> bool:
     current = {found.id for name in (plan.image, plan.base) if (found := context.find_image(name)) is not None}
     for image in plan.replaces:
         if image not in current:
-            context.works.remove(context.endpoint, image=image)
+            context.builder.remove(image=image)
     return progress.cached
 
 

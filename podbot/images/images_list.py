@@ -27,7 +27,7 @@ class SandboxImage:
 
 def sandbox_images(engine: Engine) -> list[SandboxImage]:
     """One entry a name, newest first. Nameless images are left out: layers of a broken build, and what was replaced."""
-    from podbot.engine.podman.answers import seconds
+    from podbot.engine.times import seconds
 
     found = [
         SandboxImage(

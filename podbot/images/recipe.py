@@ -153,7 +153,7 @@ def load_recipe(directory: str | None = None) -> Recipe:
     """Read ``images/``. Raises PathError when the installation lacks it."""
     import tomllib
 
-    from podbot.engine.podman.images import context_files
+    from podbot.images.context import context_files
 
     place = directory or images_dir()
     try:

@@ -59,15 +59,16 @@ def remove_history(
             lock = locked(os.path.join(root, found.key), found.project, fcntl.LOCK_EX)
             locks.callback(os.close, lock)
         _refuse_mounted(engine, wanted)  # again: by now another session may have come and gone, and been kept
-        _sweep(root, environ)
+        unshare = engine.words.unshare
+        _sweep(root, environ, unshare)
         for found in wanted:
             path = os.path.join(root, found.key)
             if agent is None:
-                _remove(path, environ)
+                _remove(path, environ, unshare)
             else:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(os.path.join(path, agent + USED))
-                _remove(os.path.join(path, agent), environ)
+                _remove(os.path.join(path, agent), environ, unshare)
             yield found
 
 
@@ -82,16 +83,16 @@ def _refuse_mounted(engine: Engine, projects: Iterable[ProjectHistory]) -> None:
             raise HistoryInUse(project=project, user=user, hint=hint)
 
 
-def _sweep(root: str, environ: Mapping[str, str]) -> None:
+def _sweep(root: str, environ: Mapping[str, str], unshare: Sequence[str]) -> None:
     """Finish removals that were broken off."""
     for directory in (root, *(entry.path for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))):
         with contextlib.suppress(OSError):
             for name in os.listdir(directory):
                 if name.startswith(GONE):
-                    _erase(os.path.join(directory, name), environ)
+                    _erase(os.path.join(directory, name), environ, unshare)
 
 
-def _remove(path: str, environ: Mapping[str, str]) -> None:
+def _remove(path: str, environ: Mapping[str, str], unshare: Sequence[str]) -> None:
     """Renamed first: whoever comes meanwhile finds nothing instead of a part. Raises HistoryNotRemoved."""
     parent, name = os.path.split(path)
     aside = os.path.join(parent, f"{GONE}{name}-{os.urandom(4).hex()}")
@@ -99,12 +100,12 @@ def _remove(path: str, environ: Mapping[str, str]) -> None:
         os.rename(path, aside)
     except OSError as exc:
         raise HistoryNotRemoved(path=path, reason=exc.strerror or str(exc)) from exc
-    reason = _erase(aside, environ)
+    reason = _erase(aside, environ, unshare)
     if os.path.lexists(aside):
         raise HistoryNotRemoved(path=aside, reason=reason or "something of it is left")
 
 
-def _erase(path: str, environ: Mapping[str, str]) -> str:
+def _erase(path: str, environ: Mapping[str, str], unshare: Sequence[str]) -> str:
     """Remove a tree that an agent wrote, following no link; returns what kept it from being removed, if anything.
 
     In a rootless sandbox the agent can give files to other users of the operator's range; only a process in a user
@@ -114,12 +115,12 @@ def _erase(path: str, environ: Mapping[str, str]) -> str:
         shutil.rmtree(path, ignore_errors=True)  # by descriptors, which follow no link
     if not os.path.lexists(path):
         return ""
-    return _helper(_words(path, os.getuid()), environ)
+    return _helper(_words(path, os.getuid(), unshare), environ)
 
 
-def _words(path: str, uid: int) -> list[str]:
+def _words(path: str, uid: int, unshare: Sequence[str]) -> list[str]:
     words = ["rm", "-rf", "--", path]
-    return words if uid == 0 else ["podman", "unshare", *words]
+    return words if uid == 0 else [*unshare, *words]
 
 
 def _helper(words: Sequence[str], environ: Mapping[str, str]) -> str:

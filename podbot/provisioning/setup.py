@@ -6,10 +6,11 @@ First :func:`plan_setup` decides, from what the engine has, what is to be done; 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from podbot.config.models import AppConfig
+from podbot.engine.driver import EngineMachine
 from podbot.engine.port import Engine, ImageInfo
 from podbot.events import Event
 from podbot.images.image_build import BuildContext, BuildPlan, BuildRequest, Step, build_image, plan_build
@@ -40,13 +41,20 @@ class SetupPlan:
 
 @dataclass(frozen=True, slots=True)
 class SetupResult:
-    """What setup did; ``seconds`` is its wall time."""
+    """What setup did; ``seconds`` is its wall time.
+
+    ``agents``: those in the image. ``other_image``: the image that the configuration names instead of podbot's, and
+    which was left alone, and ``other_origin``, where; both are empty when there is none.
+    """
 
     image: str
+    agents: tuple[str, ...]
     built: bool
     config_path: str
     wrote_config: bool
     seconds: float
+    other_image: str = ""
+    other_origin: str = ""
 
 
 def plan_setup(
@@ -81,51 +89,42 @@ def plan_setup(
     )
 
 
-def check_ready(plan: SetupPlan, context: BuildContext, engine: Engine, config: AppConfig) -> None:
+def check_ready(
+    plan: SetupPlan,
+    context: BuildContext,
+    engine: Engine,
+    machine: EngineMachine,
+    config: AppConfig,
+    *,
+    is_private: bool,
+) -> None:
     """Look at what a session needs of this machine, before minutes are spent on an image for it. Changes nothing.
 
     Raises MachineNotReady when none could start, or none with the configured network, or when the image has no
     room. An engine on another machine is not checked from this one, nor one whose socket is mounted into this container
-    (toolbox, distrobox, CI): what it needs is on its own side.
+    (toolbox, distrobox, CI): what it needs is on its own side. ``is_private``: podbot started it, so it is here.
     """
-    from podbot.engine.podman.connect import locate
-
-    if not engine.local or (context.facts.container and locate(config, context.environ) is not None):
+    if not engine.local or (machine.facts.container and not is_private):
         return
-    from podbot.diagnosis.disk_checks import look_at_disks, room_for
-    from podbot.provisioning.readiness import machine_problems, require_ready
+    from podbot.diagnosis.disk_checks import check_disk, look_at_disks, room_for
+    from podbot.provisioning.readiness import require_ready
 
-    version, network = engine.ping().version, config.sandbox.network  # the engine's, not that of a podman on PATH
-    rootless = context.facts.rootless
-    if plan.build is None and not machine_problems(context.facts, version, network, rootless=rootless):
+    version, network = engine.ping().version, config.sandbox.network  # the engine's, not that of a program on PATH
+    if plan.build is None and not machine.problems(network, version=version):
         return  # without the third of a second that the engine takes to describe itself
     host = engine.host()
-    require_ready(
-        context.facts,
-        version,
-        network=network,
-        rootless=host.rootless,
-        disks=look_at_disks(host, context.environ),
-        needed=room_for(plan.build) if plan.build is not None else None,
-    )
+    failed = machine.problems(network, version=version, rootless=host.rootless)
+    if plan.build is not None:
+        room = check_disk(look_at_disks(host, context.environ), room_for(plan.build), engine.words)
+        failed += [room] if room.status == "fail" else []
+    require_ready(failed)
 
 
-def check_machine_ready(config: AppConfig, environ: Mapping[str, str], said: str) -> None:
+def check_machine_ready(machine: EngineMachine, config: AppConfig, engine: str, said: str) -> None:
     """The same where podbot's own engine service did not start, for the reason ``said``. Raises MachineNotReady."""
-    from podbot.engine.podman.private.machine import detect
     from podbot.provisioning.readiness import require_ready
-    from podbot.session.facts import podman_version
 
-    facts = detect(environ)
-    require_ready(
-        facts,
-        podman_version(facts.programs.get("podman", "")),
-        network=config.sandbox.network,
-        rootless=facts.rootless,
-        disks={},
-        needed=None,
-        said=said,
-    )
+    require_ready(machine.problems(config.sandbox.network), f"{engine} did not start: {said.rstrip('.')}")
 
 
 def setup(plan: SetupPlan, context: BuildContext) -> SetupResult:
@@ -147,7 +146,16 @@ def setup(plan: SetupPlan, context: BuildContext) -> SetupResult:
             Event("notice", "setup.other_image", text, {"image": plan.other_image, "origin": plan.other_origin})
         )
     seconds = time.monotonic() - began
-    return SetupResult(plan.image, plan.build is not None, plan.config_path, plan.writes_config, seconds)
+    return SetupResult(
+        image=plan.image,
+        agents=plan.agents,
+        built=plan.build is not None,
+        config_path=plan.config_path,
+        wrote_config=plan.writes_config,
+        seconds=seconds,
+        other_image=plan.other_image,
+        other_origin=plan.other_origin,
+    )
 
 
 def _is_current(present: ImageInfo | None, recipe: Recipe, agents: Iterable[str]) -> bool:

@@ -149,7 +149,7 @@ def _verified(clone: ClonePlan, look: _Look) -> str:
 
 
 def _failed(inside: Inside, clone: ClonePlan, failure: Failure) -> PodbotError:
-    error = clone_error(inside.image, clone, failure)
+    error = clone_error(inside.image, clone, failure, inside.engine.words.prune)
     if isinstance(error, BranchNotFound):
         heads = _heads(inside, clone)
         if heads is not None:

@@ -63,15 +63,18 @@ KINDS: tuple[tuple[Kind, str], ...] = (
 _KINDS = [(kind, re.compile(f"^{pattern}", re.MULTILINE)) for kind, pattern in KINDS]
 
 
-def clone_error(image: str, clone: ClonePlan, failure: Failure) -> PodbotError:
-    """The error for ``failure``. Its texts hold what the server said: whoever shows them escapes them."""
+def clone_error(image: str, clone: ClonePlan, failure: Failure, engine_hint: str = "") -> PodbotError:
+    """The error for ``failure``; ``engine_hint``: how to free the engine's storage.
+
+    Its texts hold what the server said: whoever shows them escapes them.
+    """
     own = "\n".join(line for line in failure.lines if not line.startswith("remote:"))
     if failure.code == 127:
         return GitNotInImage(image=image)
     if askpass.UNREADABLE in own:
         return TokenUnreadable(image=image, path=askpass.TOKEN)
     if _NO_SPACE.search(own):
-        return EngineStorageFull(operation=f"clone {clone.repo}")
+        return EngineStorageFull(operation=f"clone {clone.repo}", engine_hint=engine_hint)
     if clone.branch is not None and _NO_BRANCH.search(own):
         return BranchNotFound(repo=clone.repo, branch=clone.branch)
     return _from_words(clone, failure, own)

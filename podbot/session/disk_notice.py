@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podbot.engine.podman.private.machine import disk
 from podbot.events import Event
 from podbot.launch.types import Mount
+from podbot.machine import disk
 
 LOW_MEGABYTES = 1000  # below which sandboxes soon have no room
 _MEGABYTE = 1_000_000

@@ -203,16 +203,3 @@ def _git_identity(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
         if value.strip() and value.isprintable():
             found[key] = value.strip()
     return found.get("user.name"), found.get("user.email")
-
-
-def podman_version(podman: str) -> str:
-    """What the program at this path says of its version; empty without one, and when it says nothing."""
-    import subprocess
-
-    if not podman:
-        return ""
-    try:
-        done = subprocess.run([podman, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip()

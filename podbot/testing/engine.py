@@ -9,7 +9,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, ExecState, ImageInfo, Size, Unmet
+from podbot.engine.port import (
+    ContainerInfo,
+    EngineHost,
+    EngineInfo,
+    EngineWords,
+    ExecState,
+    ImageBuilder,
+    ImageInfo,
+    Size,
+    Unmet,
+)
 from podbot.engine.stream import SocketStream
 from podbot.errors import (
     ContainerNotFound,
@@ -26,6 +36,9 @@ from podbot.testing.peer import Command, Pipes, Session
 from podbot.testing.shell import builtin, unpacked
 
 IMAGE = "localhost/podbot-sandbox:fake"
+WORDS = EngineWords(
+    kind="fake", name="FakeEngine", prune="`fake prune` frees some.", pull="fake pull", load="fake load"
+)
 KILLED = 137
 _EPOCH = 1_700_000_000.0  # the first container's creation; each later one is a second younger
 _FIRST_PID = 1 << 23  # on the "host", where no kernel gives such numbers; inside, a process has it minus this
@@ -67,6 +80,8 @@ class FakeEngine:
         self.networks: dict[str, Mapping[str, str]] = {}  # those that ``isolate`` made: name -> labels
         self.unisolated: Unmet | None = None  # what ``isolate`` says where networks cannot be kept apart
         self.local = True
+        self.words = WORDS
+        self.image_builder: ImageBuilder | None = None  # an engine that makes no images, until a test gives it one
         self.rootless = os.getuid() != 0  # what it says of itself, as of where its images are
         self.version = "4.3.1"
         self.storage = "/"

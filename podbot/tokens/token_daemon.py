@@ -21,7 +21,7 @@ from podbot.github.renewer import Renewer
 from podbot.github.status import short_error, status_path
 from podbot.session.sessions import LOCK, is_live, remove_directory
 from podbot.tokens.jobs import Jobs
-from podbot.tokens.token_liveness import Connect, Engines, Verdict, rest_engine
+from podbot.tokens.token_liveness import Connect, Engines, Verdict
 from podbot.tokens.token_watch import (
     MakeMinter,
     MustRunInWorker,
@@ -52,7 +52,7 @@ class TokenDaemon:
         names: Collection[str] = (),
         *,
         emit: Emit,
-        connect: Connect = rest_engine,
+        connect: Connect,
         make_minter: MakeMinter = minter,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

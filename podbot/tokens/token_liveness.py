@@ -26,14 +26,6 @@ FIRST, LONGEST = 15.0, 600.0  # seconds between questions; podbot's private serv
 _RUNS = ("running", "paused", "pausing", "stopping", "restarting")
 
 
-def rest_engine(endpoint: str) -> Engine:
-    """The real one."""
-    from podbot.engine.endpoint import parse_endpoint
-    from podbot.engine.podman.rest import RestEngine
-
-    return RestEngine(parse_endpoint(endpoint, "the session's record"))
-
-
 def verdicts(engine: Engine, names: Iterable[str]) -> dict[str, Verdict]:
     """What one engine says of the containers ``names``, by one listing; what is not in it is asked for by name.
 
@@ -69,7 +61,7 @@ class Engines:
     """The latest answers of all engines. Belongs to the loop's thread."""
 
     def __init__(
-        self, jobs: Jobs, emit: Emit, *, connect: Connect = rest_engine, clock: Callable[[], float] = time.monotonic
+        self, jobs: Jobs, emit: Emit, *, connect: Connect, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._jobs, self._emit, self._connect, self._clock = jobs, emit, connect, clock
         self._asked: dict[str, _Asked] = {}

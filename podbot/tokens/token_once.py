@@ -18,7 +18,7 @@ from podbot.session.sessions import is_live
 from podbot.streams.wake import Wake
 from podbot.tokens.jobs import Jobs
 from podbot.tokens.token_daemon import MOST, PER_LANE
-from podbot.tokens.token_liveness import Connect, Engines, rest_engine
+from podbot.tokens.token_liveness import Connect, Engines
 from podbot.tokens.token_watch import Found, MakeMinter, find_named, is_kept
 
 RenewalOutcome = Literal["renewed", "fresh", "held", "stopped", "ended", "failed"]
@@ -44,7 +44,7 @@ def renew_once(
     *,
     wake: Wake,
     emit: Emit,
-    connect: Connect = rest_engine,
+    connect: Connect,
     make_minter: MakeMinter = minter,
 ) -> list[TokenRenewal]:
     """Renew what is due, of all sessions or of ``names``, by name. Failures are outcomes.

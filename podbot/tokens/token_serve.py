@@ -15,6 +15,7 @@ from podbot.events import Emit
 from podbot.places import private_runtime_root
 from podbot.streams.wake import Signal, Wake
 from podbot.tokens.token_daemon import SCAN, TokenDaemon
+from podbot.tokens.token_liveness import Connect
 from podbot.tokens.token_watch import find_named
 
 
@@ -31,7 +32,13 @@ class ServiceNotifier(Protocol):
 
 
 def serve(
-    environ: Mapping[str, str], names: Collection[str], *, wake: Wake, notifier: ServiceNotifier, emit: Emit
+    environ: Mapping[str, str],
+    names: Collection[str],
+    *,
+    wake: Wake,
+    notifier: ServiceNotifier,
+    emit: Emit,
+    connect: Connect,
 ) -> None:
     """Keep tokens until a signal other than HUP arrives by ``wake``; HUP re-reads everything.
 
@@ -39,7 +46,7 @@ def serve(
     """
     root = private_runtime_root(environ)
     find_named(root, names)
-    with wake.listening(), contextlib.closing(TokenDaemon(root, names, emit=emit)) as daemon:
+    with wake.listening(), contextlib.closing(TokenDaemon(root, names, emit=emit, connect=connect)) as daemon:
         try:
             _run(daemon, wake, notifier)
         finally:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from podbot.engine.podman import connect
+from podbot.engine.podman import driver
 from podbot.testing import FakeEngine
 from tests.session.plans import Place
 
@@ -15,7 +15,7 @@ from tests.session.plans import Place
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """What every command connects to."""
     made = FakeEngine()
-    monkeypatch.setattr(connect, "connect", lambda _config, _environ, _emit: made)
+    monkeypatch.setattr(driver, "connect", lambda _config, _environ, _emit: made)
     return made
 
 

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from podbot.api import images as calls
 from podbot.cli import image as room
 from podbot.cli.globals import Globals
 from podbot.cli.main import main
 from podbot.diagnosis import disk_checks
-from podbot.engine.podman import connect
-from podbot.engine.podman.private import machine
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.engine.podman import driver
+from podbot.engine.podman.machine import PodmanMachine
+from podbot.engine.podman.private.podman_facts import PodmanFacts
+from podbot.engine.podman.words import WORDS
 from podbot.errors import EngineStorageFull, ServiceStartFailed
 from podbot.images import base_image, build_turn
 from podbot.images.image_build import BuildContext
@@ -41,10 +43,10 @@ def _globals_as_before() -> Iterator[None]:
 def works(monkeypatch: pytest.MonkeyPatch, engine: FakeEngine, place: Place) -> Works:
     made = Works({RECIPE.base: BASE})
 
-    def build_context(_engine: Any, environ: Any, emit: Any) -> BuildContext:
-        return BuildContext("unix:///e", RECIPE, MachineFacts(), environ, made.images.get, made, emit)
+    def build_context(_engine: Any, _machine: Any, environ: Any, emit: Any) -> BuildContext:
+        return BuildContext(RECIPE, PodmanFacts(), environ, made.images.get, made, WORDS, emit)
 
-    monkeypatch.setattr(room, "build_context", build_context)
+    monkeypatch.setattr(calls, "build_context", build_context)
     monkeypatch.setattr(room, "end_on_signals", lambda: None)
     monkeypatch.setattr(base_image, "apt_targets", lambda: "")
     monkeypatch.setattr(disk_checks, "look_at_disks", lambda _host, _environ: {})
@@ -56,12 +58,9 @@ def test_setup_on_a_machine_that_is_not_ready(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: list[str]
 ) -> None:
     """Nothing is asked, built or written: the session that it is for could not start."""
-    facts = MachineFacts(programs={"podman": "/usr/lib/podman/podman", "runc": "/r"}, distribution=("debian",))
+    facts = PodmanFacts(programs={"podman": "/usr/lib/podman/podman", "runc": "/r"}, distribution=("debian",))
 
-    def build_context(_engine: Any, environ: Any, emit: Any) -> BuildContext:
-        return BuildContext("unix:///e", RECIPE, facts, environ, works.images.get, works, emit)
-
-    monkeypatch.setattr(room, "build_context", build_context)
+    monkeypatch.setattr(driver, "machine", lambda _environ: PodmanMachine(facts, ""))
     assert main(words) == 1
     out, err = capsys.readouterr()
     assert "this machine is not ready for a session: init: no catatonit, tini or dumb-init." in err
@@ -88,8 +87,9 @@ def test_setup_where_not_even_the_service_starts(
     def failed(*_: Any) -> None:
         raise ServiceStartFailed(reason="odd", log="/l")
 
-    monkeypatch.setattr(connect, "connect", failed)
-    monkeypatch.setattr(machine, "detect", lambda _environ: MachineFacts(programs=programs, cgroups="hybrid"))
+    monkeypatch.setattr(driver, "connect", failed)
+    there = PodmanMachine(PodmanFacts(programs=programs, cgroups="hybrid"), "")
+    monkeypatch.setattr(driver, "machine", lambda _environ: there)
     assert main(["setup", "--yes"]) == 1
     err = capsys.readouterr().err
     assert said in err

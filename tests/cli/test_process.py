@@ -13,7 +13,7 @@ from tests.engine.serving import replay, serving
 
 FAST_LANE = (
     "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api.sessions,"
-    " podbot.engine.podman.connect, podbot.engine.podman.private.service, podbot.execution.runner,"
+    " podbot.engine.podman.driver, podbot.engine.podman.private.service, podbot.execution.runner,"
     " podbot.management.manage, podbot.config.load"
 )
 HEAVY = {

@@ -42,7 +42,8 @@ def github(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> GitHub:
     real = token_once.renew_once
 
     def with_fakes(*words: object, **options: object) -> object:
-        return real(*words, **options, connect=lambda _endpoint: engine, make_minter=made.minter)  # type: ignore[arg-type]
+        fakes = {"connect": lambda _endpoint: engine, "make_minter": made.minter}
+        return real(*words, **(options | fakes))  # type: ignore[arg-type]
 
     monkeypatch.setattr(token_once, "renew_once", with_fakes)
     return made

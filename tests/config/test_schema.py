@@ -14,7 +14,7 @@ from podbot.config.schema import KEYS, SECTIONS, VARIABLES, nearest, nearest_key
 def test_every_field_of_every_section_is_a_key() -> None:
     wanted = {f"{section}.{field.name}" for section, cls in SECTIONS.items() for field in fields(cls)}
     assert {dotted for dotted in KEYS if "." in dotted} == wanted
-    assert {dotted for dotted in KEYS if "." not in dotted} == {"engine_socket", "image"}
+    assert {dotted for dotted in KEYS if "." not in dotted} == {"engine", "engine_socket", "image"}
 
 
 def test_the_sections_are_the_contracts() -> None:

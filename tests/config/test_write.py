@@ -89,7 +89,7 @@ def test_unset_keys_are_shown_as_comments() -> None:
 def test_origins_stand_at_the_end_in_one_column() -> None:
     config = load_config(LoadOptions(environ={"HOME": "/nonexistent", "PODBOT_IMAGE": "x"}))
     lines = render_effective(config, origins=True).splitlines()
-    assert re.fullmatch(r'image = "x" +  # variable PODBOT_IMAGE', lines[1])
+    assert re.fullmatch(r'image = "x" +  # variable PODBOT_IMAGE', lines[2])
     columns = {line.rindex("  # ") for line in lines if len(line) < 80 and not line.startswith("[") and line}
     assert len(columns) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -12,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.config.models import AppConfig, Origin, SandboxConfig
-from podbot.diagnosis.check import Check, install_command
 from podbot.diagnosis.disk_checks import MEGABYTE, Disks
 from podbot.diagnosis.doctor import Patient, diagnose
+from podbot.diagnosis.host_checks import check_host
 from podbot.diagnosis.image_checks import Probed, judge
-from podbot.diagnosis.machine_checks import check_machine
-from podbot.diagnosis.rootless_checks import user_ids_hint
+from podbot.engine.check import Check, install_command
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.podman.private.machine import PROGRAMS, Disk, MachineFacts
+from podbot.engine.podman.machine import PodmanMachine
+from podbot.engine.podman.machine_checks import check_machine
+from podbot.engine.podman.private.podman_facts import PROGRAMS, PodmanFacts
+from podbot.engine.podman.rootless_checks import user_ids_hint
+from podbot.engine.podman.words import WORDS
 from podbot.engine.port import Engine, EngineHost, EngineInfo, ImageInfo
 from podbot.errors import (
     ConnectionFailed,
@@ -29,10 +33,11 @@ from podbot.errors import (
     SocketNotFound,
     UnsafeDirectory,
 )
+from podbot.machine import PACKAGE_TOOLS, Disk
 from tests.diagnosis.test_github_checks import GITHUB_CHECKS
 
-ALL = {name: f"/usr/bin/{name}" for name in PROGRAMS}
-ROOT = MachineFacts(programs=ALL, distribution=("debian",), codename="bookworm")
+ALL = {name: f"/usr/bin/{name}" for name in (*PROGRAMS, *PACKAGE_TOOLS)}
+ROOT = PodmanFacts(programs=ALL, distribution=("debian",), codename="bookworm")
 USER = replace(ROOT, uid=1000, user="ada")
 VERSION = "podman version 4.3.1"
 VERSION_5 = "podman version 5.4.2"
@@ -51,8 +56,11 @@ def without(*names: str) -> dict[str, str]:
     return {name: path for name, path in ALL.items() if name not in names}
 
 
-def checks(facts: MachineFacts, version: str = VERSION, **rest: Any) -> dict[str, Check]:
-    return {check.name: check for check in check_machine(facts, version, **rest)}
+def checks(
+    facts: PodmanFacts, version: str = VERSION, *, network: str = "default", token_unit: bool = False
+) -> dict[str, Check]:
+    found = [*check_machine(facts, version, network=network), *check_host(facts, token_unit=token_unit)]
+    return {check.name: check for check in found}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +73,7 @@ def checks(facts: MachineFacts, version: str = VERSION, **rest: Any) -> dict[str
         (replace(USER, programs=without("pasta", "nft", "runc")), VERSION),
     ],
 )
-def test_a_good_machine_is_all_ok(facts: MachineFacts, version: str) -> None:
+def test_a_good_machine_is_all_ok(facts: PodmanFacts, version: str) -> None:
     assert {check.status for check in checks(facts, version).values()} == {"ok"}
 
 
@@ -140,7 +148,7 @@ def lacking(*names: str) -> dict[str, str]:
     ],
 )
 def test_what_is_taken_from_a_debian_13_machine(
-    facts: MachineFacts, name: str, status: str, found: str, fix: str
+    facts: PodmanFacts, name: str, status: str, found: str, fix: str
 ) -> None:
     """Issue 11.5."""
     seen = {check.name: check for check in checks(facts, VERSION_5).values() if check.status != "ok"}
@@ -159,7 +167,7 @@ def test_what_is_taken_from_a_debian_13_machine(
         (replace(DEBIAN_13, dev_net_tun=False), "host"),
     ],
 )
-def test_a_network_that_takes_no_helper_makes_its_lack_a_warning(facts: MachineFacts, network: str) -> None:
+def test_a_network_that_takes_no_helper_makes_its_lack_a_warning(facts: PodmanFacts, network: str) -> None:
     assert checks(facts, VERSION_5, network=network)["rootless-network"].status == "warn"
     assert checks(facts, VERSION_5, network="mine")["rootless-network"].status == "fail"
 
@@ -182,7 +190,7 @@ def test_a_network_that_takes_no_helper_makes_its_lack_a_warning(facts: MachineF
         ),
     ],
 )
-def test_who_needs_no_firewall_program(facts: MachineFacts, network: str, version: str) -> None:
+def test_who_needs_no_firewall_program(facts: PodmanFacts, network: str, version: str) -> None:
     assert checks(facts, version, network=network)["netavark"].status == "ok"
 
 
@@ -198,7 +206,7 @@ def test_linger_matters_to_an_installed_token_daemon_alone(linger: bool, token_u
 
 
 @pytest.mark.parametrize(("facts", "said"), [(ROOT, False), (USER, True)])
-def test_that_no_limit_holds_is_said_to_ordinary_users_on_old_cgroups(facts: MachineFacts, said: bool) -> None:
+def test_that_no_limit_holds_is_said_to_ordinary_users_on_old_cgroups(facts: PodmanFacts, said: bool) -> None:
     assert ("enforces no limit" in checks(replace(facts, cgroups="hybrid"))["cgroups"].meaning) is said
 
 
@@ -237,7 +245,7 @@ def test_delegation_is_asked_for_where_limits_can_hold_at_all() -> None:
         (replace(ROOT, programs=without("mmdebstrap")), "base-image", "warn", "apt-get install -y mmdebstrap"),
     ],
 )
-def test_each_trap(facts: MachineFacts, name: str, status: str, fix: str) -> None:
+def test_each_trap(facts: PodmanFacts, name: str, status: str, fix: str) -> None:
     found = checks(facts)
     assert found[name].status == status
     assert fix in found[name].fix
@@ -255,7 +263,7 @@ def test_each_trap(facts: MachineFacts, name: str, status: str, fix: str) -> Non
         (replace(USER, programs=without("newuidmap")), "no newuidmap. `sudo apt-get install -y uidmap` fixes that."),
     ],
 )
-def test_why_a_user_can_have_no_image(facts: MachineFacts, said: str) -> None:
+def test_why_a_user_can_have_no_image(facts: PodmanFacts, said: str) -> None:
     hint = user_ids_hint(facts)
     assert said in hint
     assert bool(said) is bool(hint)
@@ -287,18 +295,18 @@ def test_podman_versions(version: str, status: str) -> None:
     ],
 )
 def test_install_commands(distribution: tuple[str, ...], command: str) -> None:
-    facts = MachineFacts(distribution=distribution)
+    facts = PodmanFacts(distribution=distribution)
     assert install_command(facts, "newuidmap") == command
 
 
 def test_what_has_no_program_is_named_on_any_distribution() -> None:
-    command = install_command(MachineFacts(distribution=("plan9",)), "user-bus", "crun")
+    command = install_command(PodmanFacts(distribution=("plan9",)), "user-bus", "crun")
     assert command == "install the D-Bus user session and crun with your distribution's package manager"
 
 
 def test_macos_is_told_of_the_machine() -> None:
-    facts = MachineFacts(platform="darwin", uid=501)
-    (only,) = check_machine(facts, "")
+    facts = PodmanFacts(platform="darwin", uid=501)
+    (only,) = checks(facts, "").values()
     assert (only.status, "podman machine init" in only.fix) == ("fail", True)
 
 
@@ -309,6 +317,7 @@ def test_any_version_text_is_judged(version: str) -> None:
 
 class FakeEngine:
     local = True
+    words = WORDS
 
     def __init__(self, images: dict[str, ImageInfo], error: PodbotError | None = None) -> None:
         self.images, self.error, self.closed = images, error, False
@@ -336,11 +345,14 @@ def free(megabytes: int) -> Disks:
     return {"store": Disk("/store", megabytes * MEGABYTE, 1), "temporary": Disk("/tmp", 9999 * MEGABYTE, 2)}
 
 
+def seen_by_podman(facts: PodmanFacts) -> Callable[[AppConfig], PodmanMachine]:
+    return lambda _config: PodmanMachine(facts, VERSION)
+
+
 def patient(engine: FakeEngine | None = None, **changes: Any) -> Patient:
     engine = engine or FakeEngine({"img:1": OURS})
     whole = Patient(
-        facts=ROOT,
-        podman_version=VERSION,
+        machine=seen_by_podman(ROOT),
         load=lambda: CONFIGURED,
         config_path=lambda: "/c.toml",
         locate=lambda _config: None,
@@ -431,7 +443,7 @@ def test_an_engine_that_does_not_describe_itself_hides_nothing_else() -> None:
 def test_in_a_container_the_device_comes_from_whoever_starts_it() -> None:
     facts = replace(USER, dev_net_tun=False)
     for container, word in (("", "modprobe"), ("docker", "--device /dev/net/tun")):
-        seen = diagnose(patient(facts=replace(facts, container=container)))
+        seen = diagnose(patient(machine=seen_by_podman(replace(facts, container=container))))
         (check,) = (check for check in seen if check.name == "rootless-network")
         assert word in check.fix
 
@@ -439,7 +451,7 @@ def test_in_a_container_the_device_comes_from_whoever_starts_it() -> None:
 def test_the_network_and_the_unit_of_the_patient_are_asked_for() -> None:
     config = replace(CONFIGURED, sandbox=SandboxConfig(network="none"))
     facts = replace(USER, programs=without("slirp4netns"))
-    seen = {c.name: c for c in diagnose(patient(facts=facts, load=lambda: config, token_unit=True))}
+    seen = {c.name: c for c in diagnose(patient(machine=seen_by_podman(facts), load=lambda: config, token_unit=True))}
     assert (seen["rootless-network"].status, seen["linger"].status) == ("warn", "warn")
 
 
@@ -449,7 +461,7 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     lacking = judge(Probed(), "claude", ("claude-agent-acp",))
     assert others == ["start", *(check.name for check in lacking)]
     github = [Check(name, "ok", "") for name in GITHUB_CHECKS]  # tests/diagnosis/test_github_checks.py holds them
-    found = diagnose(patient(facts=USER, github=lambda _config: iter(github)))
+    found = diagnose(patient(machine=seen_by_podman(USER), github=lambda _config: iter(github)))
     assert own == list(dict.fromkeys(check.name for check in found))
 
 

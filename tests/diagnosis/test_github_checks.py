@@ -12,8 +12,8 @@ import pytest
 
 from podbot.config.models import AppConfig, GitHubConfig, Origin
 from podbot.diagnosis import github_checks
-from podbot.diagnosis.check import Check
 from podbot.diagnosis.github_checks import check_github
+from podbot.engine.check import Check
 from podbot.testing import FakeGitHub
 
 GITHUB_CHECKS = (

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.config.models import AgentConfig, AppConfig, Origin
-from podbot.diagnosis.check import Check
 from podbot.diagnosis.image_checks import Probed, check_image, judge, parse, probe, script, wanted_programs
+from podbot.engine.check import Check
 from podbot.errors import StartFailed
 from podbot.execution import runner
 from podbot.launch.types import ContainerSpec

@@ -4,15 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podbot.engine.endpoint import (
-    SYSTEM_SOCKETS,
-    VARIABLES,
-    Endpoint,
-    candidate_sockets,
-    named_endpoint,
-    parse_endpoint,
-)
+from podbot.engine.endpoint import Endpoint, named_endpoint, parse_endpoint
 from podbot.errors import UnsupportedEndpoint
+
+VARIABLES = ("FIRST_HOST", "SECOND_HOST")
 
 FORMS = {
     "unix:///run/podman/podman.sock": Endpoint("unix", "t", path="/run/podman/podman.sock"),
@@ -121,33 +116,15 @@ def test_an_endpoint_parses_to_itself_or_is_refused(text: str) -> None:
 
 def test_what_was_configured_wins_over_every_variable() -> None:
     environ = {name: f"unix:///{name}" for name in VARIABLES}
-    named = named_endpoint("/configured", "config file x", environ)
+    named = named_endpoint("/configured", "config file x", environ, VARIABLES)
     assert named == Endpoint("unix", "config file x", path="/configured")
 
 
 def test_variables_in_their_order_and_blank_ones_skipped() -> None:
-    assert VARIABLES == ("CONTAINER_HOST", "DOCKER_HOST", "PODMAN_HOST")
     environ = {name: f"unix:///{name}" for name in VARIABLES}
     for name in VARIABLES:
-        assert named_endpoint(None, "default", environ) == Endpoint("unix", f"variable {name}", path=f"/{name}")
+        assert named_endpoint(None, "default", environ, VARIABLES) == Endpoint(
+            "unix", f"variable {name}", path=f"/{name}"
+        )
         environ[name] = "  "
-    assert named_endpoint(None, "default", environ) is None
-
-
-def test_the_usual_places_with_the_rootless_one_first() -> None:
-    assert candidate_sockets({"XDG_RUNTIME_DIR": "/run/user/7"}) == ["/run/user/7/podman/podman.sock", *SYSTEM_SOCKETS]
-    assert SYSTEM_SOCKETS == ("/run/podman/podman.sock", "/var/run/docker.sock")
-
-
-@pytest.mark.parametrize("environ", [{}, {"XDG_RUNTIME_DIR": " "}])
-def test_without_the_variable_an_ordinary_users_socket_is_where_podman_looks(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.getuid", lambda: 1000)
-    assert candidate_sockets(environ) == ["/run/user/1000/podman/podman.sock", *SYSTEM_SOCKETS]
-    monkeypatch.setattr("os.getuid", lambda: 0)
-    assert candidate_sockets(environ) == list(SYSTEM_SOCKETS)
-
-
-def test_the_system_wide_sockets() -> None:
-    assert SYSTEM_SOCKETS == ("/run/podman/podman.sock", "/var/run/docker.sock")
+    assert named_endpoint(None, "default", environ, VARIABLES) is None

@@ -17,14 +17,22 @@ from podbot.deadline import Deadline
 from podbot.engine import transport
 from podbot.engine.endpoint import Endpoint, parse_endpoint
 from podbot.engine.podman.rest import RestEngine
-from podbot.engine.transport import connect, connect_error, ssh_command
+from podbot.engine.transport import Dial, connect, connect_error, ssh_command
 from podbot.errors import ConnectionFailed, PermissionDenied, PodbotError, SocketNotFound, UnsupportedEndpoint
 from tests.engine.serving import Drip, replay, serving
 
 
+def remote_command(socket: str) -> list[str]:
+    """An engine's program that speaks for it behind ssh."""
+    return ["engine", *([f"unix://{socket}"] if socket else [])]
+
+
+DIAL = Dial(remote_command, "Start it.")
+
+
 def failure(endpoint: Endpoint) -> PodbotError:
     with pytest.raises(PodbotError) as caught:
-        connect(endpoint)
+        connect(endpoint, DIAL)
     return caught.value
 
 
@@ -37,7 +45,7 @@ def test_a_socket_that_is_missing(tmp_path: os.PathLike[str]) -> None:
         exc = failure(unix(path))
         assert isinstance(exc, SocketNotFound)
         assert (exc.path, exc.origin) == (path, "variable DOCKER_HOST")
-        assert "podman.socket" in exc.remedy
+        assert exc.remedy.startswith("Start it. ")
 
 
 def test_a_socket_that_we_may_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +102,8 @@ def test_a_host_that_no_resolver_takes(host: str) -> None:
 def test_only_a_unix_socket_has_a_path_to_blame() -> None:
     endpoint = parse_endpoint("tcp://engine.example:1", "flag")
     for number in (errno.ENOENT, errno.EACCES, errno.EPERM):
-        assert isinstance(connect_error(endpoint, OSError(number, "x")), ConnectionFailed)
-    late = connect_error(endpoint, TimeoutError())
+        assert isinstance(connect_error(endpoint, DIAL, OSError(number, "x")), ConnectionFailed)
+    late = connect_error(endpoint, DIAL, TimeoutError())
     assert isinstance(late, ConnectionFailed)
     assert late.reason == "no answer within 10 s"
 
@@ -108,7 +116,7 @@ def test_a_named_pipe_is_for_windows() -> None:
 
 @pytest.mark.parametrize(("left", "most"), [(120.0, transport.TIMEOUT), (0.5, 0.5)])
 def test_a_connection_has_a_timeout(tmp_path: os.PathLike[str], left: float, most: float) -> None:
-    with serving(os.path.join(tmp_path, "s")) as server, connect(server.endpoint, Deadline(left)) as sock:
+    with serving(os.path.join(tmp_path, "s")) as server, connect(server.endpoint, DIAL, Deadline(left)) as sock:
         assert 0 < (sock.gettimeout() or 0) <= most
     assert transport.TIMEOUT == 10.0
 
@@ -116,7 +124,7 @@ def test_a_connection_has_a_timeout(tmp_path: os.PathLike[str], left: float, mos
 def test_a_deadline_that_is_over_connects_nowhere(tmp_path: os.PathLike[str]) -> None:
     with serving(os.path.join(tmp_path, "s")) as server:
         with pytest.raises(ConnectionFailed, match="no answer within"):
-            connect(server.endpoint, Deadline(0))
+            connect(server.endpoint, DIAL, Deadline(0))
         assert server.connections == 0
 
 
@@ -162,23 +170,23 @@ def test_no_part_of_an_ssh_address_becomes_an_option_or_a_shell_word(host: str, 
         endpoint = parse_endpoint(f"ssh://{user}@{host}/{path}", "t")
     except UnsupportedEndpoint:
         return
-    command = ssh_command(endpoint)
+    command = ssh_command(endpoint, remote_command)
     dashes = command.index("--")
     target, remote = command[dashes + 1 :]
     assert not target.startswith("-")
     assert target == (f"{endpoint.user}@{endpoint.host}" if endpoint.user else endpoint.host)
     words = shlex.split(remote)
-    expected = ["--url", f"unix://{endpoint.path}"] if endpoint.path else []
-    assert words == ["podman", *expected, "system", "dial-stdio"]
-    plain = ssh_command(replace(endpoint, user="", host="host", path=""))
+    expected = [f"unix://{endpoint.path}"] if endpoint.path else []
+    assert words == ["engine", *expected]
+    plain = ssh_command(replace(endpoint, user="", host="host", path=""), remote_command)
     assert command[:dashes] == plain[:dashes]
 
 
 def test_the_remote_shell_takes_the_path_for_one_word() -> None:
     endpoint = parse_endpoint("ssh://host/run/$(touch x);'\" *.sock", "t")
-    remote = ssh_command(endpoint)[-1].replace("podman", "printf '%s\\n'", 1)
+    remote = ssh_command(endpoint, remote_command)[-1].replace("engine", "printf '%s\\n'", 1)
     said = subprocess.run(["sh", "-c", remote], capture_output=True, text=True, check=True)
-    assert said.stdout.splitlines()[1] == "unix:///run/$(touch x);'\" *.sock"
+    assert said.stdout.splitlines()[0] == "unix:///run/$(touch x);'\" *.sock"
 
 
 SSH = """#!{python}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from podbot.engine.podman.driver import reopen
 from podbot.errors import EngineGone, RequestFailed
 from podbot.github.grant import Grant
 from podbot.hosting import ending
@@ -83,7 +84,7 @@ def handed_over(
         directory.has_container = directory.handed_over = True
         values: dict[str, Any] = {"labels": labels(), "keep": "never", "clone": None, "files": None, "hurried": False}
         yield Job(
-            directory=directory.path, endpoint=engine.endpoint, lock=directory.lock, container=SESSION,
+            directory=directory.path, endpoint=engine.endpoint, engine="fake", lock=directory.lock, container=SESSION,
             exec_id=exec_id, descriptors=drain, **(values | changes),
         )  # fmt: skip
 
@@ -268,7 +269,7 @@ def test_the_process_asks_the_engine_that_it_is_told_of(place: Place) -> None:
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     made(engine, SESSION)
     with handed_over(engine, place, None) as job:
-        run(json.dumps({**vars(job)}).encode())
+        run(json.dumps({**vars(job)}).encode(), lambda endpoint, _kind: reopen(endpoint, "t"))
     assert [record.live for record in sessions(place.environ)] == [False]
 
 

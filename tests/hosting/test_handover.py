@@ -9,6 +9,8 @@ import threading
 
 import pytest
 
+from podbot.api import ending_helper
+from podbot.engine.podman.words import WORDS
 from podbot.errors import SessionExists
 from podbot.hosting import handover
 from podbot.hosting.handover import SOON, Handover
@@ -17,6 +19,8 @@ from podbot.launch.types import Keep
 from podbot.session.sessions import ENDING, await_ending, is_live, session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place
+
+HELPER = ending_helper.__file__
 
 
 @pytest.fixture
@@ -37,10 +41,11 @@ def test_the_helper_has_the_name_until_it_ends(place: Place) -> None:
         listener.bind(path)
         listener.listen()
         engine = FakeEngine(endpoint=f"unix://{path}")
+        engine.words = WORDS  # the kind that the helper process opens
         read, write = os.pipe()
         with session_directory(place.directory(), engine.endpoint) as directory:
             directory.has_container = True
-            leave = Handover(engine, place.sandbox(), directory, place.events.append)
+            leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)
             assert leave("e1", (read,), hurried=True)
             assert directory.handed_over
         os.close(read)
@@ -96,7 +101,7 @@ def test_without_an_interpreter_podbot_ends_it_itself(place: Place, monkeypatch:
     monkeypatch.setattr(handover, "interpreter", none)
     engine = FakeEngine()
     with session_directory(place.directory(), engine.endpoint) as directory:
-        leave = Handover(engine, place.sandbox(), directory, place.events.append)
+        leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)
         assert not leave("e1", (), hurried=False)
         assert not directory.handed_over
         assert not is_live(place.directory(), ENDING)
@@ -111,7 +116,7 @@ def test_only_what_is_quick_is_done_by_podbot(place: Place, elapsed: float, keep
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     with session_directory(place.directory(), engine.endpoint) as directory:
         directory.has_container = True
-        leave = Handover(engine, place.sandbox(keep=keep), directory, place.events.append)
+        leave = Handover(engine, place.sandbox(keep=keep), directory, place.events.append, helper=HELPER)
         leave.clean_up_unless_soon(elapsed)
         assert directory.handed_over == helped
     ended(leave)
@@ -122,7 +127,9 @@ def test_a_guarded_workspace_is_looked_at_by_the_helper(place: Place) -> None:
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     with session_directory(place.directory(), engine.endpoint) as directory:
         directory.has_container = True
-        leave = Handover(engine, place.sandbox(guard=GuardPlan(place.workspace)), directory, place.events.append)
+        leave = Handover(
+            engine, place.sandbox(guard=GuardPlan(place.workspace)), directory, place.events.append, helper=HELPER
+        )
         leave.clean_up_unless_soon(0)
         assert directory.handed_over
     ended(leave)
@@ -139,7 +146,7 @@ def test_no_secret_is_handed_over(place: Place, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("subprocess.Popen", popen)
     engine = FakeEngine()
     with session_directory(place.directory(), engine.endpoint) as directory:
-        Handover(engine, place.sandbox(), directory, place.events.append)("e1", (), hurried=False)
+        Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)("e1", (), hurried=False)
     ((argv, env),) = started
     assert "hunter2" not in repr((argv, env))
     assert SESSION not in " ".join(argv)

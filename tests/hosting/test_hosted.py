@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 import podbot
-from podbot.engine.podman import connect
+from podbot.engine.podman import driver
 from podbot.errors import ImageNotFound, MissingRequired
 from podbot.execution import hosted, runner
 from podbot.streams.wake import Message, Wake
@@ -34,7 +34,7 @@ def place(tmp_path: os.PathLike[str]) -> Place:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     made = FakeEngine()
-    monkeypatch.setattr(connect, "connect", lambda _config, _environ, _emit: made)
+    monkeypatch.setattr(driver, "connect", lambda _config, _environ, _emit: made)
     for name in ("TERM_GRACE", "KILL_GRACE"):
         monkeypatch.setattr(runner, name, 0.05)
     for name in ("GRACE", "DELIVERY"):

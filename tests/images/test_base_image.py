@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.podman.private.machine import MachineFacts
 from podbot.errors import DiskFull, ImageBuildFailed
 from podbot.images.base_image import can_debootstrap, command, last_words, root_filesystem, sources
+from podbot.machine import MachineFacts
 
 DEBIAN = MachineFacts(programs={"mmdebstrap": "/usr/bin/mmdebstrap"}, distribution=("debian",), codename="bookworm")
 TARGETS = """\

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.engine.port import ImageInfo
 from podbot.errors import EngineStorageFull, ImageBuildFailed, ImageNotFound, InvalidValue
 from podbot.events import Event
@@ -40,13 +40,13 @@ class Talking(Works):
 
     output: tuple[str, ...] = OUTPUT
 
-    def build(self, endpoint: str, *, tag: str, on_line: Any, **rest: Any) -> None:
-        super().build(endpoint, tag=tag, on_line=lambda _line: None, **rest)
+    def build(self, *, tag: str, on_line: Any, **rest: Any) -> None:
+        super().build(tag=tag, on_line=lambda _line: None, **rest)
         for line in self.output:
             on_line(line)
 
 
-def decide(works: Works, facts: MachineFacts = DEBIAN, **request: Any) -> BuildPlan:
+def decide(works: Works, facts: PodmanFacts = DEBIAN, **request: Any) -> BuildPlan:
     return plan_build(shop(works, facts), BuildRequest(**request))
 
 
@@ -63,7 +63,7 @@ def decide(works: Works, facts: MachineFacts = DEBIAN, **request: Any) -> BuildP
     ],
 )
 def test_what_is_to_be_done(
-    present: dict[str, ImageInfo], facts: MachineFacts, request_: dict[str, Any], steps: list[str], base: str
+    present: dict[str, ImageInfo], facts: PodmanFacts, request_: dict[str, Any], steps: list[str], base: str
 ) -> None:
     plan = decide(Works(present), facts, **request_)
     assert ([step.kind for step in plan.steps], plan.base) == (steps, base)
@@ -160,7 +160,7 @@ def test_cached_is_every_layer(drop: int | None, cached: bool) -> None:
 
 def test_a_build_that_fails_removes_nothing() -> None:
     class Full(Works):
-        def build(self, endpoint: str, **rest: Any) -> None:
+        def build(self, **_: Any) -> None:
             raise EngineStorageFull(operation="build")
 
     works = Full({RECIPE.image: sandbox("claude", recipe="old"), RECIPE.base: BASE})

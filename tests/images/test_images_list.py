@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podbot.engine import times
 from podbot.engine.podman import answers
 from podbot.images.images_list import SandboxImage, sandbox_images
 from podbot.testing import IMAGE, FakeEngine
@@ -25,5 +26,5 @@ def test_images_of_others_are_not_listed() -> None:
 def test_the_engines_list_has_its_own_form() -> None:
     item = {"Id": "a" * 64, "RepoTags": None, "Created": 1795299892, "Size": 5, "Labels": LABELS}
     (found,) = answers.images([item])
-    assert (found.tags, found.size, answers.seconds(found.created)) == ((), 5, 1795299892.0)
+    assert (found.tags, found.size, times.seconds(found.created)) == ((), 5, 1795299892.0)
     assert answers.images(None) == []

@@ -10,12 +10,15 @@ import pytest
 from podbot.config.models import AppConfig, SandboxConfig
 from podbot.diagnosis import disk_checks
 from podbot.diagnosis.disk_checks import MEGABYTE, Disks, Room, check_disk, look_at_disks, room_for, room_for_first
-from podbot.diagnosis.machine_checks import check_machine
-from podbot.engine.podman.private.machine import Disk, MachineFacts
+from podbot.engine.podman.machine import PodmanMachine
+from podbot.engine.podman.machine_checks import check_machine
+from podbot.engine.podman.private.podman_facts import PodmanFacts
+from podbot.engine.podman.words import WORDS
 from podbot.engine.port import EngineHost
 from podbot.errors import MachineNotReady
+from podbot.machine import Disk
 from podbot.provisioning.readiness import require_ready
-from podbot.provisioning.setup import check_ready
+from podbot.provisioning.setup import SetupPlan, check_ready
 from podbot.testing import FakeEngine
 from tests.diagnosis.test_doctor import DEBIAN_13, USER, VERSION, VERSION_5, without
 from tests.provisioning.test_setup import BASE, RECIPE, Works, decide, sandbox, shop
@@ -28,19 +31,28 @@ def lacking(*names: str) -> dict[str, str]:
     return {name: path for name, path in DEBIAN_13.programs.items() if name not in names}
 
 
-def ask(facts: MachineFacts, version: str = VERSION_5, **changes: Any) -> None:
-    options: dict[str, Any] = {"network": "default", "rootless": facts.rootless, "disks": AMPLE, "needed": None}
-    require_ready(facts, version, **(options | changes))
+def ask(
+    facts: PodmanFacts,
+    version: str = VERSION_5,
+    *,
+    network: str = "default",
+    rootless: bool | None = None,
+    disks: Disks = AMPLE,
+    needed: Room | None = None,
+) -> None:
+    failed = PodmanMachine(facts, version).problems(network, rootless=rootless)
+    room = check_disk(disks, needed, WORDS)
+    require_ready([*failed, room] if needed is not None and room.status == "fail" else failed)
 
 
-def refusal(facts: MachineFacts, version: str = VERSION_5, **changes: Any) -> MachineNotReady:
+def refusal(facts: PodmanFacts, version: str = VERSION_5, **changes: Any) -> MachineNotReady:
     with pytest.raises(MachineNotReady) as caught:
         ask(facts, version, **changes)
     return caught.value
 
 
 @pytest.mark.parametrize("facts", [DEBIAN_13, replace(DEBIAN_13, uid=0)])
-def test_a_ready_machine(facts: MachineFacts) -> None:
+def test_a_ready_machine(facts: PodmanFacts) -> None:
     ask(facts)
     ask(facts, needed=Room(1600, 460, 900))
 
@@ -59,7 +71,7 @@ def test_a_ready_machine(facts: MachineFacts) -> None:
         (replace(DEBIAN_13, uid=0, programs=lacking("nft")), VERSION_5, "netavark"),
     ],
 )
-def test_a_session_that_could_not_start_is_told_in_doctors_words(facts: MachineFacts, version: str, name: str) -> None:
+def test_a_session_that_could_not_start_is_told_in_doctors_words(facts: PodmanFacts, version: str, name: str) -> None:
     """Issue 11.2: `make run` built for eleven minutes, and then the session failed."""
     exc = refusal(facts, version)
     (check,) = (check for check in check_machine(facts, version) if check.name == name)
@@ -85,7 +97,7 @@ def test_all_that_is_missing_is_told_at_once() -> None:
     ],
 )
 @pytest.mark.parametrize("network", ["none", "host"])
-def test_a_network_without_helpers_needs_none(facts: MachineFacts, network: str) -> None:
+def test_a_network_without_helpers_needs_none(facts: PodmanFacts, network: str) -> None:
     ask(facts, network=network)
     refusal(facts, network="an-engine-network")
 
@@ -101,7 +113,7 @@ def test_a_network_without_helpers_needs_none(facts: MachineFacts, network: str)
         replace(DEBIAN_13, cgroups="v1"),  # crun takes that
     ],
 )
-def test_what_is_only_worse_is_no_refusal(facts: MachineFacts) -> None:
+def test_what_is_only_worse_is_no_refusal(facts: PodmanFacts) -> None:
     ask(facts)
 
 
@@ -113,9 +125,9 @@ def test_another_users_engine_is_not_judged_by_this_users_ranges() -> None:
 
 @pytest.mark.parametrize(
     "facts",
-    [replace(DEBIAN_13, programs={}, subids=False), MachineFacts(platform="darwin", uid=501)],
+    [replace(DEBIAN_13, programs={}, subids=False), PodmanFacts(platform="darwin", uid=501)],
 )
-def test_an_engine_whose_machine_is_not_this_one(facts: MachineFacts) -> None:
+def test_an_engine_whose_machine_is_not_this_one(facts: PodmanFacts) -> None:
     """Its socket is here, its program is not: in a container, or beside a virtual machine."""
     ask(facts)
 
@@ -146,21 +158,21 @@ def test_what_is_needed_on_one_disk_adds_up(device: int, status: str) -> None:
         "temporary": Disk("/tmp", 2000 * MEGABYTE, device),
         "engine-temporary": Disk("/var/tmp", 2000 * MEGABYTE, device),
     }
-    assert check_disk(disks, Room(1500, 400, 400)).status == status
+    assert check_disk(disks, Room(1500, 400, 400), WORDS).status == status
 
 
 def test_a_small_directory_for_temporary_files() -> None:
-    found = check_disk({**AMPLE, "temporary": Disk("/tmp", 100 * MEGABYTE, 9)}, Room(1500, 460, 800))
+    found = check_disk({**AMPLE, "temporary": Disk("/tmp", 100 * MEGABYTE, 9)}, Room(1500, 460, 800), WORDS)
     assert (found.status, "100 MB free in /tmp" in found.found, "TMPDIR" in found.fix) == ("fail", True, True)
 
 
 def test_a_store_that_is_elsewhere_is_not_looked_at() -> None:
-    assert check_disk({}, Room(1500, 400, 400)).status == "ok"
+    assert check_disk({}, Room(1500, 400, 400), WORDS).status == "ok"
 
 
 def test_where_a_build_writes(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_checks, "disk", lambda path: Disk(path, 1, 1))
-    host = EngineHost(rootless=True, storage=str(tmp_path))
+    host = EngineHost(rootless=True, storage=str(tmp_path), temporary="/var/tmp")
 
     def paths(host: EngineHost, **environ: str) -> dict[str, str]:
         return {place: disk.path for place, disk in look_at_disks(host, environ).items()}
@@ -169,7 +181,9 @@ def test_where_a_build_writes(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert paths(host, TMPDIR="/t") == {"store": str(tmp_path), "temporary": "/t", "engine-temporary": "/var/tmp"}
     its_own = EngineHost(rootless=True, storage=str(tmp_path), temporary="/e")
     assert paths(its_own, TMPDIR="/t") == {"store": str(tmp_path), "temporary": "/t", "engine-temporary": "/e"}
-    assert paths(EngineHost(rootless=True, storage="/not/here")) == {"temporary": "/tmp"}
+    silent = EngineHost(rootless=True, storage=str(tmp_path))
+    assert paths(silent) == {"store": str(tmp_path), "temporary": "/tmp"}
+    assert paths(EngineHost(rootless=True, storage="/not/here", temporary="/e")) == {"temporary": "/tmp"}
 
 
 def test_how_much_a_build_takes() -> None:
@@ -194,6 +208,12 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     return made
 
 
+def ready(plan: SetupPlan, works: Works, facts: PodmanFacts, engine: FakeEngine, config: AppConfig) -> None:
+    """``config`` names an engine, or podbot started it."""
+    machine = PodmanMachine(facts, VERSION_5)
+    check_ready(plan, shop(works, facts), engine, machine, config, is_private=config.engine_socket is None)
+
+
 NO_PASTA = replace(DEBIAN_13, programs=lacking("pasta"))
 
 
@@ -201,30 +221,30 @@ def test_setup_asks_before_it_builds(engine: FakeEngine) -> None:
     works = Works()
     plan = decide(works, NO_PASTA)
     with pytest.raises(MachineNotReady, match="no pasta"):
-        check_ready(plan, shop(works, NO_PASTA), engine, AppConfig())
-    check_ready(plan, shop(works, NO_PASTA), engine, AppConfig(sandbox=SandboxConfig(network="none")))
-    check_ready(decide(works, DEBIAN_13), shop(works, DEBIAN_13), engine, AppConfig())
+        ready(plan, works, NO_PASTA, engine, AppConfig())
+    ready(plan, works, NO_PASTA, engine, AppConfig(sandbox=SandboxConfig(network="none")))
+    ready(decide(works, DEBIAN_13), works, DEBIAN_13, engine, AppConfig())
     assert works.calls == []
 
 
 def test_setup_asks_also_when_the_image_is_there(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     works = Works({RECIPE.image: sandbox("claude")})
     with pytest.raises(MachineNotReady):
-        check_ready(decide(works, NO_PASTA), shop(works, NO_PASTA), engine, AppConfig())
+        ready(decide(works, NO_PASTA), works, NO_PASTA, engine, AppConfig())
     full: Disks = {"store": Disk("/store", 0, 1)}
     monkeypatch.setattr(disk_checks, "look_at_disks", lambda _host, _environ: full)
     engine.calls.clear()
-    check_ready(decide(works, DEBIAN_13), shop(works, DEBIAN_13), engine, AppConfig())
+    ready(decide(works, DEBIAN_13), works, DEBIAN_13, engine, AppConfig())
     assert [name for name, _ in engine.calls] == ["ping"]  # it does not wait for the engine to describe itself
     works.images.clear()
     with pytest.raises(MachineNotReady, match="0 MB free in /store"):
-        check_ready(decide(works, DEBIAN_13), shop(works, DEBIAN_13), engine, AppConfig())
+        ready(decide(works, DEBIAN_13), works, DEBIAN_13, engine, AppConfig())
 
 
 def test_a_distant_engine_is_not_asked(engine: FakeEngine) -> None:
     engine.local = False
     works = Works()
-    check_ready(decide(works, NO_PASTA), shop(works, NO_PASTA), engine, AppConfig())
+    ready(decide(works, NO_PASTA), works, NO_PASTA, engine, AppConfig())
     assert engine.calls == []
 
 
@@ -233,7 +253,7 @@ def test_an_engine_that_is_let_into_a_container_is_not_judged_by_it(engine: Fake
     facts = replace(DEBIAN_13, container="podman", subids=False, programs=lacking("pasta", "crun", "catatonit"))
     works = Works()
     named = AppConfig(engine_socket="/run/user/1000/podman/podman.sock")
-    check_ready(decide(works, facts), shop(works, facts), engine, named)
+    ready(decide(works, facts), works, facts, engine, named)
     outside = replace(facts, container="")
     with pytest.raises(MachineNotReady, match="no crun"):
-        check_ready(decide(works, outside), shop(works, outside), engine, named)
+        ready(decide(works, outside), works, outside, engine, named)

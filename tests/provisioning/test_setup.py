@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +13,9 @@ from typing import Any
 import pytest
 
 from podbot.config.models import AppConfig, Origin
-from podbot.diagnosis.rootless_checks import user_ids_hint
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.engine.podman.private.podman_facts import PodmanFacts
+from podbot.engine.podman.rootless_checks import user_ids_hint
+from podbot.engine.podman.words import WORDS
 from podbot.engine.port import ImageInfo
 from podbot.errors import ImageBuildFailed, InvalidValue
 from podbot.events import Event
@@ -22,8 +25,8 @@ from podbot.images.recipe import CONTAINERFILE, LABEL_RECIPE, load_recipe
 from podbot.provisioning.setup import SetupPlan, plan_setup, setup
 
 RECIPE = load_recipe()
-DEBIAN = MachineFacts(programs={"mmdebstrap": "/usr/bin/mmdebstrap"}, distribution=("debian",), codename="bookworm")
-FEDORA = MachineFacts(distribution=("fedora",))
+DEBIAN = PodmanFacts(programs={"mmdebstrap": "/usr/bin/mmdebstrap"}, distribution=("debian",), codename="bookworm")
+FEDORA = PodmanFacts(distribution=("fedora",))
 
 
 def image(name: str, labels: Mapping[str, str]) -> ImageInfo:
@@ -37,6 +40,14 @@ def sandbox(*agents: str, **changes: str) -> ImageInfo:
 BASE = image("base", {LABEL_RECIPE: RECIPE.base_digest})
 
 
+def labels_of(context: bytes) -> dict[str, str]:
+    """The labels at the end of the Containerfile in a build's archive."""
+    with tarfile.open(fileobj=io.BytesIO(context)) as tar:
+        lines = (tar.extractfile(CONTAINERFILE) or io.BytesIO()).read().decode().splitlines()
+    (line,) = (line for line in lines if line.startswith("LABEL "))
+    return dict(re.findall(r'(\S+)="([^"]*)"', line))
+
+
 @dataclass
 class Works:
     """Image works that record what they were asked and change nothing but ``images``."""
@@ -46,30 +57,25 @@ class Works:
     built: dict[str, Any] = field(default_factory=dict)
     unreachable: bool = False
 
-    def build(self, endpoint: str, *, tag: str, on_line: Callable[[str], None], **rest: Any) -> None:
+    def build(self, *, context: bytes, tag: str, on_line: Callable[[str], None], **rest: Any) -> None:
         self.calls.append(("build", tag))
-        self.built |= rest
+        self.built |= rest | {"labels": labels_of(context)}
         on_line("STEP 1/2: FROM base")
         self.images[tag] = ImageInfo("id-new", (tag,), self.built["labels"], 1, "")
 
-    def import_rootfs(self, endpoint: str, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
+    def import_rootfs(self, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
         self.calls.append(("import", tag))
         self.images[tag] = image("new-base", {LABEL_RECIPE: RECIPE.base_digest})
         assert f"LABEL {LABEL_RECIPE}={RECIPE.base_digest}" in list(changes)
 
-    def pull(self, endpoint: str, *, reference: str, on_line: Callable[[str], None]) -> None:
+    def pull(self, *, reference: str, on_line: Callable[[str], None]) -> None:
         if self.unreachable:
             raise ImageBuildFailed(image=reference, step="pull", reason="no route to host")
         self.calls.append(("pull", reference))
 
-    def remove(self, endpoint: str, *, image: str) -> bool:
+    def remove(self, *, image: str) -> bool:
         self.calls.append(("remove", image))
         return True
-
-    def context_archive(self, directory: str, extra: Mapping[str, bytes]) -> bytes:
-        (line,) = (line for line in extra[CONTAINERFILE].decode().splitlines() if line.startswith("LABEL "))
-        self.built["labels"] = dict(re.findall(r'(\S+)="([^"]*)"', line))
-        return b"tar"
 
 
 @pytest.fixture(autouse=True)
@@ -77,12 +83,12 @@ def _no_apt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base_image, "apt_targets", lambda: "http://mirror/debian bookworm main")
 
 
-def shop(works: Works, facts: MachineFacts = DEBIAN, emit: Callable[[Event], None] = lambda _: None) -> BuildContext:
+def shop(works: Works, facts: PodmanFacts = DEBIAN, emit: Callable[[Event], None] = lambda _: None) -> BuildContext:
     hint = user_ids_hint(facts)
-    return BuildContext("unix:///e.sock", RECIPE, facts, {}, works.images.get, works, emit, hint)
+    return BuildContext(RECIPE, facts, {}, works.images.get, works, WORDS, emit, hint)
 
 
-def decide(works: Works, facts: MachineFacts = DEBIAN, path: str = "/c.toml", **rest: Any) -> SetupPlan:
+def decide(works: Works, facts: PodmanFacts = DEBIAN, path: str = "/c.toml", **rest: Any) -> SetupPlan:
     return plan_setup(shop(works, facts), config=rest.pop("config", AppConfig()), config_path=path, **rest)
 
 
@@ -112,7 +118,7 @@ def configured(ref: str, kind: Any = "file") -> AppConfig:
     ],
 )
 def test_what_is_to_be_done(
-    present: dict[str, ImageInfo], facts: MachineFacts, options: dict[str, Any], steps: list[str]
+    present: dict[str, ImageInfo], facts: PodmanFacts, options: dict[str, Any], steps: list[str]
 ) -> None:
     assert [step.kind for step in decide(Works(present), facts, **options).steps] == steps
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.private.machine import Disk
 from podbot.launch.types import Mount
+from podbot.machine import Disk
 from podbot.session import disk_notice
 from podbot.session.disk_notice import LOW_MEGABYTES, low_disks
 

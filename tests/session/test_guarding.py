@@ -188,8 +188,9 @@ def ended_by_the_helper(engine: FakeEngine, place: Place) -> None:
     with session_directory(place.directory(), engine.endpoint) as directory:
         directory.has_container = directory.handed_over = True
         job = Job(
-            directory=directory.path, endpoint=engine.endpoint, lock=directory.lock, container=SESSION, labels=labels(),
-            keep="never", clone=None, files=None, exec_id="", descriptors=(), hurried=False,
+            directory=directory.path, endpoint=engine.endpoint, engine="fake", lock=directory.lock,
+            container=SESSION, labels=labels(), keep="never", clone=None, files=None, exec_id="", descriptors=(),
+            hurried=False,
         )  # fmt: skip
         end_session(engine, job)
 

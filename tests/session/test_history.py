@@ -375,8 +375,8 @@ def test_a_removal_that_was_broken_off_is_finished(engine: FakeEngine, environ: 
 
 
 def test_what_is_left_is_removed_by_a_helper_and_in_a_rootless_users_range() -> None:
-    assert history_remove._words("/x", 0) == ["rm", "-rf", "--", "/x"]
-    assert history_remove._words("/x", 1000) == ["podman", "unshare", "rm", "-rf", "--", "/x"]
+    assert history_remove._words("/x", 0, ("podman", "unshare")) == ["rm", "-rf", "--", "/x"]
+    assert history_remove._words("/x", 1000, ("podman", "unshare")) == ["podman", "unshare", "rm", "-rf", "--", "/x"]
 
 
 def test_what_cannot_be_removed_is_an_error(

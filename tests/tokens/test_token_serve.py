@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from podbot.api.engines import reopen
 from podbot.errors import TokenSessionMissing, UnsafeDirectory
 from podbot.events import Event
 from podbot.github.lease import CLAIM, LEASE
@@ -62,7 +63,7 @@ def wake() -> Iterator[Wake]:
 
 
 def served(place: Place, wake: Wake, manager: Manager, *names: str) -> list[str]:
-    serve(place.environ, names, wake=wake, notifier=manager, emit=place.events.append)
+    serve(place.environ, names, wake=wake, notifier=manager, emit=place.events.append, connect=reopen)
     return manager.heard
 
 
@@ -134,7 +135,7 @@ def test_events_of_two_threads_do_not_mix(place: Place) -> None:
             inside.release()
 
     os.makedirs(place.runtime, 0o700)
-    daemon = TokenDaemon(place.runtime, emit=emit)
+    daemon = TokenDaemon(place.runtime, emit=emit, connect=reopen)
 
     def tell() -> None:
         for _ in range(200):

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from podbot.engine.port import ContainerInfo, EngineHost, ExecState, ImageInfo
+from podbot.engine.times import seconds
 
+DEFAULT_TEMPORARY = "/var/tmp"  # noqa: S108 - Podman's own, where it does not say
 MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
@@ -19,10 +21,11 @@ def identifier(found: Any) -> str:
 def host(found: Any) -> EngineHost:
     """``GET /info``."""
     store = found["store"]
+    temporary = str(store.get("imageCopyTmpDir") or "")
     return EngineHost(
         rootless=bool(found["host"]["security"].get("rootless")),
         storage=str(store["graphRoot"]),
-        temporary=str(store.get("imageCopyTmpDir") or ""),
+        temporary=temporary if temporary.startswith("/") else DEFAULT_TEMPORARY,
     )
 
 
@@ -103,17 +106,6 @@ def exec_state(found: Any) -> ExecState:
         exit_code=code if isinstance(code, int) and not running else None,
         pid=int(found.get("Pid") or 0),
     )
-
-
-def seconds(text: Any) -> float:
-    """A time such as "2026-11-21T21:51:46.229760239Z", of any zone, in seconds since the epoch; 0.0 when it is none."""
-    from datetime import UTC, datetime
-
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        return 0.0
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _labels(found: Any) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from podbot.engine.http import BadResponse, Response
+from podbot.engine.podman.words import WORDS
 from podbot.errors import ContainerError, ContainerNotFound, EngineStorageFull, RequestFailed
 
 
@@ -28,7 +29,7 @@ def refusal(operation: str, response: Response, *, container: str = "") -> Conta
     """The error for an answer that says no, where the operation has no better class of its own."""
     reason = reason_of(response)
     if is_storage_full(reason):
-        return EngineStorageFull(operation=operation)
+        return EngineStorageFull(operation=operation, engine_hint=WORDS.prune)
     if response.status == 404 and container:
         return ContainerNotFound(container=container)
     return RequestFailed(operation=operation, status=response.status, reason=reason)

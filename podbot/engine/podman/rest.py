@@ -16,9 +16,10 @@ from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.podman import answers
 from podbot.engine.podman.mapping import reason_of, refusal
-from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, ExecState, ImageInfo, Size, Unmet
+from podbot.engine.podman.words import WORDS, dial_stdio
+from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, EngineWords, ExecState, ImageInfo, Size, Unmet
 from podbot.engine.stream import SocketStream
-from podbot.engine.transport import TIMEOUT, connect
+from podbot.engine.transport import TIMEOUT, Dial, connect
 from podbot.errors import (
     ContainerError,
     ContainerNotFound,
@@ -36,6 +37,7 @@ from podbot.errors import (
 )
 
 if TYPE_CHECKING:
+    from podbot.engine.podman.image_builder import PodmanImages
     from podbot.launch.types import ContainerSpec, ExecSpec
 
 API = "/v4.0.0/libpod"
@@ -45,6 +47,7 @@ YOUNG = 1.0  # seconds for which an idle connection is reused; older ones may ha
 # Seconds between attempts to remove a container whose first process ended while the engine was about to kill it.
 # Podman 4.3 then refuses, and 6 of 60 sandboxes that the kernel ended at their memory limit were left behind.
 REMOVE_PAUSES = (0.1, 0.2, 0.3, 0.4, 0.6)
+DIAL = Dial(remote=dial_stdio, start=WORDS.start)
 _T = TypeVar("_T")
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's answer, with status 500
 _STATE_CHANGED = "container state improper"  # part of Podman's answer: it has not noticed yet what became of it
@@ -68,8 +71,18 @@ class RestEngine:
         self._used = 0.0
 
     @property
+    def words(self) -> EngineWords:
+        return WORDS
+
+    @property
     def endpoint(self) -> str:
         return self._endpoint.uri
+
+    @property
+    def image_builder(self) -> PodmanImages:
+        from podbot.engine.podman.image_builder import PodmanImages
+
+        return PodmanImages(self.endpoint)
 
     @property
     def local(self) -> bool:
@@ -85,7 +98,7 @@ class RestEngine:
     def _fresh(self, deadline: Deadline) -> Wire:
         if self._wire is None or time.monotonic() - self._used > YOUNG:
             self.close()
-            self._wire = Wire(connect(self._endpoint, deadline))
+            self._wire = Wire(connect(self._endpoint, DIAL, deadline))
         self._wire.deadline = deadline
         return self._wire
 
@@ -118,12 +131,15 @@ class RestEngine:
             self.close()
         return response
 
+    def _unhealthy(self, reason: str) -> HealthCheckFailed:
+        return HealthCheckFailed(endpoint=self.endpoint, reason=reason, engine_hint=WORDS.needs)
+
     def _gone(self, exc: Exception, deadline: Deadline) -> ContainerError:
         reason = (
             f"no whole answer within {round(deadline.seconds, 1):g} s" if isinstance(exc, TimeoutError) else str(exc)
         )
         if isinstance(exc, BadResponse) and not exc.closed:
-            return HealthCheckFailed(endpoint=self.endpoint, reason=reason)
+            return self._unhealthy(reason)
         return EngineGone(endpoint=self.endpoint, reason=reason)
 
     def _get(self, path: str, read: Callable[[Any], _T], *, operation: str, container: str = "") -> _T:
@@ -141,9 +157,9 @@ class RestEngine:
         try:
             return work()
         except BadResponse as exc:
-            raise HealthCheckFailed(endpoint=self.endpoint, reason=str(exc)) from exc
+            raise self._unhealthy(str(exc)) from exc
         except answers.MISSHAPEN as exc:
-            raise HealthCheckFailed(endpoint=self.endpoint, reason="its answer is not shaped like Podman's") from exc
+            raise self._unhealthy("its answer is not shaped like Podman's") from exc
 
     # --- engine and images --------------------------------------------------------------------
 
@@ -151,12 +167,12 @@ class RestEngine:
         try:
             response = self._call("GET", "/_ping", patience=TIMEOUT)
         except EngineGone as exc:
-            raise HealthCheckFailed(endpoint=self.endpoint, reason=exc.reason) from exc
+            raise self._unhealthy(exc.reason) from exc
         version = response.headers.get("libpod-api-version", "")
         if response.status != 200 or not version:
-            raise HealthCheckFailed(endpoint=self.endpoint, reason="what answers there is not Podman")
+            raise self._unhealthy("what answers there is not Podman")
         if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < 4:
-            raise HealthCheckFailed(endpoint=self.endpoint, reason=f"it is Podman {version}, older than 4.0")
+            raise self._unhealthy(f"it is Podman {version}, older than 4.0")
         return EngineInfo(endpoint=self.endpoint, version=version)
 
     def host(self) -> EngineHost:
@@ -184,7 +200,8 @@ class RestEngine:
             return self._read(response, answers.identifier)
         reason = reason_of(response)
         if "image not known" in reason or "no such image" in reason:
-            raise ImageNotFound(image=spec.image, origin=spec.image_origin)
+            hint = WORDS.fetch(spec.image)
+            raise ImageNotFound(image=spec.image, origin=spec.image_origin, engine_hint=hint)
         if "already in use" in reason or "name is in use" in reason:
             raise NameTaken(container=spec.name)
         error = refusal("create a container", response)
@@ -287,7 +304,7 @@ class RestEngine:
         if tty and size is not None:
             body |= {"h": size.rows, "w": size.columns}
         deadline = Deadline(PATIENCE)
-        wire = Wire(connect(self._endpoint, deadline), deadline)
+        wire = Wire(connect(self._endpoint, DIAL, deadline), deadline)
         headers = {**_JSON, "Connection": "Upgrade", "Upgrade": "tcp"}
         try:
             wire.send_request("POST", f"{API}/exec/{quote(exec_id)}/start", json.dumps(body).encode(), headers)

@@ -109,7 +109,9 @@ def test_host(serve: Serve) -> None:
     engine, server = serve(replay("info"))
     said = json.loads(recorded()["info"]["body"])
     store = said["store"]
-    expected = EngineHost(said["host"]["security"]["rootless"], store["graphRoot"], store.get("imageCopyTmpDir", ""))
+    expected = EngineHost(
+        said["host"]["security"]["rootless"], store["graphRoot"], store.get("imageCopyTmpDir", "/var/tmp")
+    )
     assert engine.host() == expected
     assert server.requests[0].target == "/v4.0.0/libpod/info"
 

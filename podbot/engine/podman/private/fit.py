@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.engine.podman.private.podman_facts import PodmanFacts
 
 # Soft = hard, and far enough below the ceilings (20000 and 32768 where this was measured) for a nested engine.
 ULIMIT = 16384
@@ -24,7 +24,7 @@ CAPABILITIES = [
 NATIVE_OVERLAY = (5, 13)  # the first kernel whose overlay an ordinary user may mount
 
 
-def containers_conf(facts: MachineFacts, existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
+def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
     """Text of the private containers.conf, or None when the engine's own configuration works here.
 
     ``existing``: the operator's parsed files, weakest first; they are merged, because CONTAINERS_CONF
@@ -51,7 +51,7 @@ def containers_conf(facts: MachineFacts, existing: Iterable[Mapping[str, Any]] =
     return tomli_w.dumps(merged)
 
 
-def storage_driver(facts: MachineFacts, *, chosen: bool) -> str:
+def storage_driver(facts: PodmanFacts, *, chosen: bool) -> str:
     """The storage driver to ask for, or empty: the engine's own choice is right.
 
     ``chosen``: there is a storage.conf, a STORAGE_DRIVER or a store already. Rootless Podman 4.3 without
@@ -61,12 +61,12 @@ def storage_driver(facts: MachineFacts, *, chosen: bool) -> str:
     return "overlay" if facts.rootless and overlay and not chosen else ""
 
 
-def _ulimits_trap(facts: MachineFacts) -> bool:
+def _ulimits_trap(facts: PodmanFacts) -> bool:
     """Rootful Podman asks for 1048576, which takes CAP_SYS_RESOURCE; rootless Podman asks for what it may."""
     return not facts.cap_sys_resource and not facts.rootless
 
 
-def _needed(facts: MachineFacts) -> list[tuple[str, str, str, tuple[str, ...]]]:
+def _needed(facts: PodmanFacts) -> list[tuple[str, str, str, tuple[str, ...]]]:
     """(table, key, value, values that cannot work here); an empty list: nothing is needed."""
     rows: list[tuple[str, str, str, tuple[str, ...]]] = []
     if facts.cgroups != "v2" and "runc" in facts.programs:
@@ -82,7 +82,7 @@ def _needed(facts: MachineFacts) -> list[tuple[str, str, str, tuple[str, ...]]]:
     return rows
 
 
-def _ulimits(facts: MachineFacts, theirs: Any) -> list[Any]:
+def _ulimits(facts: PodmanFacts, theirs: Any) -> list[Any]:
     """nofile and nproc within the ceilings; the operator's other limits are kept."""
     ours = [(name, min(ULIMIT, ceiling)) for name, ceiling in (("nofile", facts.nofile), ("nproc", facts.nproc))]
     kept = [row for row in theirs if not str(row).startswith(("nofile=", "nproc="))] if isinstance(theirs, list) else []

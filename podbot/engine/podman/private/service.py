@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from podbot.engine.podman.words import WORDS
 from podbot.errors import ServiceStartFailed, SocketNotFound
 from podbot.events import Emit, Event, ignore
 from podbot.places import private_dir, private_runtime_root, runtime_root
@@ -78,13 +79,15 @@ def _start(environ: Mapping[str, str], directory: str, path: str, emit: Emit) ->
     import time
 
     from podbot.engine.podman.private.fit import storage_driver
-    from podbot.engine.podman.private.machine import detect
+    from podbot.engine.podman.private.podman_facts import detect
 
     facts = detect(environ)
     log = os.path.join(directory, "service.log")
     podman = facts.programs.get("podman")
     if not podman:
-        raise SocketNotFound(path=path, origin="no engine socket, and no podman program is installed")
+        raise SocketNotFound(
+            path=path, origin="no engine socket, and no podman program is installed", engine_hint=WORDS.start
+        )
     if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
         raise ServiceStartFailed(reason=f"the socket path {path} is longer than {SOCKET_PATH_LIMIT} bytes", log=log)
     lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.engine.podman.private.fit import CAPABILITIES, containers_conf, storage_driver
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.engine.podman.private.podman_facts import PodmanFacts
 
 ALL = {"podman": "/usr/bin/podman", "runc": "/usr/sbin/runc", "netavark": "/usr/lib/podman/netavark"}
-WORKSTATION = MachineFacts(uid=0, programs=ALL)
+WORKSTATION = PodmanFacts(uid=0, programs=ALL)
 CI = replace(WORKSTATION, cgroups="hybrid", systemd=False, cap_sys_resource=False, nofile=20000, nproc=32768)
 
 ENGINE_FACTS = """\
@@ -48,7 +48,7 @@ network_backend = "netavark"
 """
 
 
-def conf(facts: MachineFacts, *existing: dict[str, Any]) -> dict[str, Any]:
+def conf(facts: PodmanFacts, *existing: dict[str, Any]) -> dict[str, Any]:
     text = containers_conf(facts, existing)
     return {} if text is None else tomllib.loads(text)
 
@@ -115,7 +115,7 @@ def test_later_files_win_and_inputs_are_not_changed() -> None:
 
 
 machines = st.builds(
-    MachineFacts,
+    PodmanFacts,
     uid=st.sampled_from([0, 1000]),
     cgroups=st.sampled_from(["v2", "v1", "hybrid"]),
     systemd=st.booleans(),
@@ -131,7 +131,7 @@ existing = st.dictionaries(
 
 
 @given(machines, st.lists(existing, max_size=3))
-def test_every_trap_has_its_key_and_only_then(facts: MachineFacts, layers: list[dict[str, Any]]) -> None:
+def test_every_trap_has_its_key_and_only_then(facts: PodmanFacts, layers: list[dict[str, Any]]) -> None:
     trapped = facts.cgroups != "v2" or not facts.systemd
     limited = not facts.cap_sys_resource and not facts.rootless
     text = containers_conf(facts, layers)
@@ -153,7 +153,7 @@ def test_every_trap_has_its_key_and_only_then(facts: MachineFacts, layers: list[
 
 
 @given(machines)
-def test_soft_is_hard_and_both_within_the_ceiling(facts: MachineFacts) -> None:
+def test_soft_is_hard_and_both_within_the_ceiling(facts: PodmanFacts) -> None:
     for row in conf(facts).get("containers", {}).get("default_ulimits", []):
         name, _, values = row.partition("=")
         soft, _, hard = values.partition(":")

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.private import machine, service
+from podbot.engine.podman.private import podman_facts as machine
+from podbot.engine.podman.private import service
 from podbot.engine.podman.private.service import ensure_service, service_dir, service_environment
 from podbot.errors import ServiceStartFailed, SocketNotFound, UnsafeDirectory
 from podbot.events import Event
@@ -193,7 +194,7 @@ def test_a_relative_path_entry_does_not_reach_the_service(environ: dict[str, str
 
 def test_the_fitted_file_is_used_and_private(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     install(environ, PROGRAM)
-    facts = machine.MachineFacts(programs=machine.find_programs(environ), systemd=False)
+    facts = machine.PodmanFacts(programs=machine.find_programs(environ), systemd=False)
     monkeypatch.setattr(machine, "detect", lambda _environ: facts)
     directory = os.path.dirname(ensure_service(environ))
     conf = os.path.join(directory, "containers.conf")
@@ -204,7 +205,7 @@ def test_the_fitted_file_is_used_and_private(environ: dict[str, str], monkeypatc
 
 def test_the_operators_own_containers_conf_stands(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     install(environ, PROGRAM)
-    facts = machine.MachineFacts(programs=machine.find_programs(environ), systemd=False)
+    facts = machine.PodmanFacts(programs=machine.find_programs(environ), systemd=False)
     monkeypatch.setattr(machine, "detect", lambda _environ: facts)
     directory = os.path.dirname(ensure_service({**environ, "CONTAINERS_CONF": "/mine.conf"}))
     assert not os.path.exists(os.path.join(directory, "containers.conf"))
@@ -235,7 +236,7 @@ def test_an_ordinary_users_storage_is_overlay_unless_one_is_chosen(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(environ, PROGRAM)
-    facts = machine.MachineFacts(uid=1000, programs=machine.find_programs(environ))
+    facts = machine.PodmanFacts(uid=1000, programs=machine.find_programs(environ))
     monkeypatch.setattr(machine, "detect", lambda _environ: facts)
     monkeypatch.setattr(service, "_storage_is_chosen", lambda _environ: False)
     ensure_service(environ)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from podbot.config.models import AppConfig, Origin
-from podbot.engine import endpoint as endpoint_module
-from podbot.engine.podman import connect as module
-from podbot.engine.podman.connect import connect, locate
+from podbot.engine.podman import driver as module
+from podbot.engine.podman import sockets
+from podbot.engine.podman.driver import connect, locate
 from podbot.engine.podman.private import service
 from podbot.errors import ConnectionFailed, HealthCheckFailed, PermissionDenied, PodbotError, SocketNotFound
 from podbot.events import Event
@@ -60,7 +60,7 @@ def host(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> Iterato
         made = Host(os.fspath(tmp_path), stack)
         made.environ["XDG_RUNTIME_DIR"] = made.path("run")
         places = (made.path("system"), made.path("docker"))
-        monkeypatch.setattr(endpoint_module, "SYSTEM_SOCKETS", places)
+        monkeypatch.setattr(sockets, "SYSTEM_SOCKETS", places)
         monkeypatch.setattr(module, "SYSTEM_SOCKETS", places)
         monkeypatch.setattr(service, "ensure_service", no_podman(made))
         yield made

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.private import machine
-from podbot.engine.podman.private.machine import detect, find_programs
+from podbot import machine as podbot_machine
+from podbot.engine.podman.private import podman_facts as machine
+from podbot.engine.podman.private.podman_facts import detect, find_programs
 
 
 def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> None:
@@ -105,7 +106,7 @@ def test_the_container_that_podbot_runs_in(tmp_path: Path, path: str, kind: str)
     ("release", "kernel"), [("6.1.0-13-amd64", (6, 1)), ("5.13", (5, 13)), ("odd", (0, 0)), ("5.x", (0, 0))]
 )
 def test_kernel_releases(release: str, kernel: tuple[int, int]) -> None:
-    assert machine._kernel(release) == kernel
+    assert podbot_machine._kernel(release) == kernel
 
 
 UID = os.getuid()
@@ -160,7 +161,7 @@ def test_ranges_that_a_directory_service_gives(tmp_path: Path, text: str, expect
 
 
 def test_an_empty_name_is_nobodys_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_user_name", lambda _uid: "")
+    monkeypatch.setattr(podbot_machine, "_user_name", lambda _uid: "")
     for name in ("etc/subuid", "etc/subgid"):
         put(tmp_path, name, "\n:100000:65536\n")
     assert detect({}, str(tmp_path)).subids is False
@@ -198,7 +199,7 @@ def test_configuration_never_comes_from_the_working_directory(tmp_path: Path, mo
 
 def test_the_disk_of_what_is_not_there_yet(tmp_path: Path) -> None:
     path = str(tmp_path / "not" / "yet")
-    found = machine.disk(path)
+    found = podbot_machine.disk(path)
     assert found is not None
     assert (found.path, found.device) == (path, os.stat(tmp_path).st_dev)
     assert found.free > 0

@@ -17,9 +17,10 @@ def main() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # whatever podbot's own parent left
     signal.alarm(LIMIT)
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from podbot.api.engines import reopen
     from podbot.hosting.ending import run
 
-    run(sys.stdin.buffer.read())
+    run(sys.stdin.buffer.read(), reopen)
 
 
 if __name__ == "__main__":

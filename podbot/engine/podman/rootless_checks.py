@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podbot.diagnosis.check import Check, Status, install_command
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.engine.check import Check, Status, install_command
+from podbot.engine.podman.private.podman_facts import PodmanFacts
 
 HELPERS = ("pasta", "slirp4netns")
 NEEDED_CONTROLLERS = ("cpu", "memory", "pids")  # of sandbox.cpus, memory and pids; cpuset is not asked for
 AGAIN = "log out of all sessions and in again"
 
 
-def check_rootless(facts: MachineFacts, number: tuple[int, ...], network: str) -> Iterator[Check]:
+def check_rootless(facts: PodmanFacts, number: tuple[int, ...], network: str) -> Iterator[Check]:
     """The checks that matter to an ordinary user alone. ``number``: Podman's version; ``network``: sandbox.network."""
     yield check_user_ids(facts)
     yield check_rootless_network(facts, number, network)
@@ -20,7 +20,7 @@ def check_rootless(facts: MachineFacts, number: tuple[int, ...], network: str) -
         yield check_delegation(facts)
 
 
-def check_user_ids(facts: MachineFacts) -> Check:
+def check_user_ids(facts: PodmanFacts) -> Check:
     """Rootless: a range of user ids, and the programs that may map it."""
     missing = [name for name in ("newuidmap", "newgidmap") if name not in facts.programs]
     if missing:
@@ -35,14 +35,14 @@ def check_user_ids(facts: MachineFacts) -> Check:
     return Check("user-ids", "ok", "newuidmap, and a range in /etc/subuid and /etc/subgid")
 
 
-def user_ids_hint(facts: MachineFacts) -> str:
+def user_ids_hint(facts: PodmanFacts) -> str:
     """Why this user's own Podman can unpack no image, and how to fix it; empty when it can."""
     if not facts.rootless or facts.platform != "linux" or (check := check_user_ids(facts)).status == "ok":
         return ""
     return f"Rootless Podman can build or load no image: {check.found}. `{check.fix}` fixes that."
 
 
-def check_rootless_network(facts: MachineFacts, number: tuple[int, ...], network: str) -> Check:
+def check_rootless_network(facts: PodmanFacts, number: tuple[int, ...], network: str) -> Check:
     """Rootless: the program that Podman uses, and the device that it needs.
 
     Only a warning while ``network`` is one that takes neither.
@@ -65,7 +65,7 @@ def check_rootless_network(facts: MachineFacts, number: tuple[int, ...], network
     return Check("rootless-network", "ok", f"{helper}, /dev/net/tun")
 
 
-def _helpers(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
+def _helpers(facts: PodmanFacts, number: tuple[int, ...]) -> tuple[str, ...]:
     """The programs of which Podman needs one: the configured one, else pasta from version 5 on."""
     configured = facts.network_conf.get("default_rootless_network_cmd", "")
     if configured in HELPERS:
@@ -75,7 +75,7 @@ def _helpers(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
     return ("pasta",) if number >= (5,) else ("slirp4netns",)
 
 
-def check_delegation(facts: MachineFacts) -> Check:
+def check_delegation(facts: PodmanFacts) -> Check:
     """Rootless on cgroup v2: limits take controllers that systemd passes on, and a D-Bus over which to ask for them."""
     meaning = "sandbox.memory, sandbox.cpus and sandbox.pids do not hold, or no session with them starts."
     if not facts.user_bus or facts.delegated is None:

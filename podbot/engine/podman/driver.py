@@ -1,15 +1,26 @@
-"""From configuration to a healthy engine: the endpoint named, found, or started by podbot."""
+"""From configuration to a healthy Podman: the endpoint named, found, or started by podbot.
+
+This module is what the registry names: an :class:`podbot.engine.driver.EngineDriver`.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from podbot.config.models import AppConfig
-from podbot.engine.endpoint import SYSTEM_SOCKETS, Endpoint, candidate_sockets, named_endpoint
+from podbot.engine.endpoint import Endpoint, named_endpoint, parse_endpoint
 from podbot.engine.podman.rest import RestEngine
+from podbot.engine.podman.sockets import SYSTEM_SOCKETS, VARIABLES, candidate_sockets
+from podbot.engine.podman.words import WORDS
 from podbot.errors import ConnectionFailed, ContainerError, HealthCheckFailed, PermissionDenied, SocketNotFound
 from podbot.events import Emit, Event, ignore
+
+if TYPE_CHECKING:
+    from podbot.engine.podman.machine import PodmanMachine
+
+__all__ = ["WORDS", "connect", "locate", "machine", "reopen"]
 
 
 def connect(config: AppConfig, environ: Mapping[str, str], emit: Emit = ignore) -> RestEngine:
@@ -38,8 +49,21 @@ def _checked(endpoint: Endpoint, emit: Emit) -> RestEngine:
 
 def locate(config: AppConfig, environ: Mapping[str, str]) -> Endpoint | None:
     """The endpoint that :func:`connect` would use, without a private service; None when only that is left."""
-    named = named_endpoint(config.engine_socket, str(config.origin("engine_socket")), environ)
+    named = named_endpoint(config.engine_socket, str(config.origin("engine_socket")), environ, VARIABLES)
     return named or _found(environ)
+
+
+def reopen(endpoint: str, origin: str) -> RestEngine:
+    """An engine at an endpoint that was recorded, not yet spoken to. Raises UnsupportedEndpoint, naming ``origin``."""
+    return RestEngine(parse_endpoint(endpoint, origin))
+
+
+def machine(environ: Mapping[str, str]) -> PodmanMachine:
+    """This machine as Podman sees it."""
+    from podbot.engine.podman.machine import PodmanMachine
+    from podbot.engine.podman.private.podman_facts import detect
+
+    return PodmanMachine(detect(environ))
 
 
 def _found(environ: Mapping[str, str]) -> Endpoint | None:

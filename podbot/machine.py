@@ -1,28 +1,19 @@
-"""What this machine offers an engine: read from /proc, /sys, /dev and /etc, without starting a program."""
+"""What this machine is: read from /proc, /sys, /dev and /etc, without starting a program."""
 
 from __future__ import annotations
 
 import os
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 Cgroups = Literal["v2", "v1", "hybrid"]
 
 CAP_SYS_RESOURCE = 24
 CODENAMES = ("UBUNTU_CODENAME", "DEBIAN_CODENAME", "VERSION_CODENAME")
-INITS = ("catatonit", "tini", "dumb-init")
-PROGRAMS = (
-    "podman", "conmon", "crun", "runc", "netavark", "nft", "iptables", "slirp4netns", "pasta", "fuse-overlayfs",
-    "newuidmap", "newgidmap", "mmdebstrap", *INITS,
-)  # fmt: skip
-# Where Podman itself looks for its helpers, beyond PATH: an ordinary user's PATH lacks the sbin directories.
-HELPER_DIRECTORIES = (
-    "/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman",
-    "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
-)  # fmt: skip
+PACKAGE_TOOLS = ("mmdebstrap",)  # makes a base image from the machine's own packages, whatever the engine
 DELEGATED = "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
 BUS_UNITS = ("usr/lib/systemd/user/dbus.socket", "lib/systemd/user/dbus.socket", "etc/systemd/user/dbus.socket")
 
@@ -33,10 +24,9 @@ class MachineFacts:
 
     ``programs``: name -> path of those installed. ``container``: the kind of container that podbot
     itself runs in, or empty. ``distribution``: os-release's ID followed by ID_LIKE, best first.
-    ``network_conf``: what the operator's containers.conf files say in ``[network]``. ``delegated``: the cgroup v2
-    controllers that systemd gives this user; None without a systemd of the user's. ``user_bus``: the user's D-Bus,
-    over which Podman asks for cgroups, is there; ``bus_unit``: systemd would start it at a login. ``linger``: the
-    user's systemd outlives the last login.
+    ``delegated``: the cgroup v2 controllers that systemd gives this user; None without a systemd of the user's.
+    ``user_bus``: the user's D-Bus, over which an engine asks for cgroups, is there; ``bus_unit``: systemd would start
+    it at a login. ``linger``: the user's systemd outlives the last login.
     """
 
     uid: int = 0
@@ -56,7 +46,6 @@ class MachineFacts:
     distribution: tuple[str, ...] = ()
     codename: str = ""
     user: str = ""
-    network_conf: Mapping[str, Any] = field(default_factory=dict)
     delegated: frozenset[str] | None = frozenset({"cpu", "memory", "pids"})
     user_bus: bool = True
     bus_unit: bool = True
@@ -66,11 +55,6 @@ class MachineFacts:
     def rootless(self) -> bool:
         """The engine would run as an ordinary user."""
         return self.uid != 0
-
-    @property
-    def init(self) -> str:
-        """Path of a program that Podman can use as a container's PID 1, or empty."""
-        return next((self.programs[name] for name in INITS if name in self.programs), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +78,13 @@ def disk(path: str) -> Disk | None:
         return None
 
 
-def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
-    """The facts of this machine, in 2 ms; ``root`` is where /proc, /sys, /dev, /run, /var and /etc are looked for."""
+def detect(
+    environ: Mapping[str, str], root: str = "/", *, programs: Iterable[str] = (), directories: Iterable[str] = ()
+) -> MachineFacts:
+    """The facts of this machine, in 2 ms; ``root`` is where /proc, /sys, /dev, /run, /var and /etc are looked for.
+
+    ``programs``: those to look for beside :data:`PACKAGE_TOOLS`, on PATH and then in ``directories``.
+    """
     uid = os.getuid()
     user = _user_name(uid)
     release = _os_release(root)
@@ -111,7 +100,7 @@ def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
         nproc=_ceiling(root, "RLIMIT_NPROC", "proc/sys/kernel/pid_max"),
         dev_fuse=os.access(os.path.join(root, "dev/fuse"), os.R_OK | os.W_OK),
         dev_net_tun=os.access(os.path.join(root, "dev/net/tun"), os.R_OK | os.W_OK),
-        programs=find_programs(environ, root),
+        programs=find_programs(environ, (*programs, *PACKAGE_TOOLS), directories, root),
         subids=_has_subids(root, uid, user),
         container=_container(environ, root),
         ci=environ.get("CI", "").lower() not in ("", "0", "false"),
@@ -119,7 +108,6 @@ def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
         # Derivatives (Mint, Devuan) name the suite of their parent, which is the one that apt knows.
         codename=next((release[n] for n in CODENAMES if release.get(n)), ""),
         user=user,
-        network_conf=_network_conf(environ, root, rootless=uid != 0),
         delegated=frozenset(delegated.split()) if delegated else None,
         user_bus=_has_bus(environ, root, uid),
         bus_unit=any(os.path.exists(os.path.join(root, place)) for place in BUS_UNITS),
@@ -127,13 +115,15 @@ def detect(environ: Mapping[str, str], root: str = "/") -> MachineFacts:
     )
 
 
-def find_programs(environ: Mapping[str, str], root: str = "/") -> dict[str, str]:
-    """Name -> path of the programs of :data:`PROGRAMS` that are installed."""
-    directories = [*environ.get("PATH", "").split(os.pathsep), *HELPER_DIRECTORIES]
+def find_programs(
+    environ: Mapping[str, str], names: Iterable[str], directories: Iterable[str] = (), root: str = "/"
+) -> dict[str, str]:
+    """Name -> path of those of ``names`` that are installed: on PATH, or else in one of ``directories``."""
+    directories = [*environ.get("PATH", "").split(os.pathsep), *directories]
     # A relative entry of PATH would make the working directory, often a hostile repository, name our programs.
     places = dict.fromkeys(os.path.join(root, d.lstrip("/")) for d in directories if d.startswith("/"))
     found: dict[str, str] = {}
-    for name in PROGRAMS:
+    for name in names:
         for place in places:
             path = os.path.join(place, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -208,27 +198,6 @@ def _has_bus(environ: Mapping[str, str], root: str, uid: int) -> bool:
     path = address.removeprefix("unix:path=").partition(",")[0].partition(";")[0]
     path = path or os.path.join(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}", "bus")
     return os.path.exists(os.path.join(root, path.lstrip("/")))
-
-
-def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> Mapping[str, Any]:
-    """The table ``[network]`` of the operator's containers.conf files; of one that cannot be read, nothing."""
-    import tomllib
-
-    from podbot.engine.podman.private.service import conf_files
-
-    chosen = environ.get("CONTAINERS_CONF")
-    names = [chosen] if chosen else conf_files(environ, rootless=rootless, root=root)
-    found: dict[str, Any] = {}
-    for name in [*names, environ.get("CONTAINERS_CONF_OVERRIDE", "")]:
-        if not os.path.isabs(name):
-            continue  # never a file of the working directory's
-        try:
-            with open(name, "rb") as file:
-                table = tomllib.load(file).get("network")
-        except (OSError, ValueError, RecursionError):
-            continue  # the service refuses one that is not valid
-        found |= table if isinstance(table, dict) else {}
-    return found
 
 
 def _container(environ: Mapping[str, str], root: str) -> str:

@@ -1,12 +1,11 @@
-"""A check of ``podbot doctor``, and the commands that fix it: what every room of checks has in common."""
+"""A check of ``podbot doctor``, and the commands that fix it: what engines' checks and podbot's own have in common."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
-from podbot.engine.podman.private.machine import MachineFacts
+from podbot.machine import MachineFacts
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -44,8 +43,6 @@ def family(facts: MachineFacts) -> str:
 
 def install_command(facts: MachineFacts, *programs: str) -> str:
     """The command that installs ``programs`` on this distribution."""
-    if facts.platform == "darwin":
-        return "brew install podman && podman machine init && podman machine start"
     if not (kind := family(facts)):
         wanted = " and ".join(_UNKNOWN.get(program, program) for program in programs)
         return f"install {wanted} with your distribution's package manager"
@@ -56,10 +53,3 @@ def install_command(facts: MachineFacts, *programs: str) -> str:
 def sudo(facts: MachineFacts) -> str:
     """What stands before a command that takes root."""
     return "sudo " if facts.rootless else ""
-
-
-def podman_number(version: str) -> tuple[int, ...]:
-    """``podman version 5.4.2`` as (5, 4, 2); empty when there is no number in it."""
-    # At most four digits: int() takes superscripts and refuses 5,000 digits.
-    match = re.search(r"\b([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?", version)
-    return tuple(int(part) for part in match.groups() if part) if match else ()

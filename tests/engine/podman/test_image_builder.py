@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import gc
 import http.server
-import io
 import json
 import socketserver
-import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from podbot.engine.podman import images
+from podbot.engine.podman.image_builder import PodmanImages
 from podbot.errors import EngineGone, EngineStorageFull, ImageBuildFailed
 
 
@@ -89,8 +86,7 @@ def endpoint(service: Service) -> str:
 
 
 def build(service: Service, seen: list[str]) -> None:
-    images.build(
-        endpoint(service),
+    PodmanImages(endpoint(service)).build(
         context=b"tar",
         containerfile="sandbox/Containerfile",
         tag="t:1",
@@ -155,13 +151,13 @@ def test_an_engine_that_hangs_up_is_gone(service: Service) -> None:
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # podman-py's, when it cannot connect
 def test_no_engine_at_all() -> None:
     with pytest.raises(EngineGone):
-        images.pull("unix:///nonexistent.sock", reference="x", on_line=print)
+        PodmanImages("unix:///nonexistent.sock").pull(reference="x", on_line=print)
     gc.collect()
 
 
 def test_an_import_streams_and_names_its_changes(service: Service) -> None:
     chunks = [b"a" * 100_000, b"b"]
-    images.import_rootfs(endpoint(service), archive=iter(chunks), tag="b:1", changes=["CMD x", "LABEL y=z"])
+    PodmanImages(endpoint(service)).import_rootfs(archive=iter(chunks), tag="b:1", changes=["CMD x", "LABEL y=z"])
     assert (service.path, service.body) == ("/images/import", b"".join(chunks))
     assert service.query == {"reference": ["b:1"], "changes": ["CMD x", "LABEL y=z"]}
 
@@ -172,7 +168,7 @@ def test_an_archive_that_fails_breaks_the_import_off(service: Service) -> None:
         raise ImageBuildFailed(image="b:1", step="mmdebstrap", reason="no such package")
 
     with pytest.raises(ImageBuildFailed, match="no such package"):
-        images.import_rootfs(endpoint(service), archive=archive(), tag="b:1", changes=[])
+        PodmanImages(endpoint(service)).import_rootfs(archive=archive(), tag="b:1", changes=[])
     assert service.answered.wait(5)
     assert service.body is None
 
@@ -181,26 +177,11 @@ def test_a_pull_that_fails(service: Service) -> None:
     service.lines = ({"stream": "Trying to pull"}, {"error": "no route to host"})
     seen: list[str] = []
     with pytest.raises(ImageBuildFailed, match="no route to host"):
-        images.pull(endpoint(service), reference="debian:x", on_line=seen.append)
+        PodmanImages(endpoint(service)).pull(reference="debian:x", on_line=seen.append)
     assert seen == ["Trying to pull"]
 
 
 @pytest.mark.parametrize(("status", "removed"), [(200, True), (409, False), (404, False)])
 def test_removal_is_a_question(service: Service, status: int, removed: bool) -> None:
     service.status = status
-    assert images.remove(endpoint(service), image="abc") is removed
-
-
-def test_a_context_is_the_same_bytes_whatever_the_files_modes_and_times(tmp_path: Path) -> None:
-    (tmp_path / "host").mkdir()
-    (tmp_path / "host/env").write_text("shipped")
-    (tmp_path / "askpass").write_text("#!/bin/sh\n")
-    first = images.context_archive(str(tmp_path), {"host/env": b"filled", "host/ca.crt": b"pem"})
-    (tmp_path / "askpass").chmod(0o600)
-    (tmp_path / "host/env").write_text("other")
-    assert images.context_archive(str(tmp_path), {"host/env": b"filled", "host/ca.crt": b"pem"}) == first
-    with tarfile.open(fileobj=io.BytesIO(first)) as tar:
-        assert tar.getnames() == ["askpass", "host/ca.crt", "host/env"]
-        assert tar.getmember("askpass").mode == 0o755
-        assert (tar.extractfile("host/env") or io.BytesIO()).read() == b"filled"
-    assert len(first) == 6 * 512 + 2 * 512, "three files of one block each, and the end: nothing may follow it"
+    assert PodmanImages(endpoint(service)).remove(image="abc") is removed

@@ -1,26 +1,24 @@
-"""What ``podbot doctor`` thinks of a machine. Pure: facts in, checks out, each trap by its name."""
+"""What ``podbot doctor`` thinks of a machine for Podman. Pure: facts in, checks out, each trap by its name."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from podbot.diagnosis.check import Check, family, install_command, podman_number, sudo
-from podbot.diagnosis.rootless_checks import check_rootless
+from podbot.engine.check import Check, family, install_command
 from podbot.engine.podman.private.fit import ULIMIT
-from podbot.engine.podman.private.machine import MachineFacts
-from podbot.images.base_image import can_debootstrap
+from podbot.engine.podman.private.podman_facts import PodmanFacts
+from podbot.engine.podman.rootless_checks import check_rootless
 
 OLDEST_PODMAN = (4, 0)
+ON_MACOS = "brew install podman && podman machine init && podman machine start"
 COPES = "podbot's private service is configured around it; an engine that you start yourself is not."
 
 
-def check_machine(
-    facts: MachineFacts, podman_version: str, *, network: str = "default", token_unit: bool = False
-) -> Iterator[Check]:
-    """Every check that needs no engine.
+def check_machine(facts: PodmanFacts, podman_version: str, *, network: str = "default") -> Iterator[Check]:
+    """Every check of what Podman needs, without asking one.
 
     ``podman_version``: what ``podman --version`` said, or empty. ``network``: ``sandbox.network``.
-    ``token_unit``: token-daemon's user unit is installed.
     """
     number = podman_number(podman_version)
     yield check_podman(facts, podman_version)
@@ -34,18 +32,15 @@ def check_machine(
     yield check_init(facts)
     if facts.rootless:
         yield from check_rootless(facts, number, network)
-    if facts.systemd:
-        yield check_linger(facts, token_unit=token_unit)
-    yield check_fuse(facts)
-    yield check_base(facts)
 
 
-def check_podman(facts: MachineFacts, version: str) -> Check:
+def check_podman(facts: PodmanFacts, version: str) -> Check:
     """The program is there and new enough."""
     path = facts.programs.get("podman")
     if not path:
         meaning = "Without it podbot can use an engine that runs already (CONTAINER_HOST), and start none."
-        return Check("podman", "fail", "not installed", meaning, install_command(facts, "podman"))
+        fix = ON_MACOS if facts.platform == "darwin" else install_command(facts, "podman")
+        return Check("podman", "fail", "not installed", meaning, fix)
     number = podman_number(version)
     if not number:
         return Check("podman", "fail", path, "It does not say its version.", f"{path} --version")
@@ -55,7 +50,7 @@ def check_podman(facts: MachineFacts, version: str) -> Check:
     return Check("podman", "ok", found)
 
 
-def check_cgroups(facts: MachineFacts) -> Check:
+def check_cgroups(facts: PodmanFacts) -> Check:
     """crun refuses hybrid cgroups and takes v1; runc takes both."""
     if facts.cgroups == "v2":
         return Check("cgroups", "ok", "v2")
@@ -73,7 +68,7 @@ def check_cgroups(facts: MachineFacts) -> Check:
     return Check("cgroups", "warn", found, meaning + COPES, fix)
 
 
-def check_runtime(facts: MachineFacts) -> Check:
+def check_runtime(facts: PodmanFacts) -> Check:
     """The program that makes a container out of a process: crun, and runc where cgroups are not v2."""
     there = [name for name in ("crun", "runc") if name in facts.programs]
     if not there:
@@ -87,7 +82,7 @@ def check_runtime(facts: MachineFacts) -> Check:
     return Check("runtime", "ok", facts.programs[best])
 
 
-def check_rlimits(facts: MachineFacts) -> Check:
+def check_rlimits(facts: PodmanFacts) -> Check:
     """Rootful Podman raises limits, which takes CAP_SYS_RESOURCE."""
     if facts.cap_sys_resource or facts.rootless:
         return Check("rlimits", "ok", f"nofile {facts.nofile}, nproc {facts.nproc}")
@@ -98,7 +93,7 @@ def check_rlimits(facts: MachineFacts) -> Check:
     return Check("rlimits", "warn", found, meaning, fix)
 
 
-def check_systemd(facts: MachineFacts) -> Check:
+def check_systemd(facts: PodmanFacts) -> Check:
     """Without systemd there is no journal, and no cgroup manager but cgroupfs."""
     if facts.systemd:
         return Check("systemd", "ok", "running")
@@ -109,7 +104,7 @@ def check_systemd(facts: MachineFacts) -> Check:
     return Check("systemd", "warn", "not running", f"Podman must not ask it for cgroups or the journal. {COPES}", fix)
 
 
-def check_network(facts: MachineFacts, number: tuple[int, ...], network: str) -> Check:
+def check_network(facts: PodmanFacts, number: tuple[int, ...], network: str) -> Check:
     """Rootful sandboxes get their bridge from netavark, and its rules from nft or iptables."""
     meaning = "Sandboxes on the engine's default network may not start; sandbox.network none and host are unaffected."
     if "netavark" not in facts.programs:
@@ -125,7 +120,7 @@ def check_network(facts: MachineFacts, number: tuple[int, ...], network: str) ->
     return Check("netavark", "ok", found)
 
 
-def _firewall(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
+def _firewall(facts: PodmanFacts, number: tuple[int, ...]) -> tuple[str, ...]:
     """Programs of which netavark needs one; empty: none."""
     driver = str(facts.network_conf.get("firewall_driver", ""))
     if driver in ("none", "firewalld"):  # the latter is asked over D-Bus
@@ -140,7 +135,7 @@ def _firewall(facts: MachineFacts, number: tuple[int, ...]) -> tuple[str, ...]:
     return ("iptables",)
 
 
-def check_init(facts: MachineFacts) -> Check:
+def check_init(facts: PodmanFacts) -> Check:
     """A sandbox's PID 1 is an init that reaps; Podman looks for catatonit."""
     if facts.init:
         return Check("init", "ok", facts.init)
@@ -148,31 +143,8 @@ def check_init(facts: MachineFacts) -> Check:
     return Check("init", "fail", "no catatonit, tini or dumb-init", meaning, install_command(facts, "catatonit"))
 
 
-def check_linger(facts: MachineFacts, *, token_unit: bool) -> Check:
-    """A user's units end with the user's last login, unless the user lingers."""
-    if facts.linger:
-        return Check("linger", "ok", "on")
-    if not token_unit:
-        return Check("linger", "ok", "off; only an installed token-daemon wants it")
-    fix = f"{sudo(facts)}loginctl enable-linger {facts.user or facts.uid}"
-    meaning = "token-daemon's unit ends when you log out, and the tokens of sessions that go on are not renewed."
-    return Check("linger", "warn", "off, and token-daemon's unit is installed", meaning, fix)
-
-
-def check_fuse(facts: MachineFacts) -> Check:
-    """Nested containers use fuse-overlayfs."""
-    if facts.dev_fuse:
-        return Check("fuse", "ok", "/dev/fuse")
-    meaning = "Nested containers fall back to the slow vfs storage; set sandbox.mount_dev_fuse = false."
-    fix = "sudo modprobe fuse && sudo chmod 0666 /dev/fuse" if facts.rootless else "modprobe fuse"
-    return Check("fuse", "warn", "/dev/fuse may not be opened", meaning, fix)
-
-
-def check_base(facts: MachineFacts) -> Check:
-    """Where the sandbox's base image can come from."""
-    if can_debootstrap(facts):
-        return Check("base-image", "ok", f"mmdebstrap, {facts.codename} packages")
-    if {"debian", "ubuntu"} & {*facts.distribution}:
-        meaning = "`podbot setup` would have to pull its base from an image registry."
-        return Check("base-image", "warn", "no mmdebstrap", meaning, install_command(facts, "mmdebstrap"))
-    return Check("base-image", "ok", "pulled through the engine (not a Debian or Ubuntu machine)")
+def podman_number(version: str) -> tuple[int, ...]:
+    """``podman version 5.4.2`` as (5, 4, 2); empty when there is no number in it."""
+    # At most four digits: int() takes superscripts and refuses 5,000 digits.
+    match = re.search(r"\b([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?", version)
+    return tuple(int(part) for part in match.groups() if part) if match else ()

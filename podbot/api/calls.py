@@ -1,0 +1,46 @@
+"""What calls that run a session or a command have in common."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from podbot.api.engines import engine_socket
+from podbot.config.models import AppConfig
+from podbot.errors import IllegalCombination
+from podbot.streams.wake import Wake
+
+if TYPE_CHECKING:
+    from podbot.launch.types import HostFacts, LaunchRequest, Subcommand
+
+
+def check_subcommand(request: LaunchRequest, wanted: Subcommand) -> None:
+    """Raise IllegalCombination for a request that is another call's."""
+    if request.subcommand != wanted:
+        raise IllegalCombination(
+            field="subcommand",
+            value=request.subcommand,
+            origin="the caller",
+            reason=f"this is the call for {wanted}",
+            hint=f"Use LaunchRequest(subcommand={wanted!r}).",
+        )
+
+
+def host_facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, str]) -> HostFacts:
+    """What planning must know of this host. Raises ConfigError and FilesystemError subclasses."""
+    from podbot.places import runtime_root
+    from podbot.session.facts import collect_facts
+
+    socket = engine_socket(config, environ)
+    return collect_facts(config, request, environ=environ, runtime_dir=runtime_root(environ), engine_socket_path=socket)
+
+
+@contextlib.contextmanager
+def woken(wake: Wake | None) -> Iterator[Wake]:
+    """``wake``, or one of the call's own that is closed with the block."""
+    if wake is not None:
+        yield wake
+        return
+    with contextlib.closing(Wake()) as own:
+        yield own

@@ -1,0 +1,64 @@
+"""Doctor: is this machine ready, and if not, what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from podbot.api.engines import driver_of, environment
+from podbot.config.models import AppConfig, LoadOptions
+from podbot.events import Emit, ignore
+
+if TYPE_CHECKING:
+    from podbot.diagnosis.doctor import Patient
+    from podbot.engine.check import Check
+    from podbot.engine.port import Engine
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    options: LoadOptions,
+    *,
+    probe_image: bool = False,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> list[Check]:
+    """Look at the configuration, this machine, the engine, the image and the GitHub App, and change nothing.
+
+    The checks in the order in which things must be fixed. No error escapes: each is a check that failed.
+    ``probe_image``: also run a throw-away container of the image, without network and mounts, to see what it lacks.
+    """
+    from podbot.diagnosis.doctor import diagnose
+
+    return list(diagnose(this_machine(options, environment(environ), emit), probe_image=probe_image))
+
+
+def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -> Patient:
+    """The real machine, configuration and engine. ``emit`` hears of sessions that a killed podbot left."""
+    from podbot.config.load import config_location, load_config
+    from podbot.diagnosis.disk_checks import look_at_disks
+    from podbot.diagnosis.doctor import Patient
+    from podbot.launch.seccomp import profile_path
+    from podbot.places import private_runtime_root, state_dir
+    from podbot.session.confined import place_seccomp
+    from podbot.session.orphans import report_orphans
+    from podbot.tokens.systemd_unit import unit_path
+
+    def connected(config: AppConfig) -> Engine:
+        engine = driver_of(config).connect(config, environ, emit)
+        report_orphans(engine, environ, emit)
+        return engine
+
+    return Patient(
+        machine=lambda config: driver_of(config).machine(environ),
+        load=lambda: load_config(options),
+        config_path=lambda: config_location(options)[0],
+        locate=lambda config: driver_of(config).locate(config, environ),
+        connect=connected,
+        runtime_dir=lambda: private_runtime_root(environ),
+        disks=lambda host: look_at_disks(host, environ),
+        seccomp=lambda: place_seccomp(profile_path(os.path.realpath(state_dir(environ)))),
+        token_unit=os.path.exists(unit_path(environ)),
+    )

@@ -1,0 +1,46 @@
+"""The GitHub tokens of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from podbot.api.calls import woken
+from podbot.api.engines import environment, reopen
+from podbot.events import Emit, ignore
+from podbot.streams.wake import Wake
+
+if TYPE_CHECKING:
+    from podbot.tokens.token_once import TokenRenewal
+    from podbot.tokens.token_serve import ServiceNotifier
+
+__all__ = ["token_daemon"]
+
+
+def token_daemon(
+    names: Sequence[str] = (),
+    *,
+    once: bool = False,
+    notifier: ServiceNotifier | None = None,
+    wake: Wake | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> list[TokenRenewal]:
+    """Keep the GitHub tokens of the runtime directory's sessions, or of ``names``, fresh; ``once``: what is due now.
+
+    Blocks until ``wake.post(Signal(SIGTERM))`` from another thread; the list is then empty (SIGHUP does not end it).
+    With ``once`` it is one entry a session, failures included. ``notifier`` receives READY, WATCHDOG and STATUS.
+    Reads no configuration: each session's record has what its renewal needs. Raises TokenSessionMissing and
+    UnsafeDirectory, and with ``once`` Interrupted.
+    """
+    environ = environment(environ)
+    with woken(wake) as waker:
+        if once:
+            from podbot.tokens.token_once import renew_once
+
+            return renew_once(environ, names, wake=waker, emit=emit, connect=reopen)
+        from podbot.tokens.notify import Notifier
+        from podbot.tokens.token_serve import serve
+
+        serve(environ, names, wake=waker, notifier=notifier or Notifier({}), emit=emit, connect=reopen)
+        return []
