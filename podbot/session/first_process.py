@@ -28,12 +28,17 @@ def first_process(pid: int, container: str) -> int | None:
             open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as cgroup,
         ):
             known = is_first(status.read(), cgroup.read(), container)
-        if known and not select.select([handle], [], [], 0)[0]:  # it lives: what was read is of no successor
+        if known and lives(handle):  # so what was read is of no successor
             return handle
     except OSError:
         pass
     os.close(handle)
     return None
+
+
+def lives(handle: int) -> bool:
+    """Whether the process of a pidfd has not ended."""
+    return not select.select([handle], [], [], 0)[0]
 
 
 def is_first(status: str, cgroup: str, container: str) -> bool:

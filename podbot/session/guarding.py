@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from podbot.events import Emit, Event
 from podbot.guard.marks import GuardReport
 from podbot.locks import same_file
-from podbot.session.first_process import first_process
+from podbot.session.first_process import first_process, lives
 
 if TYPE_CHECKING:
     from podbot.engine.port import ContainerInfo
@@ -76,11 +76,13 @@ class Watch:
     def prepare(self) -> None:
         """The agent has ended: a process for the second scan starts while its container is being removed.
 
-        It begins when nothing runs inside any more, which is 100 to 200 ms before the engine has removed the container.
+        It begins when nothing runs inside any more, which is 100 to 170 ms before the engine has removed the container.
+        A first process that has ended already tells nothing: somebody may have started the container again.
         """
         if self.recorded and not self._directory.handed_over:
             job = {"what": "compare", "record": self._record, "limits": SECOND}
-            self._child = self._started(job, ended=self._first)
+            first = self._first if self._first is not None and lives(self._first) else None
+            self._child = self._started(job, ended=first)
 
     def end(self, seconds: float) -> GuardReport | None:
         """Compare and report; None when there is nothing to compare, or not in time.

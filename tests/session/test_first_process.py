@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
 
-from podbot.session.first_process import first_process, is_first
+from podbot.session.first_process import first_process, is_first, lives
 
 ID = "83f96dce6d5a"
 STATUS = "Name:\tcatatonit\nPid:\t8699\nNSpid:\t8699\t1\n"
@@ -36,3 +37,12 @@ def test_what_is_none_has_no_descriptor(pid: int | None) -> None:
     before = len(os.listdir("/proc/self/fd"))
     assert first_process(os.getpid() if pid is None else pid, ID) is None
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_process_lives_until_it_has_ended() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        handle = os.pidfd_open(process.pid)
+        assert lives(handle)
+        process.communicate()
+        assert not lives(handle)
+        os.close(handle)
