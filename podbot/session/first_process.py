@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import select
 
+_ID = 12  # characters that are taken for a container's id; engines give 64
+
 
 def first_process(pid: int, container: str) -> int | None:
     """A pidfd of the process that the engine says is the first of ``container`` (its id).
@@ -45,4 +47,4 @@ def is_first(status: str, cgroup: str, container: str) -> bool:
     """By ``/proc/PID/status`` and ``cgroup``: number 1 of a namespace below ours, in the cgroup of the container."""
     lines = (line.split() for line in status.splitlines())
     numbers = next((words[1:] for words in lines if words[:1] == ["NSpid:"]), [])
-    return len(numbers) > 1 and numbers[-1] == "1" and container in cgroup
+    return len(numbers) > 1 and numbers[-1] == "1" and len(container) >= _ID and container in cgroup

@@ -30,6 +30,7 @@ def test_a_process_whose_end_tells_nothing_of_the_others(status: str) -> None:
 def test_a_process_of_another_container() -> None:
     """The engine is in another pid namespace: its number is another process's here."""
     assert not is_first(STATUS, CGROUP.replace(ID, "0" * 12), ID)
+    assert not is_first(STATUS, CGROUP, "libpod")
 
 
 @pytest.mark.parametrize("pid", [0, -1, None, 1 << 30])
