@@ -10,7 +10,7 @@ CELLS ?=
 PARTS ?=
 comma := ,
 
-.PHONY: help run test test-e2e test-e2e-rootless test-vm matrix fuzz bench lint type arch check image clean
+.PHONY: help run test test-e2e test-e2e-rootless test-vm matrix fuzz bench lint type arch check docs image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -21,7 +21,7 @@ $(READY): pyproject.toml
 
 run: $(READY) ## Open a session here: make run [WORKSPACE=DIR] [AGENT=claude] [ARGS="..."]
 	@scripts/engine-packages
-	@$(BIN)/podbot setup --yes $(if $(filter codex opencode gemini,$(AGENT)),--agents claude$(comma)$(AGENT))
+	@$(BIN)/podbot setup --yes $(if $(filter-out claude custom,$(AGENT)),--agents claude$(comma)$(AGENT))
 	@$(BIN)/podbot run --workspace "$(WORKSPACE)" --agent $(AGENT) -- $(ARGS)
 
 test: $(READY) ## Fast tests: no engine, no network
@@ -38,6 +38,9 @@ test-vm: $(READY) ## What depends on the engine and systemd, in an emulated Debi
 
 matrix: $(READY) ## Drive each agent with each client and write docs/reference/clients.md; CELLS="python/claude …" for some
 	@scripts/e2e $(BIN)/python -m e2e.matrix $(CELLS)
+
+docs: $(READY) ## Write the parts of docs/ and config.example.toml that are made from podbot/agents/
+	$(BIN)/python -m tests.agents.pages
 
 fuzz: $(READY) ## Fuzz both filters for FUZZ_SECONDS=60, guided by coverage
 	@scripts/fuzz

@@ -28,8 +28,8 @@ def components() -> dict[str, str]:
     pinned = versions()
     found |= {f"{client.title} (`{client.package}`)": pinned[client.package] for client in CLIENTS.values()}
     for name, agent in load_recipe().agents.items():
-        adapter, _, version = (agent.acp or "").rpartition("@")
-        found[name] = agent.version + (f", `{adapter}` {version}" if agent.acp else "")
+        adapter, _, version = agent.adapter.rpartition("@")
+        found[name] = agent.version + (f", `{adapter}` {version}" if agent.adapter else "")
     return found
 
 

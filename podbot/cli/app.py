@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from podbot._version import __version__
+from podbot.agents.registry import known
 from podbot.cli import completion
 from podbot.cli.commands import COMMANDS, EPILOG, GROUPS, HELP_TEXT, Command
 from podbot.cli.globals import Globals
@@ -60,7 +61,7 @@ def _application(carry_out: CarryOut) -> typer.Typer:
         groups[group].command(
             command.path[-1],
             cls=_class(command),
-            help=command.help,
+            help=_filled(command.help),
             context_settings={"allow_interspersed_args": False} if command.ends_at_word else None,
         )(_callback(command, carry_out))
     return app
@@ -119,6 +120,11 @@ def _callback(command: Command, carry_out: CarryOut) -> Callable[..., None]:
     return _with_parameters(callback, [*own, *map(_option, COMMON)])
 
 
+def _filled(text: str) -> str:
+    """``text`` with ``{agents}`` as a choice of all agents, and ``{known}`` as a list of those that can be installed."""
+    return text.replace("{agents}", "|".join(AGENT_KINDS)).replace("{known}", ", ".join(known()))
+
+
 def _argument(argument: Argument) -> inspect.Parameter:
     info = typer.Argument(
         metavar=argument.metavar or None,
@@ -139,7 +145,7 @@ def _option(option: Option) -> inspect.Parameter:
     counted: dict[str, Any] = {"count": True, "show_default": False} if option.takes == "count" else {}
     info = typer.Option(
         *pairs,
-        metavar=option.metavar.replace("{agents}", "|".join(AGENT_KINDS)) or None,
+        metavar=_filled(option.metavar) or None,
         help=option.help,
         min=option.least,
         max=option.most,

@@ -25,6 +25,8 @@ GROUPS = {
 class Command(NamedTuple):
     """One command. Every one has the options of :data:`~podbot.cli.options.COMMON`, too.
 
+    ``help`` may contain ``{known}``, the names of the agents that can be installed.
+
     ``runs`` names a function of ``podbot.cli`` as MODULE:FUNCTION. It gets the merged options of COMMON as
     :class:`~podbot.cli.globals.Globals` and, by name, the value of every argument and option of its own, and returns
     podbot's exit code.
@@ -274,7 +276,7 @@ COMMANDS = (
         "image:build",
         """Build the sandbox image.
 
-        Agents: claude, codex, opencode, gemini; without --agents those that the image has, or claude. What is
+        Agents: {known}; without --agents those that the image has, or claude. What is
         built already is not built again. --from-debian with --no-cache makes the base anew, too.
 
         Example: podbot image build --agents claude,codex
@@ -299,7 +301,7 @@ COMMANDS = (
         "setup:setup",
         """Build the sandbox image and write its name into the configuration.
 
-        Does nothing when that is done already. Agents: claude (the default), codex, opencode, gemini. An
+        Does nothing when that is done already. Agents: {known}; without --agents claude. An
         image of your own that the configuration names is left alone. A machine on which no session could start is
         refused before anything is built, with the commands that fix it.
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
-AgentKind = Literal["claude", "codex", "opencode", "gemini", "custom"]
-AgentMode = Literal["podbot", "codex_app_server", "acp"]
+from podbot.agents.registry import AgentMode, Permissions, names
+
+AgentKind = str  # one of AGENT_KINDS
 WorkspaceSource = Literal["github_clone", "host_mount"]
 SelinuxLabelMode = Literal["disable_for_container", "keep_default"]
 Profile = Literal["hardened", "minimal", "privileged"]
 Delegation = Literal["none", "fs", "terminal", "all"]
-Permissions = Literal["full", "ask"]
 McpServers = Literal["strip", "pass"]
 Guard = Literal["report", "protect", "off"]
 
-AGENT_KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
+AGENT_KINDS: tuple[AgentKind, ...] = names()
 
 
 def key(default: Any, doc: str, example: Any = None) -> Any:
@@ -137,7 +137,7 @@ class SandboxConfig:
 class AgentConfig:
     """``[agent]``: which agent runs, and how."""
 
-    kind: AgentKind = key("claude", "claude, codex, opencode, gemini or custom.")
+    kind: AgentKind = key("claude", "Which agent runs; custom is a command of your own.")
     mode: AgentMode = key("podbot", "podbot (interactive) for run; acp (its default) or codex_app_server for host.")
     command: str | None = key(None, "Program of a custom agent.", "my-agent")
     args: tuple[str, ...] = key((), "Arguments of a custom agent.", ("--verbose",))

@@ -72,7 +72,7 @@ def _sections() -> Iterator[tuple[str, type]]:
 def _key(section: str, field: Field[Any]) -> Key:
     annotation = str(field.type)
     plain = annotation.removesuffix(" | None")
-    choices: tuple[str, ...] = () if plain in _KINDS else get_args(getattr(models, plain))
+    choices = () if plain in _KINDS else _choices(plain)
     dotted = f"{section}.{field.name}" if section else field.name
     return Key(
         dotted=dotted,
@@ -84,6 +84,10 @@ def _key(section: str, field: Field[Any]) -> Key:
         example=field.metadata["example"],
         variable="PODBOT_" + dotted.upper().replace(".", "_"),
     )
+
+
+def _choices(annotation: str) -> tuple[str, ...]:
+    return models.AGENT_KINDS if annotation == "AgentKind" else get_args(getattr(models, annotation))
 
 
 def _keys() -> Iterator[Key]:

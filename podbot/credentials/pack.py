@@ -6,26 +6,30 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from podbot.credentials.families import CLAUDE, FAMILIES, HOME, Family
+from podbot.agents.registry import agent, families
+from podbot.agents.types import HOME, Family
 from podbot.credentials.links import settle
 from podbot.credentials.tree import Entry, Skipped, scan
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
 from podbot.events import Emit, Event
-from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.types import CredentialSource
 
-FIRST_RUN = f"{CLAUDE.directory}.json"  # beside the family, not in it
-_MOST = 32 << 20  # bytes of the host's ~/.claude.json that are looked at; histories make it some MiB
+_MOST = 32 << 20  # bytes of the host's first-run file that are looked at; histories make Claude's some MiB
 _NAMED = 5  # skipped names in an event's message; its fields have them all
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """An archive to unpack at ``/root``, empty when there is nothing. ``paths``: the families in it, as seen inside."""
+    """An archive to unpack at ``/root``, empty when there is nothing.
+
+    ``paths``: the families in it, as seen inside; ``first_run``: the first-run files in it, likewise.
+    """
 
     archive: bytes = field(default=b"", repr=False)
     paths: tuple[str, ...] = ()
+    first_run: tuple[str, ...] = ()
 
 
 def pack(plan: CredentialsPlan, emit: Emit) -> Bundle:
@@ -36,16 +40,16 @@ def pack(plan: CredentialsPlan, emit: Emit) -> Bundle:
     entries: list[Entry] = []
     for source in plan.sources:
         entries += _family(source, emit)
-    if plan.first_run is not None:
-        from podbot.credentials.firstrun import reduced
-
-        text = reduced(_host_document(plan.first_run), plan.trusted, plan.approved_key)
-        entries.append(Entry(FIRST_RUN, "file", 0o600, text))
+    entries += [_first_run(plan, source) for source in plan.first_run]
     if not entries:
         return Bundle()
     from podbot.credentials.archive import build
 
-    return Bundle(build(entries), tuple(source.target for source in plan.sources))
+    return Bundle(
+        build(entries),
+        paths=tuple(source.target for source in plan.sources),
+        first_run=tuple(source.target for source in plan.first_run),
+    )
 
 
 def upload(engine: Engine, container: str, bundle: Bundle, emit: Emit) -> None:
@@ -53,12 +57,12 @@ def upload(engine: Engine, container: str, bundle: Bundle, emit: Emit) -> None:
     if not bundle.archive:
         return
     engine.put_archive(container, HOME, bundle.archive)
-    text = f"copied {', '.join(bundle.paths) or f'{HOME}/{FIRST_RUN}'} into the sandbox"
+    text = f"copied {', '.join(bundle.paths or bundle.first_run)} into the sandbox"
     emit(Event("info", "credentials.uploaded", text, {"paths": list(bundle.paths)}))
 
 
 def _family(source: CredentialSource, emit: Emit) -> Iterator[Entry]:
-    family = FAMILIES[source.family]
+    family = families()[source.family]
     _check_top(source)
     tree = settle(scan(family, source.source), _tops(source))
     _tell(family, source, tree.skipped, emit)
@@ -105,20 +109,28 @@ def _showable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _host_document(path: str) -> bytes:
-    """The host's ``~/.claude.json``, of which a few values are taken; empty when there is none."""
+def _first_run(plan: CredentialsPlan, source: FirstRunSource) -> Entry:
+    """The reduced file."""
+    made = agent(source.kind).first_run
+    if made is None:
+        raise ValueError(source.kind)
+    return Entry(made.path, "file", 0o600, made.reduce(_host_document(source), plan.trusted, source.approved_key))
+
+
+def _host_document(source: FirstRunSource) -> bytes:
+    """The host's own file, of which a few values are taken; empty when there is none."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
-        handle = os.open(path, flags)
+        handle = os.open(source.source, flags)
     except FileNotFoundError:
         return b""
     except OSError as exc:
-        raise _unreadable(path, exc) from exc
+        raise _unreadable(source, exc) from exc
     try:
         with open(handle, "rb") as file:
             return file.read(_MOST) if _is_regular(handle) else b""
     except OSError as exc:
-        raise _unreadable(path, exc) from exc
+        raise _unreadable(source, exc) from exc
 
 
 def _is_regular(handle: int) -> bool:
@@ -127,5 +139,6 @@ def _is_regular(handle: int) -> bool:
     return stat.S_ISREG(os.fstat(handle).st_mode)
 
 
-def _unreadable(path: str, exc: OSError) -> CredentialUnreadable:
-    return CredentialUnreadable(path=path, operation="read", reason=exc.strerror or str(exc), family=CLAUDE.name)
+def _unreadable(source: FirstRunSource, exc: OSError) -> CredentialUnreadable:
+    reason = exc.strerror or str(exc)
+    return CredentialUnreadable(path=source.source, operation="read", reason=reason, family=source.kind)

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from podbot.credentials.families import Family
+from podbot.agents.types import Family
 from podbot.engine.archive import BLOCK
 from podbot.errors import CredentialsTooLarge, CredentialUnreadable
 

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from podbot.agents.registry import agent as known
+from podbot.agents.registry import agents, names
 from podbot.config.models import AppConfig
 from podbot.engine.check import Check
 from podbot.engine.port import Engine, ImageInfo
 from podbot.errors import ContainerError, OutputClosed, PodbotError
 from podbot.images.recipe import LABEL_AGENTS, agents_in
-from podbot.launch.agents import AGENTS
 from podbot.launch.security import DROPPED
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
 
@@ -26,9 +27,6 @@ BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )  # fmt: skip
-# Written in Node, so that they need it: opencode and claude are programs of their own.
-NODE_AGENTS = frozenset({"codex", "gemini", "codex-acp", "claude-agent-acp"})
-KNOWN = frozenset(command[0] for agent in AGENTS.values() for command in agent.commands.values() if command)
 
 _SCRIPT = """
 for p in {programs}; do w=$(command -v "$p") && echo "program $p $w"; done
@@ -81,11 +79,22 @@ def wanted_programs(config: AppConfig, image: ImageInfo) -> tuple[str, tuple[str
 
     The first is empty for a custom agent, whose command is the operator's.
     """
-    commands = AGENTS[config.agent.kind].commands.get(config.agent.mode, ())
+    commands = known(config.agent.kind).commands.get(config.agent.mode, ())
     kinds = [config.agent.kind, *agents_in(image.labels.get(LABEL_AGENTS, ""))]
-    others = [found[0] for kind, agent in AGENTS.items() if kind in kinds for found in agent.commands.values() if found]
+    others = [found[0] for kind in names() if kind in kinds for found in known(kind).commands.values() if found]
     first = commands[0] if commands else ""
     return first, tuple(program for program in dict.fromkeys(others) if program != first)
+
+
+def known_programs() -> frozenset[str]:
+    """The programs of every agent that podbot knows."""
+    return frozenset(command[0] for found in agents().values() for command in found.commands.values() if command)
+
+
+def node_programs() -> frozenset[str]:
+    """Those of them that Node runs."""
+    builds = (found.build for found in agents().values() if found.build is not None)
+    return frozenset(program for build in builds for program in build.node)
 
 
 def judge(probed: Probed, agent: str, others: tuple[str, ...] = ()) -> Iterator[Check]:
@@ -106,15 +115,15 @@ def _agents(probed: Probed, agent: str, others: tuple[str, ...]) -> Iterator[Che
     elif agent in probed.programs:
         yield Check("agent", "ok", f"{agent} ({probed.programs[agent]})")
     else:
-        known = sorted(KNOWN & probed.programs.keys())
-        found = f"no {agent}" + (f"; it has {', '.join(known)}" if known else "")
+        others_there = sorted(known_programs() & probed.programs.keys())
+        found = f"no {agent}" + (f"; it has {', '.join(others_there)}" if others_there else "")
         yield _fail("agent", found, "The agent that the configuration names cannot start.", fix)
     if missing := [program for program in others if program not in probed.programs]:
         yield Check("other-agents", "warn", f"no {', no '.join(missing)}", "Those modes or agents cannot start.", fix)
 
 
 def _node(probed: Probed, wanted: tuple[str, ...]) -> Check:
-    needed = sorted(NODE_AGENTS & {*wanted} & probed.programs.keys())
+    needed = sorted(node_programs() & {*wanted} & probed.programs.keys())
     version = probed.versions.get("node", "")
     match = re.match(r"v([0-9]{1,4})\.", version)
     if match and int(match[1]) >= OLDEST_NODE:
@@ -196,7 +205,7 @@ def probe(engine: Engine, image: str, origin: str, seccomp: str | None = None) -
 
 def script() -> str:
     """The probe, for a POSIX shell."""
-    return _SCRIPT.format(programs=" ".join([*PROGRAMS, *sorted(KNOWN)]), bundles=" ".join(BUNDLES))
+    return _SCRIPT.format(programs=" ".join([*PROGRAMS, *sorted(known_programs())]), bundles=" ".join(BUNDLES))
 
 
 def _output_of(engine: Engine, container: str, spec: ExecSpec) -> tuple[str, int]:

@@ -6,6 +6,7 @@ import contextlib
 import time
 from dataclasses import dataclass
 
+from podbot.agents.registry import agent
 from podbot.engine.port import Engine
 from podbot.errors import ClientBroken
 from podbot.events import Emit, Event
@@ -15,7 +16,6 @@ from podbot.guard.marks import GuardReport
 from podbot.hosting.bridge import Bridge
 from podbot.hosting.handover import Handover
 from podbot.hosting.transcript import Transcript
-from podbot.launch.agents import AGENTS
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.streams import pipes_of
 from podbot.launch.types import LaunchPlan
@@ -56,7 +56,7 @@ def channel_for(plan: LaunchPlan) -> Channel:
     from podbot.protocol.acp import AcpChannel
     from podbot.protocol.logins import ANY_LOGIN, Logins
 
-    login = AGENTS[plan.agent.kind].login
+    login = agent(plan.agent.kind).login
     return AcpChannel(
         delegation=plan.agent.delegation,
         mount=mount,

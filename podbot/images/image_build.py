@@ -238,7 +238,7 @@ def _pull_base(context: BuildContext, reference: str) -> None:
 def _build(plan: BuildPlan, context: BuildContext) -> bool:
     """Build, tag and sweep; whether every layer came from the cache."""
     _info(context.emit, "image.build", f"building {plan.image}")
-    recipe, progress = plan.recipe, _Progress(plan, context.emit)
+    recipe, progress = plan.recipe, _Progress(context.emit)
     context.builder.build(
         context=context_archive(
             recipe.directory,
@@ -246,7 +246,7 @@ def _build(plan: BuildPlan, context: BuildContext) -> bool:
         ),
         containerfile=CONTAINERFILE,
         tag=plan.image,
-        build_args=recipe.build_args(plan.base, plan.agents),
+        build_args=recipe.build_args(plan.base),
         no_cache=plan.no_cache,
         on_line=progress,
     )
@@ -261,12 +261,8 @@ def _build(plan: BuildPlan, context: BuildContext) -> bool:
 class _Progress:
     """The engine's lines of output as events: each line for -v, and each step that has a title as progress."""
 
-    def __init__(self, plan: BuildPlan, emit: Emit) -> None:
+    def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self._titles = {
-            f"agent {number + 1}": f"{name} {plan.recipe.agents[name].version}"
-            for number, name in enumerate(plan.agents)
-        }
         self._open = False  # a step began that has a layer of its own, and its end was not seen
         self.cached = True
 
@@ -283,12 +279,9 @@ class _Progress:
 
     def _tell(self, step: re.Match[str], line: str) -> None:
         found = _TITLE.search(line)
-        title = found[1] if found else ""
-        if title.startswith("agent "):
-            title = self._titles.get(title, "")  # empty: a slot that is not used
-        if title:
-            fields = {"step": int(step[1]), "steps": int(step[2]), "title": title}
-            self._emit(Event("info", "image.step", f"step {step[1]} of {step[2]}: {title}", fields))
+        if found:
+            fields = {"step": int(step[1]), "steps": int(step[2]), "title": found[1]}
+            self._emit(Event("info", "image.step", f"step {step[1]} of {step[2]}: {found[1]}", fields))
 
 
 def _info(emit: Emit, kind: str, text: str) -> None:

@@ -10,11 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from podbot._version import __version__
+from podbot.agents.registry import agents
+from podbot.agents.types import Build
 from podbot.errors import InvalidValue, PathError
 
 BASE_REPOSITORY = "localhost/podbot-base"
 SANDBOX_REPOSITORY = "localhost/podbot-sandbox"
 CONTAINERFILE = "sandbox/Containerfile"
+INSTALL = "/usr/local/lib/podbot/install-agent"
 DEFAULT_AGENTS = ("claude",)
 
 LABEL_IMAGE = "io.podbot.image"
@@ -33,27 +36,11 @@ CA_BUNDLES = (
     "/etc/ssl/cert.pem",
 )  # fmt: skip
 CA_INSIDE = "/run/host/ca.crt"
-SLOTS = 4  # agents that the Containerfile has room for
-# The Containerfile splits package specifications at blanks.
+# Lines of the Containerfile that stand for a step an agent, and for the variables of all agents.
+_STEPS, _ENV = "# podbot: a layer for each agent", "# podbot: the agents' variables"
+_MOUNT = "--mount=type=bind,source=sandbox/host,target=/run/host"
+# Versions are words of the Containerfile's steps.
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}")
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """An agent that can be built in: its npm package, pinned version, size in the image and ACP adapter.
-
-    ``acp``: ``package@version``; empty where the agent speaks the Agent Client Protocol itself.
-    """
-
-    package: str
-    version: str
-    megabytes: int
-    acp: str = ""
-
-    @property
-    def specs(self) -> str:
-        """What npm installs, with blanks between: ``package@version`` of the agent and of its adapter."""
-        return f"{self.package}@{self.version} {self.acp}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +49,7 @@ class Recipe:
 
     directory: str
     node: str
-    agents: Mapping[str, Agent]
+    agents: Mapping[str, Build]
     packages: tuple[str, ...]
     left_out: tuple[str, ...]
     base_digest: str
@@ -102,8 +89,8 @@ class Recipe:
             if not _VERSION.fullmatch(value):
                 raise InvalidValue(field="build-arg", origin=origin, reason=f"{name}: {value!r} is not a version")
         agents = {
-            name: replace(agent, version=args.get(f"{name.upper()}_VERSION", agent.version))
-            for name, agent in self.agents.items()
+            name: build._replace(version=args.get(f"{name.upper()}_VERSION", build.version))
+            for name, build in self.agents.items()
         }
         return replace(self, node=args.get("NODE_VERSION", self.node), agents=agents)
 
@@ -111,20 +98,28 @@ class Recipe:
         """The label ``io.podbot.agents``: ``claude=2.1.330,codex=0.169.0``."""
         return ",".join(f"{name}={self.agents[name].version}" for name in names)
 
-    def build_args(self, base: str, names: Iterable[str]) -> dict[str, str]:
-        """The Containerfile's arguments for these agents, one a slot in this order."""
-        specs = [self.agents[name].specs for name in names]
-        slots = {f"AGENT_{number + 1}": specs[number] if number < len(specs) else "" for number in range(SLOTS)}
-        return {"BASE": base, "NODE_VERSION": self.node, **slots}
+    def build_args(self, base: str) -> dict[str, str]:
+        """The Containerfile's arguments."""
+        return {"BASE": base, "NODE_VERSION": self.node}
 
     def containerfile(self, names: Iterable[str]) -> str:
-        """The Containerfile with the labels at its end.
+        """The Containerfile with one step for each of these agents, in this order, and the labels at its end.
 
-        Written out: of labels with arguments Podman 4.3 takes old values from its cache, and those that come with the
-        request it adds in another order each time, so that the cache misses them.
+        Written out, versions too: a step's layer is found again as long as its text and all before it are the same, so
+        another version of an agent makes its layer and later ones anew. An argument would count in every step behind
+        it. Of labels with arguments Podman 4.3 takes old values from its cache, and those that come with the request
+        it adds in another order each time, so that the cache misses them.
         """
-        labels = " ".join(f'{name}="{value}"' for name, value in self.labels(names).items())
-        return f"{_text(self.directory, CONTAINERFILE).rstrip()}\nLABEL {labels}\n"
+        chosen = tuple(names)
+        variables = {name: value for build in self.agents.values() for name, value in build.env.items()}
+        labels = " ".join(f'{name}="{value}"' for name, value in self.labels(chosen).items())
+        parts = {
+            _STEPS: "\n".join(_step(name, self.agents[name]) for name in chosen),
+            # Of every agent, chosen or not: who adds one to an image made from this one need not know them.
+            _ENV: "ENV " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items()),
+        }
+        lines = _text(self.directory, CONTAINERFILE).rstrip().splitlines()
+        return "\n".join([*(parts.get(line, line) for line in lines), f"LABEL {labels}", ""])
 
     def labels(self, names: Iterable[str]) -> dict[str, str]:
         """The image's labels, by which a later setup and `podbot doctor` know what is in it."""
@@ -134,6 +129,12 @@ class Recipe:
             LABEL_AGENTS: self.agents_label(names),
             LABEL_RECIPE: self.digest,
         }
+
+
+def _step(name: str, build: Build) -> str:
+    """The step that installs an agent; its title is the first word of its command."""
+    install = shlex.join([INSTALL, " ".join(build.remove), *build.specs])
+    return f"RUN {_MOUNT} : '{name} {build.version}'; {install}"
 
 
 def agents_in(label: str) -> dict[str, str]:
@@ -149,8 +150,13 @@ def images_dir() -> str:
     return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), "images")
 
 
-def load_recipe(directory: str | None = None) -> Recipe:
-    """Read ``images/``. Raises PathError when the installation lacks it."""
+def known_builds() -> dict[str, Build]:
+    """How each agent that can be built in gets into the image."""
+    return {name: agent.build for name, agent in agents().items() if agent.build is not None}
+
+
+def load_recipe(directory: str | None = None, builds: Mapping[str, Build] | None = None) -> Recipe:
+    """Read ``images/``. Raises PathError when the installation lacks it. ``builds``: of the agents, podbot's own."""
     import tomllib
 
     from podbot.images.context import context_files
@@ -160,16 +166,13 @@ def load_recipe(directory: str | None = None) -> Recipe:
         versions = tomllib.loads(_text(place, "sandbox/versions.toml"))
         packages = _listed(place, "base/packages.txt")
         left_out = _listed(place, "base/leave-out.txt")
-        rows = versions["agents"].items()
-        agents = {
-            name: Agent(row["package"], row["version"], row["megabytes"], row.get("acp", "")) for name, row in rows
-        }
         files = [name for name in context_files(place) if name.startswith(("base/", "sandbox/"))]
-        digest = _digest(place, files)
+        known = known_builds() if builds is None else dict(builds)
+        digest = _digest(place, files, repr(known))
         base_digest = _digest(place, [name for name in files if name.startswith("base/")])
     except (OSError, ValueError, KeyError) as exc:
         raise PathError(path=place, operation="read podbot's image recipe in", reason=str(exc)) from exc
-    return Recipe(place, versions["node"]["version"], agents, packages, left_out, base_digest, digest)
+    return Recipe(place, versions["node"]["version"], known, packages, left_out, base_digest, digest)
 
 
 def host_files(environ: Mapping[str, str], directory: str) -> dict[str, bytes]:
@@ -218,8 +221,8 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {found[0]}? " if found else ""
 
 
-def _digest(directory: str, names: Iterable[str]) -> str:
-    total = hashlib.sha256()
+def _digest(directory: str, names: Iterable[str], more: str = "") -> str:
+    total = hashlib.sha256(more.encode())
     for name in names:
         total.update(f"{name}\0".encode() + hashlib.sha256(_text(directory, name).encode()).digest())
     return total.hexdigest()[:16]

@@ -13,7 +13,9 @@ variable changes it. Everything is the shell's own: a program such as printf wou
 
 from __future__ import annotations
 
-TARGET = "/run/podbot/askpass"
+from podbot.agents.types import ASKPASS
+
+TARGET = ASKPASS
 SECRETS = "/run/secrets"
 TOKEN = f"{SECRETS}/ghapp_token"
 USER = "x-access-token"

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from podbot.config.models import AgentMode, AppConfig, WorkspaceSource
+from podbot.agents.registry import CUSTOM, AgentMode, agent, agents, known
+from podbot.config.models import AppConfig, WorkspaceSource
 from podbot.config.schema import KEYS, value_of
 from podbot.errors import IllegalCombination
-from podbot.launch.agents import AGENTS
 from podbot.launch.security import effective_profile
 from podbot.launch.types import Subcommand
 
@@ -26,7 +26,7 @@ SUBCOMMAND_SOURCES: Mapping[Subcommand, tuple[WorkspaceSource, ...]] = {
     "host": ("host_mount", "github_clone"),
     "sandbox": ("host_mount", "github_clone"),
 }
-# kind x mode stands in launch.agents.AGENTS: a kind has the modes that it has a command for.
+# A kind of agent has the modes that it has a command for (podbot.agents).
 
 
 class Use(NamedTuple):
@@ -48,16 +48,16 @@ USES = (
     Use(
         ("agent.command", "agent.args"),
         "agent.kind",
-        used_with=("custom",),
-        told_for=tuple(kind for kind in AGENTS if kind != "custom"),
+        used_with=(CUSTOM,),
+        told_for=known(),
         hint='Set agent.kind = "custom", or name the agent that you want: `--agent KIND`.',
         chosen=True,
     ),
     Use(
         ("agent.permissions",),
         "agent.kind",
-        used_with=tuple(kind for kind in AGENTS if kind != "custom"),
-        told_for=("custom",),
+        used_with=known(),
+        told_for=(CUSTOM,),
         hint="Leave it out, and put the agent's own option into its command.",
     ),
     Use(
@@ -130,7 +130,7 @@ def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
         reason = "`podbot run` is for interactive sessions, and this mode speaks a protocol over stdio"
         hint = "Use `podbot run --agent-mode podbot`, or let an editor start `podbot host`."
     else:
-        fitting = [m for m in AGENTS[config.agent.kind].commands if m in SUBCOMMAND_MODES["host"]]
+        fitting = [m for m in agent(config.agent.kind).commands if m in SUBCOMMAND_MODES["host"]]
         reason = "`podbot host` speaks a protocol over stdio, and this mode is interactive"
         hint = f"Use `podbot host --agent-mode {' or '.join(fitting)}`, or `podbot run`."
     raise IllegalCombination(
@@ -140,10 +140,10 @@ def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
 
 def _check_kind_mode(config: AppConfig) -> None:
     kind, mode = config.agent.kind, config.agent.mode
-    modes = AGENTS[kind].commands
+    modes = agent(kind).commands
     if mode in modes:
         return
-    kinds = [k for k, agent in AGENTS.items() if mode in agent.commands]
+    kinds = [k for k, found in agents().items() if mode in found.commands]
     raise IllegalCombination(
         field="agent.mode",
         value=mode,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
+from podbot.agents.registry import agents
 from podbot.launch.types import HostFacts
 
 
@@ -20,10 +22,10 @@ class Place(NamedTuple):
     below: bool = True
 
 
-# Below a home directory: whoever reads these is the user, whoever writes them runs code as the user.
+# Below a home directory: whoever reads these is the user, whoever writes them runs code as the user. Those of agents
+# stand in their own files (podbot.agents).
 CREDENTIALS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".password-store",
-    ".claude", ".claude.json", ".codex", ".gemini", ".local/share/opencode", ".config/opencode",
     ".config/gh", ".config/hub", ".config/glab-cli", ".config/git", ".config/gcloud", ".config/doctl", ".config/op",
     ".config/rclone", ".config/containers", ".config/podbot", ".config/systemd", ".config/autostart",
     ".config/environment.d", ".config/google-chrome", ".config/chromium", ".mozilla", ".thunderbird",
@@ -62,6 +64,12 @@ RESERVED_TARGETS = (
 HOME_PARENTS = ("/home", "/var/home", "/Users")
 
 
+@cache
+def credential_places() -> tuple[str, ...]:
+    """Places below a home with credentials or settings of programs, agents included."""
+    return (*(name for agent in agents().values() for name in agent.refused), *CREDENTIALS)
+
+
 def within(inner: str, outer: str) -> bool:
     """Whether ``inner`` is ``outer`` or lies below it, component by component. Both absolute and normal."""
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
@@ -84,7 +92,9 @@ def refused_sources(facts: HostFacts, path: str) -> list[Place]:
     places = [Place("/", "the whole file system", below=False)]
     for home in homes(facts, path):
         places.append(Place(home, "a home directory", below=False))
-        places += [Place(os.path.join(home, name), "where credentials or settings live") for name in CREDENTIALS]
+        places += [
+            Place(os.path.join(home, name), "where credentials or settings live") for name in credential_places()
+        ]
     places += [Place(name, "where users' homes stand", below=False) for name in HOME_PARENTS]
     places += [Place(name, "a system directory") for name in SYSTEM]
     places += own_places(facts)
@@ -140,7 +150,7 @@ def reserved_targets() -> list[Place]:
     return [
         Place("/", "the sandbox's whole file system", below=False),
         Place("/root", "the agent's home directory", below=False),
-        *(Place(f"/root/{name}", "where the agent's credentials live") for name in CREDENTIALS),
+        *(Place(f"/root/{name}", "where the agent's credentials live") for name in credential_places()),
         *(Place(name, "reserved for the sandbox itself") for name in RESERVED_TARGETS),
     ]
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
-from podbot.config.models import AgentKind, AgentMode, Delegation, McpServers, WorkspaceSource
+from podbot.agents.registry import AgentMode
+from podbot.config.models import AgentKind, Delegation, McpServers, WorkspaceSource
 from podbot.launch.command import ExecSpec
 
 __all__ = [

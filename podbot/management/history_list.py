@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from podbot.launch.resources.history import CONVERSATIONS, DIRECTORY
+from podbot.agents.registry import agents
+from podbot.launch.resources.history import DIRECTORY
 from podbot.places import is_own_directory, state_dir
 from podbot.session.history import PROJECT, USED
 from podbot.session.history_survey import survey
@@ -58,8 +59,9 @@ def list_history(environ: Mapping[str, str]) -> list[ProjectHistory]:
 
 def _project(root: str, key: str) -> ProjectHistory:
     directory = os.path.join(root, key)
-    agents = [_agent(directory, kind) for kind in CONVERSATIONS if os.path.lexists(os.path.join(directory, kind))]
-    return ProjectHistory(_name(directory) or key, key, tuple(agents))
+    kinds = [kind for kind, found in agents().items() if found.conversations is not None]
+    kept = [_agent(directory, kind) for kind in kinds if os.path.lexists(os.path.join(directory, kind))]
+    return ProjectHistory(_name(directory) or key, key, tuple(kept))
 
 
 def _agent(directory: str, kind: str) -> AgentHistory:

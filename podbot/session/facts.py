@@ -6,11 +6,10 @@ import os
 import time
 from collections.abc import Mapping
 
+from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
-from podbot.credentials.families import FAMILIES
 from podbot.errors import InvalidValue, PathError
 from podbot.launch.agent_plan import TERMINAL_VARIABLES
-from podbot.launch.agents import AGENTS
 from podbot.launch.mounts import extra_mount
 from podbot.launch.security import FUSE
 from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
@@ -113,7 +112,7 @@ def _repository(workspace: PathFacts | None) -> RepositoryFacts:
 def _settings(config: AppConfig, workspace: PathFacts | None) -> tuple[str, ...]:
     if workspace is None or workspace.kind != "directory":
         return ()
-    return tuple(name for name in AGENTS[config.agent.kind].settings if may_be_in(workspace.resolved, name))
+    return tuple(name for name in agent(config.agent.kind).settings if may_be_in(workspace.resolved, name))
 
 
 def _git_files(config: AppConfig, workspace: PathFacts | None, repository: RepositoryFacts) -> tuple[GitFile, ...]:
@@ -166,7 +165,7 @@ def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
 def _credentials(home: str) -> tuple[CredentialSource, ...]:
     """The credential families that are there. A link to nowhere is not; what cannot be read is refused later."""
     found = []
-    for family in FAMILIES.values():
+    for family in families().values():
         given = os.path.join(home, family.directory)
         if kind_of(given) != "missing":
             logged_in = os.path.isfile(os.path.join(given, family.login))

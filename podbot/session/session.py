@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from podbot.agents.registry import names
 from podbot.engine.port import Engine
 from podbot.errors import AgentNotInImage, MountRefused, SessionExists
 from podbot.events import Emit, Event
 from podbot.images.recipe import LABEL_AGENTS, agents_in
-from podbot.launch.agents import AGENTS
 from podbot.launch.resources.streams import pipes_of
 from podbot.launch.types import SandboxPlan
 from podbot.session.container import started_container
@@ -116,7 +116,7 @@ def _fitted(engine: Engine, plan: SandboxPlan, emit: Emit) -> SandboxPlan:
     wanted = plan.image_agent
     if wanted is None or wanted in (there := agents_in(label)):
         return plan
-    agents = ",".join([*(name for name in there if name in AGENTS), wanted])  # a label is the image's word
+    agents = ",".join([*(name for name in there if name in names()), wanted])  # a label is the image's word
     raise AgentNotInImage(image=plan.container.image, agent=wanted, agents=agents)
 
 

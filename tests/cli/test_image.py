@@ -129,7 +129,7 @@ def test_build_without_agents(works: Works, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--agents", "gemin"], 2, "Did you mean gemini? Agents: claude, codex, opencode, gemini"),
+        (["--agents", "gemin"], 2, "Did you mean gemini? Agents: claude, codex, gemini, opencode"),
         (["--build-arg", "canary-secret"], 2, "an argument is written NAME=VALUE"),
         (["--build-arg", "NODE=1"], 2, "no build argument 'NODE'"),
         (["--base", "not/there:1"], 1, "not/there:1 (flag --base) is not on this engine"),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from podbot.agents.registry import families
 from podbot.credentials import tree
-from podbot.credentials.families import CLAUDE
 from podbot.credentials.tree import DEPTH, Tree, scan
 from podbot.errors import CredentialUnreadable
 from tests.credentials.trees import Home
@@ -23,7 +23,7 @@ def home(tmp_path: os.PathLike[str]) -> Home:
 
 
 def scanned(home: Home) -> Tree:
-    return scan(CLAUDE, os.path.join(home.path, ".claude"))
+    return scan(families()["claude"], os.path.join(home.path, ".claude"))
 
 
 def data(found: Tree) -> dict[str, bytes]:

@@ -7,10 +7,10 @@ import os
 import tarfile
 from dataclasses import dataclass, field
 
-from podbot.credentials.families import FAMILIES
+from podbot.agents.registry import families
 from podbot.credentials.pack import Bundle, pack
 from podbot.events import Event
-from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.types import CredentialSource
 
 
@@ -57,13 +57,13 @@ class Home:
         """As ``collect_facts`` finds them."""
         found = []
         for name in names:
-            given = os.path.join(self.path, FAMILIES[name].directory)
-            found.append(CredentialSource(name, given, os.path.realpath(given), FAMILIES[name].target))
+            given = os.path.join(self.path, families()[name].directory)
+            found.append(CredentialSource(name, given, os.path.realpath(given), families()[name].target))
         return tuple(found)
 
     def plan(self, *names: str, first_run: bool = False, key: str | None = None) -> CredentialsPlan:
-        document = os.path.join(self.path, ".claude.json") if first_run else None
-        return CredentialsPlan(self.sources(*names), document, trusted="/workspace", approved_key=key)
+        document = FirstRunSource("claude", os.path.join(self.path, ".claude.json"), "/root/.claude.json", key)
+        return CredentialsPlan(self.sources(*names), (document,) if first_run else (), trusted="/workspace")
 
     def packed(self, *names: str, first_run: bool = False, key: str | None = None) -> Bundle:
         return pack(self.plan(*names, first_run=first_run, key=key), self.events.append)

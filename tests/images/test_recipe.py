@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot import __version__
+from podbot.agents.types import Build
 from podbot.errors import InvalidValue, PathError
 from podbot.images import recipe as room
-from podbot.images.recipe import PASSED_ON, agents_in, host_files, images_dir, load_recipe
+from podbot.images.recipe import INSTALL, PASSED_ON, Recipe, agents_in, host_files, images_dir, load_recipe
 
 RECIPE = load_recipe()
 
@@ -28,22 +30,70 @@ def test_the_shipped_recipe_is_whole() -> None:
 
 def test_every_version_is_pinned_exactly() -> None:
     for agent in RECIPE.agents.values():
-        specs = agent.specs.split()
+        specs = agent.specs
         assert specs[0] == f"{agent.package}@{agent.version}"
         assert all(re.fullmatch(r"\d+(\.\d+)+", spec.rpartition("@")[2]) for spec in specs)
 
 
 def test_each_agent_comes_with_its_protocol_adapter() -> None:
-    adapters = {name: agent.specs.split()[1:] for name, agent in RECIPE.agents.items()}
+    adapters = {name: agent.specs[1:] for name, agent in RECIPE.agents.items()}
     assert [spec.rpartition("@")[0] for spec in adapters["claude"]] == ["@agentclientprotocol/claude-agent-acp"]
     assert [spec.rpartition("@")[0] for spec in adapters["codex"]] == ["@agentclientprotocol/codex-acp"]
-    assert (adapters["opencode"], adapters["gemini"]) == ([], [])
+    assert (adapters["opencode"], adapters["gemini"]) == ((), ())
 
 
-def test_build_arguments_fill_the_slots_in_the_order_given() -> None:
-    args = RECIPE.build_args("base:1", ["codex", "claude"])
-    assert [args["AGENT_1"], args["AGENT_2"]] == [RECIPE.agents["codex"].specs, RECIPE.agents["claude"].specs]
-    assert (args["AGENT_3"], args["AGENT_4"], args["BASE"], args["NODE_VERSION"]) == ("", "", "base:1", RECIPE.node)
+def steps(recipe: Recipe, names: Iterable[str]) -> list[str]:
+    """The steps that install agents."""
+    lines = recipe.containerfile(names).splitlines()
+    return [line for line in lines if line.startswith("RUN") and INSTALL in line]
+
+
+def test_build_arguments() -> None:
+    assert RECIPE.build_args("base:1") == {"BASE": "base:1", "NODE_VERSION": RECIPE.node}
+
+
+def test_each_agent_is_a_step_in_the_order_given() -> None:
+    found = steps(RECIPE, ["codex", "claude"])
+    assert len(found) == 2
+    for line, name in zip(found, ("codex", "claude"), strict=True):
+        build = RECIPE.agents[name]
+        words = shlex.split(line)
+        assert line.startswith("RUN --mount=type=bind,source=sandbox/host,target=/run/host : ")
+        assert words[words.index(":") + 1] == f"{name} {build.version};"
+        assert words[-len(build.specs) - 2 :] == [INSTALL, " ".join(build.remove), *build.specs]
+    assert steps(RECIPE, []) == []
+
+
+def test_there_is_room_for_as_many_agents_as_there_are() -> None:
+    builds = {f"agent{number}": Build(f"package{number}", "1.0", 1) for number in range(9)}
+    assert len(steps(load_recipe(builds=builds), builds)) == 9
+
+
+def test_another_version_changes_its_own_step_and_the_labels_alone() -> None:
+    """By its text and what stands before it the engine finds a step's layer again."""
+    before = RECIPE.containerfile(["claude", "codex", "gemini"]).splitlines()
+    changed = RECIPE.changed({"CODEX_VERSION": "9.9"}, "flag").containerfile(["claude", "codex", "gemini"]).splitlines()
+    differing = [new for old, new in zip(before, changed, strict=True) if old != new]
+    assert [line.split()[0] for line in differing] == ["RUN", "LABEL"]
+    assert "'codex 9.9'" in differing[0]
+
+
+def test_another_agent_changes_nothing_before_its_own_step() -> None:
+    before, after = (RECIPE.containerfile(names).splitlines() for names in (["gemini"], ["gemini", "claude"]))
+    at = next(number for number, line in enumerate(after) if "'claude " in line)
+    assert before[:at] == after[:at]
+    assert before[at:-1] == after[at + 1 : -1]
+
+
+def test_the_image_has_the_variables_of_every_agent() -> None:
+    lines = RECIPE.containerfile([]).splitlines()
+    (line,) = [line for line in lines if line.startswith("ENV ") and "LANG" not in line]
+    assert dict(word.split("=") for word in line.split()[1:]) == {
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_EXECUTABLE": "/usr/local/bin/claude",
+        "CODEX_PATH": "/usr/local/bin/codex",
+    }
+    assert not [line for line in lines if line.startswith("# podbot: ")]
 
 
 def test_other_versions_by_argument() -> None:
@@ -102,6 +152,7 @@ def test_the_digest_follows_the_files(tmp_path: Path) -> None:
     assert load_recipe(str(copy)).digest == RECIPE.digest
     with (copy / "sandbox/Containerfile").open("a") as file:
         file.write("# changed\n")
+    assert load_recipe(str(copy), {}).digest != RECIPE.digest
     changed = load_recipe(str(copy))
     assert changed.digest != RECIPE.digest
     assert changed.base_digest == RECIPE.base_digest

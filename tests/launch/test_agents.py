@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.config.models import AGENT_KINDS, AgentConfig, AgentKind, AgentMode
+from podbot.agents.gemini import BASHENV_TEXT
+from podbot.agents.registry import AgentMode, agent, agents
+from podbot.config.models import AgentConfig, AgentKind
 from podbot.errors import MissingRequired
-from podbot.launch import bashenv
-from podbot.launch.agents import AGENTS, command_for
+from podbot.launch.agents import command_for
 
 CODEX: tuple[str, ...] = ("codex", "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
 CODEX += ("-c", 'projects={"/"={trust_level="trusted"}}')
@@ -42,28 +43,27 @@ ASKING = EXPECTED | {
 }
 
 
-def test_every_kind_has_an_entry_and_only_the_expected_modes() -> None:
-    assert set(AGENTS) == set(AGENT_KINDS)
-    known = {(kind, mode) for kind, agent in AGENTS.items() for mode in agent.commands if kind != "custom"}
+def test_these_agents_have_the_expected_modes_and_no_other() -> None:
+    known = {(kind, mode) for kind, _ in EXPECTED for mode in agent(kind).commands}
     assert known == set(EXPECTED)
-    assert set(AGENTS["custom"].commands) == set(get_args(AgentMode))
+    assert set(agent("custom").commands) == set(get_args(AgentMode))
 
 
 @pytest.mark.parametrize(("kind", "mode"), EXPECTED)
 def test_known_kind_appends_the_words(kind: AgentKind, mode: AgentMode) -> None:
-    agent = AgentConfig(kind=kind, mode=mode, command="ignored", args=("ignored",))
-    assert command_for(agent) == EXPECTED[kind, mode]
-    assert command_for(agent, ("--model", "x y")) == (*EXPECTED[kind, mode], "--model", "x y")
-    agent = dataclasses.replace(agent, permissions="ask")
-    assert command_for(agent, ("--model", "x y")) == (*ASKING[kind, mode], "--model", "x y")
+    config = AgentConfig(kind=kind, mode=mode, command="ignored", args=("ignored",))
+    assert command_for(config) == EXPECTED[kind, mode]
+    assert command_for(config, ("--model", "x y")) == (*EXPECTED[kind, mode], "--model", "x y")
+    config = dataclasses.replace(config, permissions="ask")
+    assert command_for(config, ("--model", "x y")) == (*ASKING[kind, mode], "--model", "x y")
 
 
 def test_an_agent_that_asks_has_the_same_modes_and_nothing_dangerous() -> None:
-    for kind, agent in AGENTS.items():
+    for kind, found in agents().items():
         if kind != "custom":
-            assert set(agent.asking) == set(agent.commands)
-        words = [word for command in agent.asking.values() for word in command]
-        values = [*agent.permission_env.get("ask", {}).values(), *agent.files.get("ask", {}).values()]
+            assert set(found.asking) == set(found.commands)
+        words = [word for command in found.asking.values() for word in command]
+        values = [*found.permission_env.get("ask", {}).values(), *found.files.get("ask", {}).values()]
         assert not [word for word in (*words, *values) if re.search("dangerous|yolo|bypass|full|allow", word)]
 
 
@@ -81,7 +81,7 @@ def test_a_path_that_toml_cannot_hold_is_left_out() -> None:
 
 
 def test_opencode_is_told_about_everything_that_it_would_ask_for() -> None:
-    full, ask = (json.loads(AGENTS["opencode"].permission_env[each]["OPENCODE_PERMISSION"]) for each in ("full", "ask"))
+    full, ask = (json.loads(agent("opencode").permission_env[each]["OPENCODE_PERMISSION"]) for each in ("full", "ask"))
     assert set(full.values()) == {"allow"}
     assert set(ask.values()) == {"ask"}
     assert set(full) == {"*", *ask}
@@ -89,7 +89,7 @@ def test_opencode_is_told_about_everything_that_it_would_ask_for() -> None:
 
 def test_geminis_shell_has_git_as_it_was_and_no_shell_below_is_changed(tmp_path: Path) -> None:
     """Issue 10.11: gemini takes the identity and the askpass helper from git in the commands that it runs."""
-    (tmp_path / "bashenv").write_text(bashenv.TEXT)
+    (tmp_path / "bashenv").write_text(BASHENV_TEXT)
     env = {
         "PATH": os.environ["PATH"], "BASH_ENV": str(tmp_path / "bashenv"), "GEMINI_CLI": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
@@ -108,9 +108,9 @@ def test_geminis_shell_has_git_as_it_was_and_no_shell_below_is_changed(tmp_path:
 
 @pytest.mark.parametrize("mode", get_args(AgentMode))
 def test_custom_words_are_the_whole_command(mode: AgentMode) -> None:
-    agent = AgentConfig(kind="custom", mode=mode, command="goose", args=("acp",))
-    assert command_for(agent, ("sh", "-c", "true")) == ("sh", "-c", "true")
-    assert command_for(agent) == ("goose", "acp")
+    config = AgentConfig(kind="custom", mode=mode, command="goose", args=("acp",))
+    assert command_for(config, ("sh", "-c", "true")) == ("sh", "-c", "true")
+    assert command_for(config) == ("goose", "acp")
 
 
 @pytest.mark.parametrize("command", [None, "", "  "])
@@ -122,16 +122,16 @@ def test_custom_without_a_command_says_how_to_name_one(command: str | None) -> N
 
 
 def test_claude_needs_is_sandbox_to_be_exactly_one() -> None:
-    assert AGENTS["claude"].env["IS_SANDBOX"] == "1"
+    assert agent("claude").env["IS_SANDBOX"] == "1"
 
 
 def test_no_agent_updates_itself_or_asks_before_it_works() -> None:
-    assert AGENTS["claude"].env["DISABLE_AUTOUPDATER"] == "1"
-    assert AGENTS["opencode"].env == {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
-    assert AGENTS["gemini"].env == {
+    assert agent("claude").env["DISABLE_AUTOUPDATER"] == "1"
+    assert agent("opencode").env == {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    assert agent("gemini").env == {
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
         "GEMINI_SANDBOX": "false",
         "BASH_ENV": "/run/podbot/bashenv",
     }
-    assert not AGENTS["codex"].env  # it takes its settings as arguments
-    assert not AGENTS["custom"].env
+    assert not agent("codex").env  # it takes its settings as arguments
+    assert not agent("custom").env

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.launch.agents import AGENTS
+from podbot.agents.registry import agent
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
 from podbot.launch.resources.every import EVERY
@@ -32,7 +32,7 @@ def test_no_secret_value_is_ever_described(env: dict[str, str], tty: bool) -> No
     assert CANARY not in text
     assert CANARY not in repr(made)
     shown = {entry["name"]: entry for entry in json.loads(text)["agent"]["env"]}
-    assert all(shown[name] == {"name": name, "secret": True} for name in env if name not in AGENTS["claude"].env)
+    assert all(shown[name] == {"name": name, "secret": True} for name in env if name not in agent("claude").env)
 
 
 def test_a_description_says_everything_that_was_decided() -> None:
@@ -114,7 +114,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "nofile": 65_536,
                 "by_default": ["pids", "nofile"],
             },
-            "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **AGENTS["claude"].env},
+            "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **agent("claude").env},
             "labels": dict(made.sandbox.container.labels),
         },
         "agent": {

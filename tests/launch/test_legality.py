@@ -5,7 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from podbot.config.models import AGENT_KINDS, DEFAULT_ORIGIN, AgentMode, Origin, WorkspaceSource
+from podbot.agents.registry import AgentMode
+from podbot.config.models import AGENT_KINDS, DEFAULT_ORIGIN, Origin, WorkspaceSource
 from podbot.errors import IllegalCombination
 from podbot.launch import legality
 from podbot.launch.legality import USES, check, check_effects, for_subcommand

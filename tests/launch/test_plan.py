@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from podbot._version import __version__
+from podbot.agents.registry import agent, agents
 from podbot.config.models import AGENT_KINDS, AgentConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
-from podbot.launch.agents import AGENTS, agent_env
+from podbot.launch.agents import agent_env
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
-from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.resources.git_identity import GitIdentityPlan
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.resources.streams import StreamsPlan
@@ -232,7 +233,7 @@ def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
 def test_an_allowlist_cannot_change_what_an_agent_requires() -> None:
     for env in ({"IS_SANDBOX": "yes"}, {}):
         made = plan({"agent.env_allowlist": ("IS_SANDBOX",)}, env=env)
-        assert made.agent.command.env == AGENTS["claude"].env
+        assert made.agent.command.env == agent("claude").env
         assert made.agent.command.env["IS_SANDBOX"] == "1"
         assert made.agent.command.secrets == frozenset()
         assert not [note for note in made.sandbox.notes if "not set on this host" in note]
@@ -350,31 +351,31 @@ def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:
     assert _link_note(facts(workspace=None)) == ()
 
 
-CLAUDE_JSON = "/home/ann/.claude.json"
+CLAUDE_JSON = (FirstRunSource("claude", "/home/ann/.claude.json", "/root/.claude.json"),)
 
 
 @pytest.mark.parametrize(
     ("creds", "there", "copied", "first_run"),
     [
         (CUSTOM, (CLAUDE, CODEX), (CLAUDE, CODEX), CLAUDE_JSON),
-        (CUSTOM, (CODEX,), (CODEX,), None),
-        (CUSTOM, (), (), None),
-        (CUSTOM | {"creds.copy_claude": False}, (CLAUDE, CODEX), (CODEX,), None),
+        (CUSTOM, (CODEX,), (CODEX,), ()),
+        (CUSTOM, (), (), ()),
+        (CUSTOM | {"creds.copy_claude": False}, (CLAUDE, CODEX), (CODEX,), ()),
         (CUSTOM | {"creds.copy_codex": False}, (CLAUDE, CODEX), (CLAUDE,), CLAUDE_JSON),
-        (CUSTOM | {"creds.copy_claude": False, "creds.copy_codex": False}, (CLAUDE, CODEX), (), None),
+        (CUSTOM | {"creds.copy_claude": False, "creds.copy_codex": False}, (CLAUDE, CODEX), (), ()),
         # Issue 10.14: a known agent gets the login that it can use, and no other.
         ({"agent.kind": "claude"}, (CLAUDE, CODEX), (CLAUDE,), CLAUDE_JSON),
-        ({"agent.kind": "claude", "creds.copy_claude": False}, (CLAUDE, CODEX), (), None),
-        ({"agent.kind": "codex"}, (CLAUDE, CODEX), (CODEX,), None),
-        ({"agent.kind": "opencode"}, (CLAUDE, CODEX), (), None),
-        ({"agent.kind": "gemini"}, (CLAUDE, CODEX), (), None),
+        ({"agent.kind": "claude", "creds.copy_claude": False}, (CLAUDE, CODEX), (), ()),
+        ({"agent.kind": "codex"}, (CLAUDE, CODEX), (CODEX,), ()),
+        ({"agent.kind": "opencode"}, (CLAUDE, CODEX), (), ()),
+        ({"agent.kind": "gemini"}, (CLAUDE, CODEX), (), ()),
     ],
 )
 def test_credentials_that_are_selected_and_there(
     creds: dict[str, Any],
     there: tuple[CredentialSource, ...],
     copied: tuple[CredentialSource, ...],
-    first_run: str | None,
+    first_run: tuple[FirstRunSource, ...],
 ) -> None:
     words = ("x",) if creds["agent.kind"] == "custom" else ()
     made = normalize(config(creds), typed(words=words), facts(credentials=there))
@@ -397,7 +398,7 @@ def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
 ) -> None:
     env = {name: "x"} if has else {}
     made = normalize(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
-    assert resource(made, CredentialsPlan).first_run == (CLAUDE_JSON if wanted else None)
+    assert resource(made, CredentialsPlan).first_run == (CLAUDE_JSON if wanted else ())
     assert resource(made, CredentialsPlan).sources == ()
 
 
@@ -405,7 +406,8 @@ def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
 def test_a_key_is_called_approved_where_claude_asks_about_it(tty: bool, approved: str | None) -> None:
     values = {"agent.kind": "claude", "agent.env_allowlist": ("ANTHROPIC_API_KEY",)}
     made = plan(values, request=typed(tty=tty), env={"ANTHROPIC_API_KEY": "sk-1"})
-    assert resource(made, CredentialsPlan).approved_key == approved
+    (document,) = resource(made, CredentialsPlan).first_run
+    assert document.approved_key == approved
     assert "sk-1" not in repr(made.sandbox)
 
 
@@ -514,6 +516,6 @@ def test_a_workspace_with_settings_of_its_own_is_told_and_not_trusted() -> None:
 
 
 def test_every_known_agent_says_where_it_takes_settings_from() -> None:
-    for kind, agent in AGENTS.items():
-        assert agent.settings, kind
-        assert all(not os.path.isabs(name) for name in agent.settings)
+    for kind, found in agents().items():
+        assert found.settings, kind
+        assert all(not os.path.isabs(name) for name in found.settings)

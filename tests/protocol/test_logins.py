@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.launch.agents import AGENTS
+from podbot.agents import registry
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.logins import Logins
 from tests.protocol.drive import Outcome, from_agent
@@ -142,20 +142,21 @@ def test_login_commands_that_are_delegated_stay_and_dead_ends_still_go(delegatio
 
 
 def test_every_known_agent_offers_what_can_finish_and_no_browser() -> None:
+    logins = {kind: found.login for kind, found in registry.agents().items() if found.login is not None}
+    assert tuple(logins) == registry.known()
     seen = {  # with their versions of November 2026
-        "claude": (["gateway", "gateway-bedrock"], []),
-        "codex": (["api-key", "chat-gpt-device-code", "gateway"], ["chat-gpt"]),
-        "gemini": (["gemini-api-key", "vertex-ai", "gateway"], ["oauth-personal"]),
-        "opencode": ([], ["opencode-login"]),
+        "claude": ({"gateway", "gateway-bedrock"}, {"claude-ai-login", "claude-login", "console-login"}),
+        "codex": ({"api-key", "chat-gpt-device-code", "gateway"}, {"chat-gpt"}),
+        "gemini": ({"gemini-api-key", "vertex-ai", "gateway"}, {"oauth-personal"}),
+        "opencode": (set[str](), {"opencode-login"}),
     }
-    assert set(seen) == {kind for kind, agent in AGENTS.items() if agent.login is not None}
-    for kind, (stay, go) in seen.items():
-        login = AGENTS[kind].login  # type: ignore[index]
-        assert login is not None
-        frame = json.dumps({"id": 0, "result": {"authMethods": [{"id": name} for name in (*stay, *go)]}}).encode()
+    assert {kind: (set(logins[kind].methods), set(logins[kind].others)) for kind in seen} == seen
+    for login in logins.values():
+        names = [*login.methods, *login.others]
+        frame = json.dumps({"id": 0, "result": {"authMethods": [{"id": name} for name in names]}}).encode()
         sent = known(frame + b"\n", logins=Logins(login.methods, login.advice))
         left = json.loads(sent.to_client)["result"]["authMethods"]
-        assert [offer["id"] for offer in left] == stay
+        assert [offer["id"] for offer in left] == list(login.methods)
 
 
 def test_an_error_that_asks_for_a_login_says_what_to_do_on_the_host() -> None:

@@ -139,7 +139,7 @@ def test_from_nothing(tmp_path: Path) -> None:
     plan = decide(works, path=str(path), agents=["claude", "codex"])
     result = setup(plan, shop(works, emit=events.append))
     assert works.calls == [("import", RECIPE.base), ("build", RECIPE.image)]
-    assert works.built["build_args"] == RECIPE.build_args(RECIPE.base, ("claude", "codex"))
+    assert works.built["build_args"] == RECIPE.build_args(RECIPE.base)
     assert works.built["labels"] == RECIPE.labels(("claude", "codex"))
     assert path.read_text() == f'image = "{RECIPE.image}"\n'
     assert (result.image, result.built, result.wrote_config) == (RECIPE.image, True, True)

@@ -6,29 +6,36 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from podbot.config.models import AppConfig
-from podbot.launch.agents import AGENTS
+from podbot.agents.registry import agent, agents
+from podbot.config.models import AgentKind, AppConfig
 from podbot.launch.command import ExecSpec
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import CredentialSource, HostFacts
 
-API_KEY = "ANTHROPIC_API_KEY"
 
-CLAUDE_LOGINS = (API_KEY, "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
+@dataclass(frozen=True)
+class FirstRunSource:
+    """A first-run file of the agent ``kind``, of which a reduced one is copied from ``source`` to ``target``.
+
+    ``source``, on the host, may be missing. ``approved_key``: an API key that the copy calls approved.
+    """
+
+    kind: AgentKind
+    source: str
+    target: str
+    approved_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class CredentialsPlan:
     """Which of the operator's logins are copied into the sandbox. ``sources``: families that are selected and there.
 
-    ``first_run``: the host's ~/.claude.json, of which a reduced one is copied; it may be missing. ``trusted``: the
-    directory that this file says the operator trusts. ``approved_key``: an API key that it calls approved.
+    ``trusted``: the directory that the first-run files say the operator trusts.
     """
 
     sources: tuple[CredentialSource, ...] = ()
-    first_run: str | None = None
+    first_run: tuple[FirstRunSource, ...] = ()
     trusted: str | None = None
-    approved_key: str | None = field(default=None, repr=False)
 
     def described(self) -> list[dict[str, Any]]:
         """Where from and where to; what is in them is not read for a plan."""
@@ -36,10 +43,11 @@ class CredentialsPlan:
             {"family": found.family, "source": found.source, "target": found.target, "reduced": False}
             for found in self.sources
         ]
-        if self.first_run is not None:
-            target = "/root/.claude.json"
-            rows.append({"family": "claude", "source": self.first_run, "target": target, "reduced": True})
-        return rows
+        reduced = [
+            {"family": found.kind, "source": found.source, "target": found.target, "reduced": True}
+            for found in self.first_run
+        ]
+        return rows + reduced
 
 
 def plan(context: Context) -> Part | None:
@@ -57,33 +65,35 @@ def _copying(found: CredentialSource) -> str:
 
 def selected_family(config: AppConfig, family: str) -> bool:
     """Whether the agent can use this family, and the configuration lets it."""
-    wanted = {"claude": config.creds.copy_claude, "codex": config.creds.copy_codex}[family]
-    return wanted and family in AGENTS[config.agent.kind].credentials
+    wanted: bool = getattr(config.creds, f"copy_{family}")
+    return wanted and agent(config.agent.kind).can_use(family)
 
 
 def plan_credentials(config: AppConfig, facts: HostFacts, command: ExecSpec, *, trusting: bool) -> CredentialsPlan:
     """What the agent that ``command`` starts gets. ``trusting``: podbot answers that its directory is trusted."""
     sources = tuple(found for found in facts.credentials if selected_family(config, found.family))
-    # Asked about on its own screen alone: elsewhere no part of the key is to lie in a file (measured, 2.1.330).
-    key = command.env.get(API_KEY) if API_KEY in command.secrets and command.tty else None
     return CredentialsPlan(
         sources,
-        first_run=_first_run(config, facts, sources, command.secrets),
+        first_run=_first_run(config, facts, sources, command),
         trusted=command.workdir or "/" if trusting else None,
-        approved_key=key,
     )
 
 
 def _first_run(
-    config: AppConfig, facts: HostFacts, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
-) -> str | None:
-    """Claude's file accompanies its family, and a login that the operator passes in by a variable."""
-    if not selected_family(config, "claude"):
-        return None
-    logged_in = config.agent.kind == "claude" and not secrets.isdisjoint(CLAUDE_LOGINS)
-    if logged_in or any(found.family == "claude" for found in credentials):
-        return os.path.join(facts.home, ".claude.json")
-    return None
+    config: AppConfig, facts: HostFacts, credentials: tuple[CredentialSource, ...], command: ExecSpec
+) -> tuple[FirstRunSource, ...]:
+    """An agent's first-run file accompanies its family, and a login that the operator passes in by a variable."""
+    copied = {found.family for found in credentials}
+    sources = []
+    for kind, found in agents().items():
+        made = found.first_run
+        if made is None or not selected_family(config, kind):
+            continue
+        if kind in copied or (config.agent.kind == kind and not command.secrets.isdisjoint(made.variables)):
+            # Asked about on the agent's own screen alone: elsewhere no part of the key is to lie in a file.
+            key = command.env.get(made.key) if made.key in command.secrets and command.tty else None
+            sources.append(FirstRunSource(kind, os.path.join(facts.home, made.path), made.target, key))
+    return tuple(sources)
 
 
 def settings_notes(config: AppConfig, facts: HostFacts) -> tuple[str, ...]:
@@ -91,12 +101,9 @@ def settings_notes(config: AppConfig, facts: HostFacts) -> tuple[str, ...]:
     if not facts.settings:
         return ()
     kind = config.agent.kind
-    asks = {
-        "claude": "; on a terminal Claude asks about them first, with -p and in `podbot host` it does not",
-        "codex": "; on a terminal Codex asks about them first, and `codex exec` takes none",
-    }
+    asked = agent(kind).settings_asked
     text = f"{kind} takes settings from the workspace that can run commands in the sandbox, beside your login"
-    return (f"{text}: {', '.join(facts.settings)}{asks.get(kind, '')}",)
+    return (f"{text}: {', '.join(facts.settings)}{asked and f'; {asked}'}",)
 
 
 def login_notes(
@@ -107,7 +114,7 @@ def login_notes(
     Some other variable may: those of a provider are called SOMETHING_API_KEY.
     """
     kind = config.agent.kind
-    login = AGENTS[kind].login
+    login = agent(kind).login
     if login is None or not login.needed or any(found.logged_in for found in credentials):
         return ()
     given = secrets | config.sandbox.env.keys()

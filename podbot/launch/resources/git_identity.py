@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from podbot.agents.types import GITCONFIG
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import HostFacts, OwnFile
 
-TARGET = "/run/podbot/gitconfig"
+TARGET = GITCONFIG
 ENV = {"GIT_CONFIG_SYSTEM": TARGET}
 _NEEDED = (("user.name", "NAME", '"Your Name"'), ("user.email", "EMAIL", "you@example.org"))
 

@@ -1,6 +1,6 @@
-"""Where agents keep their conversations, and the plan that lets them outlive a sandbox (ADR 0018). Pure.
+"""The plan that lets an agent's conversations outlive a sandbox (ADR 0018). Pure.
 
-Only the directory with conversations is mounted, never the agent's whole home: logins and settings in it stay copies.
+Where each agent keeps them: ``Conversations`` in ``podbot.agents``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from podbot.config.models import AgentKind, AppConfig
+from podbot.agents.registry import agent
+from podbot.config.models import AppConfig
 from podbot.launch.labels import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.part import Context, Part
@@ -21,37 +21,6 @@ from podbot.launch.types import HostFacts, Mount, OwnFile
 
 DIRECTORY = "history"  # in podbot's state directory
 _KEY_DIGITS = 32
-_OPENCODE = "/root/.local/share/opencode/history"
-_GEMINI_DEFAULTS = "/run/podbot/gemini-defaults.json"
-
-
-class Conversations(NamedTuple):
-    """``target``: the directory inside the sandbox. ``resume``: the agent's words that continue the latest one.
-
-    ``env`` and ``texts`` (target -> content of a file that is mounted read-only): what the agent needs for it.
-    """
-
-    target: str
-    resume: tuple[str, ...]
-    env: Mapping[str, str] = {}
-    texts: Mapping[str, str] = {}
-
-
-CONVERSATIONS: Mapping[AgentKind, Conversations] = {
-    "claude": Conversations("/root/.claude/projects", ("--continue",)),
-    # Its databases beside this directory are an index, which it makes again from the files here (measured).
-    "codex": Conversations("/root/.codex/sessions", ("resume", "--last", "--include-non-interactive")),
-    # Its database lies beside auth.json by default; alone in a directory it is mounted without that.
-    "opencode": Conversations(_OPENCODE, ("--continue",), env={"OPENCODE_DB": f"{_OPENCODE}/opencode.db"}),
-    "gemini": Conversations(
-        "/root/.gemini/tmp",
-        ("--resume", "latest"),
-        # session/load leaves an empty file with the conversation's id, and the clean-up at gemini's next start
-        # deletes every file with that id (measured with 0.61): so there is none, unless the user's settings ask for it.
-        env={"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": _GEMINI_DEFAULTS},
-        texts={_GEMINI_DEFAULTS: '{"general": {"sessionRetention": {"enabled": false}}}\n'},
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -76,17 +45,17 @@ class HistoryPlan:
 def plan(context: Context) -> Part:
     """The store, mounted where the agent keeps its conversations, and what else the agent needs for it."""
     workspace = context.workspace
+    kept = agent(context.config.agent.kind).conversations
     found = None
     if context.command is not None:
         found = plan_history(context.config, context.facts, workspace.code, workspace.clone)
-    if found is None:
+    if found is None or kept is None:
         return Part(labels={HISTORY: ""})
-    agent = CONVERSATIONS[context.config.agent.kind]
     return Part(
         found,
         mounts=(found.store,),
-        files=tuple(OwnFile(target, text) for target, text in agent.texts.items()),
-        env=agent.env,
+        files=tuple(OwnFile(target, text) for target, text in kept.texts.items()),
+        env=kept.env,
         labels={HISTORY: found.key},
     )
 
@@ -97,9 +66,9 @@ def plan_history(config: AppConfig, facts: HostFacts, code: str, clone: ClonePla
     The project is ``code``, its resolved directory on the host, or the server and repository of a clone.
     """
     kind = config.agent.kind
-    if not config.session.history or kind not in CONVERSATIONS:
+    found = agent(kind).conversations
+    if not config.session.history or found is None:
         return None
-    found = CONVERSATIONS[kind]
     if clone is not None:
         project = f"{clone.server}/{clone.repo}"
         where = ("--repo", clone.repo, *(("--branch", clone.branch) if clone.branch is not None else ()))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from podbot.agents.registry import agent
 from podbot.config.models import DEFAULT_ORIGIN, Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
-from podbot.launch.agents import AGENTS
 from podbot.launch.plan import normalize
 from podbot.launch.resources.clone import ClonePlan, checked_branch, checked_repo, server_of
 from podbot.launch.resources.token import TokenPlan
@@ -78,7 +78,7 @@ def test_a_whole_clone() -> None:
     assert container.files[4].source == resource(made, TokenPlan).secrets_dir
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
-        **AGENTS["claude"].env,
+        **agent("claude").env,
         "GIT_ASKPASS": "/run/podbot/askpass",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_COUNT": "1",

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.agents.registry import agents
 from podbot.config.models import AGENT_KINDS, AgentKind, Origin
 from podbot.launch.describe import describe
 from podbot.launch.places import refusal, refused_sources, reserved_targets, within
 from podbot.launch.plan import normalize
 from podbot.launch.resources.clone import ClonePlan
-from podbot.launch.resources.history import CONVERSATIONS, HistoryPlan, plan_history, project_key
+from podbot.launch.resources.history import HistoryPlan, plan_history, project_key
 from podbot.launch.types import LaunchPlan, LaunchRequest
 from tests.launch.build import config, directory, facts, resource, text_of, typed
 
@@ -33,17 +34,20 @@ def history(values: dict[str, Any] | None = None, clone: ClonePlan | None = None
     return found
 
 
-@pytest.mark.parametrize("kind", CONVERSATIONS)
+STORES = {kind: found.conversations for kind, found in agents().items() if found.conversations is not None}
+
+
+@pytest.mark.parametrize("kind", STORES)
 def test_a_projects_store_is_mounted_where_its_agent_keeps_conversations(kind: AgentKind) -> None:
     made = plan({"agent.kind": kind})
     store = resource(made, HistoryPlan).store
     assert store.source == f"/home/ann/.local/state/podbot/history/{resource(made, HistoryPlan).key}/{kind}"
-    assert (store.read_only, store.target) == (False, CONVERSATIONS[kind].target)
+    assert (store.read_only, store.target) == (False, STORES[kind].target)
     assert store in made.sandbox.container.files
     assert made.sandbox.container.labels["io.podbot.history"] == resource(made, HistoryPlan).key
-    assert made.sandbox.container.env.items() >= CONVERSATIONS[kind].env.items()
+    assert made.sandbox.container.env.items() >= STORES[kind].env.items()
     # What the agent asks for by a variable is mounted, and nothing else of podbot's can be written.
-    assert set(CONVERSATIONS[kind].texts) <= {mount.target for mount in made.sandbox.container.files}
+    assert set(STORES[kind].texts) <= {mount.target for mount in made.sandbox.container.files}
     assert [mount.target for mount in made.sandbox.container.files if not mount.read_only] == [store.target]
 
 
@@ -55,7 +59,7 @@ def test_the_store_lies_where_no_operator_can_mount_and_no_login_lies() -> None:
         "/root/.claude/.credentials.json", "/root/.claude/settings.json", "/root/.codex/auth.json",
         "/root/.codex/config.toml", "/root/.gemini/oauth_creds.json", "/root/.local/share/opencode/auth.json",
     )  # fmt: skip
-    for found in CONVERSATIONS.values():
+    for found in STORES.values():
         assert refusal(found.target, reserved_targets())
         assert not [login for login in logins if within(login, found.target)]
 
@@ -159,4 +163,4 @@ def test_a_repository_is_one_project_however_it_is_spelled() -> None:
 
 
 def test_every_kind_but_custom_has_a_place() -> None:
-    assert {*CONVERSATIONS, "custom"} == set(AGENT_KINDS)
+    assert {*STORES, "custom"} == set(AGENT_KINDS)

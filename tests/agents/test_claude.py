@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.credentials.firstrun import reduced
+from podbot.agents.claude import reduced
 
 HOST = {
     "theme": "light",
