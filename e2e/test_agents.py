@@ -16,7 +16,8 @@ from contextlib import AbstractContextManager
 import pexpect
 import pytest
 
-from e2e.agents.kinds import KINDS, MODEL
+from e2e.agents.kind import MODEL
+from e2e.agents.kinds import KINDS
 from e2e.agents.provider import Provider, aimock, any_command, operators
 from e2e.agents.scenario import ARTEFACTS, CONTENT, FILE, KEY, SAY, WRITE, WRITTEN, Scenario, scenario
 from e2e.harness import PODBOT, World, processes, wait_for
@@ -43,14 +44,14 @@ def test_every_agent_prints_its_version(world: World, kind: str, capsys: pytest.
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_of_the_provider_is_printed(make: Make, kind: str) -> None:
-    provider = operators() if kind in ("codex", "opencode") else aimock()  # these two speak OpenAI's protocols
+    provider = operators() if KINDS[kind].openai else aimock()
     with make(kind, provider) as run:
         done = run.run(SAY)
         assert done.returncode == 0, done.stderr
         assert provider.answer in done.stdout
         (request,) = [request for request in run.requests() if SAY in str(request["body"]) and _has_tools(request)]
         assert (request["method"], request["status"]) == ("POST", 200)
-        assert request["model"] == MODEL or kind in ("claude", "gemini")  # these name one of their own
+        assert request["model"] == MODEL or KINDS[kind].own_model
         run.assert_closed()
         assert KEY not in done.stdout + done.stderr + run.read("config.toml")
 
@@ -141,15 +142,6 @@ def _spawn(run: Scenario, *words: str) -> pexpect.spawn:
     return child
 
 
-# What the first screen shows once the agent waits for a prompt.
-PROMPTS = {
-    "codex": "OpenAI Codex",
-    "claude": "bypass.*permissions.*on",
-    "opencode": "Ask.*anything",
-    "gemini": "Type.*your.*message",
-}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_screen_is_the_prompt_and_it_answers(make: Make, world: World, kind: str) -> None:
     """In a repository, where codex asked whether the folder is trusted (issue 10.12)."""
@@ -157,7 +149,7 @@ def test_the_first_screen_is_the_prompt_and_it_answers(make: Make, world: World,
         subprocess.run(["git", "init", "-q", run.workspace], check=True)
         child = _spawn(run, *KINDS[kind].interactive)
         try:
-            child.expect(PROMPTS[kind])
+            child.expect(KINDS[kind].screen)
             typed(child, SAY)
             child.expect("podbot-mock-answer")
         finally:

@@ -23,12 +23,11 @@ from e2e.agents.provider import aimock
 from e2e.agents.scenario import AGAIN, ANOTHER, KEY, SAY, Scenario, scenario
 from e2e.harness import PODBOT, World, wait_for
 from e2e.host.editor import hosted
-from e2e.test_agents import PROMPTS, typed
+from e2e.test_agents import typed
 from e2e.test_terminal import hang_up
 
 FIRST = f"{SAY} and remember BANANA-SPLIT"
 LINE = re.compile(r"(?m)podbot: to continue this conversation: (.*?)\r?$")
-LISTING = ("claude", "codex", "opencode")  # gemini 0.61 has no session/list
 
 Make = Callable[..., AbstractContextManager[Scenario]]
 
@@ -62,11 +61,11 @@ def test_the_line_that_podbot_prints_continues_the_conversation(make: Make, worl
 
 def _begun(run: Scenario) -> str:
     """One prompt and its answer in a first session; returns what podbot printed."""
-    if run.kind.name != "claude":
+    if not run.kind.screen_first:
         return run.run(FIRST).stderr
-    # On its own screen, claude continues nothing that was begun without one.
+    # Its own screen continues nothing that was begun without one.
     with _screen(run, run.command(*run.kind.interactive), "screen") as screen:
-        screen.expect(PROMPTS["claude"])
+        screen.expect(run.kind.screen)
         typed(screen, FIRST)
         screen.expect("podbot-mock-answer")
         typed(screen, "/exit")
@@ -109,7 +108,7 @@ async def _second(run: Scenario, session: str) -> tuple[list[str], str]:
     listed: list[str] = []
     async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
         await host.initialize()
-        if run.kind.name in LISTING:
+        if run.kind.lists:
             listed = [found.session_id for found in (await host.agent.list_sessions(cwd=run.workspace)).sessions]
         await host.agent.load_session(cwd=run.workspace, session_id=session, mcp_servers=[])
         answer = await host.agent.prompt(session_id=session, prompt=[acp.text_block(AGAIN)])
@@ -124,10 +123,10 @@ async def _second(run: Scenario, session: str) -> tuple[list[str], str]:
 def test_an_editor_loads_an_old_session_in_a_new_podbot(make: Make, kind: str) -> None:
     with make(kind, "acp") as run:
         session = asyncio.run(_first(run))
-        if kind == "gemini":
+        if run.kind.by_minute:
             _age(run)
         listed, said = asyncio.run(_second(run, session))
-        assert listed == ([session] if kind in LISTING else [])
+        assert listed == ([session] if run.kind.lists else [])
         assert ANOTHER in said
         _assert_remembered(run)
         if kind == "gemini":  # its clean-up would delete what was loaded once; a third start finds it still

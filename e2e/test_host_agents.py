@@ -188,11 +188,7 @@ async def without_login(world: World, kind: str) -> tuple[Hosted, list[str], acp
 
 @pytest.mark.parametrize(
     ("kind", "offers", "advice"),
-    [
-        ("claude", [], "run `claude` on the host"),
-        ("codex", ["api-key"], "run `codex login` on the host"),
-        ("gemini", ["gemini-api-key", "vertex-ai", "gateway"], 'agent.env_allowlist = ["GEMINI_API_KEY"]'),
-    ],
+    [(name, list(kind.offers[0]), kind.offers[1]) for name, kind in KINDS.items() if kind.offers is not None],
 )
 def test_an_agent_without_a_login_has_no_dead_end(world: World, kind: str, offers: list[str], advice: str) -> None:
     """Issue 10.17: "ChatGPT" and "Log in with Google" cannot finish inside; the error says what can."""

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.harness import World, processes, small_disk, wait_for
+from podbot.agents.registry import agent
 from podbot.images.recipe import load_recipe
 
 RECIPE = load_recipe()
@@ -128,9 +129,9 @@ for child in running:
 
 
 def test_adapters_answer_and_bring_no_agent_of_their_own(world: World) -> None:
-    commands = ("claude-agent-acp", "codex-acp", "opencode acp", "gemini --acp")
+    commands = [" ".join(agent(name).commands["acp"]) for name in AGENTS if "acp" in agent(name).commands]
     answers = inside(world, world.image, "timeout", "60", "python3", "-c", HELLO, *commands).splitlines()
-    assert [json.loads(answer)["result"]["protocolVersion"] for answer in answers] == [1, 1, 1, 1]
+    assert [json.loads(answer)["result"]["protocolVersion"] for answer in answers] == [1] * len(commands)
     script = "find /usr/local/lib/node_modules -size +50M -type f -links 1 -o -size +50M -type f -links 2"
     large = inside(world, world.image, "sh", "-c", script)
     assert "@agentclientprotocol" not in large

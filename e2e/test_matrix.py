@@ -14,12 +14,10 @@ from e2e.harness import close_world, new_world
 from e2e.matrix.outcome import Outcome, Outcomes
 from e2e.matrix.page import claims, render, responsible, shown
 from e2e.matrix.run import PAGE, cells, run_all
-from e2e.matrix.steps import ABSENT, FAILS, STEPS, WORKS
+from e2e.matrix.steps import ABSENT, CLIENTS, FAILS, STEPS, WORKS
 
-PART = (
-    "python/claude", "python/codex", "python/opencode", "python/gemini",
-    "typescript/claude", "acpx/opencode", "openai/codex",
-)  # fmt: skip
+PYTHON = tuple(f"python/{agent}" for agent in CLIENTS["python"].agents)
+PART = (*PYTHON, "typescript/claude", "acpx/opencode", "openai/codex")
 
 
 @pytest.fixture(scope="module")

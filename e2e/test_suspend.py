@@ -14,7 +14,7 @@ from e2e.agents.kinds import KINDS
 from e2e.agents.provider import aimock
 from e2e.agents.scenario import SAY, scenario
 from e2e.harness import PODBOT, World, running, wait_for
-from e2e.test_agents import PROMPTS, typed
+from e2e.test_agents import typed
 from e2e.test_terminal import hang_up, spawn
 
 PROMPT = "outer-shell> "
@@ -250,19 +250,18 @@ def test_podbot_stopped_by_others_takes_the_terminal_again(shared_world: World, 
         child.expect_exact(PROMPT)
 
 
-# Codex does not wait to be continued: it draws its screen again when the kernel discards its stop.
-@pytest.mark.parametrize("kind", ["claude", "opencode", "gemini"])
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.suspends is not None])
 def test_ctrl_z_and_fg_in_a_real_agent(world: World, kind: str) -> None:
     with scenario(world, kind, aimock(), f"suspend-{kind}") as run:
         try:
             with shell(world, **run.secrets) as child, open(run.path("screen"), "w", encoding="utf-8") as screen:
                 child.logfile_read = screen
                 child.sendline(command(*run.command(*KINDS[kind].interactive)))
-                child.expect(PROMPTS[kind], timeout=120)
+                child.expect(KINDS[kind].screen, timeout=120)
                 child.expect(pexpect.TIMEOUT, timeout=1)
                 child.send("\x1a")
-                if kind == "gemini":  # "Press Ctrl+Z again to suspend"
-                    child.expect("again.*suspend")
+                if again := KINDS[kind].suspends:
+                    child.expect(again)
                     child.send("\x1a")
                 suspended(child)
                 assert "icanon" in modes(child)

@@ -16,9 +16,11 @@ from typing import Any
 
 import tomli_w
 
-from e2e.agents.kinds import KINDS, PORT, Kind
+from e2e.agents.kind import PORT, Kind
+from e2e.agents.kinds import KINDS
 from e2e.agents.provider import HERE, Provider
 from e2e.harness import World
+from podbot.agents.registry import agent
 
 KEY = "e2e-dummy-key-not-for-production"
 WRITTEN = "podbot-file-written"
@@ -28,7 +30,7 @@ ANOTHER = "podbot-second-answer"
 COMMIT, COMMIT_ASKING = "commit-the-work", "commit-when-allowed"  # two more
 COMMITTED = "podbot-work-committed"
 SHELL = "git add -A && git commit -q -m by-the-agent"  # what the model has the agent's shell do on either
-_PATH = "/e2e/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PATH = "/e2e-out/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _RUN = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 ARTEFACTS = os.path.join(os.path.dirname(os.path.dirname(HERE)), ".e2e", "artefacts")
 
@@ -163,6 +165,10 @@ def _prepare(made: Scenario, logs: tuple[str, ...]) -> None:
         "sandbox": {"network": "none", "extra_mounts": mounts, "env": env},
         "agent": {"env_allowlist": [made.kind.key]},
     }
+    os.mkdir(made.path("bin"))
+    for command in agent(made.kind.name).commands.values():
+        # One program stands before each of them, on the sandbox's PATH.
+        shutil.copy(os.path.join(inside, "before-agent"), made.path(f"bin/{command[0]}"))
     with open(made.path("config.toml"), "wb") as file:
         tomli_w.dump(config, file)
     with open(made.path("fixtures.json"), "w", encoding="utf-8") as text:

@@ -5,26 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from e2e.agents.kinds import KINDS
 from e2e.matrix.outcome import Outcome, Outcomes
 from e2e.matrix.steps import ABSENT, CLIENTS, FAILS, STEPS, WORKS
+from podbot.agents.registry import agents
 
 # Who speaks the protocol for an agent that does not do so itself.
-ADAPTERS = {("claude", "acp"): "adapter (claude-agent-acp)", ("codex", "acp"): "adapter (codex-acp)"}
-
-# Why, where somebody has looked further than the run does: (agent, step) -> a sentence.
-REASONS = {
-    (
-        "codex",
-        "cancel",
-    ): "Codex ends the turn and leaves the command running once its start was reported",
-    (
-        "codex",
-        "load",
-    ): "Codex lists turns from files outside `~/.codex/sessions`, which is what podbot keeps; resume works",
-    (
-        "gemini",
-        "terminal output",
-    ): "Gemini CLI gives a command's output to the model; the client only hears that it ended",
+ADAPTERS = {
+    (kind, "acp"): f"adapter ({found.commands['acp'][0]})"
+    for kind, found in agents().items()
+    if found.build is not None and found.build.adapter
 }
 
 Results = Mapping[str, Outcomes]
@@ -104,7 +94,10 @@ def _failures(results: Results) -> str:
 
 def _evidence(cell: str, step: str, outcome: Outcome) -> str:
     control = {"": "", WORKS: "works without podbot", ABSENT: "not there without podbot"}
-    words = [REASONS.get((cell.partition("/")[2], step), ""), control.get(outcome.control, "fails without podbot, too")]
+    words = [
+        KINDS[cell.partition("/")[2]].reasons.get(step, ""),
+        control.get(outcome.control, "fails without podbot, too"),
+    ]
     seen = re.sub(r"[^ -~]|[|<>`]", " ", outcome.detail)  # what an agent printed must not be markup
     seen = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|ses_\w+|/tmp/\S+", "…", seen)[:160].strip()
     return "; ".join(filter(None, [*words, f"`{seen}`" if seen and not words[0] else ""]))

@@ -47,7 +47,7 @@ class Plan:
             return cls(**json.load(file))
 
     def wait_for_the_minute(self) -> None:
-        """Until a session that was just opened can be opened again: see steps.BY_MINUTE."""
+        """Until a session that was just opened can be opened again: see Kind.by_minute."""
         if self.extra.get("by_minute"):
             time.sleep(61 - time.time() % 60)
 

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from e2e.agents.kinds import KINDS
 from e2e.agents.provider import aimock
 from e2e.agents.scenario import CONTENT, FILE, Scenario, scenario
 from e2e.harness import PODBOT, World
@@ -24,7 +25,6 @@ from e2e.matrix.report import ENDS_AFTER_CANCEL, RUNS_BEFORE_CANCEL, Plan
 from e2e.matrix.steps import (
     ASKED_FILE,
     BASE,
-    BY_MINUTE,
     CLIENTS,
     FAILS,
     IMAGE,
@@ -48,8 +48,7 @@ CELL_LIMIT = 1800  # seconds: more than a cell takes on a machine that does ten 
 def cells() -> list[tuple[Client, str]]:
     """Every pair, those that take longest first."""
     pairs = [(client, agent) for client in CLIENTS.values() for agent in client.agents]
-    slow = ("gemini", "opencode", "claude", "codex")
-    return sorted(pairs, key=lambda pair: slow.index(pair[1]))
+    return sorted(pairs, key=lambda pair: -KINDS[pair[1]].weight)
 
 
 def run_all(
@@ -140,7 +139,7 @@ class Cell:
             "modules": self.clients.modules,
             "node": self.clients.node,
             "home": os.path.join(self.run.out, "client-home"),
-            "by_minute": "yes" if self.run.kind.name in BY_MINUTE else "",
+            "by_minute": "yes" if self.run.kind.by_minute else "",
             "runs_before_cancel": str(RUNS_BEFORE_CANCEL),
             "ends_after_cancel": str(ENDS_AFTER_CANCEL),
         }

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from e2e.agents.kinds import Kind
+from e2e.agents.kind import Kind
+from e2e.agents.kinds import KINDS
 from e2e.agents.scenario import CONTENT, FILE
+from podbot.agents.registry import agent
 
 # In the order of the table. What each one shows is in docs/reference/clients.md, from here.
 STEPS = {
@@ -55,14 +57,21 @@ class Client:
     package: str
 
 
-_ALL = ("claude", "codex", "opencode", "gemini")
+_ALL = tuple(name for name in KINDS if "acp" in agent(name).commands)
+_APP_SERVER = tuple(name for name in KINDS if "codex_app_server" in agent(name).commands)
 CLIENTS = {
     client.name: client
     for client in (
         Client("python", "ACP SDK for Python", "acp", _ALL, "agent-client-protocol"),
         Client("typescript", "ACP SDK for TypeScript", "acp", _ALL, "@agentclientprotocol/sdk"),
         Client("acpx", "acpx", "acp", _ALL, "acpx"),
-        Client("openai", "OpenAI's SDK for the Codex App Server", "codex_app_server", ("codex",), "openai-codex"),
+        Client(
+            "openai",
+            "OpenAI's SDK for the Codex App Server",
+            "codex_app_server",
+            _APP_SERVER,
+            "openai-codex",
+        ),
     )
 }
 
@@ -71,10 +80,6 @@ PROMPTS = {
     "prompt": SAY, "permission": ALLOW, "edit": EDIT, "terminal output": RUN, "cancel": WAIT, "resume": RECALL,
     "images": LOOK, "two sessions": FIRST[0],
 }  # fmt: skip
-
-# These name a conversation's file by the minute and the session: one that is loaded within the minute in which it was
-# opened is overwritten first, with podbot or without. Nobody does that but a test.
-BY_MINUTE = ("gemini",)
 
 
 def wait_mark(name: str) -> str:
@@ -96,7 +101,7 @@ def fixtures(kind: Kind, workspace: str, name: str) -> list[dict[str, Any]]:
 
 
 def _write(kind: Kind, path: str, content: str) -> dict[str, Any]:
-    if kind.name == "codex":
+    if kind.patches:
         patch = f"*** Begin Patch\n*** Add File: {path}\n+{content}\n*** End Patch"
         return _shell(kind, f"apply_patch <<'EOF'\n{patch}\nEOF\n")
     words = {"path": path, "content": content}
