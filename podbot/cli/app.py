@@ -121,7 +121,7 @@ def _callback(command: Command, carry_out: CarryOut) -> Callable[..., None]:
 
 
 def _filled(text: str) -> str:
-    """``text`` with ``{agents}`` as a choice of all agents, and ``{known}`` as a list of those that can be installed."""
+    """``text`` with ``{agents}`` as a choice of all agents, and ``{known}`` as a list of those to install."""
     return text.replace("{agents}", "|".join(AGENT_KINDS)).replace("{known}", ", ".join(known()))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from podbot.agents.registry import names
 from podbot.cli import completion
 from podbot.cli.app import root
 from podbot.launch.resources.history import HistoryPlan, project_key
@@ -25,7 +26,8 @@ def test_names_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_agents_and_modes() -> None:
-    assert completion.complete_agent("c") == ["claude", "codex", "custom"]
+    assert completion.complete_agent("c") == [name for name in names() if name.startswith("c")]
+    assert completion.complete_agent("cl") == ["claude"]
     assert completion.complete_run_mode("") == ["podbot"]
     assert completion.complete_host_mode("c") == ["codex_app_server"]
 

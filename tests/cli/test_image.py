@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from podbot.agents.registry import known
 from podbot.api import images as calls
 from podbot.cli import image as room
 from podbot.cli.globals import Globals
@@ -129,7 +130,7 @@ def test_build_without_agents(works: Works, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--agents", "gemin"], 2, "Did you mean gemini? Agents: claude, codex, gemini, opencode"),
+        (["--agents", "gemin"], 2, f"Did you mean gemini? Agents: {', '.join(known())}"),
         (["--build-arg", "canary-secret"], 2, "an argument is written NAME=VALUE"),
         (["--build-arg", "NODE=1"], 2, "no build argument 'NODE'"),
         (["--base", "not/there:1"], 1, "not/there:1 (flag --base) is not on this engine"),

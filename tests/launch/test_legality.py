@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from podbot.agents.registry import AgentMode
+from podbot.agents.registry import AgentMode, agent
 from podbot.config.models import AGENT_KINDS, DEFAULT_ORIGIN, Origin, WorkspaceSource
 from podbot.errors import IllegalCombination
 from podbot.launch import legality
@@ -16,7 +16,8 @@ from tests.launch.build import FILE, config
 SUBCOMMANDS = get_args(Subcommand)
 MODES = get_args(AgentMode)
 SOURCES = get_args(WorkspaceSource)
-# Spelled out on purpose, and not computed from the tables that it checks.
+SPELLED_OUT = {"claude", "codex", "opencode", "gemini", "custom"}
+# Spelled out on purpose, and not computed from the tables that it checks. Other agents are what their commands say.
 LEGAL = {
     (*combination, source)
     for source in ("host_mount", "github_clone")
@@ -33,6 +34,12 @@ LEGAL = {
         ("host", "gemini", "acp"),
         ("host", "custom", "acp"),
         ("host", "custom", "codex_app_server"),
+        *(
+            ("run" if mode == "podbot" else "host", kind, mode)
+            for kind in AGENT_KINDS
+            if kind not in SPELLED_OUT
+            for mode in agent(kind).commands
+        ),
         *(("sandbox", kind, mode) for kind in AGENT_KINDS for mode in MODES),  # it has no agent
     )
 }
