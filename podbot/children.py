@@ -6,6 +6,7 @@ This is on the way of every `podbot exec`, so nothing is imported that it does n
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 _left: list[int] = []  # processes that did not end
@@ -32,3 +33,15 @@ def leave(process: int) -> None:
 def sweep() -> None:
     """Reap those that have ended since."""
     _left[:] = [process for process in _left if not gone(process, 0)]
+
+
+def interpreter(script: str) -> str:
+    """The Python that runs us, for ``script``.
+
+    Raises OSError where podbot is embedded in another program, or lies in an archive.
+    """
+    program = sys.executable or ""
+    name = os.path.basename(program).rstrip("0123456789.dt")
+    if getattr(sys, "frozen", False) or name not in ("python", "pypy") or not os.path.isfile(script):
+        raise OSError(f"{program} is no Python interpreter that could run {script}")
+    return program

@@ -31,7 +31,7 @@ from podbot.launch.command import ExecSpec
 from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
-from podbot.streams.sides import WayLost
+from podbot.streams.sides import StreamHelperLost
 from podbot.streams.wake import Interrupted, Signal, Wake
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class ExecSession:
             except SinkClosed as exc:
                 self._end_surely(exc)
                 raise _output_error(exc) from exc
-            except WayLost as exc:
+            except StreamHelperLost as exc:
                 self._end_surely(exc)
                 if self._ending is not None:
                     return ExecStatus(code=BY_SIGNAL + self._ending, signal=self._ending)
@@ -183,9 +183,11 @@ class ExecSession:
             return self.status(relay)
 
     def _start(self) -> Started:
-        from podbot.execution.start import PipedStart, start  # here, for `podbot ps` has nothing to start
+        from podbot.execution.start import start  # here, for `podbot ps` has nothing to start
 
         if self._pipes is not None:
+            from podbot.execution.streams.piped_start import PipedStart
+
             piped = PipedStart(self._engine, self._container, self._spec, self._pipes)
             try:
                 started = piped.run(self._wake)

@@ -11,10 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from podbot.children import gone, leave, sweep
+from podbot.children import gone, interpreter, leave, sweep
 from podbot.guard import scan
 from podbot.guard.marks import Finding, GuardReport
-from podbot.streams.pipes import interpreter
 
 _ANSWER = 16 << 20  # bytes
 # For an interpreter that finds its library so, and for `~` in git's configuration; nothing that is secret.
@@ -29,7 +28,7 @@ class Child:
 
     def __init__(self, job: Mapping[str, Any], *, ended: int | None = None) -> None:
         sweep()
-        program = interpreter()
+        program = interpreter(scan.__file__)
         theirs_in, self._in = os.pipe()
         self._out, theirs_out = os.pipe()
         try:

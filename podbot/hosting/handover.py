@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from podbot.children import interpreter
 from podbot.events import Emit, Event
 from podbot.launch.resources.guard import GuardPlan
 from podbot.session.disposal import Disposal
 from podbot.session.sessions import ENDING, SessionDirectory, flagged
-from podbot.streams.pipes import interpreter
 
 if TYPE_CHECKING:
     import threading
@@ -82,7 +82,7 @@ class Handover:
         }
         held = [fd for fd in (self._directory.lock, ending, *descriptors) if fd >= 0]
         child = subprocess.Popen(
-            [interpreter(), "-I", self._helper],
+            [interpreter(self._helper), "-I", self._helper],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=held, cwd="/",
             env={name: os.environ[name] for name in _PASSED_ON if name in os.environ}, start_new_session=True,
         )  # fmt: skip

@@ -30,7 +30,8 @@ from podbot.errors import (
     PodbotError,
     RequestFailed,
 )
-from podbot.launch.pipes import TARGET, unpiped
+from podbot.execution.streams.piped_shell import unpiped
+from podbot.launch.pipes import TARGET
 from podbot.launch.types import ContainerSpec, ExecSpec
 from podbot.testing.peer import Command, Pipes, Session
 from podbot.testing.shell import builtin, unpacked

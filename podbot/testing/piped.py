@@ -8,7 +8,7 @@ import select
 import socket
 
 from podbot.engine.port import Size
-from podbot.launch.pipes import opened
+from podbot.execution.streams.piped_shell import opened
 from podbot.launch.types import ExecSpec
 from podbot.testing.peer import STDOUT, ExecPeer
 

@@ -174,7 +174,7 @@ def test_what_a_file_takes_from_the_host_is_told_by_name(
 def test_exec_as_another_user_goes_over_the_engine(
     engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
-    """The session's pipes are its own user's: `launch.pipes.can_be_piped`."""
+    """The session's pipes are its own user's: `execution.streams.piped_shell.can_be_piped`."""
     made(engine, "a")
     seen = []
 

@@ -95,7 +95,7 @@ def test_nobody_is_waited_for_for_ever(place: Place, monkeypatch: pytest.MonkeyP
 
 
 def test_without_an_interpreter_podbot_ends_it_itself(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> str:
+    def none(_script: str) -> str:
         raise OSError("no Python interpreter")
 
     monkeypatch.setattr(handover, "interpreter", none)

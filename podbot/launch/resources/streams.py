@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
-from podbot.launch.pipes import TARGET, has_pipes, pipes_directory
+from podbot.launch.pipes import TARGET, pipes_directory
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import Mount, SandboxPlan
+from podbot.launch.types import Keep, Mount, SandboxPlan
+
+_NATIVE = ("runc", "crun", "youki")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,15 @@ def plan(context: Context) -> Part | None:
     directory = pipes_directory(context.runtime_dir)
     # Read-only, so that nothing inside can put something else in a pipe's place.
     return Part(StreamsPlan(directory), mounts=(Mount(directory, TARGET, read_only=True),))
+
+
+def has_pipes(keep: Keep, runtime: str | None) -> bool:
+    """Whether a session gets such a directory.
+
+    A container that is kept whatever happens is to start after a reboot without podbot, which empties that directory's
+    place. A virtual machine's kernel, or one in user space, does not share pipes with the host's.
+    """
+    return keep != "always" and (runtime is None or os.path.basename(runtime) in _NATIVE)
 
 
 def pipes_of(sandbox: SandboxPlan) -> str | None:

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from podbot.errors import ExecFailed, RequestFailed
-from podbot.execution import start as module
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
-from podbot.launch.pipes import CANNOT_OPEN, TARGET
+from podbot.execution.streams import piped_start as module
+from podbot.execution.streams import pump
+from podbot.execution.streams.piped_shell import CANNOT_OPEN
+from podbot.launch.pipes import TARGET
 from podbot.launch.types import ExecSpec, Mount
-from podbot.streams import pump
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from podbot.testing.engine_contract import a_spec
@@ -118,7 +119,7 @@ def test_a_shell_that_never_says_its_word_is_ended(rig: Rig, monkeypatch: pytest
         ended.put(io.signals.get_nowait())
         return 1
 
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    monkeypatch.setattr(module, "OPEN_TIMEOUT", 0.05)
     rig.engine.on("/bin/sh", stuck)
     assert rig.run().code == 5
     assert rig.said(rig.stderr) == b"err"
@@ -134,11 +135,11 @@ def test_a_signal_is_not_kept_waiting_and_nothing_is_started(
         io.ended.wait(PATIENCE)
         return 1
 
-    monkeypatch.setattr(module, "HURRY", 0.05)
+    monkeypatch.setattr(module, "OPEN_TIMEOUT_AFTER_SIGNAL", 0.05)
     rig.engine.on("/bin/sh", stuck)
     begin = time.monotonic()
     assert rig.run() == ExecStatus(128 + number, number)
-    assert time.monotonic() - begin < module.PATIENCE
+    assert time.monotonic() - begin < module.OPEN_TIMEOUT
     assert "it" not in rig.started
     assert os.listdir(rig.place) == [], "the next command has pipes"
 

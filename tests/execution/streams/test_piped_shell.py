@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.launch.pipes import CANNOT_OPEN, TARGET, can_be_piped, has_pipes, piped, unpiped
+from podbot.execution.streams.piped_shell import CANNOT_OPEN, can_be_piped, piped, unpiped
+from podbot.launch.pipes import TARGET
+from podbot.launch.resources.streams import has_pipes
 from podbot.launch.types import ExecSpec
 
 # This system's own, whichever that is, and what else is there.

@@ -7,11 +7,10 @@ import fcntl
 import os
 import signal
 import socket
-import sys
 from typing import Self
 
-from podbot.children import gone, leave, sweep
-from podbot.streams import pump
+from podbot.children import gone, interpreter, leave, sweep
+from podbot.execution.streams import pump
 
 _FREE = 10  # descriptors of ours are moved above those that the pump gets
 AHEAD = 1 << 20  # bytes that the pump may read ahead; with 64 KiB the two take turns, and 100 MB take 1.4 times as long
@@ -47,7 +46,7 @@ class CommandPipes:
         return pipes
 
     def _start(self) -> None:
-        program = interpreter()
+        program = interpreter(pump.__file__)
         theirs: list[int] = []
         try:
             for name, for_us in (("input", 1), ("output", 0), ("control", 0)):
@@ -137,15 +136,6 @@ class CommandPipes:
 
 
 _NUMBERS = (pump.INPUT, pump.OUTPUT, pump.CONTROL)
-
-
-def interpreter() -> str:
-    """The Python that runs us. Raises OSError where podbot is embedded in another program, or lies in an archive."""
-    program = sys.executable or ""
-    name = os.path.basename(program).rstrip("0123456789.dt")
-    if getattr(sys, "frozen", False) or name not in ("python", "pypy") or not os.path.isfile(pump.__file__):
-        raise OSError(f"{program} is no Python interpreter that could run {pump.__file__}")
-    return program
 
 
 def _socket_pair() -> tuple[int, int]:

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podbot.streams import sides
-from podbot.streams.pipes import CommandPipes
+from podbot.execution.streams import piped_side
+from podbot.execution.streams.piped_side import PipedSide
+from podbot.execution.streams.pipes import CommandPipes
 from podbot.streams.relay import LIMIT, Relay
-from podbot.streams.sides import EngineSide, PipedSide, WayLost
+from podbot.streams.sides import EngineSide, StreamHelperLost
 from podbot.streams.wake import Wake
 from tests.streams.plumbing import PATIENCE, Pipe, frame, in_thread, pipes, stream_pair
 
@@ -119,7 +120,7 @@ def test_what_is_no_pipe_of_ours_is_not_opened(tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sides, "DRAIN", 0.05)
+    monkeypatch.setattr(piped_side, "DRAIN", 0.05)
 
 
 def test_a_pump_that_waits_in_the_kernel_is_left_behind(tmp_path: Path, impatient: None) -> None:
@@ -133,7 +134,7 @@ def test_a_pump_that_waits_in_the_kernel_is_left_behind(tmp_path: Path, impatien
         os.write(command.stdout, b"never seen")
         assert relay.run(time.monotonic() + 0.05) == "deadline"
         command.end()
-        with pytest.raises(WayLost):
+        with pytest.raises(StreamHelperLost):
             run(relay)
     assert not os.path.exists(f"/proc/{process}")
 
@@ -163,7 +164,7 @@ def test_output_that_a_killed_pump_had_is_said_to_be_lost(tmp_path: Path, when: 
             os.kill(side._pipes._pump, signal.SIGKILL)
         command.end()
         with in_thread(read_all):
-            with pytest.raises(WayLost):
+            with pytest.raises(StreamHelperLost):
                 run(relay)
             relay.close()
             stdout.close(stdout.write)
@@ -174,7 +175,7 @@ def test_a_pump_that_is_lost_in_the_middle_is_told_at_once(tmp_path: Path) -> No
         side = relay._side
         assert isinstance(side, PipedSide)
         os.kill(side._pipes._pump, signal.SIGKILL)
-        with pytest.raises(WayLost):
+        with pytest.raises(StreamHelperLost):
             run(relay)
         with pytest.raises(BrokenPipeError):
             os.write(command.stdout, b"to nobody")
