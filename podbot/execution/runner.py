@@ -32,9 +32,10 @@ from podbot.streams.channel import Filter
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
 from podbot.streams.sides import StreamHelperLost
-from podbot.streams.wake import Interrupted, Signal, Wake
+from podbot.streams.wake import Interrupted, Wake
 
 if TYPE_CHECKING:
+    from podbot.execution.end_policy import EndPolicy
     from podbot.execution.start import Started
     from podbot.execution.stopped import Group
     from podbot.execution.suspension import Job, Suspension
@@ -96,15 +97,11 @@ def run_exec(
     Raises: ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, OutputClosed, DiskFull, and
     CommandSurvived when it was to end the command and could not.
     """
+    from podbot.execution.end_policy import EndBySignal  # here, for `podbot ps` runs nothing
+
+    policy = EndBySignal(interrupt_ends=interrupt_ends)
     session = ExecSession(
-        engine,
-        container,
-        spec=spec,
-        io=io,
-        wake=wake,
-        interrupt_ends=interrupt_ends,
-        sandbox_ends=sandbox_ends,
-        pipes=pipes,
+        engine, container, spec=spec, io=io, wake=wake, policy=policy, sandbox_ends=sandbox_ends, pipes=pipes
     )
     return session.run()
 
@@ -116,7 +113,7 @@ def _output_error(closed: SinkClosed) -> PodbotError:
 
 
 class ExecSession:
-    """One exec: what is sent to it, and how it is brought to an end. ``through``: see Relay."""
+    """One exec: what is sent to it, and its status. ``policy``: how it is brought to an end. ``through``: see Relay."""
 
     def __init__(
         self,
@@ -126,29 +123,28 @@ class ExecSession:
         spec: ExecSpec,
         io: ExecIO,
         wake: Wake,
+        policy: EndPolicy,
         through: Filter | None = None,
-        interrupt_ends: bool = False,
         sandbox_ends: bool = False,
         pipes: str | None = None,
     ) -> None:
+        self.wake = wake
+        self.exec_id = ""
+        self.killed = False
         self._engine = engine
         self._container = container
-        self._exec_id = ""
         self._spec = spec
         self._io = io
-        self._wake = wake
+        self._policy = policy
         self._through = through
         self._pipes = pipes
-        self._passed_on = () if interrupt_ends else (signal.SIGINT,)
         self._sandbox_ends = sandbox_ends
-        self._ending: int | None = None  # the signal that ends the session
-        self._killed = False
-        self._suspension = self._suspending() if spec.tty else None
+        self.suspension = self._suspending() if spec.tty else None
 
     def run(self) -> ExecStatus:
         """See :func:`run_exec`."""
         spec, io = self._spec, self._io
-        with self._wake.listening():
+        with self.wake.listening():
             try:
                 started = self._start()
                 with contextlib.closing(started), io.terminal() if spec.tty else contextlib.nullcontext():
@@ -157,12 +153,12 @@ class ExecSession:
                         stdin=io.stdin if spec.stdin else None,
                         stdout=io.stdout,
                         stderr=io.stderr,
-                        wake=self._wake.fileno(),
+                        wake=self.wake.fileno(),
                         through=self._through,
-                        watch=self._suspension,
+                        watch=self.suspension,
                     )
                     with contextlib.closing(relay):
-                        self.relay_until_end(relay)
+                        self._policy.relay(self, relay)
             except Interrupted as exc:  # before the command ran
                 return ExecStatus(code=BY_SIGNAL + exc.number, signal=exc.number)
             except BadFrame as exc:
@@ -174,13 +170,15 @@ class ExecSession:
                 raise _output_error(exc) from exc
             except StreamHelperLost as exc:
                 self._end_surely(exc)
-                if self._ending is not None:
-                    return ExecStatus(code=BY_SIGNAL + self._ending, signal=self._ending)
+                if self._policy.ending is not None:
+                    return ExecStatus(code=BY_SIGNAL + self._policy.ending, signal=self._policy.ending)
                 raise ExecFailed(container=self._container, command=spec.command[0], reason=_LOST) from exc
             except BaseException:
                 self.end_now()
                 raise
-            return self.status(relay)
+            status = self._left() if self._policy.left_running else self._status(relay)
+            self._policy.check()
+            return status
 
     def _start(self) -> Started:
         from podbot.execution.start import start  # here, for `podbot ps` has nothing to start
@@ -190,61 +188,18 @@ class ExecSession:
 
             piped = PipedStart(self._engine, self._container, self._spec, self._pipes)
             try:
-                started = piped.run(self._wake)
+                started = piped.run(self.wake)
             finally:
-                self._exec_id = piped.exec_id
+                self.exec_id = piped.exec_id
             if started is not None:
                 return started
             if piped.exec_id:
                 self.end_now()  # a shell that never said its word
-                self._wake.check()
+                self.wake.check()
         size = self._io.size() if self._spec.tty else None
         started = start(self._engine, self._container, self._spec, size)
-        self._exec_id = started.exec_id
+        self.exec_id = started.exec_id
         return started
-
-    def relay_until_end(self, relay: Relay) -> None:
-        """Relay, and act on what is posted meanwhile, until there is nothing more to relay."""
-        deadline: float | None = None
-        while True:
-            look = self._suspension.due if self._suspension is not None else None
-            outcome = relay.run(min((at for at in (deadline, look) if at is not None), default=None))
-            if outcome == "ended":
-                return
-            if outcome == "woken":
-                if self._handle_messages() and deadline is None:
-                    deadline = time.monotonic() + TERM_GRACE
-            elif outcome == "noticed":
-                continue  # from now on a look is due
-            elif self._suspension is not None and look is not None and (deadline is None or look <= deadline):
-                self._suspension.act()
-            elif self._killed:
-                return  # killed, and whoever reads our output does not: leave the rest
-            else:
-                self.kill()
-                deadline = time.monotonic() + KILL_GRACE
-
-    def _handle_messages(self) -> bool:
-        """Act on what was posted; true when the session is to end now."""
-        begun = False
-        for message in self._wake.take():
-            if isinstance(message, Signal):
-                begun = self._passed(message.number) or begun
-            elif self._suspension is not None:
-                self._suspension.obey(message)
-        return begun
-
-    def _passed(self, number: int) -> bool:
-        """Pass a signal on; true when it is the one that ends the session."""
-        if self._ending is not None:
-            return False
-        self.signal(number)
-        if number in self._passed_on:
-            return False
-        if self._suspension is not None:
-            self._suspension.forget()
-        self._ending = number
-        return True
 
     def _suspending(self) -> Suspension:
         from podbot.execution.suspension import Suspension  # here, for few commands have a terminal
@@ -262,7 +217,7 @@ class ExecSession:
         size = self._io.size()
         if size is not None:
             with contextlib.suppress(ContainerError):  # the next size, or none, will do
-                self._engine.exec_resize(self._exec_id, Size(size.columns, max(1, size.rows - less)))
+                self._engine.exec_resize(self.exec_id, Size(size.columns, max(1, size.rows - less)))
 
     def _group(self) -> Group | None:
         """The command's processes, where they are this host's; asked after a Ctrl-Z only."""
@@ -271,23 +226,23 @@ class ExecSession:
         if not self._engine.local:
             return None
         try:
-            leader = self._engine.exec_inspect(self._exec_id).pid
+            leader = self._engine.exec_inspect(self.exec_id).pid
             return group_of(leader, self._engine.inspect(self._container).id) if leader > 0 else None
         except ContainerError:
             return None
 
     def signal(self, number: int) -> bool:
         """To the command's whole group; false when nobody could be signalled."""
-        return signal_group(self._engine, self._container, self._exec_id, number)
+        return signal_group(self._engine, self._container, self.exec_id, number)
 
     def kill(self) -> None:
         """The last word."""
-        self._killed = True
+        self.killed = True
         self.signal(signal.SIGKILL)
 
     def end_now(self) -> bool:
         """TERM, a moment, KILL; for the ways out that leave the relay behind. False: it may still run."""
-        if not self._exec_id:
+        if not self.exec_id or self._policy.left_running:
             return True
         self.signal(signal.SIGTERM)
         ended = self._ends_within(TERM_GRACE)
@@ -308,7 +263,7 @@ class ExecSession:
         end = time.monotonic() + seconds
         with contextlib.suppress(ContainerError):
             while True:
-                state = self._engine.exec_inspect(self._exec_id)
+                state = self._engine.exec_inspect(self.exec_id)
                 if not state.running or is_gone(self._engine, self._container, state.pid):
                     return True
                 if time.monotonic() > end:
@@ -316,31 +271,43 @@ class ExecSession:
                 time.sleep(0.05)
         return None
 
-    def status(self, relay: Relay) -> ExecStatus:
+    def is_running(self) -> bool:
+        """The engine's word; false when it has none."""
+        try:
+            return self._engine.exec_inspect(self.exec_id).running
+        except ContainerError:
+            return False
+
+    def _left(self) -> ExecStatus:
+        """The status of a command that was left running is not known: 0, or 128 and the signal that podbot got."""
+        number = self._policy.ending
+        return ExecStatus(0) if number is None else ExecStatus(BY_SIGNAL + number, number)
+
+    def _status(self, relay: Relay) -> ExecStatus:
         """The engine's word on how the command ended, asked until it has one."""
         command = self._spec.command[0]
         # Where the sandbox goes on, whether the command has ended is worth more patience.
-        patience = KILL_GRACE if self._ending is not None and self._sandbox_ends else STATUS_PATIENCE
+        patience = KILL_GRACE if self._policy.ending is not None and self._sandbox_ends else STATUS_PATIENCE
         end = time.monotonic() + patience
         pause = 0.002
         while True:
             try:
-                state = self._engine.exec_inspect(self._exec_id)
+                state = self._engine.exec_inspect(self.exec_id)
             except _GONE as exc:
                 raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off") from exc
             except ContainerError as exc:
                 raise self._died(str(exc)) from exc
             if not state.running:
                 break
-            if self._ending is not None and is_gone(self._engine, self._container, state.pid):
+            if self._policy.ending is not None and is_gone(self._engine, self._container, state.pid):
                 break
             if time.monotonic() > end:
                 self._out_of_patience()
                 break
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
-        if self._ending is not None:
-            return ExecStatus(code=BY_SIGNAL + self._ending, signal=self._ending)
+        if self._policy.ending is not None:
+            return ExecStatus(code=BY_SIGNAL + self._policy.ending, signal=self._policy.ending)
         self._check_alive(state.exit_code, broken=relay.broken)
         if state.exit_code is None:
             reason = "the engine reported its end without a status"
@@ -351,10 +318,10 @@ class ExecSession:
 
     def _out_of_patience(self) -> None:
         """The engine calls it running still, though its stream has ended or it was killed."""
-        if self._ending is None and self.end_now():
+        if self._policy.ending is None and self.end_now():
             reason = "its stream ended and the engine never reported a status"
             raise ExecFailed(container=self._container, command=self._spec.command[0], reason=reason)
-        if self._ending is None or not self._sandbox_ends:
+        if self._policy.ending is None or not self._sandbox_ends:
             raise self._survived()
 
     def _check_alive(self, code: int | None, *, broken: bool) -> None:

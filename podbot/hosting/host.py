@@ -10,8 +10,8 @@ from podbot.agents.registry import agent
 from podbot.engine.port import Engine
 from podbot.errors import ClientBroken
 from podbot.events import Emit, Event
-from podbot.execution.hosted import HostedExec
-from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.execution.hosted import HostedEnd
+from podbot.execution.runner import ExecIO, ExecSession, ExecStatus
 from podbot.guard.marks import GuardReport
 from podbot.hosting.bridge import Bridge
 from podbot.hosting.handover import Handover
@@ -103,19 +103,20 @@ def run_hosted(
             stack.callback(record.close)
         bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
         stack.callback(bridge.close)
-        hosted = HostedExec(
+        end = HostedEnd(emit)
+        session = ExecSession(
             engine,
             plan.sandbox.session,
             spec=plan.agent.command,
             io=io,
             wake=wake,
+            policy=end,
             through=bridge,
             sandbox_ends=True,
             pipes=pipes_of(plan.sandbox),
-            emit=emit,
         )
         try:
-            status, directory = _carried_out(engine, plan, hosted, wake, emit, helper=helper)
+            status, directory = _carried_out(engine, plan, session, end, emit, helper=helper)
         except Interrupted as exc:  # told to end before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)
             return HostResult(plan.sandbox.session, status, kept=False, statistics=channel.counts)
@@ -130,7 +131,7 @@ def run_hosted(
 
 
 def _carried_out(
-    engine: Engine, plan: LaunchPlan, hosted: HostedExec, wake: Wake, emit: Emit, *, helper: str | None
+    engine: Engine, plan: LaunchPlan, execution: ExecSession, end: HostedEnd, emit: Emit, *, helper: str | None
 ) -> tuple[ExecStatus, SessionDirectory]:
     if plan.agent.mode == "acp" and plan.agent.delegation != "none":
         what = _DELEGATED[plan.agent.delegation]
@@ -144,18 +145,18 @@ def _carried_out(
         text += " (agent.extra_methods)"
         emit(Event("notice", "host.extra_methods", text, {"methods": list(plan.agent.extra_methods)}))
     session = plan.sandbox.session
-    with opened_sandbox(engine, plan.sandbox, wake, emit) as box:
+    with opened_sandbox(engine, plan.sandbox, execution.wake, emit) as box:
         directory = box.directory
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
         successor = Handover(engine, plan.sandbox, directory, emit, helper=helper) if helper is not None else None
-        hosted.successor = successor
-        status = hosted.run()
-        if not hosted.left_running:
+        end.successor = successor
+        status = execution.run()
+        if not end.left_running:
             emit(
                 Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code})
             )
-        if successor is not None and hosted.client_left is not None and not directory.handed_over:
-            successor.clean_up_unless_soon(time.monotonic() - hosted.client_left)
+        if successor is not None and end.client_left is not None and not directory.handed_over:
+            successor.clean_up_unless_soon(time.monotonic() - end.client_left)
     return status, directory
 
 

@@ -18,8 +18,8 @@ import pytest
 from podbot.errors import DiskFull, EngineGone, OutputClosed, RequestFailed, SandboxDied
 from podbot.events import Event
 from podbot.execution import hosted, runner
-from podbot.execution.hosted import HostedExec, Successor
-from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.execution.hosted import HostedEnd, Successor
+from podbot.execution.runner import ExecIO, ExecSession, ExecStatus
 from podbot.launch.pipes import TARGET
 from podbot.launch.types import ExecSpec, Mount
 from podbot.streams.wake import Resize, Signal, Wake
@@ -44,18 +44,19 @@ class Rig:
 
     def run(self, command: Command, io: ExecIO | None = None) -> ExecStatus:
         self.engine.on("it", command)
-        hosted_exec = HostedExec(
+        end = HostedEnd(self.events.append)
+        end.successor = self.successor
+        session = ExecSession(
             self.engine,
             self.name,
             spec=ExecSpec(command=("it",)),
             io=io or ExecIO(self.stdin.read, self.stdout.write, self.stderr.write),
             wake=self.wake,
+            policy=end,
             through=self.through,
             pipes=self.directory,
-            emit=self.events.append,
         )
-        hosted_exec.successor = self.successor
-        return hosted_exec.run()
+        return session.run()
 
     def said(self, pipe: Pipe) -> bytes:
         os.set_blocking(pipe.read, False)
