@@ -214,7 +214,7 @@ def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
     soon(lambda: daemon.tick() and daemon.writing)
 
     def tick() -> None:
-        while not stop.wait(0.01):
+        while not stop.wait(0.01) and not daemon.ended:  # an ended one is not used again
             daemon.tick()
 
     thread = threading.Thread(target=tick)
