@@ -119,3 +119,10 @@ def test_a_family_catches_its_members() -> None:
         raise SocketNotFound(path="/s", origin="default")
     with pytest.raises(PodbotError):
         raise ConnectionFailed(endpoint="unix:///s", origin="default", reason="refused")
+
+
+def test_no_error_names_an_engine_by_itself() -> None:
+    """What an engine's own program can do comes from the engine, in ``engine_hint``."""
+    texts = [f"{cls.template} {cls.advice}" for cls in descendants(PodbotError)]
+    assert len(texts) > 30
+    assert [text for text in texts if "podman" in text.lower()] == []

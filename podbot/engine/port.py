@@ -19,9 +19,9 @@ class EngineWords:
 
     ``kind``: its name in the registry and in the configuration. ``name``: as in a sentence. ``start``, ``needs`` and
     ``prune`` are whole sentences, for an endpoint where nothing listens, one that answers wrongly, and a full storage;
-    ``pull`` and ``load`` commands that fetch an image and read one from a file. Any of them is empty where there is
-    nothing to say. ``unshare``: what stands before a command so that it runs in the user namespace of a rootless
-    engine's containers.
+    ``pull``, ``load`` and ``wake`` commands that fetch an image, read one from a file and start a container. Any of
+    them is empty where there is nothing to say. ``unshare``: what stands before a command so that it runs in the user
+    namespace of a rootless engine's containers.
     """
 
     kind: str
@@ -31,6 +31,7 @@ class EngineWords:
     prune: str = ""
     pull: str = ""
     load: str = ""
+    wake: str = ""
     unshare: tuple[str, ...] = ()
 
     def fetch(self, image: str) -> str:

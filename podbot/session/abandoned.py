@@ -36,7 +36,7 @@ def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: Cont
         unsaved = _worth_keeping(engine, directory, container)
         if unsaved is not None:
             directory.record(kept=True)
-            emit(kept_event(container.name, unsaved))
+            emit(kept_event(engine.words, container.name, unsaved))
             report_left(path, emit)
             return
         remove_sandbox(engine, container.id, container.name)

@@ -38,7 +38,15 @@ from podbot.testing.shell import builtin, unpacked
 
 IMAGE = "localhost/podbot-sandbox:fake"
 WORDS = EngineWords(
-    kind="fake", name="FakeEngine", prune="`fake prune` frees some.", pull="fake pull", load="fake load"
+    kind="fake",
+    name="FakeEngine",
+    start="Make one with FakeEngine().",
+    needs="podbot needs a FakeEngine behind that endpoint.",
+    prune="`fake prune` frees some.",
+    pull="fake pull",
+    load="fake load",
+    wake="fake start",
+    unshare=("fake", "unshare"),
 )
 KILLED = 137
 _EPOCH = 1_700_000_000.0  # the first container's creation; each later one is a second younger
@@ -71,7 +79,7 @@ class FakeEngine:
     as an exec of ``kill`` in the container, as under a rootless engine, and reaches it.
     """
 
-    def __init__(self, *, endpoint: str = "unix:///fake/podman.sock", images: Sequence[str] = (IMAGE,)) -> None:
+    def __init__(self, *, endpoint: str = "unix:///fake/engine.sock", images: Sequence[str] = (IMAGE,)) -> None:
         self.calls: list[tuple[str, str]] = []
         self.by_name: dict[str, FakeContainer] = {}
         self.sessions: dict[str, Session] = {}

@@ -216,7 +216,7 @@ def test_an_ended_engine(engine: FakeEngine, place: Place, client: Pipe, capfdbi
     assert main(arguments(place)) == 1
     out, err = capfdbinary.readouterr()
     assert out == b'{"id":1,"result":2}\n'
-    assert err.decode().splitlines()[-1].startswith("podbot: the engine at unix:///fake/podman.sock went away")
+    assert err.decode().splitlines()[-1].startswith("podbot: the engine at unix:///fake/engine.sock went away")
 
 
 # --- both lanes read the same command lines the same way ----------------------------------------------

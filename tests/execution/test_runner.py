@@ -36,7 +36,7 @@ from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine,
 from podbot.testing.engine_contract import a_spec
 from tests.streams.plumbing import Pipe, pipes
 
-GONE = EngineGone(endpoint="unix:///fake/podman.sock", reason="connection refused")
+GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refused")
 
 
 @dataclass

@@ -37,7 +37,7 @@ from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place, container, labels
 
-GONE = EngineGone(endpoint="unix:///fake/podman.sock", reason="connection refused")
+GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refused")
 FAILURES: dict[str, PodbotError] = {
     "create": CreateFailed(container=SESSION, image="i", reason="no"),
     "unmet": GONE,
