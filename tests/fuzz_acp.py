@@ -19,6 +19,7 @@ from tests.protocol.golden import (
     CODEX_FROM_CLIENT,
     CODEX_MASKED,
     CODEX_OPENED,
+    CODEX_SLY,
     DENIED,
     FROM_AGENT,
     FROM_CLIENT,
@@ -69,7 +70,7 @@ def write_seeds(place: Path) -> None:
         b"{\n" + FROM_AGENT[2],
     ]
     client = [*FROM_CLIENT, *(frame for frame, _ in MASKED), b"[" + MASKED[0][0].strip() + b"]\n"]
-    codex_agent = [CODEX_OPENED, *CODEX_FROM_AGENT, *CODEX_DENIED]
+    codex_agent = [CODEX_OPENED, *CODEX_SLY, *CODEX_FROM_AGENT, *CODEX_DENIED]
     codex_client = [*CODEX_FROM_CLIENT, *(frame for frame, _ in CODEX_MASKED)]
     streams = [*((AGENT, frame) for frame in agent), *((CLIENT, frame) for frame in client)]
     streams += [(CODEX | AGENT, frame) for frame in codex_agent] + [(CODEX | CLIENT, frame) for frame in codex_client]

@@ -11,14 +11,16 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # there since
 
 from podbot.config.models import McpServers
 from podbot.events import Event
+from podbot.protocol.earlier import EarlierCalls
 from podbot.protocol.filter import LIMIT, Direction, FilterChannel
-from podbot.protocol.jsontext import ALIKE, TOKEN, Part, alike, likeness, members, scan, skip
+from podbot.protocol.jsontext import ALIKE, TOKEN, BadFrame, Part, alike, likeness, members, scan, skip
 from podbot.protocol.logins import Cuts, member_cuts
 from podbot.protocol.mask import check_place, is_object
 from podbot.protocol.message import Message
 from podbot.protocol.methods import CODEX, codex_requests
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import Rule, denied
+from podbot.protocol.refusal import REASONS
 from podbot.protocol.servers import Servers
 
 #: Capabilities in ``initialize`` by which a client asks for requests of one kind.
@@ -43,7 +45,10 @@ ADDRESSES = (
 
 _PLACED = frozenset(map(likeness, ("thread/start", "thread/resume", "thread/fork", "turn/start")))
 LOOKED_INTO = _PLACED | {"initialize"}
-AGENT_LOOKED_INTO = frozenset(map(likeness, ("account/gatewayOAuth/changed", "app/list/updated")))
+_LINKED = frozenset(map(likeness, ("account/gatewayOAuth/changed", "app/list/updated")))
+_QUESTIONS = frozenset(likeness(method) for method, passes in CODEX.items() if passes)
+_CHANGES = frozenset(map(likeness, ("item/started", "item/fileChange/patchUpdated")))
+AGENT_LOOKED_INTO = _LINKED | _QUESTIONS | _CHANGES
 _OPENED = frozenset(map(likeness, ADDRESSES))
 _REFUSED = frozenset(likeness(method) for method, passes in CODEX.items() if not passes)
 
@@ -63,13 +68,14 @@ class CodexChannel(FilterChannel):
         extra = frozenset(extra_methods)
         servers = Servers(mcp_servers, notices.append)
         client = Direction(client_rule(mount, servers, extra), LOOKED_INTO, answers=True)
-        agent = Direction(agent_rule(extra), AGENT_LOOKED_INTO)
+        agent = Direction(agent_rule(extra, mount), AGENT_LOOKED_INTO)
         super().__init__(client, agent, limit=limit, salvage=False, notices=notices)
 
 
-def agent_rule(extra: frozenset[str] = frozenset()) -> Rule:
+def agent_rule(extra: frozenset[str] = frozenset(), mount: PathScope | None = None) -> Rule:
     """The verdict on one message from the server. ``extra``: requests that pass as well, spelled exactly."""
     known = codex_requests() | extra
+    earlier = EarlierCalls()
 
     def rule(message: Message) -> tuple[Cuts, str]:
         method = message.method
@@ -79,11 +85,29 @@ def agent_rule(extra: frozenset[str] = frozenset()) -> Rule:
         # One of the list is refused without an id as well: there may be a client that acts before it looks for one.
         if method not in known and (message.id is not None or likeness(method) in _REFUSED):
             raise denied(message, method, "it is not in agent.extra_methods", versioned=False)
-        if likeness(method) in AGENT_LOOKED_INTO:
+        name = likeness(method)
+        if name in _LINKED:
             cuts += _address_cuts(message.text, message.fields.get("params"))
+        elif name in _QUESTIONS:
+            return cuts + _questioned(message, method, mount, earlier), "marked_question"
+        elif name in _CHANGES and mount is not None:
+            from podbot.protocol.approvals import note_change  # here as below
+
+            note_change(message, mount, earlier)
         return cuts, "removed_address"
 
     return rule
+
+
+def _questioned(message: Message, method: str, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
+    # Imported here: 4 ms of a start, and many sessions ask nothing.
+    from podbot.protocol.approvals import approval_cuts
+
+    try:
+        return approval_cuts(message, mount, earlier)
+    except BadFrame as exc:  # the server waits for an answer
+        why = f"the question was not shown: {REASONS[exc.reason]}"
+        raise denied(message, method, why, reason=exc.reason, versioned=False) from None
 
 
 def _address_cuts(text: str, holder: Part | None) -> Cuts:

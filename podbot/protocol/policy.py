@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from podbot.config.models import Delegation
+from podbot.protocol.earlier import EarlierCalls
 from podbot.protocol.jsontext import BadFrame, Cut, likeness
 from podbot.protocol.logins import ANY_LOGIN, Logins, login_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
@@ -35,6 +36,7 @@ def agent_rule(
     """
     known = acp_methods(delegation) | extra
     commands_stay = "terminal" in delegated(delegation)
+    earlier = EarlierCalls()
     nothing_to_do = commands_stay and logins == ANY_LOGIN
 
     def rule(message: Message) -> tuple[list[Cut], str]:
@@ -44,9 +46,9 @@ def agent_rule(
             if method not in known:
                 raise denied(message, method, f"agent.delegation = {delegation}")
             if method in QUESTIONS:
-                cuts = _questioned(message, method, mount)
+                cuts = _questioned(message, method, mount, earlier)
             elif method == UPDATE and _has_tool_call(message):
-                cuts = _retitled(message)
+                cuts = _updated(message, mount, earlier)
         if nothing_to_do or ("result" not in message.fields and "error" not in message.fields):
             return cuts, "marked_question"
         more, reason = login_cuts(message, logins, commands_stay=commands_stay)
@@ -55,12 +57,12 @@ def agent_rule(
     return rule
 
 
-def _questioned(message: Message, method: str, mount: PathScope | None) -> list[Cut]:
+def _questioned(message: Message, method: str, mount: PathScope | None, earlier: EarlierCalls) -> list[Cut]:
     # Imported here: 4 ms of a start, and many sessions ask nothing.
     from podbot.protocol.questions import question_cuts
 
     try:
-        return question_cuts(message, mount)
+        return question_cuts(message, mount, earlier)
     except BadFrame as exc:  # the agent waits for an answer
         why = f"the question was not shown: {REASONS[exc.reason]}"
         raise denied(message, method, why, reason=exc.reason) from None
@@ -76,11 +78,11 @@ def _has_tool_call(message: Message) -> bool:
     return params is not None and may_be_tool_call(message.text[params.place : params.end].encode())
 
 
-def _retitled(message: Message) -> list[Cut]:
+def _updated(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> list[Cut]:
     # Imported here as above.
     from podbot.protocol.questions import update_cuts
 
-    return update_cuts(message)
+    return update_cuts(message, mount, earlier)
 
 
 def denied(

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]  # there since 3.0, not in the stubs
+from typing import Any
 
-from podbot.protocol.jsontext import ALIKE, TOKEN, BadFrame, Part, alike, elements, likeness, members
+from podbot.protocol.earlier import EarlierCalls
+from podbot.protocol.jsontext import ALIKE, BadFrame, Part, alike, elements, likeness, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.options import prefix_of
@@ -49,30 +52,44 @@ _ADDRESS = re.compile(
 )
 
 
-def question_cuts(message: Message, mount: PathScope | None) -> Cuts:
+def question_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
     """What to change in a question to the user. Raises BadFrame for what is not to be asked."""
     params = message.fields.get("params")
     if params is None:
         return []
-    cuts: Cuts = list(_escapes(message.text, params.place, params.end))
+    cuts: Cuts = escape_cuts(message.text, params)
     if not isinstance(params.value, dict):
         raise BadFrame("bad_params")
     parts, _ = members(message.text, params.place)
     if message.method == "elicitation/create":
         _check_address(parts)
     else:
-        cuts += _option_cuts(message.text, parts) + _place_cuts(message.text, params, parts, mount)
+        cuts += _option_cuts(message.text, parts) + _place_cuts(message.text, params, parts, mount, earlier)
     return cuts
 
 
-def update_cuts(message: Message) -> Cuts:
-    """What to change in an update with a tool call: its title is what a later question may show. Raises BadFrame."""
-    place = message.fields.get("params")
-    for name in ("update", "title"):
-        if place is None or not isinstance(place.value, dict):
-            return []
-        place = alike(members(message.text, place.place)[0], name)
-    return [] if place is None else list(_escapes(message.text, place.place, place.end))
+def update_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
+    """What to change in an update with a tool call: its title is what a later question may show. Raises BadFrame.
+
+    The paths outside the workspace that it names are remembered for that question.
+    """
+    text, params = message.text, message.fields.get("params")
+    update = inner(text, params, "update")
+    if update is None or not isinstance(update.value, dict):
+        return []
+    parts, _ = members(text, update.place)
+    title = alike(parts, "title")
+    call = alike(parts, "toolCallId")
+    if mount is not None and call is not None and isinstance(call.value, str):
+        earlier.note(call.value, outside_paths(text, update, mount), _text_of(text, title))
+    return [] if title is None else escape_cuts(text, title)
+
+
+def inner(text: str, holder: Part | None, name: str) -> Part | None:
+    """The member called ``name`` of an object; None when there is none, or ``holder`` is no object."""
+    if holder is None or not isinstance(holder.value, dict):
+        return None
+    return alike(members(text, holder.place)[0], name)
 
 
 def visible(text: str) -> str:
@@ -84,8 +101,12 @@ def _escape(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
-def _escapes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+def escape_cuts(text: str, part: Part) -> Cuts:
     """One cut for each character that is to be seen. Outside strings JSON has none of the candidates."""
+    return list(_escapes(text, part.place, part.end))
+
+
+def _escapes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
     count = 0
     for found in _CANDIDATE.finditer(text, start, end):
         spelled = found[1]
@@ -110,28 +131,47 @@ def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
             parts, _ = members(text, option.place)
             name, kind = alike(parts, "name"), alike(parts, "kind")
             if name is not None and _is_text(text, name):
-                cuts += _put(name, prefix_of(name.value, None if kind is None else kind.value))
+                cuts += put(name, prefix_of(name.value, None if kind is None else kind.value))
     return cuts
 
 
-def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope | None) -> Cuts:
-    """Podbot's words in front of the title of a question that names paths outside the workspace."""
-    outside = [] if mount is None else list(dict.fromkeys(_outside(text, params, mount)))
-    if not outside:
+def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
+    """Podbot's words in front of the title of a question about paths outside the workspace.
+
+    The question names them itself, or an earlier update of the same call has.
+    """
+    if mount is None:
         return []
-    named = ", ".join(_on_one_line(path)[:LONGEST_PATH] for path in outside[:MOST_PATHS])
-    more = f" and {len(outside) - MOST_PATHS} more" if len(outside) > MOST_PATHS else ""
-    marker = f"[podbot: outside the workspace: {named}{more}] "
-    cuts = _titled(text, parts, marker)
     call = alike(parts, "toolCall")
+    inside = members(text, call.place)[0] if call is not None and isinstance(call.value, dict) else []
+    ids = [alike(holder, "toolCallId") for holder in (parts, inside)]
+    known = [earlier.of(found.value) for found in ids if found is not None and isinstance(found.value, str)]
+    named = [path for found in known if found is not None for path in found.paths]
+    marker = marker_of([*outside_paths(text, params, mount), *named], lost=None in known)
+    if not marker:
+        return []
+    cuts = _titled(text, parts, marker)
     if call is not None and isinstance(call.value, dict):
-        inside, _ = members(text, call.place)
         found = _titled(text, inside, marker)
         if not found and alike(inside, "title") is None:  # ACP 1 lets it out when it has not changed
-            member = f'"title":{json.dumps(marker.strip())}' + ("," if inside else "")
+            title = next((found.title for found in known if found is not None), "")
+            member = f'"title":{json.dumps((marker + visible(title)).strip())}' + ("," if inside else "")
             found = [(call.place + 1, call.place + 1, member)]
         cuts += found
     return cuts
+
+
+def marker_of(outside: Iterable[str], *, lost: bool) -> str:
+    """Podbot's words about paths outside the workspace; empty when there are none.
+
+    ``lost``: an earlier update may have named some, and too many others have come since.
+    """
+    paths = list(dict.fromkeys(outside))
+    named = ", ".join(_on_one_line(path)[:LONGEST_PATH] for path in paths[:MOST_PATHS])
+    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
+    if paths:
+        return f"[podbot: outside the workspace: {named}{more}] "
+    return "[podbot: perhaps outside the workspace: what it is about was said too long ago] " if lost else ""
 
 
 def _on_one_line(path: str) -> str:
@@ -144,10 +184,10 @@ def _titled(text: str, parts: Sequence[Part], marker: str) -> Cuts:
         return []
     if title.value is None:
         return [(title.place, title.end, json.dumps(marker.strip()))]
-    return _put(title, marker) if _is_text(text, title) else []
+    return put(title, marker) if _is_text(text, title) else []
 
 
-def _put(part: Part, marker: str) -> Cuts:
+def put(part: Part, marker: str) -> Cuts:
     """``marker`` at the beginning of a string, unless it stands there."""
     if not marker or part.value.startswith(marker.strip()):
         return []
@@ -158,23 +198,55 @@ def _is_text(text: str, part: Part) -> bool:
     return text[part.place] == '"'  # not isinstance: the scanner keeps numbers as text
 
 
-def _outside(text: str, params: Part, mount: PathScope) -> Iterator[str]:
-    """The paths outside in members that name some: wherever these stand, at any depth in them, in a second one too."""
-    named = ""  # by which name the next value is a path; empty: it is none
-    around: list[str] = []  # the same of each object and list that is open
-    for found in TOKEN.finditer(text, params.place, params.end):
-        piece = found[0]
-        if piece[0] != '"':
-            if piece in "[{":
-                around.append(named)
-            else:
-                named = around.pop()
-        elif found[1]:
-            key = scanstring(piece, 1, True)[0]
-            key = likeness(key) if len(key) <= ALIKE else ""
-            named = key if key in _PATHS else around[-1]
-        elif named and (path := _misplaced(named, scanstring(piece, 1, True)[0], mount)):
-            yield path
+def _text_of(text: str, part: Part | None) -> str:
+    return part.value if part is not None and _is_text(text, part) else ""
+
+
+def outside_paths(text: str, part: Part, mount: PathScope, names: frozenset[str] = _PATHS) -> Iterator[str]:
+    """The paths outside in members that name some: wherever these stand, at any depth in them, in a second one too.
+
+    ``names``: of such members, as ``likeness`` has them. The value is read once more, with all members of one name.
+    """
+    if text[part.place] not in "{[":
+        return
+    # Of each object and list that is open: what is left of it, and by which name a text in it is a path; empty: none.
+    around = [(_inside(_scan_pairs(text, part.place)[0]), "")]
+    while around:
+        left, above = around[-1]
+        for key, value in left:
+            named = (key and _name_in(key, names)) or above
+            if not isinstance(value, str):
+                if isinstance(value, list):
+                    around.append((_inside(value), named))
+                    break
+            elif named and (path := _misplaced(named, value, mount)):
+                yield path
+        else:
+            around.pop()
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object's members, each as often as it is there."""
+
+
+# As ``jsontext.scan``.
+_scan_pairs = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, parse_float=str).scan_once  # type: ignore[attr-defined]
+
+
+def _inside(holder: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Name and value of each member; a list's have no name."""
+    return iter(holder) if isinstance(holder, _Pairs) else (("", value) for value in holder)
+
+
+def _name_in(key: str, names: frozenset[str]) -> str:
+    """The one of ``names`` that ``key`` is like; empty when it is like none."""
+    return _known_name(key, names) if len(key) <= ALIKE else ""
+
+
+@lru_cache(maxsize=1024)
+def _known_name(key: str, names: frozenset[str]) -> str:
+    found = likeness(key)
+    return found if found in names else ""
 
 
 def _misplaced(key: str, value: str, mount: PathScope) -> str:

@@ -132,6 +132,20 @@ CODEX_FROM_AGENT = [
     b' {"method":"thread/started"} \n',
 ]
 CODEX_OPENED = b'{"id":1,"result":{"type":"chatgpt","authUrl":"file:///etc/passwd","loginId":"l"}}\n'
+CODEX_SLY = [
+    (
+        b'{"method":"item/started","params":{"threadId":"t","turnId":"u","item":{"type":"fileChange","id":"i","changes":'
+        b'[{"path":"/etc/shadow","kind":{"type":"add"},"diff":""}]}}}\n'
+    ),
+    (
+        b'{"method":"item/fileChange/requestApproval","id":3,"params":{"threadId":"t","turnId":"u","itemId":"i",'
+        b'"reason":"\\u202e\xe2\x80\xae"}}\n'
+    ),
+    (
+        b'{"method":"execCommandApproval","id":4,"params":{"conversationId":"t","callId":"i","command":["rm","\\u001b"],'
+        b'"cwd":"/etc","parsedCmd":[{"type":"unknown","cmd":"ls"}],"proposedExecpolicyAmendment":["mv"]}}\n'
+    ),
+]
 CODEX_DENIED = [
     b'{"method":"item/tool/call","id":1,"params":{"tool":"open","arguments":{}}}\n',
     b'{"method":"account/chatgptAuthTokens/refresh","id":"x","params":{"reason":"unauthorized"}}\n',

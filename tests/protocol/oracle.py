@@ -95,11 +95,15 @@ QUESTIONS = ("session/request_permission", "elicitation/create")
 _BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
+CODEX_ASKS = {"item/commandExecution/requestApproval", "item/fileChange/requestApproval", "applyPatchApproval",
+              "item/permissions/requestApproval", "item/tool/requestUserInput", "execCommandApproval"}  # fmt: skip
+
+
 def hidden(data: bytes) -> list[str]:
     """Characters in questions to the user that reorder or overwrite what is shown."""
     found: list[str] = []
     for name, message in readings(data):
-        if message.get(name("method")) in QUESTIONS:
+        if message.get(name("method")) in {*QUESTIONS, *CODEX_ASKS}:
             text = "".join(_strings(message.get(name("params")))).replace("\r\n", "\n")
             found += [char for char in text if _is_hidden(char)]
     return found
@@ -126,10 +130,6 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _strings(inner)
-
-
-CODEX_ASKS = {"item/commandExecution/requestApproval", "item/fileChange/requestApproval", "applyPatchApproval",
-              "item/permissions/requestApproval", "item/tool/requestUserInput", "execCommandApproval"}  # fmt: skip
 
 
 def codex_denied(data: bytes) -> list[str]:

@@ -12,6 +12,7 @@ from tests.protocol.golden import (
     CODEX_FROM_CLIENT,
     CODEX_MASKED,
     CODEX_OPENED,
+    CODEX_SLY,
     DENIED,
     FROM_AGENT,
     FROM_CLIENT,
@@ -94,7 +95,14 @@ OFFERS = st.builds(
     st.lists(st.builds(_object, st.lists(st.tuples(KEYS, JSON), max_size=3), SPACE), max_size=3),
     SPACE,
 )
-CODEX = [CODEX_OPENED, *CODEX_FROM_AGENT, *CODEX_FROM_CLIENT, *CODEX_DENIED, *(frame for frame, _ in CODEX_MASKED)]
+CODEX = [
+    CODEX_OPENED,
+    *CODEX_SLY,
+    *CODEX_FROM_AGENT,
+    *CODEX_FROM_CLIENT,
+    *CODEX_DENIED,
+    *(frame for frame, _ in CODEX_MASKED),
+]
 GOLDEN = st.sampled_from(
     [*FROM_AGENT, *FROM_CLIENT, *DENIED, *NOISE, LOGINS, *(frame for frame, _ in MASKED), *SLY_QUESTIONS, *CODEX]
 )

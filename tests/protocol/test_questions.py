@@ -472,3 +472,76 @@ def test_a_form_passes_with_its_bytes() -> None:
     assert from_agent(frame).to_client == frame
     two = b'{"id":1,"method":"elicitation/create","params":{"url":"https://a.b","url":"file:///x"}}\n'
     assert from_agent(two).reasons == ["duplicate_key"]
+
+
+# --- paths that only an earlier update named -------------------------------------------------------
+
+
+def told(call: str, **members: Any) -> bytes:
+    """An update of a tool call."""
+    update = {"sessionUpdate": "tool_call_update", "toolCallId": call, **members}
+    params = {"sessionId": "s", "update": update}
+    return json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}).encode() + b"\n"
+
+
+def question_after(inside: str, *before: bytes, mount: PathScope | None = MOUNT) -> Any:
+    """The parameters of a question as the client gets it; what came before keeps its bytes."""
+    stream = b"".join(before) + (FRAME % inside).encode()
+    result = from_agent(stream, channel=AcpChannel(mount=mount))
+    assert result.to_client.startswith(b"".join(before))
+    assert from_agent(stream, places=range(0, len(stream), 11), channel=AcpChannel(mount=mount)) == result
+    return json.loads(result.to_client.splitlines()[-1])["params"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        told("t", locations=[{"path": "/etc/passwd", "line": 1}]),
+        told("t", rawInput={"file_path": "/etc/passwd"}),
+        told("t", content=[{"type": "diff", "path": "/etc/passwd", "oldText": "", "newText": ""}]),
+        told("t", locations=[{"path": "/etc/passwd"}]) + told("t", locations=[{"path": "/ws/a"}]),
+        told("t", title="Edit") + told("u", locations=[{"path": "/ws"}]) + told("t", rawInput={"cwd": "/etc/passwd"}),
+        told("t", locations=[{"path": "/etc/passwd"}]).replace(b"tool_call", b"tool\\u005fcall"),
+        told("t", locations=[{"path": "/etc/passwd"}]).replace(b"toolCallId", b"tool_call_id"),
+    ],
+)
+def test_an_earlier_path_is_named_in_the_question(before: bytes) -> None:
+    marker = "[podbot: outside the workspace: /etc/passwd] "
+    asked_of = '"toolCall":{"toolCallId":"%s","title":"Edit a"},"options":[]'
+    assert question_after(asked_of % "t", before)["toolCall"]["title"] == marker + "Edit a"
+    assert question_after(asked_of % "v", before)["toolCall"]["title"] == "Edit a"
+    assert question_after(asked_of % "t", before, mount=None)["toolCall"]["title"] == "Edit a"
+
+
+def test_a_question_without_a_title_keeps_the_earlier_one() -> None:
+    before = told("t", title="Edit a\u202e", locations=[{"path": "/etc/a"}]).replace(b"\\u202e", b"!")
+    found = question_after('"toolCall":{"toolCallId":"t"}', before)
+    assert found["toolCall"]["title"] == "[podbot: outside the workspace: /etc/a] Edit a!"
+
+
+def test_own_and_earlier_paths_are_named_once() -> None:
+    before = told("t", locations=[{"path": "/etc/a"}, {"path": "/etc/b"}])
+    found = question_after('"toolCall":{"toolCallId":"t","title":"x","locations":[{"path":"/etc/b"}]}', before)
+    assert found["toolCall"]["title"] == "[podbot: outside the workspace: /etc/b, /etc/a] x"
+
+
+def test_what_an_agent_has_podbot_remember_is_bounded_and_forgetting_is_said() -> None:
+    channel = AcpChannel(mount=MOUNT)
+    tracemalloc.start()
+    try:
+        for number in range(1500):
+            paths = [{"path": f"/etc/{number}/{at}" + "y" * 900} for at in range(20)]
+            channel.agent_data(told(f"{number:06}" + "x" * 1000, title="z" * 1000, locations=paths))
+            channel.for_client()
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 8 << 20
+    frame = (FRAME % ('"toolCall":{"toolCallId":"000000%s","title":"t"}' % ("x" * 1000))).encode()
+    title = json.loads(from_agent(frame, channel=channel).to_client)["params"]["toolCall"]["title"]
+    assert title == "[podbot: perhaps outside the workspace: what it is about was said too long ago] t"
+
+
+def test_many_harmless_calls_make_no_question_doubtful() -> None:
+    calls = b"".join(told(f"{number}", title="t", locations=[{"path": "/ws/a"}]) for number in range(1500))
+    assert question_after('"toolCall":{"toolCallId":"new","title":"t"}', calls)["toolCall"]["title"] == "t"

@@ -143,28 +143,30 @@ def test_which_golden_frames_of_the_codex_app_server_pass() -> None:
     def quick(frames: list[bytes], side: Side) -> list[bool]:
         return [check(frame, side, is_codex=True)[0][1] == 1 for frame in frames]
 
-    assert quick(CODEX_FROM_AGENT, "agent") == [True, False, False, True, True, True, False, False]
+    assert quick(CODEX_FROM_AGENT, "agent") == [True, False, False, False, False, True, False, False]
     assert quick(CODEX_FROM_CLIENT, "client") == [False, False, False, False, True, True]
     assert not any(quick(CODEX_DENIED, "agent"))
     assert not any(quick([frame for frame, _ in CODEX_MASKED], "client"))
 
 
 @pytest.mark.parametrize(
-    ("line", "passes"),
+    ("side", "line", "passes"),
     [
-        ('{"method":"a/b","params":{}}', True),
-        ('{"method":"a/b","id":1,"params":{}}', False),
-        ('{"id":1,"method":"a/b","params":{}}', False),
-        ('{"method":"execCommandApproval","id":1,"params":{}}', True),
-        ('{"id":1,"method":"execCommandApproval","params":{}}', True),
-        ('{"id":1,"method":"execCommandApproval","id":2,"params":{}}', False),
-        ('{"method":"execCommandApproval","id":1,"id":2,"params":{}}', False),
-        ('{"method":"account/gatewayOAuth/changed","params":{}}', False),
-        ('{"id":1,"result":{}}', False),
+        ("agent", '{"method":"a/b","params":{}}', True),
+        ("agent", '{"method":"a/b","id":1,"params":{}}', False),
+        ("agent", '{"id":1,"method":"a/b","params":{}}', False),
+        ("agent", '{"method":"execCommandApproval","id":1,"params":{}}', False),
+        ("agent", '{"method":"execCommandApproval","params":{}}', False),
+        ("agent", '{"method":"account/gatewayOAuth/changed","params":{}}', False),
+        ("agent", '{"id":1,"result":{}}', False),
+        ("client", '{"method":"turn/interrupt","id":1,"params":{}}', True),
+        ("client", '{"id":1,"method":"turn/interrupt","params":{}}', True),
+        ("client", '{"id":1,"method":"turn/interrupt","id":2,"params":{}}', False),
+        ("client", '{"method":"turn/interrupt","id":1,"id":2,"params":{}}', False),
     ],
 )
-def test_where_the_id_stands(line: str, passes: bool) -> None:
-    assert (check(line.encode() + b"\n", "agent", is_codex=True)[0][1] == 1) == passes
+def test_where_the_id_stands(side: Side, line: str, passes: bool) -> None:
+    assert (check(line.encode() + b"\n", side, is_codex=True)[0][1] == 1) == passes
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,240 @@
+"""What the Codex App Server asks the user: marked as ACP's questions are, unchanged otherwise."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.protocol.codex import CodexChannel
+from podbot.protocol.methods import CODEX
+from podbot.protocol.paths import PathScope
+from tests.protocol.drive import Outcome, from_agent
+
+MOUNT = PathScope("/ws", "/home/me/shop", others=("/more",))
+ASKING = sorted(method for method, passes in CODEX.items() if passes)
+COMMAND, FILES = "item/commandExecution/requestApproval", "item/fileChange/requestApproval"
+OUTSIDE = "[podbot: outside the workspace: "
+
+
+def frame(method: str, params: Any, raw_id: int | None = 7) -> bytes:
+    about = {"method": method, **({} if raw_id is None else {"id": raw_id}), "params": params}
+    return json.dumps(about, separators=(",", ":")).encode() + b"\n"
+
+
+def asked(method: str, params: Any, *before: bytes, mount: PathScope | None = MOUNT) -> Outcome:
+    return from_agent(b"".join(before) + frame(method, params), channel=CodexChannel(mount=mount))
+
+
+def shown(method: str, params: Any, *before: bytes) -> Any:
+    """The parameters as the client gets them; what came before keeps its bytes, and once is enough."""
+    result = asked(method, params, *before)
+    assert result.to_client.startswith(b"".join(before))
+    assert result.to_agent == b""
+    found = json.loads(result.to_client[len(b"".join(before)) :])["params"]
+    assert result.reasons == ([] if found == params else ["marked_question"])
+    assert asked(method, found, *before).said == []
+    return found
+
+
+def started(ident: str, *paths: str, kind: str = "fileChange", **more: Any) -> bytes:
+    changes = [{"path": path, "kind": {"type": "add"}, "diff": "+a\n"} for path in paths]
+    item = {"type": kind, "id": ident, "changes": changes, **more}
+    return frame("item/started", {"threadId": "t", "turnId": "u", "item": item}, None)
+
+
+# --- what is as it should be ---------------------------------------------------------------------
+
+PLAIN = {
+    COMMAND: {
+        "threadId": "t",
+        "itemId": "i",
+        "reason": "to see\nit",
+        "command": "/bin/bash -lc \"rg -n 'foo bar' src | head -5\"",
+        "cwd": "/ws/src",
+        "commandActions": [{"type": "search", "command": "rg -n 'foo bar' src", "query": "foo bar", "path": "src"}],
+        "proposedExecpolicyAmendment": ["rg", "-n"],
+        "availableDecisions": [
+            "accept",
+            {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["rg", "-n", "foo bar"]}},
+            "decline",
+        ],
+    },
+    FILES: {"threadId": "t", "itemId": "i", "reason": None, "grantRoot": "/more/x"},
+    "item/permissions/requestApproval": {
+        "cwd": "/ws",
+        "itemId": "i",
+        "permissions": {"fileSystem": {"read": ["/ws/a"], "write": ["b"], "entries": []}, "network": {"enabled": True}},
+    },
+    "item/tool/requestUserInput": {"questions": [{"id": "q", "header": "h", "question": "?", "options": []}]},
+    "applyPatchApproval": {
+        "callId": "c",
+        "fileChanges": {
+            "/ws/a": {"type": "update", "unified_diff": "@@", "move_path": "/ws/b"},
+            "c": {"type": "delete"},
+        },
+    },
+    "execCommandApproval": {
+        "callId": "c",
+        "command": ["bash", "-lc", "cat README.md"],
+        "cwd": "/ws",
+        "parsedCmd": [{"type": "read", "cmd": "cat README.md", "name": "README.md", "path": "README.md"}],
+    },
+}
+
+
+def test_an_example_of_each_question() -> None:
+    assert sorted(PLAIN) == ASKING
+
+
+@pytest.mark.parametrize("method", ASKING)
+def test_a_plain_question_keeps_its_bytes(method: str) -> None:
+    result = asked(method, PLAIN[method], started("i", "/ws/a", "b"))
+    assert result.to_client == started("i", "/ws/a", "b") + frame(method, PLAIN[method])
+    assert result.said == []
+
+
+# --- characters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ASKING)
+@pytest.mark.parametrize(("char", "seen"), [("\x1b", "\\u001b"), ("\u202e", "\\u202e"), ("\u200b", "\\u200b")])
+def test_what_hides_or_reorders_text_is_seen(method: str, char: str, seen: str) -> None:
+    for params in ({"x": f"a{char}b"}, {"x": [{"y": [f"{char}"]}]}, {f"{char}": 1}):
+        assert asked(method, params).to_client == frame(method, json.loads(json.dumps(params).replace(
+            json.dumps(char)[1:-1], seen.replace("\\", "\\\\"))))  # fmt: skip
+        assert asked(method, params).reasons == ["marked_question"]
+
+
+def test_too_many_are_not_shown_and_the_server_is_told() -> None:
+    result = asked(COMMAND, {"command": "\x1b" * 10_001})
+    assert (result.to_client, result.reasons) == (b"", ["too_many_marks"])
+    answer = json.loads(result.to_agent)
+    assert (answer["id"], answer["error"]["code"], "jsonrpc" in answer) == (7, -32001, False)
+
+
+@pytest.mark.parametrize("key", ["Reason", "item_id"])
+def test_a_member_that_decides_is_there_once(key: str) -> None:
+    result = asked(COMMAND, {"reason": "a", "itemId": "i", key: "b"})
+    assert (result.to_client, result.reasons) == (b"", ["duplicate_key"])
+
+
+# --- places --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "path"),
+    [
+        (COMMAND, {"cwd": "/etc"}, "/etc"),
+        (COMMAND, {"commandActions": [{"type": "read", "command": "", "path": "/root/.ssh/id"}]}, "/root/.ssh/id"),
+        (COMMAND, {"additionalPermissions": {"fileSystem": {"write": ["/ws/a", "/usr"]}}}, "/usr"),
+        (COMMAND, {"additionalPermissions": {"fileSystem": {"entries": [
+            {"access": "write", "path": {"type": "glob_pattern", "pattern": "/**"}}]}}}, "/**"),
+        (COMMAND, {"additionalPermissions": {"fileSystem": {"entries": [
+            {"path": {"type": "special", "value": {"kind": "project_roots", "subpath": "../x"}}}]}}}, "../x"),
+        (FILES, {"grantRoot": "/"}, "/"),
+        (FILES, {"grant_root": "/ws/../etc"}, "/ws/../etc"),
+        ("item/permissions/requestApproval", {"permissions": {"fileSystem": {"read": ["~/x"]}}}, "~/x"),
+        ("applyPatchApproval", {"fileChanges": {"/etc/passwd": {"type": "add", "content": ""}}}, "/etc/passwd"),
+        ("applyPatchApproval", {"fileChanges": {"../a": {"type": "delete"}}}, "../a"),
+        ("applyPatchApproval", {"fileChanges": {"a": {"type": "update", "move_path": "/tmp/a"}}}, "/tmp/a"),
+        ("execCommandApproval", {"cwd": "/root"}, "/root"),
+    ],
+)  # fmt: skip
+def test_a_path_outside_the_workspace_is_named(method: str, params: dict[str, Any], path: str) -> None:
+    marker = f"{OUTSIDE}{path}]"
+    assert shown(method, params) == {**params, "reason": marker}
+    assert shown(method, {**params, "reason": None}) == {**params, "reason": marker}
+    assert shown(method, {**params, "reason": "to work"}) == {**params, "reason": f"{marker} to work"}
+    assert asked(method, params, mount=None).said == []
+
+
+@pytest.mark.parametrize("reason", [7, ["x"], {"a": 1}, True])
+def test_a_reason_that_is_no_text_gives_way(reason: object) -> None:
+    assert shown(FILES, {"grantRoot": "/", "reason": reason}) == {"grantRoot": "/", "reason": f"{OUTSIDE}/]"}
+
+
+# --- what only an earlier notification named ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        started("i", "/ws/a", "/etc/passwd"),
+        started("i", "/etc/passwd") + started("i", "/ws/a"),
+        started("j", "/ws/a") + started("i", "../etc/passwd").replace(b"..", b""),
+        frame("item/fileChange/patchUpdated", {"itemId": "i", "changes": [{"path": "/etc/passwd", "diff": ""}]}, None),
+        frame("Item/Started", {"item": {"ID": "i", "changes": [{"Path": "/etc/passwd"}]}}, None),
+        started("i", kind="commandExecution", cwd="/etc/passwd"),
+    ],
+)
+def test_the_paths_of_a_change_are_named_in_its_question(before: bytes) -> None:
+    params = {"threadId": "t", "itemId": "i", "reason": "r"}
+    assert shown(FILES, params, before)["reason"] == f"{OUTSIDE}/etc/passwd] r"
+    assert shown(FILES, {**params, "itemId": "k"}, before)["reason"] == "r"
+
+
+@given(st.lists(st.sampled_from(["/etc/a", "/ws/b", "c", "../d", "/more/e"]), max_size=4), st.booleans())
+def test_every_change_outside_and_no_other_is_named(paths: list[str], cut: bool) -> None:
+    stream = started("i", *paths) + frame(FILES, {"itemId": "i"})
+    result = from_agent(stream, places=range(0, len(stream), 7) if cut else (), channel=CodexChannel(mount=MOUNT))
+    outside = dict.fromkeys(path for path in paths if path in ("/etc/a", "../d"))
+    found = json.loads(result.to_client.splitlines()[-1])["params"].get("reason", "")
+    assert found == (f"{OUTSIDE}{', '.join(outside)}]" if outside else "")
+
+
+def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_said() -> None:
+    channel = CodexChannel(mount=MOUNT)
+    tracemalloc.start()
+    try:
+        for number in range(1500):
+            channel.agent_data(
+                started(f"{number:06}" + "x" * 1000, *(f"/etc/{number}/{at}" + "y" * 900 for at in range(20)))
+            )
+            channel.for_client()
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 8 << 20
+    result = from_agent(frame(FILES, {"itemId": "000000" + "x" * 1000}), channel=channel)
+    assert b"said too long ago" in result.to_client
+
+
+# --- what contradicts itself ---------------------------------------------------------------------
+
+DESCRIBED = "[podbot: it is described by another command than it runs]"
+
+
+@pytest.mark.parametrize(
+    ("params", "marker"),
+    [
+        ({"command": "rm -rf .", "commandActions": [{"type": "read", "command": "cat README"}]}, DESCRIBED),
+        ({"command": ["rm", "-rf", "."], "parsedCmd": [{"type": "read", "cmd": "cat README"}]}, DESCRIBED),
+        (
+            {"command": "git status", "proposedExecpolicyAmendment": ["git", "push"]},
+            "[podbot: the lasting permission is for another command: git push]",
+        ),
+        (
+            {"command": "ls", "availableDecisions": [
+                "accept", {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["rm", "\x1b[2J"]}}]},
+            "[podbot: the lasting permission is for another command: rm \\u001b[2J]",
+        ),
+        ({"command": "ls", "commandActions": [{"command": "ls"}] * 3 + [{"command": "a b"}]}, DESCRIBED),
+    ],
+)  # fmt: skip
+def test_a_command_and_what_is_said_of_it(params: dict[str, Any], marker: str) -> None:
+    for method in (COMMAND, "execCommandApproval"):
+        result = asked(method, {**params, "reason": "r"})
+        assert json.loads(result.to_client)["params"]["reason"] == f"{marker} r"
+        assert result.reasons == ["marked_question"]
+
+
+@pytest.mark.parametrize("value", [None, [], {}, 7, "x", [None], [[1]], [{"command": ["x"]}], [{}]])
+@pytest.mark.parametrize("key", ["commandActions", "parsedCmd", "availableDecisions", "proposedExecpolicyAmendment"])
+def test_members_of_another_shape_do_no_harm(key: str, value: object) -> None:
+    result = asked(COMMAND, {"command": "ls", key: value})
+    assert json.loads(result.to_client)["params"]["command"] == "ls"
