@@ -32,7 +32,23 @@ _SEQUENCE = re.compile(
     rb"\x1b\[(?:\?([0-9;]{1,64})([hl])|([<>=])([0-9;]{0,32})u|>4(?:;([0-9]{0,2}))?m)",
     re.ASCII,
 )
-_PARTIAL = re.compile(rb"\x1b(?:\[(?:\?[0-9;]{0,64}|[<>=][0-9;]{0,32})?)?\Z", re.ASCII)
+_PARTIAL = re.compile(
+    rb"(?:\x1b(?: |\[(?:\?[0-9;]{0,64}|[<>=][0-9;]{0,32}|[0-9;]{1,32}\"?)?)?"
+    rb"|\x9b(?:[<>=][0-9;]{0,32}|[0-9;]{1,32}\"?)?)\Z",
+    re.ASCII,
+)
+# Where a keyboard's protocol may be set, and the spellings of which is known what they do. Others of this form with
+# another last letter ask for the terminal's name and the like.
+_KEYS = re.compile(rb"(?:\x1b\[|\x9b)[<=>]")
+_KNOWN_KEYS = re.compile(
+    rb"\x1b\[(?:[<>][0-9;]{0,32}u|=[0-9]{0,32}(?:;0*1)?u|>4(?:;[0-9]{0,2})?m)|(?:\x1b\[|\x9b)[<=>][0-9;]{0,32}[@-lo-tv-~]",
+    re.ASCII,
+)
+_NO_KEYS = b"\x1b[<99u\x1b[=0u\x1b[>4;0m"  # more than terminals keep
+# Answers whose controls are one byte each, which a shell's line editor does not know: S8C1T, and DECSCL, which can.
+_EIGHT_BITS = re.compile(rb"\x1b G|(?:\x1b\[|\x9b)[0-9;]{1,32}\"p", re.ASCII)
+_SEVEN_BITS = b"\x1b F"  # only then: a Linux console would print the letter
+_NO_VT52 = b"\x1b<"  # a VT52 understands nothing else of what follows
 
 
 class ScreenModes:
@@ -50,6 +66,8 @@ class ScreenModes:
         self._rest = b""
         self._private = False  # something was printed that may have set a private mode
         self._commanded = False  # something was printed that is more than text
+        self._odd_keys = False  # a keyboard protocol may be set that is not in the figures above
+        self._eight_bits = False
         self._at_start = True  # the last byte ended a line
 
     @property
@@ -69,14 +87,17 @@ class ScreenModes:
         self._commanded = self._commanded or _COMMANDS.search(data) is not None
         # CSI as one byte, or as two in UTF-8; also a part of many letters.
         self._private = self._private or b"\x9b" in data
-        if not self._rest and b"\x1b" not in data:
+        if not self._rest and b"\x1b" not in data and b"\x9b" not in data:
             return
         data = self._rest + data.translate(None, _IGNORED)
         self._private = self._private or b"\x1b[?" in data
         for found in _SEQUENCE.finditer(data):
             self._apply(found)
-        partial = _PARTIAL.search(data, max(0, data.rfind(b"\x1b")))
+        partial = _PARTIAL.search(data, max(0, data.rfind(b"\x1b"), data.rfind(b"\x9b")))
         self._rest = partial[0] if partial else b""
+        self._eight_bits = self._eight_bits or _EIGHT_BITS.search(data) is not None
+        begun = (found.start() for found in _KEYS.finditer(data, 0, len(data) - len(self._rest)))
+        self._odd_keys = self._odd_keys or not all(_KNOWN_KEYS.match(data, start) for start in begun)
 
     def leave(self) -> bytes:
         """What gives the terminal back as a shell expects it."""
@@ -96,7 +117,7 @@ class ScreenModes:
 
     def lend(self) -> bytes:
         """:meth:`leave`, whatever state the terminal is in: for a shell that has it until :meth:`enter`."""
-        return _UNFINISHED + self.leave() + _PLAIN if self._commanded else self.leave()
+        return self._put_right() if self._commanded else self.leave()
 
     def end(self, *, own_line: bool) -> bytes:
         """What gives the terminal back for good, whatever state it is in; nothing behind plain text.
@@ -106,7 +127,13 @@ class ScreenModes:
         line = self.next_line() if own_line else b""
         if not self._commanded:
             return line
-        return _UNFINISHED + self.leave() + _PLAIN + _SCROLL_ALL + line + b"\x1b[J"
+        return self._put_right() + _SCROLL_ALL + line + b"\x1b[J"
+
+    def _put_right(self) -> bytes:
+        """:meth:`leave`, and what undoes all that may have been set without being understood."""
+        keys = _NO_KEYS if self._odd_keys else b""  # each screen has its own
+        first = (_NO_VT52 if self._private else b"") + (_SEVEN_BITS if self._eight_bits else b"")
+        return _UNFINISHED + first + keys + self.leave() + keys + _PLAIN
 
     def next_line(self) -> bytes:
         """What a message of somebody else begins with."""
@@ -143,6 +170,7 @@ class ScreenModes:
 
     def _keyboard_flags(self, action: bytes, number: bytes) -> None:
         if action == b">":
+            self._odd_keys = self._odd_keys or len(self._keyboard) == _DEEPEST
             self._keyboard = [*self._keyboard, number][-_DEEPEST:]
         elif action == b"<":
             # No more than there can be: the number is the program's.

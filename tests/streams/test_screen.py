@@ -173,6 +173,71 @@ def test_what_podbot_says_begins_a_line_and_nothing_stands_behind_it() -> None:
     assert fed(b"\x1b[1mline\n").end(own_line=True).endswith(b"\x1b8\x1b[J")
 
 
+NO_KEYS = b"\x1b[<99u\x1b[=0u\x1b[>4;0m"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x9b>1u",
+        b"\xc2\x9b>31u",
+        b"\x9b=5u",
+        b"\x1b[>1:1u",
+        b"\x1b[> 1u",
+        b"\x1b[>" + b"0" * 40 + b"1u",
+        b"\x1b[=" + b"1;" * 40 + b"1u",
+        b"\x1b[=1u\x1b[=0;2u",  # nothing is unset by it
+        b"\x1b[>04;2m",
+        b"\x1b[>4:2m",
+        b"\x9b>4;2m",
+        b"\x1b[>1u" * 17,  # more than podbot keeps
+    ],
+)
+def test_a_keyboard_protocol_is_switched_off_whatever_podbot_makes_of_the_spelling(data: bytes) -> None:
+    """Keys that come as sequences type into the operator's shell. The alternate screen has flags of its own."""
+    for screen in (fed(data), fed(*(data[at : at + 1] for at in range(len(data))))):
+        for end in (screen.end(own_line=True), screen.lend()):
+            assert end.count(NO_KEYS) == 2
+            assert end.startswith(b"\x18\x1b\\")
+    alternate = b"\x1b[?1049l"
+    before, _, after = fed(b"\x1b[?1049h" + data).end(own_line=True).partition(alternate)
+    assert NO_KEYS in before
+    assert NO_KEYS in after
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"\x1b[>q", b"\x1b[>0q", b"\x1b[>c", b"\x1b[=c", b"\x9b>c", b"\x1b[>4;2m", b"\x1b[>4m", b"\x1b[?1003h"),
+        *(b"\x1b[>1u\x1b[<u", b"\x1b[=5u", b"\x1b[=5;1u", b"\x1b[=0;01u", b"\x1b[31m<=>", b"\x1b[>1u" * 16),
+    ],
+)
+def test_nobody_else_s_keyboard_protocol_is_switched_off_without_a_doubt(data: bytes) -> None:
+    for screen in (fed(data), fed(*(data[at : at + 1] for at in range(len(data))))):
+        assert NO_KEYS not in screen.end(own_line=True) + screen.lend()
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x1b G", b"\x1b\x00 G", b'\x1b[62;0"p', b'\x1b[64"p', b'\x9b65;2"p', b'a"p\x1b G"p']
+)
+def test_answers_are_of_seven_bits_again(data: bytes) -> None:
+    for screen in (fed(data), fed(*(data[at : at + 1] for at in range(len(data))))):
+        assert b"\x1b F" in screen.end(own_line=False)
+        assert b"\x1b F" in screen.lend()
+
+
+@pytest.mark.parametrize("data", [b'\x1b[1m{"path": 62"p}', b"\x1b[0m G", b'\x1b[1;"p'[:-1]])
+def test_a_console_that_would_print_it_is_not_told_of_seven_bits(data: bytes) -> None:
+    assert b"\x1b F" not in fed(data).end(own_line=True)
+
+
+@pytest.mark.parametrize("data", [b"\x1b[?2l", b"\x1b[?" + b"0" * 90 + b"2l", b"\x9b?2l", b"\x1b[?1;2;3l"])
+def test_a_vt52_is_a_terminal_again_before_anything_else(data: bytes) -> None:
+    """It takes CSI for text: all of what follows would be printed."""
+    for end in (fed(data).end(own_line=True), fed(data).lend()):
+        assert end.startswith(b"\x18\x1b\\\x1b<")
+
+
 @given(sequences)
 def test_the_end_understood_by_itself_leaves_all_at_its_default(data: bytes) -> None:
     assert fed(data, fed(data).end(own_line=True)).clean
