@@ -17,7 +17,7 @@ from podbot.errors import ContainerNotFound, IllegalCombination, ImageNotFound, 
 from podbot.events import Event
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.session.plans import Place, container, labels
+from tests.session.plans import Place, container, in_state, labels
 
 SILENT = podbot.ExecIO(None, None, None)
 
@@ -217,7 +217,7 @@ def test_what_a_killed_podbot_left_is_told_by_every_call(
     for name in ("left", "x"):
         engine.start(engine.create(container(name, marks=labels(name))))
     with session_directory(place.directory("left"), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
     engine.on("my-agent", ScriptedExec())
     call(configured(place), environ(place), place.events.append)
     assert [event.fields["session"] for event in place.events if event.kind == "session.orphan"] == ["left"]

@@ -19,7 +19,8 @@
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
      |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
-     |    |   HistoryNotRemoved, GuardTripped (exit 3)
+     |    |   HistoryNotRemoved, SessionRecordUnknown,
+     |    |   GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
      |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
@@ -118,6 +119,7 @@ from podbot.errors.host import (
     TokenSessionMissing,
     UnsafeDirectory,
 )
+from podbot.errors.session import SessionRecordUnknown
 
 __all__ = [
     "AgentNotInImage",
@@ -177,6 +179,7 @@ __all__ = [
     "ServerUnreachable",
     "ServiceStartFailed",
     "SessionExists",
+    "SessionRecordUnknown",
     "SocketNotFound",
     "StartFailed",
     "StopFailed",

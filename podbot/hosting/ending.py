@@ -20,6 +20,7 @@ from podbot.execution.hosted import GRACE
 from podbot.execution.runner import KILL_GRACE, TERM_GRACE
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
+from podbot.session.record import SessionRecord, read_record
 from podbot.session.sessions import WANTED, SessionDirectory, is_live, remove_directory, remove_reported
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def run(data: bytes, reopen: Callable[[str, str], Engine]) -> None:
 
 def end_session(engine: Engine, job: Job) -> None:
     """Raises ContainerError and FilesystemError subclasses; the record then stays as it is."""
-    directory = SessionDirectory(job.directory, job.endpoint, job.lock)
-    directory.has_container = True
+    directory = SessionDirectory(job.directory, job.lock, _record(job))
     told: list[Event] = []
     _end_agent(engine, job)
     try:
@@ -68,7 +68,7 @@ def end_session(engine: Engine, job: Job) -> None:
             what = Disposal(job.container, job.labels, job.keep, job.clone, job.files)
             dispose(engine, what, directory, told.append)
         else:
-            directory.has_container = False
+            directory.move("gone")
             if job.files is not None:
                 remove_directory(job.files)
     finally:
@@ -78,9 +78,17 @@ def end_session(engine: Engine, job: Job) -> None:
         report_left(directory.path, left.append)
     untold = [event for event in (*(told if directory.kept else ()), *left) if event.level in ("notice", "warning")]
     if directory.kept or untold:
-        directory.record(kept=directory.kept, untold=untold)
+        directory.leave(untold)
     elif not directory.has_container:
         remove_reported(directory.path)
+
+
+def _record(job: Job) -> SessionRecord:
+    """The session's own; what cannot be read keeps nobody from ending the session."""
+    with contextlib.suppress(PodbotError):
+        if (record := read_record(job.directory)) is not None:
+            return record
+    return SessionRecord(os.path.basename(job.directory), job.endpoint, "running")
 
 
 def _is_the_session_s(engine: Engine, job: Job) -> bool:

@@ -144,8 +144,8 @@ def _carried_out(
         )
         text += " (agent.extra_methods)"
         emit(Event("notice", "host.extra_methods", text, {"methods": list(plan.agent.extra_methods)}))
-    session = plan.sandbox.session
-    with opened_sandbox(engine, plan.sandbox, execution.wake, emit) as box:
+    session, secrets = plan.sandbox.session, plan.agent.command.secrets
+    with opened_sandbox(engine, plan.sandbox, execution.wake, emit, subcommand="host", secrets=secrets) as box:
         directory = box.directory
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
         successor = Handover(engine, plan.sandbox, directory, emit, helper=helper) if helper is not None else None

@@ -48,7 +48,7 @@ def list_sessions(engine: Engine, environ: Mapping[str, str], *, include_stopped
     restore_all(engine, environ, found)
     # Only a record here can say so: a session whose podbot has another runtime directory is not ours to call dead.
     here = sessions(environ)
-    killed = {record.session for record in here if not record.live and not record.kept}
+    killed = {found.session for found in here if found.left_behind}
     root = runtime_root(environ)
     tokens = {record.session: token_info(os.path.join(root, record.session)) for record in here}
     infos = [_info(item, orphan=item.name in killed, token=tokens.get(item.name)) for item in found]

@@ -18,7 +18,7 @@ from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.guarding import report_left
 from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
-from podbot.session.sessions import ENDING, SessionDirectory, flagged, session_directory
+from podbot.session.sessions import ENDING, SessionDirectory, flagged, left_session
 
 
 def is_hosted(container: ContainerInfo) -> bool:
@@ -29,19 +29,18 @@ def is_hosted(container: ContainerInfo) -> bool:
 def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> None:
     """Raises SessionExists when another podbot does it, ContainerError and FilesystemError subclasses."""
     path = os.path.join(runtime_root(environ), container.name)
-    with flagged(path, ENDING), session_directory(path, engine.endpoint) as directory:
-        directory.name_taken()
-        if not directory.is_others:
-            return  # another podbot has removed both already, and reported it
+    with flagged(path, ENDING), left_session(path) as directory:
+        if directory is None or directory.record.state != "orphaned":
+            return  # another podbot has removed or kept both already, and reported it
         unsaved = _worth_keeping(engine, directory, container)
         if unsaved is not None:
-            directory.record(kept=True)
+            directory.move("stopped")
             emit(kept_event(engine.words, container.name, unsaved))
             report_left(path, emit)
             return
         remove_sandbox(engine, container.id, container.name)
         forget_files(environ, container)
-        directory.has_container = False
+        directory.move("gone")
         text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"
         emit(Event("notice", "session.removed", text, {"session": container.name}))
         report_left(path, emit)

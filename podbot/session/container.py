@@ -20,6 +20,8 @@ from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
 from podbot.session.network import isolate, remove_network
 from podbot.session.own_files import place_files
+from podbot.session.planned import public_part
+from podbot.session.record import write_record
 from podbot.session.repository import check_linked_git
 from podbot.session.resources.resource import Opening, SessionResource
 from podbot.session.sessions import SessionDirectory
@@ -35,10 +37,13 @@ def started_container(session: Opening, resources: Sequence[SessionResource[Any]
     whoever has it now.
     """
     engine, plan, directory, emit = session.engine, session.plan, session.directory, session.emit
-    directory.has_container = True
+    directory.move("creating")
     ready = False
     try:
-        container = _started(session, resources)
+        container, plan = _started(session, resources)
+        directory.move("running", container=container, plan=public_part(plan))
+        if plan.keep != "never":
+            write_record(plan.files_dir, directory.record)  # a reboot empties the session's own directory
         for resource in resources:
             resource.started(container)
         ready = True
@@ -61,7 +66,8 @@ def started_container(session: Opening, resources: Sequence[SessionResource[Any]
         dispose(engine, Disposal.of(plan), directory, emit)
 
 
-def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> str:
+def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> tuple[str, SandboxPlan]:
+    """The container's id, and the plan as far as the engine could carry it out."""
     engine, plan, emit = session.engine, session.plan, session.emit
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_files(plan, emit)
@@ -84,7 +90,7 @@ def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
             else:
                 for event in lacking:
                     emit(event)
-                return container
+                return container, session.plan
 
 
 def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str:
@@ -155,12 +161,11 @@ def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, em
         found = engine.inspect(plan.container.name)
     except ContainerNotFound:
         remove_network(engine, plan.session)
-        directory.has_container = False
+        directory.move("gone")
         return
     if _is_ours(found, plan):
         dispose(engine, Disposal.of(plan), directory, emit, agent_ran=agent_ran)
     else:
-        directory.has_container = False
         directory.name_taken()
 
 

@@ -53,7 +53,7 @@ def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: E
     remove_sandbox(engine, what.container, what.container)
     if what.files is not None:
         remove_directory(what.files)
-    directory.has_container = False
+    directory.move("gone")
     emit(Event("debug", "container.removed", f"removed the sandbox {what.container}"))
 
 
@@ -72,9 +72,9 @@ def _keep(engine: Engine, what: Disposal, directory: SessionDirectory, emit: Emi
     try:
         engine.stop(what.container, seconds=STOP_SECONDS)
     except ContainerNotFound:
-        directory.has_container = False
+        directory.move("gone")
         return
-    directory.record(kept=True)
+    directory.move("stopped")
     emit(kept_event(engine.words, what.container, unsaved))
 
 

@@ -15,7 +15,7 @@ from podbot.launch.names import is_name
 from podbot.places import runtime_root
 from podbot.session.guarding import report_left
 from podbot.session.network import remove_network
-from podbot.session.sessions import ENDING, flagged, is_in_use, session_directory, sessions, sweep, take_untold
+from podbot.session.sessions import ENDING, flagged, is_in_use, left_session, sessions, sweep, take_untold
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep
@@ -63,36 +63,39 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
     another `podbot exec` is at work in it. Costs one directory listing when nothing was left.
     """
     sweep(environ)
-    for record in sessions(environ):
-        if record.untold and not record.live:
-            for event in take_untold(os.path.join(runtime_root(environ), record.session)):
+    for found in sessions(environ):
+        path = os.path.join(runtime_root(environ), found.session)
+        if found.untold and not found.live:
+            for event in take_untold(path):
                 emit(event)
-        if record.live or record.endpoint != engine.endpoint:
+        if found.state is None and not found.live:
+            text = f"the record of the session {found.session} in {path} is none that this podbot can read"
+            emit(Event("warning", "session.record_unknown", text, {"session": found.session, "path": path}))
+        if found.live or found.endpoint != engine.endpoint:
             continue
         try:
-            container = _container_called(engine, record.session)
+            container = _container_called(engine, found.session)
         except (ContainerNotFound, NotOurs):
-            _forget(engine, os.path.join(runtime_root(environ), record.session), emit)
+            _forget(engine, path, emit)
             continue
-        path = os.path.join(runtime_root(environ), record.session)
         needed = is_in_use(path) or (spare and (container.name == spare or container.id.startswith(spare)))
-        if not record.kept and (needed or not _removed(engine, environ, container, emit)):
-            text = f"the session {record.session} ({container.state}) was left behind by a podbot that was killed"
-            hint = f"`podbot stop {record.session}` {_END[keep_of(container.labels)]}"
-            emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": record.session}))
+        if found.left_behind and (needed or not _removed(engine, environ, container, emit)):
+            text = f"the session {found.session} ({container.state}) was left behind by a podbot that was killed"
+            hint = f"`podbot stop {found.session}` {_END[keep_of(container.labels)]}"
+            emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": found.session}))
 
 
 def _forget(engine: Engine, path: str, emit: Emit) -> None:
     """Remove the directory of a session whose container is gone, unless another podbot has taken the name meanwhile."""
-    with contextlib.suppress(SessionExists), flagged(path, ENDING), session_directory(path, engine.endpoint) as found:
-        found.name_taken()  # it stays as it is, unless the engine says again that there is no such container
-        if not found.is_others:
-            return  # another podbot has removed it: this one is new and ours, and nobody can tell that we only end it
+    with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path) as left:
+        if left is None:
+            return  # another podbot has removed it
         try:
             _container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):
             remove_network(engine, os.path.basename(path))
-            found.has_container = False
+            if left.has_container:
+                left.move("gone")
             report_left(path, emit)
 
 

@@ -54,7 +54,7 @@ def _carried_out(
     engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
 ) -> tuple[ExecStatus, OpenSandbox]:
     session = plan.sandbox.session
-    with opened_sandbox(engine, plan.sandbox, wake, emit) as box:
+    with opened_sandbox(engine, plan.sandbox, wake, emit, secrets=plan.agent.command.secrets) as box:
         began = time.time()
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
         status = run_exec(engine, session, plan.agent.command, io, wake, sandbox_ends=True, pipes=box.pipes)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from podbot.agents.registry import names
@@ -14,10 +14,12 @@ from podbot.engine.port import Engine
 from podbot.errors import AgentNotInImage, MountRefused, SessionExists
 from podbot.events import Emit, Event
 from podbot.images.recipe import LABEL_AGENTS, agents_in
+from podbot.launch.labels import LABEL
 from podbot.launch.resources.streams import pipes_of
-from podbot.launch.types import SandboxPlan
+from podbot.launch.types import SandboxPlan, Subcommand
 from podbot.session.container import started_container
 from podbot.session.own_files import kept_files
+from podbot.session.record import SessionRecord
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
 from podbot.session.sessions import (
@@ -46,11 +48,20 @@ class OpenSandbox:
 
 
 @contextlib.contextmanager
-def opened_sandbox(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Iterator[OpenSandbox]:
+def opened_sandbox(
+    engine: Engine,
+    plan: SandboxPlan,
+    wake: Wake,
+    emit: Emit,
+    *,
+    subcommand: Subcommand = "run",
+    secrets: Collection[str] = (),
+) -> Iterator[OpenSandbox]:
     """The sandbox of ``plan`` with all that it owns, for commands to be run in.
 
-    Raises MountRefused before anything is made, SessionExists, AgentNotInImage, ContainerError, FilesystemError,
-    GitHubError and CloneError subclasses, and Interrupted when a signal came before it was open.
+    ``subcommand``, ``secrets``: for the session's record; the names of the agent's secret variables. Raises
+    MountRefused before anything is made, SessionExists, AgentNotInImage, ContainerError, FilesystemError, GitHubError
+    and CloneError subclasses, and Interrupted when a signal came before it was open.
     """
     _check_local(engine, plan)
     for note in plan.notes:
@@ -58,7 +69,8 @@ def opened_sandbox(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) ->
     # Signals are queued from here to the end of the clean-up: one that unwound in the wrong place, between two
     # steps of an ExitStack, would skip the rest. Where it is safe to stop early, the steps say so.
     with wake.listening(), contextlib.ExitStack() as stack:
-        directory = stack.enter_context(_claimed(engine, plan, wake, emit))
+        record = _record(engine, plan, subcommand, secrets)
+        directory = stack.enter_context(_claimed(engine, plan, record, wake, emit))
         plan = _fitted(engine, plan, emit)
         session = Opening(engine, plan, directory, wake, emit)
         stack.enter_context(kept_files(plan, directory))
@@ -67,8 +79,21 @@ def opened_sandbox(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) ->
         yield OpenSandbox(engine, plan, directory)
 
 
+def _record(engine: Engine, plan: SandboxPlan, subcommand: Subcommand, secrets: Collection[str]) -> SessionRecord:
+    return SessionRecord(
+        plan.session,
+        engine.endpoint,
+        "claimed",
+        created=plan.container.labels.get(f"{LABEL}.created", ""),
+        subcommand=subcommand,
+        secrets=tuple(sorted(secrets)),
+    )
+
+
 @contextlib.contextmanager
-def _claimed(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Iterator[SessionDirectory]:
+def _claimed(
+    engine: Engine, plan: SandboxPlan, record: SessionRecord, wake: Wake, emit: Emit
+) -> Iterator[SessionDirectory]:
     """The session's name, once nobody ends an earlier session of that name any more. Raises SessionExists.
 
     Any other podbot command may begin to remove what a killed podbot left there, at any moment, so the lock decides.
@@ -82,7 +107,7 @@ def _claimed(engine: Engine, plan: SandboxPlan, wake: Wake, emit: Emit) -> Itera
                 for event in take_untold(plan.runtime_dir):
                     emit(event)
             try:
-                directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint))
+                directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint, record=record))
             except SessionExists:
                 if not is_passing(plan.runtime_dir) or time.monotonic() > end:
                     raise

@@ -1,33 +1,32 @@
 """A session's directory on the host: who holds the name, and what a killed podbot left behind.
 
-``<runtime>/<session>/`` (0700) holds ``lock``, flocked by the podbot that runs the session, and
-``session.json``. The kernel drops the lock with its holder, so a directory whose lock is free
-belongs to a podbot that was killed, or to a kept session.
+``<runtime>/<session>/`` (0700) holds ``lock``, flocked by the podbot that runs the session, and the session's
+record (``record``). The kernel drops the lock with its holder, so a directory whose lock is free belongs to a
+podbot that was killed, or to a session that needs none: see ``states``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from podbot.atomic import replace_file
 from podbot.errors import PathError, PodbotError, SessionExists
 from podbot.events import Emit, Event
 from podbot.locks import is_held, same_file
 from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
+from podbot.session.record import SessionRecord, read_record, write_record
+from podbot.session.states import State, moved, observed
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.guard.marks import GuardReport
 
 LOCK = "lock"
-RECORD = "session.json"
 STOPPING = "stopping"
 ENDING = "ending"  # held beside the lock: whoever has the session only ends it
 USED = "used"  # shared by every `podbot exec` in the session
@@ -38,72 +37,147 @@ _ATTEMPTS = 8
 
 
 @dataclass(frozen=True)
-class SessionRecord:
-    """What ``session.json`` says. ``endpoint``: the engine that has the container.
+class FoundSession:
+    """A session that has a directory. ``endpoint``: the engine that has the container.
 
-    ``untold``: a helper process left events in it that nobody has heard yet.
+    ``state``: what the record and the lock say of it; None: this podbot cannot read the record. ``live``: a podbot
+    process has it. ``untold``: its record has events that nobody has heard yet.
     """
 
     session: str
     endpoint: str
-    kept: bool
+    state: State | None
     live: bool
     untold: bool = False
 
+    @property
+    def left_behind(self) -> bool:
+        """Its podbot was killed."""
+        return self.state == "orphaned"
+
 
 class SessionDirectory:
-    """The directory while its lock is held. ``has_container``: it outlives this podbot unless that is taken back."""
+    """A session's directory while its lock, a descriptor, is held.
 
-    def __init__(self, path: str, endpoint: str, lock: int) -> None:
-        self.path = path
-        self.lock = lock  # a descriptor
-        self.has_container = False
-        self.handed_over = False  # to a helper process, which has the lock as well: nothing here is ours to end
-        self.kept = False
-        self.guard: GuardReport | None = None  # what it found, once the container is gone
-        self.is_others = False  # the container: a killed session's, or one on another engine
-        self._endpoint = endpoint
-        self._before = _read_record(path)
-        self.record(kept=False)
+    ``handed_over``: a helper process has the lock as well, and ends the session. ``guard``: what it found, once the
+    container is gone. ``is_others``: the container is a killed session's, or a kept one's.
+    """
 
-    def record(self, *, kept: bool, untold: Sequence[Event] = ()) -> None:
-        """Write ``session.json``. ``untold``: events for the next podbot command to report."""
-        self.kept = kept
-        record = {"session": os.path.basename(self.path), "endpoint": self._endpoint, "kept": kept}
-        said = {"untold": [event._asdict() for event in untold]} if untold else {}
-        _write_record(self.path, record | said)
+    def __init__(self, path: str, lock: int, record: SessionRecord, *, earlier: SessionRecord | None = None) -> None:
+        self.path, self.lock, self.record, self.earlier = path, lock, record, earlier
+        self.handed_over = False
+        self.is_others = False
+        self.guard: GuardReport | None = None
+
+    @property
+    def has_container(self) -> bool:
+        """The session has a container, or may have: its directory stays."""
+        return self.record.state not in ("claimed", "gone")
+
+    @property
+    def stays(self) -> bool:
+        """What is in the directory is needed when the block ends: by a container, a helper or an earlier session."""
+        untouched = self.earlier is not None and self.record.state == "claimed"
+        return self.has_container or self.handed_over or self.is_others or untouched
+
+    @property
+    def kept(self) -> bool:
+        """The container was kept, stopped."""
+        return self.record.state == "stopped"
+
+    def move(self, state: State, *, container: str = "", plan: Mapping[str, Any] | None = None) -> None:
+        """Go to another state, and write that down. ``container``, its id, and ``plan``: once they are known.
+
+        Raises ValueError for a move that is not allowed, and FilesystemError subclasses.
+        """
+        record = self.record
+        self.record = replace(
+            record,
+            state=moved(record.state, state),
+            container=container or record.container,
+            plan=record.plan if plan is None else plan,
+        )
+        if state != "gone":  # its directory is removed at once
+            write_record(self.path, self.record)
+
+    def leave(self, untold: Iterable[Event]) -> None:
+        """Write down events for the next podbot command to report."""
+        self.record = replace(self.record, untold=tuple(untold))
+        write_record(self.path, self.record)
 
     def being_stopped(self) -> bool:
         """A `podbot stop` decides what becomes of the container."""
         return is_live(self.path, STOPPING)
 
     def name_taken(self) -> None:
-        """The name is another container's: a killed session's keeps its record, anything else none."""
-        if self._before:
-            _write_record(self.path, self._before)
-            self.has_container = self.is_others = True
+        """The name is another container's: an earlier session's record is as it was, anything else has none."""
+        if self.earlier is None:
+            self.record = replace(self.record, state="gone")
+            return
+        self.record = self.earlier
+        self.is_others = True
+        write_record(self.path, self.record)
 
 
 @contextlib.contextmanager
-def session_directory(path: str, endpoint: str) -> Iterator[SessionDirectory]:
-    """Hold the session's name for as long as the block runs; then the directory goes, unless it has a container.
+def session_directory(path: str, endpoint: str, *, record: SessionRecord | None = None) -> Iterator[SessionDirectory]:
+    """Hold the name of a new session for as long as the block runs; then the directory goes, unless it has a container.
 
-    Raises SessionExists when another podbot runs that session. One that was handed over is left as it is.
+    ``record``: of the session to come, in state ``claimed``. An earlier session's stays until there is a container.
+    Raises SessionExists when another podbot runs that session, SessionRecordUnknown when there is one of that name
+    that this podbot does not understand. A session that was handed over is left as it is.
     """
-    trusted_dir(os.path.dirname(path))
-    lock = _locked(path, os.path.basename(path))
-    try:
-        directory = SessionDirectory(path, endpoint, lock)
+    with _held(path) as lock:
+        earlier = read_record(path)
+        record = record or SessionRecord(os.path.basename(path), endpoint, "claimed")
+        directory = SessionDirectory(path, lock, record, earlier=earlier)
+        if earlier is None:
+            write_record(path, record)
         try:
             yield directory
         finally:
-            if not (directory.has_container or directory.handed_over):
+            if not directory.stays:
                 remove_reported(path)
+
+
+@contextlib.contextmanager
+def left_session(path: str, *, otherwise: SessionRecord | None = None) -> Iterator[SessionDirectory | None]:
+    """Hold a session that no podbot process has any more; None when there is none. Its directory goes when it is gone.
+
+    ``otherwise``: the record of one whose directory is missing. Raises SessionExists when a podbot has it after all,
+    and SessionRecordUnknown.
+    """
+    with _held(path) as lock:
+        record = read_record(path)
+        if record is None and otherwise is not None:
+            record = otherwise
+            write_record(path, record)
+        if record is None:
+            try:
+                yield None
+            finally:
+                remove_reported(path)
+            return
+        directory = SessionDirectory(path, lock, replace(record, state=observed(record.state, live=False)))
+        try:
+            yield directory
+        finally:
+            if not directory.has_container:
+                remove_reported(path)
+
+
+@contextlib.contextmanager
+def _held(path: str) -> Iterator[int]:
+    """The session's lock."""
+    trusted_dir(os.path.dirname(path))
+    lock = _locked(path, os.path.basename(path))
+    try:
+        yield lock
     finally:
         os.close(lock)
 
 
-def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
+def sessions(environ: Mapping[str, str]) -> list[FoundSession]:
     """Every session that has a directory, by name. Reads the runtime directory only; none of one that is not ours."""
     root = runtime_root(environ)
     if not is_own_directory(root):
@@ -112,17 +186,20 @@ def sessions(environ: Mapping[str, str]) -> list[SessionRecord]:
         names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
-    found = []
-    for name in names:
-        path = os.path.join(root, name)
-        if name.startswith(".") or not os.path.exists(os.path.join(path, LOCK)):
-            continue
-        record = _read_record(path)
-        endpoint = record.get("endpoint")
-        kept = record.get("kept") is True
-        place = endpoint if isinstance(endpoint, str) else ""
-        found.append(SessionRecord(name, place, kept, is_live(path), bool(record.get("untold"))))
-    return found
+    return [
+        _found(os.path.join(root, name), name)
+        for name in names
+        if not name.startswith(".") and os.path.exists(os.path.join(root, name, LOCK))
+    ]
+
+
+def _found(path: str, name: str) -> FoundSession:
+    live = is_live(path)
+    try:
+        record = read_record(path) or SessionRecord(name, "", "claimed")
+    except PodbotError:
+        return FoundSession(name, "", None, live)
+    return FoundSession(name, record.endpoint, observed(record.state, live=live), live, bool(record.untold))
 
 
 def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) -> str | None:
@@ -137,7 +214,11 @@ def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) ->
     path = pipes_directory(session)
     if not all(map(is_own_directory, (os.path.dirname(root), root, session, path))):
         return None
-    return path if _read_record(session).get("endpoint") == engine.endpoint else None
+    try:
+        record = read_record(session)
+    except PodbotError:
+        return None
+    return path if record is not None and record.endpoint == engine.endpoint else None
 
 
 @contextlib.contextmanager
@@ -223,11 +304,10 @@ def take_untold(path: str) -> list[Event]:
     with contextlib.suppress(PodbotError):
         lock = _locked(path, os.path.basename(path))
         try:
-            record = _read_record(path)
-            untold = record.pop("untold", [])
-            if untold:
-                _write_record(path, record)
-            return [Event(**item) for item in untold]  # type: ignore[attr-defined]  # our own
+            record = read_record(path)
+            if record is not None and record.untold:
+                write_record(path, replace(record, untold=()))
+                return list(record.untold)
         finally:
             os.close(lock)
     return []
@@ -325,16 +405,3 @@ def _locked(path: str, session: str) -> int:
             return lock
         os.close(lock)
     raise SessionExists(session=session)
-
-
-def _write_record(path: str, record: Mapping[str, object]) -> None:
-    replace_file(os.path.join(path, RECORD), json.dumps(record).encode(), operation="write the session's record")
-
-
-def _read_record(path: str) -> dict[str, object]:
-    try:
-        with open(os.path.join(path, RECORD), encoding="utf-8") as file:
-            record = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}

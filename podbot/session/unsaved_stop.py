@@ -32,7 +32,7 @@ def is_kept(engine: Engine, environ: Mapping[str, str], container: ContainerInfo
     except ContainerNotFound:  # its own podbot was quicker: its clone was not made yet
         return False
     try:
-        restore_mounts(engine, environ, container.name)
+        restore_mounts(engine, environ, container)
     except PodbotError as exc:
         unsaved = _not_started(exc)
     else:

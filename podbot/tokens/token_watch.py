@@ -10,15 +10,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from podbot.errors import TokenSessionMissing
-from podbot.github.grant import Grant, grant_path, read_record
+from podbot.errors import PodbotError, TokenSessionMissing
+from podbot.github.grant import Grant, grant_path
 from podbot.github.lease import CLAIM, LEASE
 from podbot.github.mint import Minter, minter
 from podbot.github.renewer import Minted, Renewer
 from podbot.github.status import TokenStatus
 from podbot.locks import is_held
 from podbot.places import is_own_directory
-from podbot.session.sessions import RECORD
+from podbot.session.record import read_record
 from podbot.tokens.token_liveness import Verdict
 
 RELAXED_PAUSE = (
@@ -71,9 +71,10 @@ def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
 def is_kept(path: str) -> bool:
     """A session that podbot ended with its container stopped and kept."""
     try:
-        return read_record(os.path.join(path, RECORD)).get("kept") is True
-    except OSError:
+        record = read_record(path)
+    except PodbotError:
         return False
+    return record is not None and record.state == "stopped"
 
 
 def _version(path: str) -> tuple[int, int] | None:

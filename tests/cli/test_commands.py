@@ -20,7 +20,7 @@ from podbot.execution.runner import ExecIO
 from podbot.management.manage import SessionInfo
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.session.plans import Place, container, kept, labels, orphaned
+from tests.session.plans import Place, container, in_state, kept, labels, orphaned
 
 Capture = pytest.CaptureFixture[bytes]
 
@@ -243,7 +243,7 @@ def test_exec_in_no_container(engine: FakeEngine, place: Place, capfd: Capture) 
 def test_exec_says_what_a_killed_podbot_left(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     made(engine, "left", "a")
     with session_directory(place.directory("left"), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
     assert main(["exec", "a", "--", "true"]) == 0
     captured = capfd.readouterr()
     assert "left behind" in str(captured.err)

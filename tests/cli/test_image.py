@@ -28,7 +28,7 @@ from podbot.images.image_build import BuildContext
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, FakeEngine
 from tests.provisioning.test_setup import BASE, RECIPE, Works, sandbox
-from tests.session.plans import SESSION, Place, container, labels
+from tests.session.plans import SESSION, Place, container, in_state, labels
 
 Capture = pytest.CaptureFixture[str]
 
@@ -115,7 +115,7 @@ def test_what_a_killed_hosted_session_left_is_removed_by_any_command(
     """Issue 10.16."""
     engine.start(engine.create(container(SESSION, marks=labels(mode="acp"))))
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
     main(words)
     assert engine.by_name == {}
 

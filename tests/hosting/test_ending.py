@@ -23,7 +23,7 @@ from podbot.session.sessions import WANTED, flagged, session_directory, sessions
 from podbot.testing import ExecPeer, FakeEngine
 from tests.session.clones import clone_labels, left_behind
 from tests.session.granted import granted
-from tests.session.plans import SESSION, Place, labels, made
+from tests.session.plans import SESSION, Place, in_state, labels, made
 from tests.session.real import with_git
 
 
@@ -81,7 +81,8 @@ def handed_over(
             exec_id = engine.exec_create(SESSION, ExecSpec(command=("it",)))
             stack.callback(engine.exec_start(exec_id, tty=False, size=None).close)
         directory = stack.enter_context(session_directory(place.directory(), engine.endpoint))
-        directory.has_container = directory.handed_over = True
+        in_state(directory, "running")
+        directory.handed_over = True
         values: dict[str, Any] = {"labels": labels(), "keep": "never", "clone": None, "files": None, "hurried": False}
         yield Job(
             directory=directory.path, endpoint=engine.endpoint, engine="fake", lock=directory.lock, container=SESSION,
@@ -205,7 +206,7 @@ def test_an_engine_that_is_gone_leaves_the_record_for_the_next_command(engine: F
         with pytest.raises(EngineGone):
             end_session(engine, job)
     (record,) = sessions(place.environ)
-    assert (record.session, record.kept, record.live) == (SESSION, False, False)
+    assert (record.session, record.state, record.live) == (SESSION, "orphaned", False)
 
 
 def test_podbot_stop_in_the_meantime_decides(place: Place) -> None:
@@ -217,7 +218,7 @@ def test_podbot_stop_in_the_meantime_decides(place: Place) -> None:
     ):
         end_session(engine, job)
     assert SESSION in engine.by_name
-    assert [record.kept for record in sessions(place.environ)] == [False]
+    assert [record.state for record in sessions(place.environ)] == ["orphaned"]
 
 
 @pytest.mark.parametrize(("keep", "untold"), [("when_unsaved", "1 untracked file (new)"), ("always", "kept the")])
@@ -237,13 +238,13 @@ def test_what_is_kept_is_told_by_the_next_command_once(place: Place, keep: Keep,
     assert engine.inspect(SESSION).state != "running"
     assert Grant.load(place.directory()) == grant  # for a token-daemon, when it is started again
     (record,) = sessions(place.environ)
-    assert (record.kept, record.untold) == (True, True)
+    assert (record.state, record.untold) == ("stopped", True)
     report_orphans(engine, place.environ, place.events.append)
     report_orphans(engine, place.environ, place.events.append)
     (event,) = place.events
     assert event.kind == "container.kept"
     assert untold in event.message
-    assert [record.kept for record in sessions(place.environ)] == [True]
+    assert [record.state for record in sessions(place.environ)] == ["stopped"]
 
 
 def test_a_token_goes_with_its_session(engine: FakeEngine, place: Place) -> None:

@@ -18,7 +18,7 @@ from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import Keep
 from podbot.session.sessions import ENDING, await_ending, is_live, session_directory, sessions
 from podbot.testing import FakeEngine
-from tests.session.plans import SESSION, Place
+from tests.session.plans import SESSION, Place, in_state
 
 HELPER = ending_helper.__file__
 
@@ -44,7 +44,7 @@ def test_the_helper_has_the_name_until_it_ends(place: Place) -> None:
         engine.words = WORDS  # the kind that the helper process opens
         read, write = os.pipe()
         with session_directory(place.directory(), engine.endpoint) as directory:
-            directory.has_container = True
+            in_state(directory, "running")
             leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)
             assert leave("e1", (read,), hurried=True)
             assert directory.handed_over
@@ -115,7 +115,7 @@ def test_without_an_interpreter_podbot_ends_it_itself(place: Place, monkeypatch:
 def test_only_what_is_quick_is_done_by_podbot(place: Place, elapsed: float, keep: Keep, helped: bool) -> None:
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
         leave = Handover(engine, place.sandbox(keep=keep), directory, place.events.append, helper=HELPER)
         leave.clean_up_unless_soon(elapsed)
         assert directory.handed_over == helped
@@ -126,7 +126,7 @@ def test_only_what_is_quick_is_done_by_podbot(place: Place, elapsed: float, keep
 def test_a_guarded_workspace_is_looked_at_by_the_helper(place: Place) -> None:
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
         leave = Handover(
             engine, place.sandbox(guard=GuardPlan(place.workspace)), directory, place.events.append, helper=HELPER
         )

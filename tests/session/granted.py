@@ -14,7 +14,7 @@ from podbot.github.grant import Grant
 from podbot.github.mint import Minter
 from podbot.session.sessions import session_directory
 from podbot.testing import FakeEngine
-from tests.session.plans import Place, made
+from tests.session.plans import Place, in_state, made
 
 API = "https://api.test"
 
@@ -82,6 +82,6 @@ def killed(place: Place, engine: FakeEngine, name: str) -> str:
     """A session with a token whose podbot was killed; its container runs. Its directory."""
     made(engine, name)
     with session_directory(place.directory(name), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
         granted(place, engine, name)
     return place.directory(name)

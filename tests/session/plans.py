@@ -15,7 +15,8 @@ from podbot.launch.pipes import pipes_directory
 from podbot.launch.resources.every import EVERY
 from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, Mount, SandboxPlan, Security
-from podbot.session.sessions import session_directory
+from podbot.session.sessions import SessionDirectory, session_directory
+from podbot.session.states import State
 from podbot.testing import IMAGE, FakeEngine
 
 SESSION = "podbot-proj-0a1b2c"
@@ -105,6 +106,15 @@ class Place:
         return [event.kind for event in self.events]
 
 
+WAY: tuple[State, ...] = ("creating", "running", "stopped", "starting", "detached")
+
+
+def in_state(directory: SessionDirectory, state: State) -> None:
+    """Bring a session that was just claimed there."""
+    for step in WAY[: WAY.index(state) + 1]:
+        directory.move(step)
+
+
 def made(engine: FakeEngine, *names: str, started: bool = True) -> None:
     for name in names:
         found = engine.create(container(name))
@@ -116,15 +126,14 @@ def kept(engine: FakeEngine, place: Place, name: str) -> None:
     """A session that ended and was to be kept."""
     engine.start(engine.create(container(name, marks=labels(name, keep="true"))))
     with session_directory(place.directory(name), engine.endpoint) as directory:
-        directory.has_container = True
-        directory.record(kept=True)
+        in_state(directory, "stopped")
 
 
 def orphaned(engine: FakeEngine, place: Place, name: str) -> None:
     """A session whose podbot was killed."""
     made(engine, name)
     with session_directory(place.directory(name), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
 
 
 def changed(plan: LaunchPlan, **changes: Any) -> LaunchPlan:

@@ -21,7 +21,7 @@ from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.clones import clone_labels, left_behind
 from tests.session.granted import granted
-from tests.session.plans import SESSION, Place, container, labels
+from tests.session.plans import SESSION, Place, container, in_state, labels
 from tests.session.real import with_git
 
 
@@ -39,7 +39,7 @@ def abandoned(engine: FakeEngine, place: Place, *, started: bool = True, **marks
 
 def _record(engine: FakeEngine, place: Place) -> None:
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
 
 
 def test_it_is_removed_and_said(place: Place) -> None:
@@ -104,7 +104,7 @@ def test_a_container_whose_id_begins_like_a_name_is_another(place: Place) -> Non
     engine.start(engine.create(container(SESSION, marks=labels(mode="acp"))))
     name = engine.by_name[SESSION].info.id[:12]
     with session_directory(place.directory(name), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
     report_orphans(engine, place.environ, place.events.append)
     assert list(engine.by_name) == [SESSION]
     assert place.events == []
@@ -118,7 +118,7 @@ def test_one_that_is_to_be_kept_is_stopped_and_then_let_be(place: Place) -> None
         report_orphans(engine, place.environ, place.events.append)
     assert engine.inspect(SESSION).state != "running"
     assert place.kinds() == ["container.kept"]
-    assert [record.kept for record in sessions(place.environ)] == [True]
+    assert [record.state for record in sessions(place.environ)] == ["stopped"]
 
 
 def test_one_in_which_no_agent_ran_is_removed_whatever_was_planned(place: Place) -> None:
@@ -153,7 +153,7 @@ def test_a_clone_is_kept_for_unsaved_work(place: Place, unsaved: bool, state: st
         assert engine.inspect(SESSION).state != "running"
         assert place.kinds() == ["container.kept"]
         assert "1 untracked file (new)" in place.events[0].message
-        assert [record.kept for record in sessions(place.environ)] == [True]
+        assert [record.state for record in sessions(place.environ)] == ["stopped"]
     else:
         assert engine.by_name == {}
         assert place.kinds() == ["session.removed"]
@@ -184,7 +184,7 @@ def test_two_commands_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> 
     abandoned(engine, place)
     found = sessions(place.environ)
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
         monkeypatch.setattr("podbot.session.orphans.sessions", lambda _: found)
         report_orphans(engine, place.environ, place.events.append)
     assert place.events == []

@@ -32,7 +32,7 @@ from podbot.launch.types import ContainerSpec, CredentialSource, Limits, LinkedG
 from podbot.session.container import started_container
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import SessionRecord, session_directory, sessions
+from podbot.session.sessions import FoundSession, session_directory, sessions
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place, container, labels
@@ -162,7 +162,7 @@ def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeE
     later = container(SESSION, marks=labels(created="2026-08-02T12:00:00Z"))
     with pytest.raises(NameTaken), started(engine, place, place.sandbox(container=later)):
         pytest.fail("it started")
-    assert sessions(place.environ) == before == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
+    assert sessions(place.environ) == before == [FoundSession(SESSION, engine.endpoint, "stopped", live=False)]
     engine.images.clear()
     with pytest.raises(ImageNotFound), started(engine, place, place.sandbox(container=later)):
         pytest.fail("it started")
@@ -176,7 +176,7 @@ def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> Non
     with started(engine, place, place.sandbox(keep="always")):
         pass
     assert engine.inspect(SESSION).state == "exited"
-    assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=True, live=False)]
+    assert sessions(place.environ) == [FoundSession(SESSION, engine.endpoint, "stopped", live=False)]
     notice = place.events[-1]
     assert (notice.level, notice.kind) == ("notice", "container.kept")
     assert f"podbot stop --rm {SESSION}" in notice.message
@@ -186,7 +186,7 @@ def test_a_kept_one_is_kept_when_the_agent_s_part_fails(engine: FakeEngine, plac
     with pytest.raises(ValueError, match="x"), started(engine, place, place.sandbox(keep="always")):
         raise ValueError("x")
     assert engine.inspect(SESSION).state == "exited"
-    assert [found.kept for found in sessions(place.environ)] == [True]
+    assert [found.state for found in sessions(place.environ)] == ["stopped"]
 
 
 def test_a_kept_one_that_somebody_removed(engine: FakeEngine, place: Place) -> None:
@@ -208,7 +208,7 @@ def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, p
     with pytest.raises(EngineGone) as caught, started(engine, place, place.sandbox()):
         raise vanished(engine)
     assert caught.value is GONE
-    assert sessions(place.environ) == [SessionRecord(SESSION, engine.endpoint, kept=False, live=False)]
+    assert sessions(place.environ) == [FoundSession(SESSION, engine.endpoint, "orphaned", live=False)]
 
 
 @pytest.mark.parametrize(

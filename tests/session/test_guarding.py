@@ -29,7 +29,7 @@ from podbot.session.run import SessionResult, run_session
 from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine
-from tests.session.plans import SESSION, Place, container, labels, made
+from tests.session.plans import SESSION, Place, container, in_state, labels, made
 
 SILENT = ExecIO(None, None, None)
 
@@ -76,7 +76,7 @@ def run(engine: FakeEngine, place: Place, wake: Wake, *planted: str) -> SessionR
 def recorded(engine: FakeEngine, place: Place) -> None:
     """A session whose podbot was killed: its record is there, its lock is free."""
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
         watch = Watch(SESSION, GuardPlan(place.workspace), directory, place.events.append)
         watch.begin()
         watch.ready()
@@ -186,7 +186,8 @@ def ended_by_the_helper(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     recorded(engine, place)
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = directory.handed_over = True
+        in_state(directory, "running")
+        directory.handed_over = True
         job = Job(
             directory=directory.path, endpoint=engine.endpoint, engine="fake", lock=directory.lock,
             container=SESSION, labels=labels(), keep="never", clone=None, files=None, exec_id="", descriptors=(),

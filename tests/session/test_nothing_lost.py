@@ -76,7 +76,7 @@ def test_unsaved_work_keeps_it_and_is_named(engine: FakeEngine, place: Place, wa
     result = run_session(engine, clone_plan(place), SILENT, wake, place.events.append)
     assert (result.status, result.kept) == (ExecStatus(5), True)
     assert engine.inspect(SESSION).state == "exited"
-    assert [(found.kept, found.live) for found in sessions(place.environ)] == [(True, False)]
+    assert [(found.state, found.live) for found in sessions(place.environ)] == [("stopped", False)]
     assert "1 untracked file (new)" in notice(place)
     for command in (f"fake start {SESSION}", f"podbot exec {SESSION} git status", f"podbot stop --rm {SESSION}"):
         assert f"`{command}`" in notice(place)
@@ -171,7 +171,7 @@ def test_stop_keeps_unsaved_work(engine: FakeEngine, place: Place, running: bool
     assert stopped(engine, place) == StopResult(SESSION, removed=False)
     assert engine.inspect(SESSION).state == "exited"
     assert "1 untracked file (new)" in notice(place)
-    assert [found.kept for found in sessions(place.environ)] == [True]
+    assert [found.state for found in sessions(place.environ)] == ["stopped"]
     names = [name for name, _ in engine.calls if name in ("stop", "start", "exec_create")]
     assert names[-3:] == ["start", "exec_create", "stop"], "it is looked at without its agent"
 
@@ -221,7 +221,7 @@ def test_a_token_that_a_killed_podbot_left_is_removed(engine: FakeEngine, place:
     directory = left_behind(engine, place)
     with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
         pass
-    restore_mounts(engine, place.environ, SESSION)
+    restore_mounts(engine, place.environ, engine.inspect(SESSION))
     token = os.path.join(place.directory(), "secrets", "ghapp_token")
     with open(token, "w", encoding="ascii") as file:
         file.write("ghs_x")
@@ -326,7 +326,7 @@ def test_ps_restores_what_a_reboot_took(engine: FakeEngine, place: Place) -> Non
     assert (row.path, row.workspace, row.orphan) == ("octo/shop", "github_clone", False)
     for name in (SECRETS_DIRECTORY, PIPES_DIRECTORY):
         assert os.stat(os.path.join(place.directory(), name)).st_mode & 0o777 == 0o700
-    assert [found.kept for found in sessions(place.environ)] == [True]
+    assert [found.state for found in sessions(place.environ)] == ["stopped"]
 
 
 def test_ps_makes_nothing_here_for_an_engine_elsewhere(engine: FakeEngine, place: Place) -> None:
@@ -354,4 +354,4 @@ def test_ps_says_nothing_of_a_runtime_directory_that_it_may_not_use(engine: Fake
     assert len(list_sessions(engine, place.environ, include_stopped=True)) == 1
     os.makedirs(place.directory())
     with pytest.raises(UnsafeDirectory):
-        restore_mounts(engine, place.environ, SESSION)
+        restore_mounts(engine, place.environ, engine.inspect(SESSION))

@@ -11,7 +11,7 @@ from podbot.errors import ContainerNotFound, EngineGone, NotOurs
 from podbot.session.orphans import is_ours, our_container, report_orphans
 from podbot.session.sessions import ENDING, is_live, remove_directory, session_directory, sessions
 from podbot.testing import FakeEngine
-from tests.session.plans import Place, container, kept, labels, made, orphaned
+from tests.session.plans import Place, container, in_state, kept, labels, made, orphaned
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_orphans_are_reported_and_others_are_not(engine: FakeEngine, place: Plac
 def test_what_stop_will_do_with_an_orphan_is_said(engine: FakeEngine, place: Place, keep: str, end: str) -> None:
     engine.start(engine.create(container("clone", marks=labels("clone", keep=keep))))
     with session_directory(place.directory("clone"), engine.endpoint) as directory:
-        directory.has_container = True
+        in_state(directory, "running")
     report_orphans(engine, place.environ, place.events.append)
     (event,) = place.events
     assert event.message.endswith(f"`podbot stop clone` {end}")
@@ -155,7 +155,7 @@ def test_a_container_that_is_made_meanwhile_keeps_its_record(place: Place) -> No
     engine.remove("again")
     engine.meanwhile = lambda: made(engine, "again")
     report_orphans(engine, place.environ, place.events.append)
-    assert [(record.session, record.kept) for record in sessions(place.environ)] == [("again", True)]
+    assert [(found.session, found.state) for found in sessions(place.environ)] == [("again", "stopped")]
 
 
 def test_a_directory_that_another_podbot_removes_meanwhile_is_not_held(place: Place) -> None:
@@ -179,4 +179,7 @@ def test_a_directory_that_another_podbot_removes_meanwhile_is_not_held(place: Pl
 
 
 def _take(stack: contextlib.ExitStack, path: str, endpoint: str) -> None:
-    stack.enter_context(session_directory(path, endpoint))
+    """A session whose container is made and removed while the stack is open."""
+    directory = stack.enter_context(session_directory(path, endpoint))
+    directory.move("creating")
+    stack.callback(directory.move, "gone")

@@ -23,7 +23,7 @@ from podbot.launch.seccomp import profile, profile_path
 from podbot.launch.types import Mount, OwnFile, SandboxPlan
 from podbot.session.own_files import kept_files, place_files
 from podbot.session.sessions import session_directory
-from tests.session.plans import Place
+from tests.session.plans import Place, in_state
 
 
 def a_plan(base: str, name: str = "Ann") -> SandboxPlan:
@@ -95,7 +95,8 @@ def test_files_of_a_container_that_may_be_kept_go_with_it(tmp_path: os.PathLike[
     with session_directory(os.path.join(tmp_path, "run", "s"), "unix:///e") as directory:
         with kept_files(plan, directory):
             place_files(plan, ignore)
-            directory.has_container = ends == "kept"
+            if ends == "kept":
+                in_state(directory, "stopped")
             directory.handed_over = ends == "handed over"
         assert os.path.exists(plan.container.files[0].source) == (ends != "gone")
         directory.handed_over = False

@@ -11,8 +11,10 @@ import pytest
 from podbot.engine.port import Size
 from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.types import ContainerSpec, CredentialSource, ExecSpec
+from podbot.session.planned import plan_from
+from podbot.session.record import RECORD, SessionRecord, read_record
 from podbot.session.run import MINIMUM, SessionResult, run_session
 from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Signal, Wake
@@ -73,6 +75,41 @@ def test_a_kept_session(engine: FakeEngine, place: Place, wake: Wake) -> None:
     result = run_session(engine, place.plan(keep="always"), SILENT, wake, place.events.append)
     assert result.kept
     assert engine.inspect(SESSION).state == "exited"
+
+
+def first_run(key: str | None = None) -> CredentialsPlan:
+    source = FirstRunSource("claude", "/nowhere/.claude.json", "/root/.claude.json", approved_key=key)
+    return CredentialsPlan(first_run=(source,))
+
+
+def test_the_record_has_what_a_session_is_started_from_and_no_secret(
+    engine: FakeEngine, place: Place, wake: Wake
+) -> None:
+    found: list[SessionRecord | None] = []
+    files = os.path.join(place.base, "state", "files")
+    command = ExecSpec(("claude",), env={"API_KEY": "sk-live-1", "LANG": "C"}, secrets=frozenset({"API_KEY"}))
+    plan = place.plan(keep="always", command=command, credentials=first_run("sk-live-2"))
+    plan = changed(plan, files_dir=files)
+
+    def agent(_io: ExecPeer) -> int:
+        found.append(read_record(place.directory()))
+        return 0
+
+    engine.on("claude", agent)
+    run_session(engine, plan, SILENT, wake, place.events.append)
+    during, after = found[0], read_record(place.directory())
+    assert during is not None
+    assert after is not None
+    assert after == dataclasses.replace(during, state="stopped")
+    assert during == read_record(files, SESSION), "a reboot leaves this one"
+    container = engine.inspect(SESSION)
+    assert (during.state, during.endpoint, during.container) == ("running", engine.endpoint, container.id)
+    assert (during.created, during.secrets, during.subcommand) == ("2026-08-01T12:00:00Z", ("API_KEY",), "run")
+    assert during.plan is not None
+    assert plan_from(during.plan) == place.plan(keep="always", files_dir=files, credentials=first_run()).sandbox
+    for directory in (place.directory(), files):
+        with open(os.path.join(directory, RECORD), encoding="utf-8") as file:
+            assert "sk-live" not in file.read()
 
 
 def test_a_name_that_another_podbot_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:

@@ -26,7 +26,7 @@ from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, FakeGitHub
 from tests.launch.build import resource
 from tests.session.clones import clone_labels, clone_plan
-from tests.session.plans import SESSION, Place, changed, container
+from tests.session.plans import SESSION, Place, changed, container, in_state
 from tests.session.real import with_git
 from tests.streams.plumbing import pipes
 
@@ -131,8 +131,7 @@ def test_a_container_that_has_the_name_gets_no_token_of_another_repository(
     )  # fmt: skip
     engine.start(engine.create(container(SESSION, marks=clone_labels(place))))
     with session_directory(place.directory(), engine.endpoint) as directory:
-        directory.has_container = True
-        directory.record(kept=state == "exited")
+        in_state(directory, "stopped" if state == "exited" else "running")
         other.store(directory.path)
     if state == "exited":
         engine.die(SESSION)
@@ -140,7 +139,7 @@ def test_a_container_that_has_the_name_gets_no_token_of_another_repository(
         run_session(engine, plan, SILENT, wake, place.events.append)
     assert github.requests == [], "no token was made"
     assert Grant.load(place.directory()) == other
-    assert [found.kept for found in sessions(place.environ)] == [state == "exited"]
+    assert [found.left_behind for found in sessions(place.environ)] == [state != "exited"]
     assert engine.inspect(SESSION).state == state
 
 
@@ -148,7 +147,7 @@ def test_a_name_that_is_taken_at_the_last_moment_inherits_no_grant(
     engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub
 ) -> None:
     with session_directory(place.directory(), "unix:///elsewhere.sock") as directory:
-        directory.has_container = True
+        in_state(directory, "running")
     secrets = os.path.join(place.directory(), "secrets")
     os.mkdir(secrets, 0o700)
     mounted = os.open(secrets, os.O_RDONLY)  # as the container on the other engine has it

@@ -16,21 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.engine.podman.private.service import ensure_service
-from podbot.errors import PathError, PodbotError, SessionExists, UnsafeDirectory
+from podbot.errors import PathError, PodbotError, SessionExists, SessionRecordUnknown, UnsafeDirectory
+from podbot.session.record import RECORD, SessionRecord, as_json
 from podbot.session.sessions import (
     LOCK,
-    RECORD,
     STOPPING,
-    SessionRecord,
+    FoundSession,
     flagged,
     is_live,
+    left_session,
     remove_directory,
     session_directory,
     session_pipes,
     sessions,
 )
+from podbot.session.states import State
 from podbot.testing import FakeEngine
-from tests.session.plans import SESSION, Place
+from tests.session.plans import SESSION, Place, in_state
 
 ENDPOINT = "unix:///run/podman.sock"
 
@@ -45,10 +47,10 @@ def record(place: Place, session: str = SESSION) -> Any:
         return json.load(file)
 
 
-def left_behind(place: Place, session: str, /, **record: object) -> None:
+def left_behind(place: Place, session: str, endpoint: str = ENDPOINT, state: State = "running") -> None:
     """What a podbot that was killed leaves."""
     os.makedirs(place.directory(session), 0o700)
-    for name, text in ((LOCK, ""), (RECORD, json.dumps(record))):
+    for name, text in ((LOCK, ""), (RECORD, json.dumps(as_json(SessionRecord(session, endpoint, state))))):
         with open(os.path.join(place.directory(session), name), "w", encoding="utf-8") as file:
             file.write(text)
 
@@ -60,7 +62,7 @@ def test_it_is_private_and_gone_afterwards(place: Place) -> None:
     with session_directory(place.directory(), ENDPOINT):
         assert os.stat(place.directory()).st_mode & 0o777 == 0o700
         assert os.stat(os.path.join(place.directory(), LOCK)).st_mode & 0o777 == 0o600
-        assert record(place) == {"session": SESSION, "endpoint": ENDPOINT, "kept": False}
+        assert record(place) == as_json(SessionRecord(SESSION, ENDPOINT, "claimed"))
         assert is_live(place.directory())
     assert not os.path.exists(place.directory())
     assert not is_live(place.directory())
@@ -74,10 +76,9 @@ def test_it_goes_with_an_error_too(place: Place) -> None:
 
 def test_it_stays_while_there_is_a_container(place: Place) -> None:
     with session_directory(place.directory(), ENDPOINT) as directory:
-        directory.has_container = True
-        directory.record(kept=True)
+        in_state(directory, "stopped")
     assert not is_live(place.directory())
-    assert sessions(place.environ) == [SessionRecord(SESSION, ENDPOINT, kept=True, live=False)]
+    assert sessions(place.environ) == [FoundSession(SESSION, ENDPOINT, "stopped", live=False)]
 
 
 def test_two_sessions_on_one_name(place: Place) -> None:
@@ -92,17 +93,28 @@ def test_two_sessions_on_one_name(place: Place) -> None:
 
 
 def test_a_killed_session_s_name_can_be_had_again(place: Place) -> None:
-    left_behind(place, SESSION, session=SESSION, endpoint="old", kept=True)
-    with session_directory(place.directory(), ENDPOINT):
+    left_behind(place, SESSION, "old", "stopped")
+    with session_directory(place.directory(), ENDPOINT) as directory:
+        assert record(place)["endpoint"] == "old", "until there is another container"
+        directory.move("creating")
         assert record(place)["endpoint"] == ENDPOINT
+        directory.move("gone")
     assert not os.path.exists(place.directory())
 
 
+def test_a_name_that_was_given_up_before_there_was_a_container_is_its_earlier_session_s(place: Place) -> None:
+    left_behind(place, SESSION, "old", "stopped")
+    with pytest.raises(KeyboardInterrupt), session_directory(place.directory(), ENDPOINT):
+        raise KeyboardInterrupt
+    assert sessions(place.environ) == [FoundSession(SESSION, "old", "stopped", live=False)]
+
+
 def test_a_name_that_turns_out_to_be_taken_keeps_the_record_of_its_owner(place: Place) -> None:
-    left_behind(place, SESSION, session=SESSION, endpoint="old", kept=True)
+    left_behind(place, SESSION, "old", "stopped")
     with session_directory(place.directory(), ENDPOINT) as directory:
+        directory.move("creating")
         directory.name_taken()
-    assert sessions(place.environ) == [SessionRecord(SESSION, "old", kept=True, live=False)]
+    assert sessions(place.environ) == [FoundSession(SESSION, "old", "stopped", live=False)]
 
 
 def test_a_name_taken_by_a_stranger_leaves_nothing(place: Place) -> None:
@@ -156,13 +168,13 @@ def test_a_file_in_its_place(place: Place) -> None:
 
 
 def test_links_are_not_sessions(place: Place) -> None:
-    left_behind(place, "real", endpoint=ENDPOINT)
+    left_behind(place, "real")
     os.symlink(place.directory("real"), place.directory("link"))
     assert [found.session for found in sessions(place.environ)] == ["real"]
 
 
 @given(st.one_of(st.binary(max_size=60), st.sampled_from([b"[1]", b"1", b'{"kept": 1, "endpoint": []}', b"[" * 9999])))
-def test_a_record_that_is_garbage_is_a_session_that_is_not_kept(data: bytes) -> None:
+def test_a_record_that_is_garbage_is_refused_by_name_and_left_alone(data: bytes) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as base:
@@ -171,9 +183,13 @@ def test_a_record_that_is_garbage_is_a_session_that_is_not_kept(data: bytes) -> 
         with open(os.path.join(place.directory(), RECORD), "wb") as file:
             file.write(data)
         (found,) = sessions(place.environ)
-        assert (found.session, found.kept, found.live) == (SESSION, False, False)
-        with session_directory(place.directory(), ENDPOINT):
-            pass
+        assert found == FoundSession(SESSION, "", None, live=False)
+        for hold in (session_directory(place.directory(), ENDPOINT), left_session(place.directory())):
+            with pytest.raises(SessionRecordUnknown) as caught, hold:
+                pytest.fail("it was taken for a record")
+            assert caught.value.path == os.path.join(place.directory(), RECORD)
+        with open(os.path.join(place.directory(), RECORD), "rb") as file:
+            assert file.read() == data
 
 
 # --- the list -------------------------------------------------------------------------------------
@@ -181,15 +197,15 @@ def test_a_record_that_is_garbage_is_a_session_that_is_not_kept(data: bytes) -> 
 
 def test_the_list_is_by_name_and_skips_what_is_no_session(place: Place) -> None:
     assert sessions(place.environ) == []
-    left_behind(place, "b", session="b", endpoint="e", kept=True)
-    left_behind(place, "a", session="a", endpoint="e", kept=False)
+    left_behind(place, "b", "e", "stopped")
+    left_behind(place, "a", "e")
     os.makedirs(place.directory(".engine"))
     os.makedirs(place.directory("no-lock"))
     with session_directory(place.directory("c"), ENDPOINT):
         assert sessions(place.environ) == [
-            SessionRecord("a", "e", kept=False, live=False),
-            SessionRecord("b", "e", kept=True, live=False),
-            SessionRecord("c", ENDPOINT, kept=False, live=True),
+            FoundSession("a", "e", "orphaned", live=False),
+            FoundSession("b", "e", "stopped", live=False),
+            FoundSession("c", ENDPOINT, "claimed", live=True),
         ]
 
 
@@ -245,7 +261,7 @@ def test_the_lock_dies_with_its_process(place: Place) -> None:
     assert is_live(place.directory())
     child.kill()
     child.join()
-    assert sessions(place.environ) == [SessionRecord(SESSION, ENDPOINT, kept=False, live=False)]
+    assert sessions(place.environ) == [FoundSession(SESSION, ENDPOINT, "orphaned", live=False)]
 
 
 def _hold_for_ever(path: str, ready: Any) -> None:
@@ -262,14 +278,14 @@ def looking(path: str) -> int:
 
 
 def test_two_who_look_at_once_do_not_take_each_other_for_a_session(place: Place) -> None:
-    left_behind(place, SESSION, endpoint=ENDPOINT)
+    left_behind(place, SESSION)
     other = looking(place.directory())
     assert not is_live(place.directory())
     os.close(other)
 
 
 def test_a_look_does_not_keep_a_session_from_starting(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    left_behind(place, SESSION, endpoint=ENDPOINT)
+    left_behind(place, SESSION)
     others = [looking(place.directory())]
     monkeypatch.setattr("podbot.session.sessions.time.sleep", lambda _seconds: os.close(others.pop()))
     with session_directory(place.directory(), ENDPOINT):
@@ -322,7 +338,7 @@ def test_pipes_are_made_in_directories_of_our_own_only(tmp_path: Path) -> None:
     assert session_pipes(engine, environ, "shop") is None
     path.mkdir(parents=True)
     assert session_pipes(engine, environ, "shop") is None  # whose it is is not on record
-    (path.parent / RECORD).write_text(json.dumps({"endpoint": engine.endpoint}))
+    (path.parent / RECORD).write_text(json.dumps(as_json(SessionRecord("shop", engine.endpoint, "running"))))
     assert session_pipes(engine, environ, "shop") == str(path)
     assert session_pipes(FakeEngine(endpoint="unix:///another.sock"), environ, "shop") is None
     for name in ("../podbot/shop", "", ".", "shop/", "other"):

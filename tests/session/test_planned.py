@@ -1,0 +1,153 @@
+"""A plan is read back exactly as it was, but for what is secret, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
+from podbot.launch.resources.every import EVERY
+from podbot.launch.resources.git_identity import GitIdentityPlan
+from podbot.launch.resources.guard import GuardPlan
+from podbot.launch.resources.history import HistoryPlan
+from podbot.launch.resources.streams import StreamsPlan
+from podbot.launch.resources.token import TokenPlan
+from podbot.launch.types import (
+    ContainerSpec,
+    CredentialSource,
+    Limits,
+    LinkedGit,
+    Mount,
+    OwnFile,
+    SandboxPlan,
+    Security,
+)
+from podbot.session.planned import NotAPlan, plan_from, public_part, resource_kind
+
+TEXTS = st.text(st.characters(), max_size=12)  # surrogates too: a path is the host's bytes
+NAMES = st.dictionaries(TEXTS, TEXTS, max_size=2)
+MOUNTS = st.builds(Mount, TEXTS, TEXTS, st.booleans(), st.booleans())
+LINES = st.lists(TEXTS, max_size=2).map(tuple)
+SECURITY = st.builds(Security, st.booleans(), st.booleans(), LINES, LINES, LINES, st.booleans(), st.none() | TEXTS)
+NUMBERS = st.none() | st.integers()
+LIMITS = st.builds(Limits, NUMBERS, st.none() | st.floats(0, 9), NUMBERS, NUMBERS, NUMBERS, LINES)
+CONTAINERS = st.builds(
+    ContainerSpec,
+    name=TEXTS, image=TEXTS, image_origin=TEXTS, labels=NAMES, mounts=st.lists(MOUNTS, max_size=2).map(tuple),
+    security=SECURITY, files=st.lists(MOUNTS, max_size=2).map(tuple), link=st.none() | st.tuples(TEXTS, TEXTS),
+    limits=LIMITS, network=TEXTS, workdir=st.none() | TEXTS, make_workdir=st.booleans(), env=NAMES,
+    runtime=st.none() | TEXTS,
+)  # fmt: skip
+HISTORIES = st.builds(HistoryPlan, TEXTS, TEXTS, TEXTS, MOUNTS, LINES)
+TOKENS = st.builds(TokenPlan, st.integers(), st.integers(), TEXTS, TEXTS, TEXTS, st.none() | TEXTS, TEXTS, NAMES, TEXTS)
+CLONES = st.builds(ClonePlan, TEXTS, st.none() | TEXTS, TEXTS, TEXTS, TEXTS, st.none() | st.integers(), st.booleans())
+LINKED = st.builds(
+    LinkedGit, TEXTS, st.sampled_from(["worktree", "submodule"]), TEXTS, st.booleans(), st.none() | TEXTS, TEXTS
+)
+SOURCES = st.lists(st.builds(CredentialSource, TEXTS, TEXTS, TEXTS, TEXTS, st.booleans()), max_size=2).map(tuple)
+SECRET = "sk-ant-0123456789-never-to-be-written"
+FIRST_RUNS = st.lists(st.builds(FirstRunSource, TEXTS, TEXTS, TEXTS, st.just(SECRET)), max_size=2).map(tuple)
+RESOURCES: dict[str, st.SearchStrategy[Any]] = {
+    "clone": CLONES,
+    "streams": st.builds(StreamsPlan, TEXTS),
+    "token": TOKENS,
+    "credentials": st.builds(CredentialsPlan, SOURCES, FIRST_RUNS, st.none() | TEXTS),
+    "history": HISTORIES,
+    "guard": st.builds(GuardPlan, TEXTS, TEXTS),
+    "git_identity": st.builds(GitIdentityPlan, NAMES),
+}
+PLANS = st.builds(
+    SandboxPlan,
+    session=TEXTS, source=st.sampled_from(["host_mount", "github_clone"]), container=CONTAINERS,
+    keep=st.sampled_from(["always", "never", "when_unsaved"]), runtime_dir=TEXTS, files_dir=TEXTS,
+    workspace=st.none() | MOUNTS, linked_git=st.none() | LINKED, image_agent=st.none() | st.just("claude"),
+    files=st.lists(st.builds(OwnFile, TEXTS, TEXTS, st.booleans()), max_size=2).map(tuple),
+    resources=st.fixed_dictionaries({}, optional=RESOURCES), notes=LINES,
+)  # fmt: skip
+
+
+def test_every_resource_has_one_plan_that_describes_itself() -> None:
+    assert RESOURCES.keys() == EVERY.keys()
+    names = [resource_kind(name).__name__ for name in EVERY]
+    assert names == [
+        "ClonePlan",
+        "StreamsPlan",
+        "TokenPlan",
+        "CredentialsPlan",
+        "HistoryPlan",
+        "GuardPlan",
+        "GitIdentityPlan",
+    ]
+    with pytest.raises(NotAPlan, match="no resource 'gateway'"):
+        resource_kind("gateway")
+
+
+def without_secrets(plan: SandboxPlan) -> SandboxPlan:
+    resources = dict(plan.resources)
+    if "credentials" in resources:
+        found = resources["credentials"]
+        assert isinstance(found, CredentialsPlan)
+        public = tuple(dataclasses.replace(source, approved_key=None) for source in found.first_run)
+        resources["credentials"] = dataclasses.replace(found, first_run=public)
+    return dataclasses.replace(plan, resources=resources, notes=())
+
+
+@given(PLANS)
+def test_it_is_read_back_without_what_is_secret(plan: SandboxPlan) -> None:
+    text = json.dumps(public_part(plan))
+    assert SECRET not in text
+    assert plan_from(json.loads(text)) == without_secrets(plan)
+
+
+@given(PLANS, st.data())
+def test_a_plan_in_which_something_was_changed_is_another_plan_or_none(plan: SandboxPlan, data: st.DataObject) -> None:
+    document = json.loads(json.dumps(public_part(plan)))
+    name = data.draw(st.sampled_from([*document, "more"]))
+    document[name] = data.draw(st.sampled_from([None, 1, True, "x", [], {}, [1], {"x": 1}, [["x", 1]]]))
+    try:
+        found = plan_from(document)
+    except NotAPlan:
+        return
+    assert json.loads(json.dumps(public_part(found))) == document
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("session",), 1),
+        (("keep",), "sometimes"),
+        (("keep",), ["always"]),
+        (("container", "mounts"), {}),
+        (("container", "mounts"), [["a", "b", False, False]]),
+        (("container", "security", "privileged"), 1),
+        (("container", "limits", "pids"), True),
+        (("container", "link"), ["/workspace"]),
+        (("container", "labels"), {"a": 1}),
+        (("container", "labels"), [["a", "b"]]),
+        (("container",), None),
+        (("resources",), None),
+        (("resources",), {"gateway": {}}),
+        (("resources",), {"streams": {"directory": 1}}),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_its_place(path: tuple[str, ...], value: object) -> None:
+    spec = ContainerSpec("c", "i", "o", {}, (), Security())
+    document: Any = json.loads(json.dumps(public_part(SandboxPlan("s", "host_mount", spec, "always", "/r", "/f"))))
+    inner = document
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = value
+    with pytest.raises(NotAPlan, match=rf"plan\.{path[0]}|gateway"):
+        plan_from(document)
+
+
+def test_a_value_that_is_no_plan_s_is_not_written() -> None:
+    spec = ContainerSpec("c", "i", "o", {}, (), Security(devices={"x"}))  # type: ignore[arg-type] # on purpose
+    with pytest.raises(TypeError, match="set has no place in a record"):
+        public_part(SandboxPlan("s", "host_mount", spec, "always", "/r", "/f"))
