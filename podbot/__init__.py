@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from podbot.api.engines import open_engine
     from podbot.api.hosting import host
     from podbot.api.images import build_image, list_images, setup
-    from podbot.api.sessions import exec_, load_config, plan, ps, run, sandbox, stop
+    from podbot.api.sessions import exec_, load_config, plan, ps, run, sandbox, start, stop
     from podbot.api.tokens import token_daemon
     from podbot.config.models import AppConfig, LoadOptions
     from podbot.engine.check import Check
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan, SetupResult
     from podbot.session.run import SessionResult
     from podbot.session.sandbox import Sandbox
+    from podbot.session.starting import StartResult
     from podbot.streams.channel import Counts
     from podbot.streams.wake import Signal, Wake
     from podbot.tokens.token_info import TokenHolder, TokenInfo
@@ -84,6 +85,7 @@ __all__ = [
     "SetupPlan",
     "SetupResult",
     "Signal",
+    "StartResult",
     "Step",
     "StopResult",
     "StreamError",
@@ -108,6 +110,7 @@ __all__ = [
     "run",
     "sandbox",
     "setup",
+    "start",
     "stop",
     "token_daemon",
 ]
@@ -118,7 +121,7 @@ _HOME = {
     "podbot.api.engines": ("open_engine",),
     "podbot.api.hosting": ("host",),
     "podbot.api.images": ("build_image", "list_images", "setup"),
-    "podbot.api.sessions": ("exec_", "load_config", "plan", "ps", "run", "sandbox", "stop"),
+    "podbot.api.sessions": ("exec_", "load_config", "plan", "ps", "run", "sandbox", "start", "stop"),
     "podbot.api.tokens": ("token_daemon",),
     "podbot.config.models": ("AppConfig", "LoadOptions"),
     "podbot.engine.check": ("Check",),
@@ -141,6 +144,7 @@ _HOME = {
     "podbot.provisioning.setup": ("SetupPlan", "SetupResult"),
     "podbot.session.run": ("SessionResult",),
     "podbot.session.sandbox": ("Sandbox",),
+    "podbot.session.starting": ("StartResult",),
     "podbot.tokens.token_info": ("TokenHolder", "TokenInfo"),
     "podbot.tokens.token_once": ("TokenRenewal",),
     "podbot.guard.marks": ("Finding", "GuardReport"),

@@ -23,12 +23,13 @@ from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.launch.command import ExecSpec
-    from podbot.launch.types import LaunchPlan, LaunchRequest
+    from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.run import SessionResult
     from podbot.session.sandbox import Sandbox
+    from podbot.session.starting import StartResult
 
-__all__ = ["exec_", "load_config", "plan", "ps", "run", "sandbox", "stop"]
+__all__ = ["exec_", "load_config", "plan", "ps", "run", "sandbox", "start", "stop"]
 
 
 def plan(config: AppConfig, request: LaunchRequest, *, environ: Mapping[str, str] | None = None) -> LaunchPlan:
@@ -95,7 +96,7 @@ def sandbox(
         wake = stack.enter_context(woken(None))
         report_left(engine, environ, emit)
         try:
-            opened = stack.enter_context(opened_sandbox(engine, decided, wake, emit))
+            opened = stack.enter_context(opened_sandbox(engine, decided, wake, emit, subcommand="sandbox"))
         except ImageNotFound as exc:
             raise explained(exc, config, environ) from exc
         made = Sandbox(opened)
@@ -146,6 +147,32 @@ def ps(
     with open_engine(config, environ=environ, emit=emit) as engine:
         report_left(engine, environ, emit)
         return list_sessions(engine, environ, include_stopped=include_stopped)
+
+
+def start(
+    config: AppConfig,
+    session: str,
+    *,
+    wake: Wake | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> StartResult:
+    """Bring a kept session back: its container runs again, with its token, logins and guard, and no podbot process.
+
+    ``exec_``, ``ps`` and ``stop`` work on it. Raises ContainerNotFound, NotOurs, SessionExists, SessionNotRestorable,
+    SessionRecordUnknown, MountRefused, then ContainerError, FilesystemError and GitHubError subclasses, and
+    Interrupted when ``wake`` got a signal; the container is then stopped, as it was.
+    """
+    from podbot.session.starting import start_session
+
+    environ = environment(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine, woken(wake) as waker:
+        report_left(engine, environ, emit, spare=session)
+
+        def facts(request: LaunchRequest) -> HostFacts:
+            return host_facts(config, request, environ)
+
+        return start_session(engine, environ, session, facts=facts, wake=waker, emit=emit)
 
 
 def stop(

@@ -184,6 +184,17 @@ COMMANDS = (
         fast=True,
     ),
     Command(
+        ("start",),
+        "start:invoke",
+        """Start kept sessions again, with their tokens, logins and guard.
+
+        The sandbox then runs without a podbot process: `podbot exec` works in it, `podbot stop` stops it.
+
+        Example: podbot start shop
+        """,
+        (Argument("sessions", "SESSION…", "Which to start.", required=True, many=True, completes="session"),),
+    ),
+    Command(
         ("stop",),
         "stop:invoke",
         """Stop sessions and remove their containers; kept ones (--keep) are stopped only.

@@ -60,7 +60,7 @@ def _table(found: list[SessionInfo], now: float) -> str:
 
 
 def _row(info: SessionInfo, now: float) -> tuple[str, ...]:
-    state = f"{info.state} (left behind)" if info.orphan else info.state
+    state = info.state + (" (left behind)" if info.orphan else " (detached)" if info.detached else "")
     agent = info.agent if info.mode in ("", "podbot") else f"{info.agent}/{info.mode}".lstrip("/")
     return tuple(printable(cell) for cell in (info.session, agent, state, _age(now - info.created), info.path))
 

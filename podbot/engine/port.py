@@ -19,8 +19,8 @@ class EngineWords:
 
     ``kind``: its name in the registry and in the configuration. ``name``: as in a sentence. ``start``, ``needs`` and
     ``prune`` are whole sentences, for an endpoint where nothing listens, one that answers wrongly, and a full storage;
-    ``pull``, ``load`` and ``wake`` commands that fetch an image, read one from a file and start a container. Any of
-    them is empty where there is nothing to say. ``unshare``: what stands before a command so that it runs in the user
+    ``pull`` and ``load`` commands that fetch an image and read one from a file. Any of them is empty where there is
+    nothing to say. ``unshare``: what stands before a command so that it runs in the user
     namespace of a rootless engine's containers.
     """
 
@@ -31,7 +31,6 @@ class EngineWords:
     prune: str = ""
     pull: str = ""
     load: str = ""
-    wake: str = ""
     unshare: tuple[str, ...] = ()
 
     def fetch(self, image: str) -> str:
@@ -59,12 +58,20 @@ class EngineHost:
     temporary: str = ""
 
 
+class BindMount(NamedTuple):
+    """A path of the engine's machine that a container mounts, and where."""
+
+    source: str
+    target: str
+    read_only: bool
+
+
 @dataclass(frozen=True)
 class ContainerInfo:
     """A container as the engine lists it. ``created`` in seconds since the epoch.
 
-    ``storage``: the directory on the engine's machine that holds what is written inside; only :meth:`Engine.inspect`
-    tells it.
+    ``storage``: the directory on the engine's machine that holds what is written inside; ``mounts``: what is mounted
+    from there; only :meth:`Engine.inspect` tells both.
     """
 
     id: str
@@ -76,6 +83,7 @@ class ContainerInfo:
     exit_code: int | None = None
     pid: int = 0
     storage: str = ""
+    mounts: frozenset[BindMount] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
      |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
-     |    |   HistoryNotRemoved, SessionRecordUnknown,
+     |    |   HistoryNotRemoved, SessionKept, SessionNotRestorable,
+     |    |   SessionRecordUnknown,
      |    |   GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
@@ -119,7 +120,7 @@ from podbot.errors.host import (
     TokenSessionMissing,
     UnsafeDirectory,
 )
-from podbot.errors.session import SessionRecordUnknown
+from podbot.errors.session import SessionKept, SessionNotRestorable, SessionRecordUnknown
 
 __all__ = [
     "AgentNotInImage",
@@ -179,6 +180,8 @@ __all__ = [
     "ServerUnreachable",
     "ServiceStartFailed",
     "SessionExists",
+    "SessionKept",
+    "SessionNotRestorable",
     "SessionRecordUnknown",
     "SocketNotFound",
     "StartFailed",

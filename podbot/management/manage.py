@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound
@@ -14,7 +14,7 @@ from podbot.launch.labels import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
 from podbot.session.guarding import report_left
 from podbot.session.orphans import is_ours, our_container
-from podbot.session.restore import restore_all
+from podbot.session.restore import restore_all, settle_stopped
 from podbot.session.sessions import await_release, remove_reported, sessions, stopping
 from podbot.tokens.token_info import TokenInfo, token_info
 
@@ -26,7 +26,7 @@ class SessionInfo:
     """One of podbot's containers. ``created`` in seconds since the epoch.
 
     ``state`` is the engine's word; ``orphan``: the podbot that started it is gone and it was not to be kept.
-    ``token``: of a session that has one.
+    ``detached``: it was started again and runs without a podbot process. ``token``: of a session that has one.
     """
 
     session: str
@@ -40,6 +40,7 @@ class SessionInfo:
     created: float
     orphan: bool
     token: TokenInfo | None = None
+    detached: bool = False
 
 
 def list_sessions(engine: Engine, environ: Mapping[str, str], *, include_stopped: bool) -> list[SessionInfo]:
@@ -51,7 +52,14 @@ def list_sessions(engine: Engine, environ: Mapping[str, str], *, include_stopped
     killed = {found.session for found in here if found.left_behind}
     root = runtime_root(environ)
     tokens = {record.session: token_info(os.path.join(root, record.session)) for record in here}
-    infos = [_info(item, orphan=item.name in killed, token=tokens.get(item.name)) for item in found]
+    detached = {entry.session for entry in here if entry.state == "detached"}
+    infos = [
+        replace(
+            _info(item, orphan=item.name in killed, token=tokens.get(item.name)),
+            detached=item.name in detached and item.state == "running",
+        )
+        for item in found
+    ]
     return sorted(infos, key=lambda info: (-info.created, info.session))
 
 
@@ -128,6 +136,7 @@ def _stopped(
     if not remove_kept and _is_kept(engine, environ, container, emit):
         if await_release(path, RELEASE_SECONDS):
             report_left(path, emit)
+            settle_stopped(path)
         return False
     from podbot.session.network import remove_sandbox
     from podbot.session.own_files import forget_files  # here, for `podbot ps` needs none of it

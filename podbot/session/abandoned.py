@@ -35,7 +35,7 @@ def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: Cont
         unsaved = _worth_keeping(engine, directory, container)
         if unsaved is not None:
             directory.move("stopped")
-            emit(kept_event(engine.words, container.name, unsaved))
+            emit(kept_event(container.name, unsaved))
             report_left(path, emit)
             return
         remove_sandbox(engine, container.id, container.name)

@@ -98,7 +98,7 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
     check_linked_git(plan, os.getuid())
     # Not to be interrupted: the engine would go on and make the container after our clean-up.
     container = engine.create(plan.container)
-    _check_met(engine, container, plan, emit)
+    check_met(engine, container, plan, emit)
     isolate(engine, container, plan, emit)
     for resource in resources:
         with wake.interruptible():
@@ -169,8 +169,11 @@ def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, em
         directory.name_taken()
 
 
-def _check_met(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> None:
-    """Confinement that the engine dropped in silence ends the start; a dropped limit is said aloud."""
+def check_met(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> None:
+    """Read back what the engine made of the plan: a warning for a limit that it dropped.
+
+    Raises CreateFailed when it dropped confinement.
+    """
     dropped = []
     for unmet in engine.unmet(container, plan.container):
         if unmet.key in ("sandbox.runtime", "sandbox.profile"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podbot.engine.port import Engine, EngineWords
+from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
 from podbot.launch.labels import LABEL
@@ -75,19 +75,15 @@ def _keep(engine: Engine, what: Disposal, directory: SessionDirectory, emit: Emi
         directory.move("gone")
         return
     directory.move("stopped")
-    emit(kept_event(engine.words, what.container, unsaved))
+    emit(kept_event(what.container, unsaved))
 
 
-def kept_event(words: EngineWords, name: str, unsaved: str = "") -> Event:
+def kept_event(name: str, unsaved: str = "") -> Event:
     """The notice of a session that was kept; ``unsaved``: what is in it, when it was kept for that."""
-    start = f"`{words.wake} {name}`" if words.wake else ""
+    text = f"kept the sandbox {name}, stopped: `podbot start {name}` restarts it, `podbot stop --rm {name}` removes it"
     if unsaved:
-        steps = " and ".join(filter(None, (start, f"`podbot exec {name} git status`")))
         text = (
-            f"kept the sandbox {name}, stopped, for what is only there: {unsaved}. Get at it with {steps};"
-            f" `podbot stop --rm {name}` removes it all"
+            f"kept the sandbox {name}, stopped, because it has unsaved work: {unsaved}. Look at it with"
+            f" `podbot start {name}` and `podbot exec {name} git status`; `podbot stop --rm {name}` removes it all"
         )
-    else:
-        again = f"{start} wakes it, " if start else ""
-        text = f"kept the sandbox {name}, stopped: {again}`podbot stop --rm {name}` removes it"
     return Event("notice", "container.kept", text, {"session": name, "unsaved": unsaved})

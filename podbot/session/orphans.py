@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, NotOurs, PodbotError, SessionExists
+from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Emit, Event
 from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.names import is_name
@@ -54,6 +54,15 @@ def _container_called(engine: Engine, name: str) -> ContainerInfo:
     if container.name != name:
         raise ContainerNotFound(container=name)
     return container
+
+
+def is_kept(engine: Engine, name: str) -> bool:
+    """Whether the container called ``name`` is a session's that was kept, and does not run."""
+    try:
+        container = _container_called(engine, name)
+    except ContainerError:
+        return False
+    return keep_of(container.labels) != "never" and container.state in ("exited", "stopped")
 
 
 def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "") -> None:

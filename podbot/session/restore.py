@@ -52,6 +52,24 @@ def restore_mounts(engine: Engine, environ: Mapping[str, str], container: Contai
         restore_resources(directory.path)
 
 
+def settle_stopped(path: str) -> None:
+    """What a session's directory says once its container was stopped and is kept: no token, and nobody's work.
+
+    Nothing when a podbot has the session, or its record cannot be read or written.
+    """
+    from podbot.github.status import status_path
+    from podbot.github.token_file import SECRETS, TokenFile
+
+    with contextlib.suppress(PodbotError, OSError), left_session(path) as directory:
+        if directory is None:
+            return
+        if directory.record.state in ("orphaned", "detached"):
+            directory.move("stopped")
+        if os.path.lexists(status_path(path)):  # it had a token, which is good for an hour at most
+            TokenFile(os.path.join(path, SECRETS)).remove()
+            os.unlink(status_path(path))
+
+
 def lasting_record(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> SessionRecord:
     """The record of a kept container as it outlives a reboot; one without a plan when there is none.
 

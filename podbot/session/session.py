@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from podbot.agents.registry import names
 from podbot.engine.port import Engine
-from podbot.errors import AgentNotInImage, MountRefused, SessionExists
+from podbot.errors import AgentNotInImage, MountRefused, NameTaken, SessionExists, SessionKept
 from podbot.events import Emit, Event
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.streams import pipes_of
 from podbot.launch.types import SandboxPlan, Subcommand
 from podbot.session.container import started_container
+from podbot.session.orphans import is_kept
 from podbot.session.own_files import kept_files
 from podbot.session.record import SessionRecord
 from podbot.session.resources.every import opened_resources
@@ -74,8 +75,13 @@ def opened_sandbox(
         plan = _fitted(engine, plan, emit)
         session = Opening(engine, plan, directory, wake, emit)
         stack.enter_context(kept_files(plan, directory))
-        resources = stack.enter_context(opened_resources(session))
-        stack.enter_context(started_container(session, resources))
+        try:
+            resources = stack.enter_context(opened_resources(session))
+            stack.enter_context(started_container(session, resources))
+        except NameTaken as exc:
+            if is_kept(engine, plan.session):
+                raise SessionKept(session=plan.session) from exc
+            raise
         yield OpenSandbox(engine, plan, directory)
 
 

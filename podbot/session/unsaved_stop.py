@@ -38,7 +38,7 @@ def is_kept(engine: Engine, environ: Mapping[str, str], container: ContainerInfo
     else:
         unsaved = look(engine, container)
     if unsaved:
-        emit(kept_event(engine.words, container.name, str(unsaved)))
+        emit(kept_event(container.name, str(unsaved)))
     return bool(unsaved)
 
 

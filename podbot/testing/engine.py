@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from podbot.engine.port import (
+    BindMount,
     ContainerInfo,
     EngineHost,
     EngineInfo,
@@ -45,7 +46,6 @@ WORDS = EngineWords(
     prune="`fake prune` frees some.",
     pull="fake pull",
     load="fake load",
-    wake="fake start",
     unshare=("fake", "unshare"),
 )
 KILLED = 137
@@ -156,6 +156,9 @@ class FakeEngine:
                 state="created",
                 created=_EPOCH + number,
                 labels=dict(spec.labels),
+                mounts=frozenset(
+                    BindMount(mount.source, mount.target, mount.read_only) for mount in (*spec.mounts, *spec.files)
+                ),
             )
             self.by_name[spec.name] = FakeContainer(info, spec, network=spec.network)
             return info.id

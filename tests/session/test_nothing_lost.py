@@ -78,7 +78,7 @@ def test_unsaved_work_keeps_it_and_is_named(engine: FakeEngine, place: Place, wa
     assert engine.inspect(SESSION).state == "exited"
     assert [(found.state, found.live) for found in sessions(place.environ)] == [("stopped", False)]
     assert "1 untracked file (new)" in notice(place)
-    for command in (f"fake start {SESSION}", f"podbot exec {SESSION} git status", f"podbot stop --rm {SESSION}"):
+    for command in (f"podbot start {SESSION}", f"podbot exec {SESSION} git status", f"podbot stop --rm {SESSION}"):
         assert f"`{command}`" in notice(place)
 
 

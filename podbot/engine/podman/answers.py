@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from podbot.engine.port import ContainerInfo, EngineHost, ExecState, ImageInfo
+from podbot.engine.port import BindMount, ContainerInfo, EngineHost, ExecState, ImageInfo
 from podbot.engine.times import seconds
 
 DEFAULT_TEMPORARY = "/var/tmp"  # noqa: S108 - Podman's own, where it does not say
@@ -63,7 +63,12 @@ def inspected(found: Any) -> ContainerInfo:
         exit_code=state.get("ExitCode"),
         pid=int(state.get("Pid") or 0),
         storage=_storage(found.get("GraphDriver") or {}),
+        mounts=frozenset(map(_mount, found.get("Mounts") or ())),
     )
+
+
+def _mount(found: Any) -> BindMount:
+    return BindMount(str(found["Source"]), str(found["Destination"]), found.get("RW") is not True)
 
 
 def _storage(driver: Any) -> str:

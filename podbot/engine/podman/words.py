@@ -14,7 +14,6 @@ WORDS = EngineWords(
     prune="`podman image prune` removes images without a name.",
     pull="podman pull",
     load="podman load",
-    wake="podman start",
     unshare=("podman", "unshare"),
 )
 

@@ -18,13 +18,17 @@ PlanT = TypeVar("PlanT", bound=ResourcePlan)
 
 @dataclass(frozen=True)
 class Opening:
-    """A session that is being opened. ``wake`` is listening: a signal waits where it is not said to interrupt."""
+    """A session that is being opened. ``wake`` is listening: a signal waits where it is not said to interrupt.
+
+    ``again``: its container is there, stopped, and is started again; the session then goes on without podbot.
+    """
 
     engine: Engine
     plan: SandboxPlan
     directory: SessionDirectory
     wake: Wake
     emit: Emit
+    again: bool = False
 
 
 class SessionResource(Generic[PlanT]):

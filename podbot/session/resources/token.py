@@ -28,7 +28,8 @@ class Resource(SessionResource[TokenPlan]):
         """See SessionResource. Raises NameTaken, GitHubError and FilesystemError subclasses."""
         session = self.session
         directory, emit = session.directory, session.emit
-        _check_name(session.engine, session.plan, directory)
+        if not session.again:
+            _check_name(session.engine, session.plan, directory)
         grant = _grant(session.engine, session.plan, self.plan)
         with contextlib.ExitStack() as stack:
             stack.callback(hand_down, directory, grant, emit)

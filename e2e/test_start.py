@@ -1,0 +1,114 @@
+"""``podbot start``: a kept session runs again with its token, logins and mounts, and without a podbot process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.forge import git
+from e2e.harness import World
+from e2e.test_clone import COMMIT, TOKEN, Site, fresh, site, whole_site
+
+__all__ = ["site", "whole_site"]  # fixtures
+
+
+def reboot(world: World, name: str) -> None:
+    """What a reboot leaves of a stopped session in the runtime directory."""
+    shutil.rmtree(os.path.join(world.runtime, name))
+
+
+@pytest.mark.parametrize("rebooted", [False, True])
+def test_a_kept_clone_is_started_pushes_and_goes(site: Site, rebooted: bool) -> None:
+    fresh(site)
+    done = site.script(COMMIT)
+    assert done.returncode == 0, done.stderr
+    assert f"podbot start {site.name}" in done.stderr
+    assert site.state() == "exited"
+    world, name = site.world, site.name
+    first = len(site.forge.api.tokens)
+    if rebooted:
+        reboot(world, name)
+    again = site.world.podbot("run", "--repo", "octo/shop", "--agent", "custom", "--name", name, "--", "true")
+    assert again.returncode == 1
+    assert f"`podbot start {name}` brings it back" in again.stderr
+    started = world.podbot("start", name, check=True)
+    assert started.stdout == f"{name}\n"
+    assert "lasts until" in started.stderr
+    assert len(site.forge.api.tokens) > first, "a fresh token"
+    (row,) = json.loads(world.podbot("ps", "--json", check=True).stdout)
+    assert (row["session"], row["state"], row["detached"], row["orphan"]) == (name, "running", True, False)
+    assert "running (detached)" in world.podbot("ps", check=True).stdout
+    pushed = world.podbot("exec", name, "sh", "-ec", f"test -s {TOKEN}; git push -q origin HEAD; cat", input="piped")
+    assert (pushed.returncode, pushed.stdout) == (0, "piped"), pushed.stderr
+    assert git("log", "-1", "--format=%s", "main", cwd=site.forge.path("octo/shop")) == "more"
+    assert world.podbot("stop", name, check=True).stdout == f"{name}\n"
+    assert site.state() == "gone", "everything was pushed by now"
+
+
+def test_a_stopped_one_has_no_token_and_starts_again(site: Site) -> None:
+    fresh(site)
+    site.script(COMMIT, flags=("--keep",))
+    world, name = site.world, site.name
+    for _ in range(2):
+        world.podbot("start", name, check=True)
+        refused = world.podbot("start", name)
+        assert (refused.returncode, "already running" in refused.stderr) == (1, True)
+        assert world.podbot("exec", name, "git", "log", "-1", "--format=%s", check=True).stdout == "more\n"
+        assert world.podbot("stop", name, check=True).stdout == f"{name}  (kept, stopped)\n"
+        assert os.listdir(os.path.join(world.runtime, name, "secrets")) == []
+        assert site.state() == "exited"
+
+
+@pytest.fixture
+def kept(world: World) -> Iterator[tuple[World, str, str]]:
+    """A kept session on a read-only workspace, whose agent put a link to it in the place of its logins."""
+    name, workspace = f"start-{uuid.uuid4().hex[:8]}", world.workspace()
+    login = os.path.join(world.env["HOME"], ".codex")
+    os.makedirs(login, exist_ok=True)
+    with open(os.path.join(login, "auth.json"), "w", encoding="utf-8") as file:
+        file.write('{"OPENAI_API_KEY": null}')
+    world.env |= {"PODBOT_CREDS_COPY_CODEX": "true", "PODBOT_WORKSPACE_READ_ONLY": "true"}
+    try:
+        planted = f"test -s /root/.codex/auth.json; rm -r /root/.codex; ln -s {workspace} /root/.codex"
+        world.agent("sh", "-ec", planted, workspace=workspace, flags=("--keep", "--name", name), check=True)
+        yield world, name, workspace
+    finally:
+        for key in ("PODBOT_CREDS_COPY_CODEX", "PODBOT_WORKSPACE_READ_ONLY"):
+            del world.env[key]
+        shutil.rmtree(login)
+        world.podbot("stop", "--rm", "--time", "0", name)
+
+
+def test_a_login_is_not_copied_through_the_agent_s_link(kept: tuple[World, str, str]) -> None:
+    world, name, workspace = kept
+    world.podbot("start", name)
+    assert os.listdir(workspace) == []
+
+
+def test_a_link_in_the_place_of_the_workspace_is_refused(kept: tuple[World, str, str]) -> None:
+    world, name, workspace = kept
+    os.rename(workspace, f"{workspace}.away")
+    os.symlink(f"{workspace}.away", workspace)
+    done = world.podbot("start", name)
+    assert done.returncode == 2
+    assert "link" in done.stderr
+    assert world.container(name)["State"] == "exited"
+
+
+def test_another_container_of_that_name_is_refused(kept: tuple[World, str, str]) -> None:
+    world, name, _ = kept
+    labels = world.inspect(name)["Config"]["Labels"]
+    world.podman("rm", name)
+    words = [word for key, value in labels.items() for word in ("--label", f"{key}={value}")]
+    made = world.podman("create", "--name", name, *words, world.image, "sleep", "100")
+    assert made.returncode == 0, made.stderr
+    world.podman("start", name)
+    world.podman("stop", "-t", "0", name)
+    done = world.podbot("start", name)
+    assert (done.returncode, "not the one of its record" in done.stderr) == (1, True), done.stderr
+    assert world.container(name)["State"] == "exited"

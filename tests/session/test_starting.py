@@ -1,0 +1,468 @@
+"""A kept session is brought back as it was, or stays stopped without a token."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import podbot
+from podbot.engine.port import BindMount, Unmet
+from podbot.errors import (
+    ContainerNotFound,
+    GitHubError,
+    MountRefused,
+    NotOurs,
+    PodbotError,
+    RequestFailed,
+    SessionExists,
+    SessionKept,
+    SessionNotRestorable,
+    SessionRecordUnknown,
+    UploadFailed,
+)
+from podbot.execution.runner import ExecIO
+from podbot.github.grant import Grant
+from podbot.launch.plan import normalize
+from podbot.launch.types import ContainerSpec, HostFacts, LaunchRequest
+from podbot.management.manage import StopResult, list_sessions, stop_sessions
+from podbot.session.facts import collect_facts
+from podbot.session.guarding import records
+from podbot.session.orphans import report_orphans
+from podbot.session.record import RECORD, VERSION, read_record
+from podbot.session.run import run_session
+from podbot.session.sessions import session_directory, sessions
+from podbot.session.starting import StartResult, start_session
+from podbot.streams.wake import Interrupted, Wake
+from podbot.testing import IMAGE, FakeEngine, FakeGitHub, ScriptedExec
+from tests.session.plans import Place
+
+SILENT = ExecIO(None, None, None)
+NAME = "shop"
+
+
+class Host:
+    """A host with a workspace, a login, an engine and a GitHub App."""
+
+    def __init__(self, base: str, github: FakeGitHub, guard: str = "off") -> None:
+        self.place = Place(base)
+        self.runs = 0
+        self.engine = FakeEngine()
+        self.engine.on("my-agent", ScriptedExec())
+        self.environ = {"HOME": base, "PATH": os.environ["PATH"], **self.place.environ}
+        os.makedirs(os.path.join(base, ".codex"))
+        with open(os.path.join(base, ".codex", "auth.json"), "w", encoding="utf-8") as file:
+            file.write('{"token": "login-1"}')
+        self.config = podbot.load_config(
+            podbot.LoadOptions(
+                environ={"HOME": base},
+                overrides={
+                    "image": IMAGE,
+                    "workspace.source": "host_mount",
+                    "workspace.guard": guard,
+                    "workspace.host_path": self.place.workspace,
+                    "agent.kind": "custom",
+                    "agent.command": "my-agent",
+                    "session.keep": True,
+                    "creds.copy_codex": True,
+                    "github.app_id": github.app_id,
+                    "github.installation_id": github.installation_id,
+                    "github.private_key_path": github.write_key(os.path.join(base, "app.pem")),
+                    "github.api_url": github.url,
+                },
+            )
+        )
+
+    @property
+    def directory(self) -> str:
+        return self.place.directory(NAME)
+
+    @property
+    def token(self) -> str | None:
+        """The token that the sandbox sees."""
+        with contextlib.suppress(OSError), open(os.path.join(self.directory, "secrets", "ghapp_token")) as file:
+            return file.read()
+        return None
+
+    def state(self) -> tuple[str | None, str]:
+        """What the record says, and the engine."""
+        (found,) = sessions(self.environ)
+        return found.state, self.engine.inspect(NAME).state
+
+    def facts(self, request: LaunchRequest) -> HostFacts:
+        return collect_facts(self.config, request, environ=self.environ, runtime_dir=self.place.runtime)
+
+    def run(self, **request: Any) -> None:
+        asked = LaunchRequest(name=NAME, trusted_workspace=True, **request)
+        self.runs += 1
+        facts = dataclasses.replace(self.facts(asked), created=f"2026-08-01T12:00:0{self.runs}Z")
+        plan = normalize(self.config, asked, facts)
+        with contextlib.closing(Wake()) as wake:
+            run_session(self.engine, plan, SILENT, wake, self.place.events.append)
+
+    def start(self, name: str = NAME, wake: Wake | None = None) -> StartResult:
+        with contextlib.closing(wake or Wake()) as listening:
+            return start_session(
+                self.engine, self.environ, name, facts=self.facts, wake=listening, emit=self.place.events.append
+            )
+
+    def stop(self, **options: Any) -> list[StopResult]:
+        return list(
+            stop_sessions(self.engine, self.environ, [NAME], seconds=1, emit=self.place.events.append, **options)
+        )
+
+    def reboot(self) -> None:
+        with contextlib.suppress(KeyError):
+            self.engine.die(NAME)
+        shutil.rmtree(self.place.runtime)
+
+
+@pytest.fixture(scope="module")
+def github() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as served:
+        yield served
+
+
+@pytest.fixture
+def host(tmp_path: os.PathLike[str], github: FakeGitHub) -> Host:
+    """A session that was kept, with a token and a login."""
+    return kept_host(os.fspath(tmp_path), github)
+
+
+def kept_host(base: str, github: FakeGitHub, guard: str = "off") -> Host:
+    host = Host(base, github, guard)
+    host.run(github_access="octo/shop")
+    assert host.state() == ("stopped", "exited")
+    assert host.token is None
+    host.engine.calls.clear()
+    host.place.events.clear()
+    return host
+
+
+# --- what works ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rebooted", [False, True])
+def test_it_runs_again_with_its_resources_and_without_podbot(
+    tmp_path: os.PathLike[str], github: FakeGitHub, rebooted: bool
+) -> None:
+    host = kept_host(os.fspath(tmp_path), github, "report")
+    if rebooted:
+        host.reboot()
+    uploads = len(host.engine.by_name[NAME].archives)
+    assert host.start() == StartResult(NAME, credentials=("/root/.codex",))
+    assert host.state() == ("detached", "running")
+    assert host.token is not None
+    assert github.accepts(host.token, "octo/shop", "contents", "write")
+    assert Grant.load(host.directory) is not None, "a token-daemon renews it"
+    assert os.path.isdir(os.path.join(host.directory, "secrets"))
+    assert len(host.engine.by_name[NAME].archives) == uploads + 1
+    assert len(records(host.directory)) == 1, "the guard has looked at the workspace anew"
+    assert [event.kind for event in host.place.events if event.level == "notice"] == ["token.detached"]
+    operations = [name for name, _ in host.engine.calls]
+    assert operations.index("unmet") < operations.index("start") < operations.index("put_archive")
+    (info,) = list_sessions(host.engine, host.environ, include_stopped=False)
+    assert (info.session, info.detached, info.orphan, info.token is not None) == (NAME, True, False, True)
+
+
+def test_every_other_command_leaves_it_alone(host: Host) -> None:
+    host.start()
+    host.place.events.clear()
+    report_orphans(host.engine, host.environ, host.place.events.append)
+    assert host.place.events == []
+    assert host.state() == ("detached", "running")
+
+
+def test_a_stop_stops_it_and_reports_what_was_left(tmp_path: os.PathLike[str], github: FakeGitHub) -> None:
+    host = kept_host(os.fspath(tmp_path), github, "report")
+    host.start()
+    with open(os.path.join(host.place.workspace, ".envrc"), "w", encoding="utf-8") as file:
+        file.write("x")
+    host.place.events.clear()
+    assert host.stop() == [StopResult(NAME, removed=False)]
+    assert host.state() == ("stopped", "exited")
+    assert host.token is None
+    assert [event.fields["path"] for event in host.place.events if event.kind == "guard.finding"] == [".envrc"]
+    host.start()
+    assert host.stop(remove_kept=True) == [StopResult(NAME, removed=True)]
+    assert sessions(host.environ) == []
+    assert host.engine.by_name == {}
+
+
+def test_one_that_ended_by_itself_is_started_again(host: Host) -> None:
+    host.start()
+    first = host.token
+    host.engine.die(NAME)
+    host.start()
+    assert host.state() == ("detached", "running")
+    assert host.token not in (None, first)
+
+
+def test_podbot_s_own_files_are_written_again(host: Host) -> None:
+    record = read_record(host.directory)
+    assert record is not None
+    assert record.plan is not None
+    files = record.plan["files_dir"]
+    shutil.rmtree(files)
+    host.start()
+    mounted = {mount.source for mount in host.engine.inspect(NAME).mounts if mount.source.startswith(files)}
+    assert mounted
+    assert all(map(os.path.isfile, mounted))
+    assert read_record(files, NAME) is not None
+
+
+def test_a_login_that_is_gone_is_not_copied(host: Host) -> None:
+    shutil.rmtree(os.path.join(host.place.base, ".codex"))
+    assert host.start() == StartResult(NAME)
+
+
+def test_a_session_without_a_token(tmp_path: os.PathLike[str], github: FakeGitHub) -> None:
+    host = Host(os.fspath(tmp_path), github)
+    host.run()
+    host.start()
+    assert host.state() == ("detached", "running")
+    assert host.token is None
+
+
+def test_a_new_session_of_that_name_says_so(host: Host) -> None:
+    for request in ({"github_access": "octo/shop"}, {}):
+        with pytest.raises(SessionKept) as caught:
+            host.run(**request)
+        assert caught.value.session == NAME
+        assert f"`podbot start {NAME}`" in caught.value.remedy
+        assert host.state() == ("stopped", "exited")
+    host.start()
+    assert host.state() == ("detached", "running")
+
+
+def test_a_new_session_of_that_name_after_a_reboot_says_so(host: Host) -> None:
+    host.reboot()
+    with pytest.raises(SessionKept):
+        host.run()
+    host.start()
+    assert host.state() == ("detached", "running")
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def refused(host: Host, *errors: type[PodbotError]) -> PodbotError:
+    """The error; the session stayed stopped, without a token."""
+    starts = host.engine.calls.count(("start", host.engine.inspect(NAME).id))
+    with pytest.raises(errors) as caught:
+        host.start()
+    assert host.state() == ("stopped", "exited")
+    assert host.token is None
+    assert host.engine.calls.count(("start", host.engine.inspect(NAME).id)) == starts, "nothing ran"
+    return caught.value
+
+
+def test_names_that_are_none(host: Host) -> None:
+    with pytest.raises(ContainerNotFound):
+        host.start("nosuch")
+    host.engine.create(dataclasses.replace(host.engine.by_name[NAME].spec, name="theirs", labels={}))
+    with pytest.raises(NotOurs):
+        host.start("theirs")
+
+
+def test_one_that_runs_already(host: Host) -> None:
+    host.start()
+    token = host.token
+    with pytest.raises(SessionExists):
+        host.start()
+    assert host.state() == ("detached", "running")
+    assert host.token == token
+
+
+def test_one_that_another_podbot_has(host: Host) -> None:
+    with session_directory(host.directory, host.engine.endpoint), pytest.raises(SessionExists):
+        host.start()
+
+
+def test_one_that_something_else_started(host: Host) -> None:
+    host.engine.start(NAME)
+    with pytest.raises(SessionNotRestorable, match="its container is running"):
+        host.start()
+
+
+def test_a_link_in_the_place_of_the_workspace(host: Host) -> None:
+    elsewhere = os.path.join(host.place.base, "elsewhere")
+    os.rename(host.place.workspace, elsewhere)
+    os.symlink(elsewhere, host.place.workspace)
+    error = refused(host, MountRefused)
+    assert "link" in str(error)
+    os.unlink(host.place.workspace)
+    refused(host, MountRefused)  # nothing there at all
+
+
+def test_a_workspace_that_the_policy_refuses_by_now(host: Host) -> None:
+    """The operator's home has moved to where the workspace is."""
+    host.environ["HOME"] = host.place.workspace
+    os.makedirs(os.path.join(host.place.workspace, ".local", "state"))
+    os.rename(
+        os.path.join(host.place.base, ".local", "state", "podbot"),
+        os.path.join(host.place.workspace, ".local", "state", "podbot"),
+    )
+    refused(host, MountRefused, SessionNotRestorable)
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "the workspace": lambda plan: plan["container"]["mounts"][0].update(source="/srv"),
+    "an added mount": lambda plan: plan["container"]["mounts"].append(
+        {**plan["container"]["mounts"][0], "target": "/x"}
+    ),
+    "the files' directory": lambda plan: plan.update(files_dir="/srv/files"),
+    "the runtime directory": lambda plan: plan.update(runtime_dir="/srv/run"),
+    "the pipes' directory": lambda plan: plan["resources"].setdefault("streams", {}).update(directory="/srv/pipes"),
+    "the secrets' directory": lambda plan: plan["resources"]["token"].update(secrets_dir="/srv/secrets"),
+    "the token's repository": lambda plan: plan["resources"]["token"].update(repo="octo/other"),
+    "no token": lambda plan: plan["resources"].pop("token"),
+    "a label": lambda plan: plan["container"]["labels"].update(x="y"),
+    "the name": lambda plan: plan.update(session="other"),
+    "the profile": lambda plan: plan["container"]["security"].update(seccomp="/srv/seccomp.json"),
+    "a type": lambda plan: plan.update(keep=True),
+    "a field": lambda plan: plan.update(more=1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_record_that_was_changed(host: Host, change: str) -> None:
+    path = os.path.join(host.directory, RECORD)
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    CHANGES[change](document["plan"])
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    assert NAME in str(refused(host, SessionNotRestorable))
+
+
+def test_a_record_of_the_version_before_has_no_plan(host: Host) -> None:
+    with open(os.path.join(host.directory, RECORD), "w", encoding="utf-8") as file:
+        json.dump({"session": NAME, "endpoint": host.engine.endpoint, "kept": True}, file)
+    assert "no plan" in str(refused(host, SessionNotRestorable))
+
+
+def test_a_record_of_a_newer_version(host: Host) -> None:
+    with open(os.path.join(host.directory, RECORD), "w", encoding="utf-8") as file:
+        json.dump({"version": VERSION + 1}, file)
+    with pytest.raises(SessionRecordUnknown):
+        host.start()
+    assert host.engine.inspect(NAME).state == "exited"
+    assert host.token is None
+
+
+def test_another_container_of_that_name(host: Host) -> None:
+    spec: ContainerSpec = host.engine.by_name[NAME].spec
+    host.engine.remove(NAME)
+    host.engine.start(host.engine.create(spec))
+    host.engine.die(NAME)
+    assert "not the one of its record" in str(refused(host, SessionNotRestorable))
+
+
+def test_a_container_with_another_mount(host: Host) -> None:
+    found = host.engine.by_name[NAME]
+    found.info = dataclasses.replace(found.info, mounts=found.info.mounts | {BindMount("/etc", "/x", False)})
+    refused(host, SessionNotRestorable)
+
+
+def test_confinement_that_the_engine_does_not_keep(host: Host) -> None:
+    host.engine.ignored = (Unmet("sandbox.profile", "no-new-privileges", "none"),)
+    assert "no-new-privileges" in str(refused(host, SessionNotRestorable))
+
+
+def test_one_that_was_not_to_be_kept(host: Host) -> None:
+    found = host.engine.by_name[NAME]
+    found.info = dataclasses.replace(found.info, labels={**found.info.labels, "io.podbot.keep": "false"})
+    refused(host, SessionNotRestorable)
+
+
+# --- what fails on the way ------------------------------------------------------------------------
+
+
+def stays_stopped(host: Host) -> None:
+    assert host.state() == ("stopped", "exited")
+    assert host.token is None
+    host.start()
+    assert host.state() == ("detached", "running")
+
+
+@pytest.mark.parametrize("operation", ["unmet", "start", "put_archive"])
+def test_an_engine_that_fails(host: Host, operation: str) -> None:
+    error = UploadFailed(container=NAME, path="/root", reason="no") if operation == "put_archive" else None
+    host.engine.fail(operation, error or RequestFailed(operation=operation, status=500, reason="no"))
+    with pytest.raises((RequestFailed, UploadFailed)):
+        host.start()
+    stays_stopped(host)
+
+
+def test_a_start_whose_answer_is_lost(host: Host) -> None:
+    host.engine.fail("start", RequestFailed(operation="start", status=500, reason="no"), after=True)
+    with pytest.raises(RequestFailed):
+        host.start()
+    stays_stopped(host)
+
+
+def test_a_github_that_gives_no_token(host: Host) -> None:
+    key = os.path.join(host.place.base, "app.pem")
+    os.rename(key, f"{key}.away")
+    with pytest.raises(GitHubError):
+        host.start()
+    os.rename(f"{key}.away", key)
+    assert "start" not in [name for name, _ in host.engine.calls]
+    stays_stopped(host)
+
+
+def test_a_workspace_that_is_replaced_while_it_starts(host: Host) -> None:
+    start = host.engine.start
+
+    def starting(container: str) -> None:
+        start(container)
+        os.rename(host.place.workspace, f"{host.place.workspace}.away")
+        os.makedirs(host.place.workspace)
+        host.engine.start = start  # type: ignore[method-assign]
+
+    host.engine.start = starting  # type: ignore[method-assign]
+    with pytest.raises(MountRefused, match="while the sandbox was starting"):
+        host.start()
+    stays_stopped(host)
+
+
+@pytest.mark.parametrize("when", ["unmet", "start", "put_archive"])
+def test_a_signal_in_the_middle(host: Host, when: str) -> None:
+    wake = Wake()
+    call = getattr(host.engine, when)
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        setattr(host.engine, when, call)
+        answer = call(*args, **options)
+        wake.deliver(signal.SIGTERM)
+        return answer
+
+    setattr(host.engine, when, interrupted)
+    with pytest.raises(Interrupted):
+        host.start(wake=wake)
+    stays_stopped(host)
+
+
+def test_one_whose_start_was_killed_is_reported_and_stopped(host: Host) -> None:
+    """As a podbot leaves it that was killed between the container's start and the end of its own."""
+    host.start()
+    path = os.path.join(host.directory, RECORD)
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({**document, "state": "starting"}, file)
+    host.place.events.clear()
+    report_orphans(host.engine, host.environ, host.place.events.append)
+    assert [event.kind for event in host.place.events] == ["session.orphan"]
+    with pytest.raises(SessionNotRestorable):
+        host.start()
+    host.stop()
+    stays_stopped(host)
