@@ -13,9 +13,9 @@ EVERY: Mapping[str, Callable[[Context], Part | None]] = {
     "clone": clone.plan,
     "streams": streams.plan,
     "token": token.plan,
+    "guard": guard.plan,  # its scan goes on beside what follows
     "credentials": credentials.plan,
     "history": history.plan,
-    "guard": guard.plan,
     "git_identity": git_identity.plan,
 }
 
