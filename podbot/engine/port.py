@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from podbot.launch.types import ContainerSpec, ExecSpec
 
 
-@dataclass(frozen=True)
-class EngineWords:
+class EngineWords(NamedTuple):
     """How messages name a kind of engine, and the commands of its own program that remedies show.
 
     ``kind``: its name in the registry and in the configuration. ``name``: as in a sentence. ``start``, ``needs`` and

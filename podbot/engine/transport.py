@@ -6,8 +6,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.deadline import Deadline, connected
 from podbot.engine.endpoint import Endpoint
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 TIMEOUT = 10.0  # seconds to connect, and for the health check
 
 
-@dataclass(frozen=True)
-class Dial:
+class Dial(NamedTuple):
     """What a connection needs to know of the kind of engine.
 
     ``remote``: the command that speaks for it at the far end of ssh, given its socket's path there or "".
