@@ -20,7 +20,7 @@ from podbot.machine import Disk
 from podbot.provisioning.readiness import require_ready
 from podbot.provisioning.setup import SetupPlan, check_ready
 from podbot.testing import FakeEngine
-from tests.diagnosis.test_doctor import DEBIAN_13, USER, VERSION, VERSION_5, without
+from tests.engine.podman.test_machine_checks import DEBIAN_13, USER, VERSION, VERSION_5, without
 from tests.provisioning.test_setup import BASE, RECIPE, Works, decide, sandbox, shop
 
 AMPLE: Disks = {"store": Disk("/store", 50000 * MEGABYTE, 1), "temporary": Disk("/tmp", 50000 * MEGABYTE, 1)}
