@@ -15,6 +15,9 @@ from podbot.guard.scope import GIT, INSTALLED, ORDINARY, Scope
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from podbot.guard.marks import Key
 
 _CAPABILITY = "security.capability"
@@ -56,6 +59,18 @@ class Modes:
             self.gaps["more than are listed of setuid programs and files with capabilities"] = 1
             return
         self.marks[path, detail] = Mark(rule, str(files.stamp_of(found)), shown, files.changed(found))
+
+    def to_plain(self) -> dict[str, Any]:
+        """As values of built-in types."""
+        marks = {key: tuple(mark) for key, mark in self.marks.items()}
+        return {"marks": marks, "links": self.links, "gaps": self.gaps}
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """What another process found, by its :meth:`to_plain`."""
+        self.marks |= {key: Mark(*mark) for key, mark in other["marks"].items()}
+        self.gaps |= other["gaps"]
+        for key, names in other["links"].items():
+            self.links.setdefault(key, []).extend(names)
 
     def hard_links(self) -> dict[Key, Mark]:
         """Files with more names than were found; only once everything was looked at."""

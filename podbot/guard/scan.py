@@ -31,8 +31,10 @@ ENDED = 3
 
 def record(job: dict[str, Any]) -> dict[str, Any]:
     """The first scan, written to ``job["record"]`` for the comparison, whoever makes it."""
+    from podbot.guard.halves import alarm
     from podbot.guard.marks import to_plain
 
+    alarm(LIMIT)
     snapshot = _scan(job, {}, modes=False)
     about = {name: job[name] for name in ("workspace", "git", "session")}
     _write(job["record"], marshal.dumps({**about, "snapshot": to_plain(snapshot)}))
@@ -46,16 +48,17 @@ def comparison(job: dict[str, Any]) -> dict[str, Any]:
     while the engine still takes the container apart; in any case when podbot says so.
     """
     from podbot.guard.compare import compare
+    from podbot.guard.halves import alarm
     from podbot.guard.marks import from_plain
 
     with open(job["record"], "rb") as file:
         data = marshal.load(file)  # noqa: S302 - written by podbot, in its own directory
     before = from_plain(data["snapshot"])
     _await(ended=job.get("ended", False))
-    _alarm(LIMIT)
+    alarm(LIMIT)
     begin = time.perf_counter()
     left = bounded(compare(before, _scan({**job, **data}, before.values, modes=True)))
-    _alarm(0)  # podbot may be a while until it reads the answer
+    alarm(0)  # podbot may be a while until it reads the answer
     findings = [tuple(found) for found in left.findings]
     answer = (findings, left.gaps, left.more, left.entries, time.perf_counter() - begin)
     return {"workspace": data["workspace"], "session": data["session"], "left": answer}
@@ -91,10 +94,12 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _scan(job: dict[str, Any], known: Mapping[str, tuple[Stamp, str]], *, modes: bool) -> Snapshot:
+    from podbot.guard.halves import can_share
     from podbot.guard.tree import Limits
     from podbot.guard.walk import Scan
 
-    return Scan(Limits(**job["limits"]), known, modes=modes).directories(job["workspace"], job["git"])
+    scan = Scan(Limits(**job["limits"]), known, modes=modes, beside=modes and can_share())
+    return scan.directories(job["workspace"], job["git"])
 
 
 def _write(path: str, data: bytes) -> None:
@@ -104,13 +109,6 @@ def _write(path: str, data: bytes) -> None:
     with open(handle, "wb") as file:
         file.write(data)
     os.rename(temporary, path)
-
-
-def _alarm(seconds: int) -> None:
-    import _signal  # type: ignore[import-not-found] # of which `signal` makes enumerations
-
-    _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
-    _signal.alarm(seconds)
 
 
 def framed(job: Mapping[str, Any]) -> bytes:
@@ -136,11 +134,7 @@ def main() -> None:
     package.__path__ = [place]
     sys.modules["podbot"] = package
     job = marshal.loads(_read(int.from_bytes(_read(4), "big")))  # noqa: S302 - from the podbot that started this
-    if job["what"] == "record":
-        _alarm(LIMIT)
-        answer = record(job)
-    else:
-        answer = comparison(job)
+    answer = record(job) if job["what"] == "record" else comparison(job)
     with open(1, "wb", closefd=False) as file:
         file.write(marshal.dumps(answer))
     os._exit(0)  # noqa: TID251 - the interpreter's tear-down frees what the kernel frees at once

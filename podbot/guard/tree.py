@@ -38,10 +38,16 @@ class Over(Exception):
     """A limit is reached."""
 
 
+SHARED = 2
+"""Levels down, where two processes share the directories among them."""
+
+
 class Walk:
     """``gaps``: why something was not looked at, and how often.
 
     ``opened``: inode and ctime of each that was opened, by path; ``at``: the one that is being looked at.
+    ``half``: of two processes which one this is; the second, 1, looks at nothing above the directories that are shared.
+    ``above``: its gaps there, and limits that it reached, which the first one mostly has as well.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -52,15 +58,24 @@ class Walk:
         self.opened: dict[str, tuple[int, int]] = {}
         self.at = ""
         self._gaps_at: set[str] = set()
+        self.half: int | None = None
+        self.above: dict[str, int] = {}
+        self._above = False
 
     def listing(self, handle: int, path: str, scope: Scope) -> Below:
         """What is to be done in one directory. Raises :class:`Over`."""
+        raise NotImplementedError
+
+    def outline(self, handle: int, scope: Scope) -> Below:
+        """The directories in one that the other process looks at."""
         raise NotImplementedError
 
     def gap(self, text: str) -> None:
         """Something was not looked at."""
         self.gaps[text] = self.gaps.get(text, 0) + 1
         self._gaps_at.add(self.at)
+        if self._above:
+            self.above[text] = self.above.get(text, 0) + 1
 
     def around_gaps(self) -> dict[str, tuple[int, int]]:
         """Of ``opened``, those in or below which something was not looked at."""
@@ -69,11 +84,12 @@ class Walk:
 
     def once(self, text: str) -> None:
         """A limit was reached; how often does not matter."""
-        self.gaps[text] = 1
+        self.gaps[text] = self.above[text] = 1
 
     def over(self, text: str) -> None:
         """Look at nothing more."""
         self.gap(text)
+        self.above[text] = 1
         raise Over
 
     def check(self, count: int) -> None:
@@ -110,9 +126,12 @@ class Walk:
                 child, scope = below.pop()
                 where = f"{path}/{child}" if path else child
                 self.at = path
+                if self.half is not None and len(pending) == SHARED and hash(where) & 1 != self.half:
+                    continue
                 if len(pending) > self._limits.depth:
                     self.gap(f"directories more than {self._limits.depth} levels deep")
                     continue
+                self._above = self.half == 1 and len(pending) < SHARED
                 below_it = self._open(child, handle, device, where)
                 if below_it is not None:
                     self._enter(below_it, where, scope, pending)
@@ -124,7 +143,8 @@ class Walk:
         """Look at an open directory, which is closed unless there are more in it."""
         self.at = path
         try:
-            below = self.listing(handle, path, scope)
+            self._above = self.half == 1 and len(pending) < SHARED
+            below = self.outline(handle, scope) if self._above else self.listing(handle, path, scope)
         except BaseException:
             os.close(handle)
             raise

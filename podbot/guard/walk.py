@@ -8,10 +8,11 @@ import sys
 import time
 from itertools import islice
 
-from podbot.guard import files, gitdirs, gitsteps
+from podbot.guard import files, gitdirs, gitsteps, repositories
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import MOST, value
 from podbot.guard.filesystem import is_stamped
+from podbot.guard.halves import Half
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
 from podbot.guard.modes import Modes, roots_of
@@ -21,6 +22,7 @@ from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from podbot.guard.marks import Key, Stamp
     from podbot.guard.tree import Below
@@ -38,6 +40,8 @@ class Scan(Walk):
     """One scan. ``known``: what an earlier one read, so that it is not read again.
 
     ``modes``: look at each file; a first scan need not, for what had its mode before is older than that scan.
+    ``beside``: half of the directories in a second process, a fork: the caller has one thread. Each has all of the
+    limits, and both end at the same time.
     ``root``: the directory that is being looked at. ``known_roots``: all of them. ``scripts``: read because
     git's configurations name them.
     """
@@ -48,6 +52,7 @@ class Scan(Walk):
         known: Mapping[str, tuple[Stamp, str]] | None = None,
         *,
         modes: bool = True,
+        beside: bool = False,
     ) -> None:
         super().__init__(limits or Limits())
         self._known = known or {}
@@ -56,6 +61,7 @@ class Scan(Walk):
         self._marks: dict[Key, Mark] = {}
         self._values: dict[str, tuple[Stamp, str]] = {}
         self._modes = Modes() if modes else None
+        self._beside = beside
         # What acts at `git status` or `cd` is counted apart: however much there is of the rest, it hides none of that.
         self._rooms = {first: Room(*self._limits[3:]) for first in (True, False)}
         self._looked: set[str] = set()
@@ -68,30 +74,80 @@ class Scan(Walk):
     def directories(self, workspace: str, git: str = "") -> Snapshot:
         """Scan the workspace, whose paths are relative, and a git directory elsewhere. Never raises OSError."""
         self.known_roots = (workspace, *([git] if git else []))
-        try:
-            # First what is most dangerous: nothing in the workspace can use up the time for it.
-            if git:
-                self._linked(workspace, git)
-            for path, name, scope in roots_of(workspace, git):
-                self._root(path, name, scope)
-            self._follows = True
-            self._links.walk(self)
-        except Over:
-            pass  # a gap says so
+        roots = roots_of(workspace, git)
+        other = Half(lambda: self._second_half(roots)) if self._beside else None
+        self.half = None if other is None else 0
+        self._walk(roots, linked=(workspace, git) if git else None)
+        if other is not None:
+            self._join(other.result())
         if self._modes is not None:
             self._add(self._modes)
         gaps = tuple(text if count == 1 else f"{text} ({count} times)" for text, count in self.gaps.items())
         found = self.around_gaps() if self._modes is None else self.opened
         return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found)
 
+    def _walk(self, roots: Sequence[tuple[str, str, Scope]], linked: tuple[str, str] | None = None) -> None:
+        """``linked``: a workspace, and its git directory elsewhere, which is looked at first of all."""
+        try:
+            # First what is most dangerous: nothing in the workspace can use up the time for it.
+            if linked is not None:
+                self._linked(*linked)
+            for path, name, scope in roots:
+                self._root(path, name, scope)
+            self.half = None
+            self._follows = True
+            self._links.walk(self)
+        except Over:
+            return  # a gap says so
+
+    def _second_half(self, roots: Sequence[tuple[str, str, Scope]]) -> dict[str, Any]:
+        self.half = 1
+        self._walk(roots)
+        return {
+            "marks": {key: tuple(mark) for key, mark in self._marks.items()},
+            "values": self._values,
+            "gaps": self.gaps,
+            "above": self.above,
+            "entries": self.entries,
+            "opened": self.opened,
+            "modes": None if self._modes is None else self._modes.to_plain(),
+        }
+
+    def _join(self, found: dict[str, Any] | None) -> None:
+        if found is None:
+            self.gap("half of the directories")
+            return
+        self._marks = {**{key: Mark(*mark) for key, mark in found["marks"].items()}, **self._marks}
+        self._values |= found["values"]
+        self.opened |= found["opened"]
+        self.entries += found["entries"]
+        for text, count in found["gaps"].items():
+            own = self.gaps.get(text, 0)
+            self.gaps[text] = own + count - min(own, found["above"].get(text, 0))
+        if self._modes is not None:
+            self._modes.add(found["modes"])
+
+    def outline(self, handle: int, scope: Scope) -> Below:
+        """See Walk."""
+        try:
+            with os.scandir(handle) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            self.gap("directories that cannot be read")
+            return []
+        self.check(len(names))
+        return [(name, GIT if name == ".git" else scope.child(name)) for name in names]
+
     def _root(self, path: str, name: str, scope: Scope) -> None:
+        self._above = self.half == 1
         handle = self.top(path)
         if handle is None:
             return
         try:
             self.root = path
             self._reuse = bool(self._known) and is_stamped(handle)
-            self._first(handle, scope)
+            if self.half != 1:
+                self._first(handle, scope)
             self.tree(handle, name, scope)
         finally:
             os.close(handle)
@@ -126,7 +182,7 @@ class Scan(Walk):
             self._repository(handle, ".git", ".git", "")
         elif found is not None:
             gitdirs.git_file(self, handle, ".git", "")
-        if _is_repository(handle, "", scope):
+        if repositories.is_repository(handle, "", scope):
             self._repository(handle, ".", ".", None)
 
     def _linked(self, workspace: str, git: str) -> None:
@@ -190,7 +246,7 @@ class Scan(Walk):
             self._file(handle, prefix, name, scope, found)
         if ".git" in below:
             self._repository(handle, ".git", f"{prefix}.git", path)
-        if refs and path != ".git" and not path.endswith("/.git") and _is_repository(handle, path, scope):
+        if refs and path != ".git" and not path.endswith("/.git") and repositories.is_repository(handle, path, scope):
             self._repository(handle, ".", path or ".", None, inside=scope is GIT)
         below.sort(key=".git".__eq__)  # the last is gone into first
         return [(name, GIT if name == ".git" else scope.child(name)) for name in below]
@@ -251,9 +307,11 @@ class Scan(Walk):
             self.gap("directories that cannot be opened")
             return
         try:
-            kept = inside and ("/modules/" in path or not _is_laid_out(git))  # by git itself: only its content counts
+            kept = inside and (
+                "/modules/" in path or not repositories.is_laid_out(git)
+            )  # by git itself: only its content counts
             if path not in (".git", *self.known_roots) and not kept:
-                self.mark(path, "repository", Mark("git.repository", "", "", _birth(git)))
+                self.mark(path, "repository", Mark("git.repository", "", "", repositories.birth(git)))
             if path not in self.known_roots:
                 gitdirs.GitDirectory(self, git, path, top).look()
                 gitsteps.steps(self, git, path)
@@ -300,37 +358,6 @@ class Scan(Walk):
 def _is_plain(names: str) -> bool:
     """Whether all of it can be printed; a quick answer for ASCII, which nearly all names are."""
     return not names.encode().translate(None, _PLAIN) if names.isascii() else names.isprintable()
-
-
-def _is_laid_out(handle: int) -> bool:
-    """Whether git takes a directory for a repository. It asks for access only: links and files pass as well.
-
-    One without a HEAD lends its configuration to a worktree's directory, which has one.
-    """
-    return files.look(handle, "refs") is not None and files.look(handle, "objects") is not None
-
-
-def _has_head(handle: int) -> bool:
-    return any(files.look(handle, name) is not None for name in ("HEAD", "config"))
-
-
-def _is_repository(handle: int, path: str, scope: Scope) -> bool:
-    """Below ``modules`` and ``worktrees`` of a git directory less is enough: a ``.git`` file that leads there is own.
-
-    Not in ``refs`` and ``logs``, where the names are those of branches.
-    """
-    if _is_laid_out(handle):
-        return _has_head(handle)
-    parts = path.split("/") if scope is GIT else []
-    if not ("modules" in parts or "worktrees" in parts) or "refs" in parts or "logs" in parts:
-        return False
-    return _has_head(handle)
-
-
-def _birth(git: int) -> int:
-    """When a git directory was made, roughly: its file ``description`` is written once, or its HEAD."""
-    found = files.look(git, "description") or files.look(git, "HEAD")
-    return 0 if found is None else found.st_ctime_ns
 
 
 def _leads_out(root: str, path: str, leads: str) -> bool:

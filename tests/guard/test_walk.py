@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import podbot
 from podbot.guard import files
 from podbot.guard.compare import compare
 from podbot.guard.marks import Finding, GuardReport, from_plain, to_plain
@@ -273,6 +274,113 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
         (work / "lib" / ".git").symlink_to(outside / ".git")
 
     assert said(left_by(work, act)) == [(1, "lib/.git"), (5, "sub")]
+
+
+@pytest.mark.parametrize("kind", ["whole", "deep", "linked"])
+def test_two_processes_find_what_one_does(tmp_path: Path, kind: str) -> None:
+    """In a process of its own: this one has threads, and a fork of it could wait for their locks for ever."""
+    work = checkout(tmp_path / "work")
+    for number in range(20):
+        part = work / f"part{number % 3}"
+        place = part / f"module{number}" / "deep"
+        for name in ("Makefile", ".vscode/tasks.json", "../../shallow/hooks/x"):
+            write(place / name, f"{number}")
+        write(place / "tool", "x", 0o4755)
+        git(work, "init", "-q", f"{place}/inner")
+        (place / ".claude").symlink_to("../../shallow")
+        (place / "up").symlink_to("../../../../outside")
+        os.mkfifo(place / "fifo")
+        for path in (
+            place / "same",
+            work / f"top{number}",
+            part / f"a{number}",
+            work / ".git" / "objects" / f"{number}",
+        ):
+            os.link(place / "tool", path)
+        if number % 2:
+            os.link(place / "tool", tmp_path / f"outside{number}")
+        write(work / ".git" / "modules" / f"m{number}" / "x" / "HEAD")
+        write(work / ".git" / "modules" / f"m{number}" / "x" / "config", "[core]\n\tfsmonitor = x\n")
+    for depth in ("a/" * 70, "part0/module0/" + "a/" * 70) if kind == "deep" else ():
+        (work / depth).mkdir(parents=True)
+    roots = [str(work)]
+    if kind == "linked":
+        git(work, "worktree", "add", "-q", "--detach", "../wt")
+        shutil.move(work / "part1", tmp_path / "wt" / "part1")
+        roots = [str(tmp_path / "wt"), str(work / ".git")]
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from podbot.guard.walk import Scan\n"
+        "first = Scan(modes=False).directories(*sys.argv[2:])\n"
+        "one, two = (Scan(None, first.values, beside=beside).directories(*sys.argv[2:]) for beside in (False, True))\n"
+        "assert len(one.marks) > 60 and one.values and one.directories, one\n"
+        "assert one._replace(began=0, entries=0) == two._replace(began=0, entries=0), (one, two)\n"
+        "assert one.entries <= two.entries\n"  # what lies behind links may be looked at by both
+        "print(one.gaps, any(mark.rule == 'hard link' for mark in one.marks.values()))\n"
+    )
+    root = str(Path(podbot.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, root, *roots], capture_output=True, text=True, check=False
+    )
+    gaps = ("directories more than 64 levels deep (2 times)",) if kind == "deep" else ()
+    assert (done.stdout, done.stderr) == (f"{gaps} {kind != 'deep'}\n", "")
+
+
+def test_what_one_of_two_processes_cannot_open_is_a_gap(tmp_path: Path) -> None:
+    """Also where the other one could; what neither could counts once."""
+    for name in ("a/b", "c/d"):
+        (tmp_path / name).mkdir(parents=True)
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from podbot.guard import files\n"
+        "from podbot.guard.walk import Scan\n"
+        "me, really = os.getpid(), files.open_directory\n"
+        "def opened(path, directory=None):\n"
+        "    if path == 'a' and sys.argv[3] in ('both', 'first' if os.getpid() == me else 'second'): raise OSError\n"
+        "    return really(path, directory)\n"
+        "files.open_directory = opened\n"
+        "print(*Scan(beside=True).directories(sys.argv[2]).gaps)\n"
+    )
+    root = str(Path(podbot.__file__).parents[1])
+    for which in ("first", "second", "both"):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", script, root, str(tmp_path), which],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == ("directories that cannot be opened\n", "")
+
+
+@pytest.mark.parametrize("name", ["work", "file"])
+def test_what_ends_both_processes_is_told_once(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "file")
+    write(tmp_path / "work" / "a" / "b" / "c")
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from podbot.guard.tree import Limits\n"
+        "from podbot.guard.walk import Scan\n"
+        "print(Scan(Limits(seconds=0), beside=True).directories(sys.argv[2]).gaps)\n"
+    )
+    root, path = str(Path(podbot.__file__).parents[1]), str(tmp_path / name)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, root, path], capture_output=True, text=True, check=False
+    )
+    gaps = ("it took longer than 0 s" if name == "work" else f"{path} cannot be opened (Not a directory)",)
+    assert (done.stdout, done.stderr) == (f"{gaps}\n", "")
+
+
+def test_a_half_that_is_lost_is_a_gap(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from podbot.guard.walk import Scan\n"
+        "class Lost(Scan):\n"
+        "    def outline(self, handle, scope): os.kill(os.getpid(), 9)\n"
+        "print(Lost(beside=True).directories(sys.argv[2]).gaps)\n"
+    )
+    root = str(Path(podbot.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, root, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("('half of the directories',)\n", "")
 
 
 def test_a_workspace_that_cannot_be_opened_is_told_and_one_that_is_gone_has_nothing_left(tmp_path: Path) -> None:
