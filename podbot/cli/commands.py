@@ -312,9 +312,9 @@ COMMANDS = (
         "setup:setup",
         """Build the sandbox image and write its name into the configuration.
 
-        Does nothing when that is done already. Agents: {known}; without --agents claude. An
-        image of your own that the configuration names is left alone. A machine on which no session could start is
-        refused before anything is built, with the commands that fix it.
+        Does nothing when that is done already. Agents: {known}; without --agents those that the
+        image has, or claude. An image of your own that the configuration names is left alone. A machine on which
+        no session could start is refused before anything is built, with the commands that fix it.
 
         Example: podbot setup --yes --agents claude,codex
         """,
