@@ -89,6 +89,48 @@ def trusted_dir(path: str) -> str:
     return private_dir(path)
 
 
+def exposed(path: str, uid: int | None = None, group: int | None = None) -> list[str]:
+    """What to tell of directories above ``path``, which is absolute, that another user or a group can change.
+
+    Those on the way of its links as well. What is in such a one can be exchanged between any two looks at it, the
+    seccomp profile that an engine reads for one. Raises UnsafeDirectory for one that everybody can write. Told and not
+    refused: a home of another user's, for root in a container or by sudo; a group, but for one that has the user's own
+    number, as Debian and Fedora make them. ``uid`` and ``group``: of this process, unless given.
+    """
+    uid, group = os.getuid() if uid is None else uid, os.getgid() if group is None else group
+    told = []
+    for directory in dict.fromkeys((*_above(os.path.normpath(path)), *_above(os.path.realpath(path)))):
+        try:
+            found = os.stat(directory)
+        except OSError:
+            continue  # not made yet: then it is made for this user alone
+        if found.st_uid not in (0, uid) and found.st_uid != _unmapped():
+            told.append(f"{directory} belongs to user {found.st_uid}, who can so exchange what podbot keeps in {path}")
+        if found.st_mode & stat.S_ISVTX:  # others can rename nothing in it that is not theirs
+            continue
+        if found.st_mode & stat.S_IWOTH:
+            raise UnsafeDirectory(path=directory, reason=f"everybody can write to it, and {path} lies in it")
+        if found.st_mode & stat.S_IWGRP and found.st_gid not in (0, uid if uid == group else 0):
+            told.append(f"group {found.st_gid} can write to {directory}, and exchange what podbot keeps in {path}")
+    return told
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:end]) or "/" for end in range(1, len(parts))]
+
+
+def _unmapped() -> int:
+    """The user id of all whom a user namespace does not know, the host's root among them; -1 outside one."""
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as file:
+            whole = file.read().split()[2:3] == ["4294967295"]
+        with open("/proc/sys/kernel/overflowuid", encoding="ascii") as file:
+            return -1 if whole else int(file.read())
+    except (OSError, ValueError):
+        return -1
+
+
 def private_dir(path: str) -> str:
     """Make ``path`` (and its parents) and be sure that it is a real directory of ours with mode 0700.
 

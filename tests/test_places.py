@@ -152,6 +152,54 @@ def test_a_parent_that_is_a_link_is_refused(tmp_path: Path) -> None:
     assert caught.value.path == str(tmp_path / "run")
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o702, 0o757])
+@pytest.mark.parametrize("below", ["state/podbot", "a/state/podbot"])
+def test_a_directory_above_that_everybody_can_write_is_refused(tmp_path: Path, mode: int, below: str) -> None:
+    """Issue 12.7: whoever can write there exchanges what lies below, between any two looks at it."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(mode)
+    with pytest.raises(UnsafeDirectory, match="everybody can write") as caught:
+        places.exposed(str(tmp_path / "open" / below))
+    assert caught.value.path == str(tmp_path / "open")
+
+
+def test_a_link_is_looked_at_on_both_of_its_ends(tmp_path: Path) -> None:
+    (tmp_path / "closed" / "state").mkdir(parents=True)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "open" / "link").symlink_to(tmp_path / "closed")
+    (tmp_path / "closed" / "link").symlink_to(tmp_path / "open")
+    for path in ("open/link/state", "closed/link/state"):
+        with pytest.raises(UnsafeDirectory):
+            places.exposed(str(tmp_path / path))
+
+
+def test_a_directory_above_that_a_group_can_write_is_told(tmp_path: Path) -> None:
+    """But for a group that is the user's alone, as Debian and Fedora make one for each."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    if os.getuid() == 0:
+        os.chown(shared, 4242, 4242)
+    shared.chmod(0o775)
+    uid, group = shared.stat().st_uid, shared.stat().st_gid
+    line = f"group {group} can write to {shared}, and exchange what podbot keeps in {shared}/podbot"
+    assert places.exposed(str(shared / "podbot"), uid=uid, group=uid + 1) == [line]
+    assert places.exposed(str(shared / "podbot"), uid=uid, group=uid) == ([] if group == uid else [line])
+
+
+def test_a_directory_above_of_another_user_is_told(tmp_path: Path) -> None:
+    owner = os.getuid()
+    told = places.exposed(str(tmp_path / "podbot"), uid=owner + 1)
+    expected = f"{tmp_path} belongs to user {owner}, who can so exchange what podbot keeps in {tmp_path}/podbot"
+    assert (expected in told) == (owner != 0), "root can exchange anything"
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere/at/all", "/tmp/podbot", "/usr/share/x"])
+def test_the_system_s_own_directories_are_not_told_of(path: str) -> None:
+    """Sticky ones neither: nobody renames there what is not theirs."""
+    assert places.exposed(path) == []
+
+
 def test_other_systems_ask_platformdirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "_LINUX", False)
     monkeypatch.setattr(platformdirs, "user_config_dir", "/c/{}".format)

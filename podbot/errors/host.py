@@ -43,12 +43,15 @@ class CredentialsTooLarge(FilesystemError):
 
 
 class UnsafeDirectory(FilesystemError):
-    """A directory that podbot must own privately is a link, or somebody else's, or open to others."""
+    """A directory that podbot must own privately, or one above it, is a link, or somebody else's, or open to others."""
 
     path: str
     reason: str
-    template: ClassVar[str] = "podbot's runtime directory {path} cannot be trusted: {reason}"
-    advice: ClassVar[str] = "Remove it, or point XDG_RUNTIME_DIR at a directory that only you can write."
+    template: ClassVar[str] = "the directory {path} cannot be trusted with podbot's files: {reason}"
+    advice: ClassVar[str] = (
+        "Close it to others (`chmod go-w`), remove it, or point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory that"
+        " only you can write."
+    )
 
 
 class SessionExists(FilesystemError):

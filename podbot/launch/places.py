@@ -60,6 +60,9 @@ RESERVED_TARGETS = (
     "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/var/lib/containers", "/var/lib/dpkg",
 )  # fmt: skip
 
+# Of a home.
+PROGRAMS = "bin"
+
 # Where homes stand: one level below is a user's home, whoever the user is.
 HOME_PARENTS = ("/home", "/var/home", "/Users")
 
@@ -105,12 +108,14 @@ def refused_sources(facts: HostFacts, path: str) -> list[Place]:
 def refused_unless_named(facts: HostFacts, path: str) -> str | None:
     """Why ``path`` is refused as long as no entry of ``workspace.allowed_roots`` names it. None: it is not.
 
-    Every dot-directory of a home, known or not: programs keep settings there that run code as the user. An entry
+    Every dot-directory of a home, known or not: programs keep settings there that run code as the user. And ``bin``,
+    which login shells put first in PATH: what is written there runs in place of any program. An entry
     names what lies in it when it lies in the refused place itself, or is the path: that a home, or a directory of
     projects, is allowed says nothing of these.
     """
     roots = [root.resolved for root in facts.allowed_roots if root.kind == "directory"]
     places = [Place(place, "a dot-directory of a home") for place in _dot_directories(facts, path)]
+    places += [Place(os.path.join(home, PROGRAMS), "where a home's own programs are") for home in homes(facts, path)]
     places += [Place(place, "where a link at such a place leads") for place in facts.named_only]
     places += [Place(place, "a system directory") for place in SYSTEM_UNLESS_NAMED]
     return refusal(path, [place for place in places if not _is_named(path, place.path, roots)])

@@ -123,7 +123,14 @@ def _sandbox(
         image_agent=agent.kind if agent is not None and agent.kind != "custom" else None,
         files=files,
         resources={name: part.value for name, part in resources.items() if part.value is not None},
-        notes=(*workspace.notes, *(note for part in parts for note in part.notes), *security_notes, *trust, *idle),
+        notes=(
+            *workspace.notes,
+            *(note for part in parts for note in part.notes),
+            *security_notes,
+            *facts.exposed,
+            *trust,
+            *idle,
+        ),
     )
 
 

@@ -132,6 +132,7 @@ class HostFacts:
     created: str  # ISO 8601, UTC
     runtime_dir: str  # podbot's own runtime directory, without the session
     state_dir: str  # podbot's own state directory, which outlives a reboot
+    exposed: tuple[str, ...] = ()  # what is to be said of directories above it that a group can write
     engine_socket_dir: str | None = None  # directory of the engine's unix socket
     workspace: PathFacts | None = None  # workspace.host_path
     allowed_roots: tuple[PathFacts, ...] = ()

@@ -13,7 +13,7 @@ from podbot.launch.agent_plan import TERMINAL_VARIABLES
 from podbot.launch.mounts import extra_mount
 from podbot.launch.security import FUSE
 from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
-from podbot.places import home_dir, state_dir
+from podbot.places import exposed, home_dir, state_dir
 from podbot.session.memory import machine_memory, most_files, most_processes
 from podbot.session.paths import (
     expanded,
@@ -44,7 +44,7 @@ def collect_facts(
 
     ``runtime_dir``: podbot's own, without the session. ``engine_socket_path``: None for an engine
     that is not on a unix socket. Raises InvalidValue for a path that cannot be one, PathError when
-    the working directory is gone.
+    the working directory is gone, UnsafeDirectory when others can exchange podbot's state directory.
     """
     home = os.path.realpath(home_dir(environ))
     try:
@@ -64,6 +64,7 @@ def collect_facts(
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         runtime_dir=os.path.realpath(runtime_dir),
         state_dir=os.path.realpath(state_dir(environ)),
+        exposed=tuple(exposed(state_dir(environ))),
         engine_socket_dir=os.path.dirname(os.path.realpath(engine_socket_path)) if engine_socket_path else None,
         workspace=workspace,
         repository=repository,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from podbot.launch.places import SYSTEM_UNLESS_NAMED, refused_sources, within
+from podbot.launch.places import PROGRAMS, SYSTEM_UNLESS_NAMED, refused_sources, within
 from podbot.launch.types import HostFacts, LinkFacts, PathFacts
 from podbot.places import home_dir
 
@@ -139,12 +139,12 @@ def with_protected(facts: HostFacts) -> HostFacts:
 
 
 def _settings_elsewhere(home: str) -> Iterator[str]:
-    """Where dot-entries of the home, and what lies in ~/.config, lead by links, as to a directory of dotfiles."""
+    """Where dot-entries of the home, what lies in ~/.config, and ~/bin lead by links, as to a directory of dotfiles."""
     for directory, prefix in ((home, "."), (os.path.join(home, ".config"), "")):
         with contextlib.suppress(OSError), os.scandir(directory) as entries:
             for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False):
                 if entry.name.startswith(prefix) and entry.is_symlink():
                     yield os.path.realpath(entry.path)
-    for place in SYSTEM_UNLESS_NAMED:
+    for place in (*SYSTEM_UNLESS_NAMED, os.path.join(home, PROGRAMS)):
         if (end := os.path.realpath(place)) != place:
             yield end

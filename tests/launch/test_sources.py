@@ -59,6 +59,20 @@ def test_an_entry_names_what_lies_in_it_when_it_lies_in_the_refused_place() -> N
     refused(facts(workspace=directory("/home/ann/.cache/w"), **named("/home/ann/.cache/worktrees", "/home/ann")))
 
 
+@pytest.mark.parametrize(
+    "path", ["/home/ann/bin", "/home/ann/bin/x", "/root/bin", "/home/eve/bin", "/var/home/eve/bin"]
+)
+def test_a_home_s_own_programs_are_refused_until_named(path: str) -> None:
+    """What is written there runs in place of any program, from the next login on."""
+    assert "own programs" in refused(facts(workspace=directory(path)), typed()).reason
+    assert mounted(facts(workspace=directory(path), **named(path))) == path
+
+
+@pytest.mark.parametrize("path", ["/home/ann/src/bin", "/home/ann/binary", "/srv/bin"])
+def test_other_directories_of_that_name_are_projects(path: str) -> None:
+    assert mounted(facts(workspace=directory(path)), typed()) == path
+
+
 def test_what_is_typed_names_nothing() -> None:
     """A command line is typed, or completed, without much thought; the configuration is not."""
     assert "dot-directory" in refused(facts(workspace=directory("/home/ann/.vim")), typed()).reason

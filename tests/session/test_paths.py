@@ -67,13 +67,15 @@ def test_settings_that_a_home_has_elsewhere(tmp_path: Path) -> None:
     (home / ".config").mkdir()
     (home / "dotfiles" / "bashrc").touch()
     (home / ".bashrc").symlink_to("dotfiles/bashrc")
+    (home / "dotfiles" / "programs").mkdir()
+    (home / "bin").symlink_to("dotfiles/programs")
     (home / ".config" / "nvim").symlink_to("../dotfiles/nvim")
     (home / "plain").symlink_to("/srv")
     (home / ".everything").symlink_to("/")
     (home / ".me").symlink_to(home)
     found = with_protected(facts(home=str(home), workspace=directory(str(home / "dotfiles"))))
     inside = [place for place in found.named_only if place.startswith(str(home))]
-    assert inside == [str(home / "dotfiles" / "bashrc"), str(home / "dotfiles" / "nvim")]
+    assert inside == [str(home / "dotfiles" / name) for name in ("bashrc", "nvim", "programs")]
     assert not {"/", "/srv", str(home)} & set(found.named_only)
     assert dataclasses.replace(found, named_only=(), protected=()).home == str(home)
 
