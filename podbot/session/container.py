@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, CreateFailed, PodbotError, StartFailed
+from podbot.errors import ContainerNotFound, CreateFailed, NameTaken, PodbotError, StartFailed
 from podbot.events import Emit, Event
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import SandboxPlan
@@ -52,6 +52,9 @@ def started_container(session: Opening, resources: Sequence[SessionResource[Any]
         finally:
             for resource in resources:
                 resource.ending()
+    except NameTaken:  # by a container that is not this session's, even with labels like its own
+        directory.name_taken()
+        raise
     except BaseException as cause:
         if not directory.handed_over:
             try:

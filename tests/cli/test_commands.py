@@ -306,6 +306,34 @@ def test_ages(seconds: float, words: str) -> None:
     assert ps._age(seconds) == words
 
 
+# --- start ----------------------------------------------------------------------------------------
+
+
+def test_start_brings_kept_sessions_back(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    engine.on("my-agent", ScriptedExec())
+    run = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--keep", "--no-guard"]
+    for name in ("one", "two"):
+        assert main([*run, "--name", name, "--", "my-agent"]) == 0
+    capfd.readouterr()
+    assert main([*run, "--name", "one", "--", "my-agent"]) == 1
+    assert "`podbot start one` brings it back" in str(capfd.readouterr().err)
+    assert main(["start", "one", "two", "one"]) == 0
+    assert str(capfd.readouterr().out) == "one\ntwo\n"
+    assert [engine.inspect(name).state for name in ("one", "two")] == ["running", "running"]
+    assert main(["ps"]) == 0
+    assert str(capfd.readouterr().out).count("running (detached)") == 2
+
+
+def test_start_of_what_is_no_kept_session(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    made(engine, "a")
+    for name, words in (("a", "it was not to be kept"), ("nosuch", "there is no container nosuch")):
+        assert main(["start", name]) == 1
+        captured = capfd.readouterr()
+        assert words in str(captured.err)
+        assert str(captured.out) == ""
+    assert main(["start"]) == 2
+
+
 # --- stop -----------------------------------------------------------------------------------------
 
 

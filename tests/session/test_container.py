@@ -30,6 +30,8 @@ from podbot.launch.repository import EMPTY, is_placeholder
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import ContainerSpec, CredentialSource, Limits, LinkedGit, Mount, SandboxPlan
 from podbot.session.container import started_container
+from podbot.session.planned import plan_from
+from podbot.session.record import read_record
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
 from podbot.session.sessions import FoundSession, session_directory, sessions
@@ -439,6 +441,10 @@ def test_without_the_places_that_it_cannot_have_a_sandbox_starts(
         made = engine.by_name[SESSION]
         assert made.spec == dataclasses.replace(plan.container, files=plan.container.files[:-2])
         assert made.files == {"/root/.codex/auth.json": b"login"}, "the second container has the logins, too"
+        record = read_record(place.directory())
+        assert record is not None
+        assert record.plan is not None
+        assert (record.container, plan_from(record.plan).container) == (found, made.spec)
         (notice,) = [event for event in place.events if event.kind == "git.no_placeholders"]
     assert notice.level == "notice"
     assert "`git worktree prune` inside would delete the records of 2 of" in notice.message
