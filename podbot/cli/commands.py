@@ -100,6 +100,7 @@ COMMANDS = (
         ),
         usage=("[OPTIONS]", "[AGENT] [PATH]", "[-- WORDS…]"),
         takes_words=True,
+        fast=True,
     ),
     Command(
         ("host",),
@@ -207,6 +208,7 @@ COMMANDS = (
             Option("time", ("--time", "-t"), "Seconds before processes are killed.", "number", "S", (), 10, 0, 3600),
             Option("remove", ("--rm",), "Remove sessions that were to be kept, and unsaved work, too."),
         ),
+        fast=True,
     ),
     Command(
         ("token-daemon",),

@@ -1,4 +1,4 @@
-"""The fast path: commands that do without Typer, which takes 40 ms to import, a third of a whole ``exec``.
+"""The fast path: commands that do without Typer, which takes 40 ms or more to import, a third of a whole ``exec``.
 
 ``token-daemon`` is on it for its memory: Typer, and pydantic that it imports, are 10 MB that would be kept for good.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import podbot.cli.stop
+import podbot.cli.config
 from podbot import errors
 from podbot.cli import fast
 from podbot.cli.globals import Globals
@@ -140,11 +140,12 @@ def test_signals_are_codes_and_no_words(
 def test_typer_s_lane_ends_the_same_way(
     exc: BaseException, code: int, words: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def execute(*_args: Any) -> int:
+    def check(*_args: Any) -> int:
         raise exc
 
-    monkeypatch.setattr(podbot.cli.stop, "execute", execute)
-    assert main(["stop", "x"]) == code
+    monkeypatch.setattr(podbot.cli.config, "check", check)
+    assert fast.parse(["config", "check"]) is None
+    assert main(["config", "check"]) == code
     err = capsys.readouterr().err
     assert words in err
     assert "Traceback" not in err
@@ -246,11 +247,11 @@ def test_wrong_usage_is_text_unless_json_was_asked_for(argv: list[str], capsys: 
 def test_an_answer_that_was_broken_off(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     import typer
 
-    def execute(*_args: Any) -> int:
+    def check(*_args: Any) -> int:
         raise typer.Abort
 
-    monkeypatch.setattr(podbot.cli.stop, "execute", execute)
-    assert main(["stop", "x"]) == 1
+    monkeypatch.setattr(podbot.cli.config, "check", check)
+    assert main(["config", "check"]) == 1
     assert capsys.readouterr().err == "Aborted!\n"
 
 

@@ -76,7 +76,7 @@ def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
 def test_what_the_table_calls_fast_loads_nothing_heavy() -> None:
     code = "from podbot.cli.commands import COMMANDS\nfor c in COMMANDS:\n    if c.fast: __import__('podbot.cli.'"
     found = loaded(f"{code} + c.runs.partition(':')[0])")
-    assert {f"podbot.cli.{name}" for name in ("exec", "ps", "host", "token_daemon")} <= found
+    assert {f"podbot.cli.{name}" for name in ("exec", "ps", "host", "run", "stop", "token_daemon")} <= found
     assert found & HEAVY == set()
 
 
