@@ -1,7 +1,7 @@
-"""The command line: every command, its arguments, options and help. The one place where they are written down.
+"""The command line: every command, its arguments, options and help. They are defined here and nowhere else.
 
-Made from it are Typer's commands (:mod:`podbot.cli.app`), the fast path that does without Typer
-(:mod:`podbot.cli.fast`) and the check that the reference page names every option (ADR 0024).
+Typer's commands (:mod:`podbot.cli.app`), the fast path that does without Typer (:mod:`podbot.cli.fast`) and the check
+that the reference page names every option are made from it (ADR 0024).
 """
 
 # Without `from __future__ import annotations`, as podbot.cli.options: it is on the fast path.
@@ -44,7 +44,7 @@ class Command(NamedTuple):
     fast: bool = False  # its module does without Typer and rich
 
     def carry_out(self, g: "Globals", values: dict[str, Any]) -> int:
-        """Do it; returns podbot's exit code. Imports its module."""
+        """Import the command's module and call its function; returns podbot's exit code."""
         code: int = _imported(self.runs)(g, **values)
         return code
 

@@ -2,9 +2,9 @@
 
 ``token-daemon`` is on it for its memory: Typer, and pydantic that it imports, are 10 MB that would be kept for good.
 
-It reads the plain spellings of what the table (:mod:`podbot.cli.commands`) has, for every command. Anything else, and
-everything wrong, is None, and Typer's to parse and to explain; ``tests/cli/test_fast.py`` holds that both read
-the same command lines the same way.
+It reads the plain spellings of all commands and options in the table (:mod:`podbot.cli.commands`). For anything else,
+and for every mistake, the result is None, and Typer parses the command line and explains it.
+``tests/cli/test_fast.py`` checks that both read the same command lines the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 
 def parse(argv: list[str]) -> Callable[[], int] | None:
-    """What to run for ``argv`` (without the program's name), or None when Typer has to."""
+    """What to run for ``argv`` (without the program's name), or None when Typer has to read it."""
     line = read(argv)
     if line is None or not line.command.fast:
         return None

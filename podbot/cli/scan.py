@@ -1,4 +1,4 @@
-"""Words in, option values out, for the plain spellings. What it is not sure of is Typer's to read and to explain."""
+"""Words in, option values out, for the plain spellings of options. Typer reads and explains everything else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from podbot.cli.options import Option
 
-_Spellings = dict[str, tuple[Option, bool]]  # as typed -> the option, and whether it is on
+_Spellings = dict[str, tuple[Option, bool]]  # as typed -> the option, and the value that it gives a switch
 _LONGEST_NUMBER = 9  # digits
 
 
