@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from e2e.patience import patient
-from podbot.session.sessions import ENDING, is_live
+from podbot.session.flags import ENDING, is_live
 
 PODBOT = [sys.executable, "-m", "podbot"]
 ROOTLESS = os.getuid() != 0

@@ -11,7 +11,7 @@ from podbot.config.models import AppConfig, LoadOptions
 from podbot.events import Emit, ignore
 
 if TYPE_CHECKING:
-    from podbot.diagnosis.doctor import Patient
+    from podbot.diagnosis.doctor import DoctorContext
     from podbot.engine.check import Check
     from podbot.engine.port import Engine
 
@@ -35,11 +35,11 @@ def doctor(
     return list(diagnose(this_machine(options, environment(environ), emit), probe_image=probe_image))
 
 
-def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -> Patient:
+def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -> DoctorContext:
     """The real machine, configuration and engine. ``emit`` hears of sessions that a killed podbot left."""
     from podbot.config.load import config_location, load_config
     from podbot.diagnosis.disk_checks import look_at_disks
-    from podbot.diagnosis.doctor import Patient
+    from podbot.diagnosis.doctor import DoctorContext
     from podbot.launch.seccomp import profile_path
     from podbot.places import private_runtime_root, state_dir
     from podbot.session.confined import place_seccomp
@@ -51,7 +51,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
         report_orphans(engine, environ, emit)
         return engine
 
-    return Patient(
+    return DoctorContext(
         machine=lambda config: driver_of(config).machine(environ),
         load=lambda: load_config(options),
         config_path=lambda: config_location(options)[0],

@@ -120,7 +120,8 @@ def exec_(
     """
     from podbot.execution.runner import run_exec
     from podbot.places import runtime_root
-    from podbot.session.sessions import in_use, session_pipes
+    from podbot.session.flags import in_use
+    from podbot.session.sessions import session_pipes
 
     environ = environment(environ)
     with (

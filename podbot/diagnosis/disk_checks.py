@@ -21,7 +21,7 @@ FREE = "`podbot stop --rm` removes sessions that `podbot ps -a` lists"
 _STORE_FACTOR = 2
 _TEMPORARY_FACTOR = 2
 
-Place = Literal["store", "temporary", "engine-temporary"]
+Volume = Literal["store", "temporary", "engine-temporary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,18 @@ class Room:
     temporary: int = 0
     engine_temporary: int = 0
 
-    def at(self, place: Place) -> int:
+    def at(self, place: Volume) -> int:
         """What it takes of ``place``."""
         return {"store": self.store, "temporary": self.temporary, "engine-temporary": self.engine_temporary}[place]
 
 
-Disks = Mapping[Place, Disk]
+Disks = Mapping[Volume, Disk]
 
 
 def look_at_disks(host: EngineHost, environ: Mapping[str, str]) -> Disks:
     """The file systems that a build writes to, of an engine on this machine; what cannot be looked at is left out."""
     given = environ.get("TMPDIR", "")
-    places: dict[Place, str] = {"temporary": given or "/tmp"}  # noqa: S108 - mmdebstrap's own default
+    places: dict[Volume, str] = {"temporary": given or "/tmp"}  # noqa: S108 - mmdebstrap's own default
     if os.path.isdir(host.storage):  # else its socket alone is on this machine
         places["store"] = host.storage
         if os.path.isabs(host.temporary):  # its own TMPDIR, not ours: systemd, or another podbot, started it
@@ -104,9 +104,9 @@ def _sentences(first: str, second: str) -> str:
     return f"{first}. {second.removesuffix('.')}" if second else first
 
 
-def _together(disks: Disks) -> Sequence[Sequence[Place]]:
+def _together(disks: Disks) -> Sequence[Sequence[Volume]]:
     """The places by file system: what is needed on one adds up."""
-    groups: dict[int, list[Place]] = {}
+    groups: dict[int, list[Volume]] = {}
     for place, there in disks.items():
         groups.setdefault(there.device, []).append(place)
     return list(groups.values())

@@ -21,7 +21,7 @@ BUILD_ONE = "podbot setup"
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class DoctorContext:
     """What doctor asks of the world; :func:`podbot.api.diagnosis.this_machine` is the real one."""
 
     machine: Callable[[AppConfig], EngineMachine]
@@ -36,52 +36,54 @@ class Patient:
     github: Callable[[AppConfig], Iterator[Check]] = check_github
 
 
-def diagnose(patient: Patient, *, probe_image: bool = False) -> Iterator[Check]:
+def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[Check]:
     """Every check, in the order in which things must be fixed; no error escapes, each becomes a check.
 
     ``probe_image``: also run a throw-away container of the image to see what it lacks.
     """
-    config, check = _config(patient)
+    config, check = _config(context)
     yield check
-    yield _runtime_dir(patient)
-    endpoint, check_endpoint = _endpoint(patient, config)
+    yield _runtime_dir(context)
+    endpoint, check_endpoint = _endpoint(context, config)
     if check_endpoint is not None:
         yield check_endpoint
     elif endpoint is None or endpoint.local:
-        machine = patient.machine(config)
+        machine = context.machine(config)
         yield from machine.checks(config.sandbox.network)
-        yield from check_host(machine.facts, token_unit=patient.token_unit)
+        yield from check_host(machine.facts, token_unit=context.token_unit)
     if check_endpoint is None:
-        yield from _engine(patient, config, endpoint, probe_image=probe_image)
-    yield from patient.github(config)
+        yield from _engine(context, config, endpoint, probe_image=probe_image)
+    yield from context.github(config)
 
 
-def _config(patient: Patient) -> tuple[AppConfig, Check]:
+def _config(context: DoctorContext) -> tuple[AppConfig, Check]:
     """The configuration, or the defaults when it is not valid, so that the rest can be looked at."""
     try:
-        config = patient.load()
-        return config, Check("config", "ok", patient.config_path())
+        config = context.load()
+        return config, Check("config", "ok", context.config_path())
     except PodbotError as exc:
         return AppConfig(), _failed("config", exc)
 
 
-def _runtime_dir(patient: Patient) -> Check:
+def _runtime_dir(context: DoctorContext) -> Check:
     try:
-        return Check("runtime-dir", "ok", patient.runtime_dir())
+        return Check("runtime-dir", "ok", context.runtime_dir())
     except PodbotError as exc:
         return _failed("runtime-dir", exc)
 
 
-def _endpoint(patient: Patient, config: AppConfig) -> tuple[Endpoint | None, Check | None]:
+def _endpoint(context: DoctorContext, config: AppConfig) -> tuple[Endpoint | None, Check | None]:
     try:
-        return patient.locate(config), None
+        return context.locate(config), None
     except PodbotError as exc:
         return None, _failed("engine", exc)
 
 
-def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, probe_image: bool) -> Iterator[Check]:
+def _engine(
+    context: DoctorContext, config: AppConfig, endpoint: Endpoint | None, *, probe_image: bool
+) -> Iterator[Check]:
     try:
-        engine = patient.connect(config)
+        engine = context.connect(config)
     except PodbotError as exc:
         yield _failed("engine", exc)
         return
@@ -90,9 +92,9 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
         origin = endpoint.origin if endpoint is not None else "podbot's private service"
         yield Check("engine", "ok", f"{engine.words.name} {info.version} at {info.endpoint} ({origin})")
         if engine.local:
-            yield _disk(patient, engine, config)
+            yield _disk(context, engine, config)
         if probe_image and config.image:
-            yield from check_image(engine, config, BUILD_ONE, patient.seccomp() if engine.local else None)
+            yield from check_image(engine, config, BUILD_ONE, context.seccomp() if engine.local else None)
         else:
             yield _image(engine, config)
     except PodbotError as exc:
@@ -101,11 +103,11 @@ def _engine(patient: Patient, config: AppConfig, endpoint: Endpoint | None, *, p
         engine.close()
 
 
-def _disk(patient: Patient, engine: Engine, config: AppConfig) -> Check:
+def _disk(context: DoctorContext, engine: Engine, config: AppConfig) -> Check:
     try:
         is_there = config.image and engine.image(config.image) is not None
         return check_disk(
-            patient.disks(engine.host()), None if is_there else room_for_first(load_recipe()), engine.words
+            context.disks(engine.host()), None if is_there else room_for_first(load_recipe()), engine.words
         )
     except PodbotError as exc:
         return _failed("disk", exc)

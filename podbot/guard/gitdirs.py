@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from podbot.guard import files, places
+from podbot.guard import files, locations
 from podbot.guard.content import MOST, digest
 from podbot.guard.gitconfig import parse
 from podbot.guard.gitkeys import dangerous, programs
@@ -62,7 +62,7 @@ class GitDirectory:
         if place is None:
             return
         try:
-            handle = places.open_directory(place)
+            handle = locations.open_directory(place)
         except OSError:
             self._scan.gap(_UNREADABLE)
             return
@@ -81,7 +81,7 @@ class GitDirectory:
             if len(scan.scripts) >= _SCRIPTS:
                 scan.once(f"more than {_SCRIPTS} files that git's configuration names")
                 return
-            found = places.read(place, MOST)
+            found = locations.read(place, MOST)
             if found is not None:
                 scan.scripts.add(place.name)
                 scan.mark(place.name, "git", Mark(rule, content(found), "", files.changed(found.found)))
@@ -92,20 +92,20 @@ def absolute(scan: Scan, path: str) -> str:
     return os.path.join(scan.known_roots[0], path)
 
 
-def _place(scan: Scan, text: str, base: str) -> places.Place | None:
+def _place(scan: Scan, text: str, base: str) -> locations.Location | None:
     """Where a path of git's configuration leads from the directory ``base``; None for what lies elsewhere."""
     try:
-        path = places.absolute(text, base)
+        path = locations.absolute(text, base)
     except OSError:
         scan.gap(_NOT_FOLLOWED)
         return None
     return behind(scan, path, base)
 
 
-def behind(scan: Scan, leads: str, base: str) -> places.Place | None:
+def behind(scan: Scan, leads: str, base: str) -> locations.Location | None:
     """Where a link in the directory ``base`` leads, in which ``~`` is a name; None for what lies elsewhere."""
     try:
-        return places.resolve(scan.known_roots, os.path.join(base, leads))
+        return locations.resolve(scan.known_roots, os.path.join(base, leads))
     except (OSError, ValueError):
         scan.gap(_NOT_FOLLOWED)
         return None
@@ -119,7 +119,7 @@ def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool =
     else:
         scan.mark(path, "", Mark("git.config", f"link:{leads}", f"a link to {leads[:_SHOWN]}"))
         place = behind(scan, leads, absolute(scan, os.path.dirname(path)))
-        found = None if place is None else places.read(place, _CONFIG)
+        found = None if place is None else locations.read(place, _CONFIG)
     if found is None:
         there = files.look(directory, name)
         if there is not None and stat.S_ISREG(there.st_mode):
@@ -148,7 +148,7 @@ def hooks(scan: Scan, directory: int, path: str) -> None:
             place = behind(scan, leads, absolute(scan, os.path.dirname(path)))
             if place is None:
                 return
-            handle, path = places.open_directory(place), place.name
+            handle, path = locations.open_directory(place), place.name
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError:
@@ -199,7 +199,7 @@ def _hook(scan: Scan, directory: int, name: str, path: str) -> None:
 def _behind(scan: Scan, path: str, leads: str) -> str:
     """The content behind a link that stays in the workspace: hooks are often kept so."""
     place = behind(scan, leads, absolute(scan, os.path.dirname(path)))
-    found = None if place is None else places.read(place, MOST)
+    found = None if place is None else locations.read(place, MOST)
     return "" if found is None else f" {content(found)}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from podbot.guard import files, gitdirs, places
+from podbot.guard import files, gitdirs, locations
 from podbot.guard.gitconfig import parse
 from podbot.guard.marks import Mark
 from podbot.guard.values import TYPE_CHECKING
@@ -61,7 +61,7 @@ def _opened(scan: Scan, directory: int, name: str, path: str) -> int | None:
         return files.open_directory(name, directory)
     scan.mark(path, "", Mark(_RULE, f"link:{leads}", f"a link to {leads[:_SHOWN]}"))
     place = gitdirs.behind(scan, leads, gitdirs.absolute(scan, os.path.dirname(path)))
-    return None if place is None else places.open_directory(place)
+    return None if place is None else locations.open_directory(place)
 
 
 def _state(scan: Scan, handle: int, path: str) -> None:
@@ -101,4 +101,4 @@ def _read(scan: Scan, directory: int, name: str, path: str) -> files.Read | None
         return found
     scan.mark(path, "link", Mark(_RULE, f"link:{leads}", f"a link to {leads[:_SHOWN]}"))
     place = gitdirs.behind(scan, leads, gitdirs.absolute(scan, os.path.dirname(path)))
-    return None if place is None else places.read(place, _MOST)
+    return None if place is None else locations.read(place, _MOST)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from podbot.guard import files, gitdirs, places
+from podbot.guard import files, gitdirs, locations
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import MOST, value
 from podbot.guard.marks import Mark
@@ -26,14 +26,14 @@ class Links:
     """The directories behind links, which are walked last: they cannot use up the limits of the rest."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[places.Place, Scope]] = []
+        self._found: list[tuple[locations.Location, Scope]] = []
         self._seen: set[tuple[str, str, int]] = set()
 
     def look(self, scan: Scan, where: str, leads: str, rule: str, scope: Scope) -> None:
         """One link at the path ``where``, in a directory of ``scope``, for which ``rule`` holds."""
         path, _, name = where.rpartition("/")
         place = gitdirs.behind(scan, leads, os.path.join(scan.root, path))
-        found = None if place is None else places.read(place, MOST)
+        found = None if place is None else locations.read(place, MOST)
         text = f"link:{leads}"
         if found is not None and scan.has_room(rule, len(found.data)):
             text += " " + (value(rule, name, found.data) if found.whole else gitdirs.content(found))
@@ -42,7 +42,7 @@ class Links:
         if place is not None and found is None and below is not None:
             self._add(scan, place, below)
 
-    def _add(self, scan: Scan, place: places.Place, scope: Scope) -> None:
+    def _add(self, scan: Scan, place: locations.Location, scope: Scope) -> None:
         key = (place.root, place.path, id(scope))
         if key not in self._seen:
             self._seen.add(key)
@@ -56,7 +56,7 @@ class Links:
         while self._found:
             place, scope = self._found.pop()
             try:
-                handle = places.open_directory(place)
+                handle = locations.open_directory(place)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError:

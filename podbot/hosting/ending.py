@@ -19,9 +19,10 @@ from podbot.execution.group import signal_group
 from podbot.execution.hosted import GRACE
 from podbot.execution.runner import KILL_GRACE, TERM_GRACE
 from podbot.session.disposal import Disposal, dispose
+from podbot.session.flags import WANTED, is_live
 from podbot.session.guarding import report_left
 from podbot.session.record import SessionRecord, read_record
-from podbot.session.sessions import WANTED, SessionDirectory, is_live, remove_directory, remove_reported
+from podbot.session.sessions import SessionDirectory, remove_directory, remove_reported
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep
@@ -160,7 +161,7 @@ def _end_token(directory: SessionDirectory, told: list[Event]) -> None:
     if grant is None:
         return
     from podbot.github.keeper import clear_token
-    from podbot.session.resources.token import hand_down
+    from podbot.session.resources.token import restore_grant
 
     clear_token(directory.path, told.append)
-    hand_down(directory, grant, told.append)
+    restore_grant(directory, grant, told.append)

@@ -11,7 +11,8 @@ from podbot.children import interpreter
 from podbot.events import Emit, Event
 from podbot.launch.resources.guard import GuardPlan
 from podbot.session.disposal import Disposal
-from podbot.session.sessions import ENDING, SessionDirectory, flagged
+from podbot.session.flags import ENDING, flagged
+from podbot.session.sessions import SessionDirectory
 
 if TYPE_CHECKING:
     import threading

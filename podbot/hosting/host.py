@@ -13,8 +13,8 @@ from podbot.events import Emit, Event
 from podbot.execution.hosted import HostedEnd
 from podbot.execution.runner import ExecIO, ExecSession, ExecStatus
 from podbot.guard.marks import GuardReport
-from podbot.hosting.bridge import Bridge
 from podbot.hosting.handover import Handover
+from podbot.hosting.reporting_filter import ReportingFilter
 from podbot.hosting.transcript import Transcript
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.streams import pipes_of
@@ -101,7 +101,7 @@ def run_hosted(
         if transcript is not None:
             record = Transcript(transcript, session=plan.sandbox.session, secrets=secrets, emit=emit)
             stack.callback(record.close)
-        bridge = Bridge(channel, emit, events=io.stderr is None, transcript=record)
+        bridge = ReportingFilter(channel, emit, events=io.stderr is None, transcript=record)
         stack.callback(bridge.close)
         end = HostedEnd(emit)
         session = ExecSession(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
-from podbot.launch.places import within
 from podbot.launch.protected import plan_protected
+from podbot.launch.refused_paths import within
 from podbot.launch.repository import plan_linked, plan_placeholders
 from podbot.launch.sources import checked_source
 from podbot.launch.targets import normal_target, shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podbot.config.models import AppConfig
-from podbot.launch.places import within
+from podbot.launch.refused_paths import within
 from podbot.launch.types import HostFacts, Mount
 
 _TOLD = (

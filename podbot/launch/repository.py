@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from podbot.errors import MountRefused
 from podbot.launch.gitdir import joined
-from podbot.launch.places import within
+from podbot.launch.refused_paths import within
 from podbot.launch.targets import normal_target
 from podbot.launch.types import HostFacts, LinkedGit, Mount
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from podbot.errors import MountRefused
-from podbot.launch.places import refusal, refused_sources, refused_unless_named, within
+from podbot.launch.refused_paths import refusal, refused_sources, refused_unless_named, within
 from podbot.launch.targets import shown, unshowable
 from podbot.launch.types import HostFacts, LinkFacts, PathFacts
 

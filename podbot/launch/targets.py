@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from podbot.errors import MountRefused
-from podbot.launch.places import refusal, reserved_targets
+from podbot.launch.refused_paths import refusal, reserved_targets
 
 _HINT = "Choose another target inside the sandbox."
 # C0 and C1 controls, line separators, bidirectional overrides, and surrogates (bytes that are not UTF-8).

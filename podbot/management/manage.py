@@ -12,10 +12,11 @@ from podbot.errors import ContainerNotFound
 from podbot.events import Emit, ignore
 from podbot.launch.labels import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
+from podbot.session.flags import await_release, stopping
 from podbot.session.guarding import report_left
 from podbot.session.orphans import is_ours, our_container
 from podbot.session.restore import restore_all, settle_stopped
-from podbot.session.sessions import await_release, remove_reported, sessions, stopping
+from podbot.session.sessions import remove_reported, sessions
 from podbot.tokens.token_info import TokenInfo, token_info
 
 RELEASE_SECONDS = 3.0  # for the podbot of a stopped session to finish its own clean-up

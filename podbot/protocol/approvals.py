@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from podbot.protocol.earlier import EarlierCalls
-from podbot.protocol.jsontext import Part, alike, likeness, members
+from podbot.protocol.jsontext import Part, alike, fold_key, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.paths import PathScope
 from podbot.protocol.questions import LONGEST_PATH, escape_cuts, inner, marker_of, outside_paths, put, visible
 
 _NAMES = frozenset(
-    map(likeness, ("path", "cwd", "grantRoot", "movePath", "scriptPath", "subpath", "pattern", "read", "write"))
+    map(fold_key, ("path", "cwd", "grantRoot", "movePath", "scriptPath", "subpath", "pattern", "read", "write"))
 )
 _IDS = ("itemId", "callId")
 #: What a permission that lasts is for: a list of words, which are to be the command's own.
@@ -130,6 +130,6 @@ def _value(holder: object, name: str) -> object:
     found: object = None
     if isinstance(holder, dict):
         for key, value in holder.items():
-            if likeness(key) == name:
+            if fold_key(key) == name:
                 found = value
     return found

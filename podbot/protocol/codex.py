@@ -13,7 +13,7 @@ from podbot.config.models import McpServers
 from podbot.events import Event
 from podbot.protocol.earlier import EarlierCalls
 from podbot.protocol.filter import LIMIT, Direction, FilterChannel
-from podbot.protocol.jsontext import ALIKE, TOKEN, BadFrame, Part, alike, likeness, members, scan, skip
+from podbot.protocol.jsontext import ALIKE, TOKEN, BadFrame, Part, alike, fold_key, members, scan, skip
 from podbot.protocol.logins import Cuts, member_cuts
 from podbot.protocol.mask import check_place, is_object
 from podbot.protocol.message import Message
@@ -43,14 +43,14 @@ ADDRESSES = (
     "termsOfServiceUrl",
 )
 
-_PLACED = frozenset(map(likeness, ("thread/start", "thread/resume", "thread/fork", "turn/start")))
+_PLACED = frozenset(map(fold_key, ("thread/start", "thread/resume", "thread/fork", "turn/start")))
 LOOKED_INTO = _PLACED | {"initialize"}
-_LINKED = frozenset(map(likeness, ("account/gatewayOAuth/changed", "app/list/updated")))
-_QUESTIONS = frozenset(likeness(method) for method, passes in CODEX.items() if passes)
-_CHANGES = frozenset(map(likeness, ("item/started", "item/fileChange/patchUpdated")))
+_LINKED = frozenset(map(fold_key, ("account/gatewayOAuth/changed", "app/list/updated")))
+_QUESTIONS = frozenset(fold_key(method) for method, passes in CODEX.items() if passes)
+_CHANGES = frozenset(map(fold_key, ("item/started", "item/fileChange/patchUpdated")))
 AGENT_LOOKED_INTO = _LINKED | _QUESTIONS | _CHANGES
-_OPENED = frozenset(map(likeness, ADDRESSES))
-_REFUSED = frozenset(likeness(method) for method, passes in CODEX.items() if not passes)
+_OPENED = frozenset(map(fold_key, ADDRESSES))
+_REFUSED = frozenset(fold_key(method) for method, passes in CODEX.items() if not passes)
 
 
 class CodexChannel(FilterChannel):
@@ -83,9 +83,9 @@ def agent_rule(extra: frozenset[str] = frozenset(), mount: PathScope | None = No
         if method is None:
             return cuts, "removed_address"
         # One of the list is refused without an id as well: there may be a client that acts before it looks for one.
-        if method not in known and (message.id is not None or likeness(method) in _REFUSED):
+        if method not in known and (message.id is not None or fold_key(method) in _REFUSED):
             raise denied(message, method, "it is not in agent.extra_methods", versioned=False)
-        name = likeness(method)
+        name = fold_key(method)
         if name in _LINKED:
             cuts += _address_cuts(message.text, message.fields.get("params"))
         elif name in _QUESTIONS:
@@ -128,7 +128,7 @@ def _address_cuts(text: str, holder: Part | None) -> Cuts:
             key = around.pop()
         elif found[1]:
             name = scanstring(piece, 1, True)[0]
-            key = likeness(name) if len(name) <= ALIKE else ""
+            key = fold_key(name) if len(name) <= ALIKE else ""
             if key in _OPENED or (key == "url" and around[-1] == "action"):  # as in AccountSecuritySetupAction
                 place = skip(text, found.end())
                 value, end = scan(text, place)
@@ -150,7 +150,7 @@ def client_rule(mount: PathScope | None, servers: Servers, extra: frozenset[str]
     tools = () if TOOL_CALL in extra else (TOOLS,)
 
     def rule(message: Message) -> tuple[Cuts, str]:
-        name = "" if message.method is None else likeness(message.method)
+        name = "" if message.method is None else fold_key(message.method)
         params = message.fields.get("params") if name in LOOKED_INTO else None
         if params is None or not is_object(params):
             return [], ""

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from podbot.events import Event
+from podbot.protocol.fast_path import FastPath
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import LineAssembler, Overlong
 from podbot.protocol.noise import Spread, is_like_json
 from podbot.protocol.opening import Opening
 from podbot.protocol.policy import Rule
-from podbot.protocol.quick import Sieve
 from podbot.protocol.refusal import NOT_JSONRPC, POLICY, REWRITTEN, Refusal
 from podbot.streams.channel import Counts, Noise, NoiseKind, Side
 
@@ -24,7 +24,7 @@ LIMIT = 64 << 20  # bytes of one frame
 
 
 class Direction(NamedTuple):
-    """What is judged in one direction, and by which rule; the others as for :class:`Sieve`."""
+    """What is judged in one direction, and by which rule; the others as for :class:`FastPath`."""
 
     rule: Rule
     look_into: frozenset[str] = frozenset()
@@ -42,8 +42,8 @@ class FilterChannel:
     def __init__(self, client: Direction, agent: Direction, *, limit: int, salvage: bool, notices: list[Event]) -> None:
         self._client_rule = client.rule
         self._agent_rule = agent.rule
-        self._client_sieve = Sieve(client.rule, look_into=client.look_into, answers=client.answers)
-        self._agent_sieve = Sieve(agent.rule, look_into=agent.look_into, answers=agent.answers, watch=agent.watch)
+        self._client_sieve = FastPath(client.rule, look_into=client.look_into, answers=client.answers)
+        self._agent_sieve = FastPath(agent.rule, look_into=agent.look_into, answers=agent.answers, watch=agent.watch)
         self._client_lines = LineAssembler(limit)
         self._agent_lines = LineAssembler(limit)
         self._client_open = self._agent_open = True

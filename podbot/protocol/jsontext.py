@@ -22,7 +22,7 @@ MAX_STRUCTURE = 400_000  # brackets, commas and colons outside strings: the scan
 MAX_MESSAGES = 1024  # in one batch
 FEW = 16  # brackets that are looked for one by one
 PROTOTYPE = "__proto__"  # in JavaScript a copy of the object has what is in here
-ALIKE = 64  # characters of a name whose likeness is remembered; longer than any that is looked for
+ALIKE = 64  # characters of a name whose fold_key is remembered; longer than any that is looked for
 LONGEST_NAME = 4096
 
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"{}[],:"))
@@ -178,7 +178,7 @@ def _expect(text: str, at: int, char: str) -> None:
         raise ValueError(char)
 
 
-def likeness(name: str) -> str:
+def fold_key(name: str) -> str:
     """What ``name`` may be taken for by a reader that ignores case, width, joins, or what follows a NUL.
 
     Raises BadFrame for a name that is too long to be anything but an attempt.
@@ -209,12 +209,12 @@ _likeness = lru_cache(maxsize=1024)(_fold)
 
 def alike(parts: Sequence[Part], name: str) -> Part | None:
     """The one member that is, or is spelled like, ``name``. Raises BadFrame when there are several."""
-    wanted = likeness(name)
+    wanted = fold_key(name)
     found = []
     for part in parts:
         if part.key == PROTOTYPE:
             raise BadFrame("ambiguous_key")
-        if likeness(part.key) == wanted:
+        if fold_key(part.key) == wanted:
             found.append(part)
     if len(found) > 1:
         raise BadFrame("duplicate_key")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from podbot.protocol.jsontext import BadFrame, Cut, Part, alike, cuts_for, elements, likeness, members
+from podbot.protocol.jsontext import BadFrame, Cut, Part, alike, cuts_for, elements, fold_key, members
 from podbot.protocol.message import Message
 
 Cuts = list[Cut]
@@ -97,7 +97,7 @@ class _Look(NamedTuple):
         parts, _ = members(self.text, offer.place)
         try:
             kind = alike(parts, "type")
-            is_command = kind is not None and (not isinstance(kind.value, str) or likeness(kind.value) == "terminal")
+            is_command = kind is not None and (not isinstance(kind.value, str) or fold_key(kind.value) == "terminal")
             meta = meta_cuts(self.text, parts)
             if self.commands_stay and (is_command or meta):
                 return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podbot.config.models import Delegation
-from podbot.protocol.jsontext import BadFrame, Part, alike, likeness, members
+from podbot.protocol.jsontext import BadFrame, Part, alike, fold_key, members
 from podbot.protocol.logins import Cuts, member_cuts, meta_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
 from podbot.protocol.methods import delegated
@@ -15,7 +15,7 @@ from podbot.protocol.servers import Servers
 
 INVALID_PARAMS = -32602
 CAPABILITIES = ("clientCapabilities", "capabilities")  # version 1 and 2; both are masked whatever version is claimed
-_OPENING = frozenset(map(likeness, ("session/new", "session/load", "session/resume", "session/fork")))
+_OPENING = frozenset(map(fold_key, ("session/new", "session/load", "session/resume", "session/fork")))
 LOOKED_INTO = _OPENING | {"initialize"}  # the rule has nothing to say about anything else
 
 
@@ -24,7 +24,7 @@ def client_rule(delegation: Delegation, mount: PathScope | None, servers: Server
     kept = delegated(delegation)
 
     def rule(message: Message) -> tuple[Cuts, str]:
-        name = "" if message.method is None else likeness(message.method)
+        name = "" if message.method is None else fold_key(message.method)
         if name == "initialize":
             return _mask(message, kept), "masked_capabilities"
         if name in _OPENING:

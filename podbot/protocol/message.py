@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from podbot.protocol.jsontext import PROTOTYPE, BadFrame, Part, likeness
+from podbot.protocol.jsontext import PROTOTYPE, BadFrame, Part, fold_key
 
 ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 CLIPPED = 200  # characters of a refused method that go back to its sender
@@ -41,7 +41,7 @@ def read_envelope(parts: Sequence[Part]) -> dict[str, Part]:
             if key in fields:
                 raise BadFrame("duplicate_key")
             fields[key] = part
-        elif likeness(key) in ENVELOPE or key == PROTOTYPE:
+        elif fold_key(key) in ENVELOPE or key == PROTOTYPE:
             raise BadFrame("ambiguous_key")
     return fields
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from podbot.config.models import Delegation
 from podbot.protocol.earlier import EarlierCalls
-from podbot.protocol.jsontext import BadFrame, Cut, likeness
+from podbot.protocol.jsontext import BadFrame, Cut, fold_key
 from podbot.protocol.logins import ANY_LOGIN, Logins, login_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
 from podbot.protocol.methods import acp_methods, delegated
@@ -16,7 +16,7 @@ from podbot.protocol.refusal import REASONS
 
 CODE = -32001
 QUESTIONS = ("session/request_permission", "elicitation/create")
-LOOKED_INTO = frozenset(map(likeness, QUESTIONS))
+LOOKED_INTO = frozenset(map(fold_key, QUESTIONS))
 UPDATE = "session/update"
 _CALL = re.compile(rb"tool_call")
 _SPELLED = re.compile(rb"\\u00(?:5[fF]|6[13cCfF]|74)")  # its letters as escapes, which no serializer writes

@@ -14,7 +14,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # there since
 from typing import Any
 
 from podbot.protocol.earlier import EarlierCalls
-from podbot.protocol.jsontext import ALIKE, BadFrame, Part, alike, elements, likeness, members
+from podbot.protocol.jsontext import ALIKE, BadFrame, Part, alike, elements, fold_key, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.options import prefix_of
@@ -38,7 +38,7 @@ _CANDIDATE = re.compile(
     rf"|[{_HIDDEN}])?"
 )
 _PATHS = frozenset(
-    map(likeness, ("path", "filePath", "absolutePath", "notebookPath", "oldPath", "newPath", "cwd", "workdir", "uri"))
+    map(fold_key, ("path", "filePath", "absolutePath", "notebookPath", "oldPath", "newPath", "cwd", "workdir", "uri"))
 )
 # Readers of addresses leave out what stands before one, and tabs and line ends in it; in file addresses \\ is /.
 _BLANK = re.compile(r"[\s\0-\x20\x7f-\x9f\ufeff]++")
@@ -205,7 +205,7 @@ def _text_of(text: str, part: Part | None) -> str:
 def outside_paths(text: str, part: Part, mount: PathScope, names: frozenset[str] = _PATHS) -> Iterator[str]:
     """The paths outside in members that name some: wherever these stand, at any depth in them, in a second one too.
 
-    ``names``: of such members, as ``likeness`` has them. The value is read once more, with all members of one name.
+    ``names``: of such members, as ``fold_key`` has them. The value is read once more, with all members of one name.
     """
     if text[part.place] not in "{[":
         return
@@ -245,7 +245,7 @@ def _name_in(key: str, names: frozenset[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _known_name(key: str, names: frozenset[str]) -> str:
-    found = likeness(key)
+    found = fold_key(key)
     return found if found in names else ""
 
 

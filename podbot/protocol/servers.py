@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from podbot.config.models import McpServers
 from podbot.events import Event
-from podbot.protocol.jsontext import Part, alike, cuts_for, likeness, members
+from podbot.protocol.jsontext import Part, alike, cuts_for, fold_key, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.refusal import shown
 
@@ -44,7 +44,7 @@ class Servers:
         drop = set()
         for number, part in enumerate(parts):
             head, _, rest = part.key.partition(".")
-            if likeness(head) != likeness(CODEX_KEY) or not part.value:
+            if fold_key(head) != fold_key(CODEX_KEY) or not part.value:
                 continue
             names = list(part.value) if isinstance(part.value, dict) else []
             self._say([rest.partition(".")[0]] if rest else names or [UNNAMED])

@@ -15,10 +15,11 @@ from podbot.events import Emit, Event
 from podbot.launch.labels import LABEL, keep_of
 from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
+from podbot.session.flags import ENDING, flagged
 from podbot.session.guarding import report_left
 from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
-from podbot.session.sessions import ENDING, SessionDirectory, flagged, left_session
+from podbot.session.sessions import SessionDirectory, left_session
 
 
 def is_hosted(container: ContainerInfo) -> bool:

@@ -13,9 +13,10 @@ from podbot.events import Emit, Event
 from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.names import is_name
 from podbot.places import runtime_root
+from podbot.session.flags import ENDING, flagged, is_in_use
 from podbot.session.guarding import report_left
 from podbot.session.network import remove_network
-from podbot.session.sessions import ENDING, flagged, is_in_use, left_session, sessions, sweep, take_untold
+from podbot.session.sessions import left_session, sessions, sweep, take_untold
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep

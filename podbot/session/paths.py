@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from podbot.launch.places import PROGRAMS, SYSTEM_UNLESS_NAMED, refused_sources, within
+from podbot.launch.refused_paths import PROGRAMS, SYSTEM_UNLESS_NAMED, refused_sources, within
 from podbot.launch.types import HostFacts, LinkFacts, PathFacts
 from podbot.places import home_dir
 

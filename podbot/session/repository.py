@@ -16,7 +16,7 @@ from typing import Literal
 
 from podbot.errors import MountRefused
 from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
-from podbot.launch.places import within
+from podbot.launch.refused_paths import within
 from podbot.launch.targets import UNSHOWABLE
 from podbot.launch.types import LinkedGit, RepositoryFacts, SandboxPlan
 

@@ -18,19 +18,13 @@ from podbot.launch.labels import LABEL
 from podbot.launch.resources.streams import pipes_of
 from podbot.launch.types import SandboxPlan, Subcommand
 from podbot.session.container import started_container
+from podbot.session.flags import ENDING_SECONDS, await_ending, is_passing
 from podbot.session.orphans import is_kept
 from podbot.session.own_files import kept_files
 from podbot.session.record import SessionRecord
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import (
-    ENDING_SECONDS,
-    SessionDirectory,
-    await_ending,
-    is_passing,
-    session_directory,
-    take_untold,
-)
+from podbot.session.sessions import SessionDirectory, session_directory, take_untold
 from podbot.streams.wake import Wake
 
 

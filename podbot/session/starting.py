@@ -19,7 +19,7 @@ from podbot.events import Emit, Event
 from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.own_file import files_directory
 from podbot.launch.pipes import pipes_directory
-from podbot.launch.places import within
+from podbot.launch.refused_paths import within
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.history import DIRECTORY as STORES
 from podbot.launch.resources.history import HistoryPlan

@@ -13,8 +13,8 @@ from podbot.github.token_file import SECRETS, TokenFile
 from podbot.launch.labels import LABEL
 from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
+from podbot.session.flags import await_release
 from podbot.session.restore import restore_mounts
-from podbot.session.sessions import await_release
 from podbot.session.unsaved import Unsaved, examine, since_of
 
 

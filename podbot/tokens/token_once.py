@@ -14,7 +14,7 @@ from podbot.github.mint import minter
 from podbot.github.renewer import Renewer
 from podbot.github.status import TokenStatus, short_error
 from podbot.places import private_runtime_root
-from podbot.session.sessions import is_live
+from podbot.session.flags import is_live
 from podbot.streams.wake import Wake
 from podbot.tokens.jobs import Jobs
 from podbot.tokens.token_daemon import MOST, PER_LANE

@@ -184,7 +184,7 @@ def test_a_client_that_leaves_a_stubborn_agent(
 def test_a_stderr_that_nobody_reads_holds_nothing_up(
     engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podbot.hosting.bridge.BURST", 1 << 30)
+    monkeypatch.setattr("podbot.hosting.reporting_filter.BURST", 1 << 30)
     monkeypatch.setattr("podbot.cli.report.LAST_WORDS", 0.05)
 
     def noisy(io: ExecPeer) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from podbot.config.models import AppConfig, Origin, SandboxConfig
 from podbot.diagnosis.disk_checks import MEGABYTE, Disks
-from podbot.diagnosis.doctor import Patient, diagnose
+from podbot.diagnosis.doctor import DoctorContext, diagnose
 from podbot.diagnosis.image_checks import Probed, judge
 from podbot.engine.check import Check
 from podbot.engine.endpoint import Endpoint
@@ -67,9 +67,9 @@ def seen_by_podman(facts: PodmanFacts) -> Callable[[AppConfig], PodmanMachine]:
     return lambda _config: PodmanMachine(facts, VERSION)
 
 
-def patient(engine: FakeEngine | None = None, **changes: Any) -> Patient:
+def context(engine: FakeEngine | None = None, **changes: Any) -> DoctorContext:
     engine = engine or FakeEngine({"img:1": OURS})
-    whole = Patient(
+    whole = DoctorContext(
         machine=seen_by_podman(ROOT),
         load=lambda: CONFIGURED,
         config_path=lambda: "/c.toml",
@@ -91,7 +91,7 @@ def raising(error: PodbotError) -> Any:
 
 def test_a_ready_machine() -> None:
     engine = FakeEngine({"img:1": OURS})
-    found = {check.name: check for check in diagnose(patient(engine))}
+    found = {check.name: check for check in diagnose(context(engine))}
     assert {check.status for check in found.values()} == {"ok"}
     assert found["engine"].found == "Podman 4.3.1 at unix:///e.sock (podbot's private service)"
     assert found["image"].found == "img:1 (config file /c.toml), 800 MB, claude=2"
@@ -110,7 +110,7 @@ def test_a_ready_machine() -> None:
     ],
 )
 def test_every_error_becomes_a_check(changes: dict[str, Any], name: str, word: str) -> None:
-    found = [check for check in diagnose(patient(**changes)) if check.name == name]
+    found = [check for check in diagnose(context(**changes)) if check.name == name]
     assert [check.status for check in found] == ["fail"]
     assert word in found[0].found
     assert found[0].fix
@@ -118,7 +118,7 @@ def test_every_error_becomes_a_check(changes: dict[str, Any], name: str, word: s
 
 def test_an_engine_that_dies_is_a_check_and_is_closed() -> None:
     engine = FakeEngine({}, ConnectionFailed(endpoint="x", origin="y", reason="gone"))
-    assert [check.status for check in diagnose(patient(engine)) if check.name == "engine"] == ["fail"]
+    assert [check.status for check in diagnose(context(engine)) if check.name == "engine"] == ["fail"]
     assert engine.closed
 
 
@@ -126,7 +126,7 @@ def test_a_distant_engine_is_not_judged_by_this_machine() -> None:
     far = Endpoint("ssh", "variable CONTAINER_HOST", host="far", port=22)
     engine = FakeEngine({"img:1": OURS})
     engine.local = False
-    names = [check.name for check in diagnose(patient(engine, locate=lambda _config: far))]
+    names = [check.name for check in diagnose(context(engine, locate=lambda _config: far))]
     assert names == ["config", "runtime-dir", "engine", "image"]
 
 
@@ -142,7 +142,7 @@ def test_a_distant_engine_is_not_judged_by_this_machine() -> None:
 def test_the_disk_is_judged_by_what_is_still_to_be_built(
     images: dict[str, ImageInfo], megabytes: int, status: str, found: str
 ) -> None:
-    seen = diagnose(patient(FakeEngine(images), disks=lambda _host: free(megabytes)))
+    seen = diagnose(context(FakeEngine(images), disks=lambda _host: free(megabytes)))
     (disk,) = (check for check in seen if check.name == "disk")
     assert (disk.status, disk.found) == (status, found)
     assert bool(disk.fix) is (status != "ok")
@@ -153,7 +153,7 @@ def test_an_engine_that_does_not_describe_itself_hides_nothing_else() -> None:
         def host(self) -> EngineHost:
             raise RequestFailed(operation="describe itself", status=500, reason="it broke")
 
-    seen = {check.name: check.status for check in diagnose(patient(Silent({})))}
+    seen = {check.name: check.status for check in diagnose(context(Silent({})))}
     assert (seen["engine"], seen["disk"]) == ("ok", "fail")
     assert "image" in seen
 
@@ -161,7 +161,7 @@ def test_an_engine_that_does_not_describe_itself_hides_nothing_else() -> None:
 def test_in_a_container_the_device_comes_from_whoever_starts_it() -> None:
     facts = replace(USER, dev_net_tun=False)
     for container, word in (("", "modprobe"), ("docker", "--device /dev/net/tun")):
-        seen = diagnose(patient(machine=seen_by_podman(replace(facts, container=container))))
+        seen = diagnose(context(machine=seen_by_podman(replace(facts, container=container))))
         (check,) = (check for check in seen if check.name == "rootless-network")
         assert word in check.fix
 
@@ -169,7 +169,7 @@ def test_in_a_container_the_device_comes_from_whoever_starts_it() -> None:
 def test_the_network_and_the_unit_of_the_patient_are_asked_for() -> None:
     config = replace(CONFIGURED, sandbox=SandboxConfig(network="none"))
     facts = replace(USER, programs=without("slirp4netns"))
-    seen = {c.name: c for c in diagnose(patient(machine=seen_by_podman(facts), load=lambda: config, token_unit=True))}
+    seen = {c.name: c for c in diagnose(context(machine=seen_by_podman(facts), load=lambda: config, token_unit=True))}
     assert (seen["rootless-network"].status, seen["linger"].status) == ("warn", "warn")
 
 
@@ -179,7 +179,7 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     lacking = judge(Probed(), "claude", ("claude-agent-acp",))
     assert others == ["start", *(check.name for check in lacking)]
     github = [Check(name, "ok", "") for name in GITHUB_CHECKS]  # tests/diagnosis/test_github_checks.py holds them
-    found = diagnose(patient(machine=seen_by_podman(USER), github=lambda _config: iter(github)))
+    found = diagnose(context(machine=seen_by_podman(USER), github=lambda _config: iter(github)))
     assert own == list(dict.fromkeys(check.name for check in found))
 
 
@@ -191,8 +191,8 @@ def test_a_named_image_is_probed_and_a_configured_one_is_not(monkeypatch: pytest
         return [Check("git", "fail", "not installed")]
 
     monkeypatch.setattr("podbot.diagnosis.doctor.check_image", probed)
-    assert "git" not in [check.name for check in diagnose(patient())]
-    found = {check.name: check for check in diagnose(patient(), probe_image=True)}
+    assert "git" not in [check.name for check in diagnose(context())]
+    found = {check.name: check for check in diagnose(context(), probe_image=True)}
     assert (found["git"].status, asked) == ("fail", [("img:1", "/state/seccomp/0a1b.json")])
 
 
@@ -206,5 +206,5 @@ def test_an_engine_elsewhere_does_not_get_a_path_of_this_machine(monkeypatch: py
     monkeypatch.setattr("podbot.diagnosis.doctor.check_image", probed)
     engine = FakeEngine({"img:1": OURS})
     engine.local = False
-    list(diagnose(patient(engine), probe_image=True))
+    list(diagnose(context(engine), probe_image=True))
     assert asked == [None]

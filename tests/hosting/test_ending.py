@@ -18,8 +18,9 @@ from podbot.github.grant import Grant
 from podbot.hosting import ending
 from podbot.hosting.ending import Job, end_session, run
 from podbot.launch.types import ExecSpec, Keep
+from podbot.session.flags import WANTED, flagged, stopping
 from podbot.session.orphans import report_orphans
-from podbot.session.sessions import WANTED, flagged, session_directory, sessions, stopping
+from podbot.session.sessions import session_directory, sessions
 from podbot.testing import ExecPeer, FakeEngine
 from tests.session.clones import clone_labels, left_behind
 from tests.session.granted import granted

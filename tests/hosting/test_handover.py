@@ -16,7 +16,8 @@ from podbot.hosting import handover
 from podbot.hosting.handover import SOON, Handover
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import Keep
-from podbot.session.sessions import ENDING, await_ending, is_live, session_directory, sessions
+from podbot.session.flags import ENDING, await_ending, is_live
+from podbot.session.sessions import session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place, in_state
 
@@ -77,7 +78,7 @@ def test_whoever_wants_the_name_says_so_and_waits(place: Place, monkeypatch: pyt
 
     monkeypatch.setattr("podbot.session.sessions.time.sleep", look)
     with session_directory(place.directory(), "unix:///x"), contextlib.ExitStack() as ending:
-        from podbot.session.sessions import flagged
+        from podbot.session.flags import flagged
 
         ending.enter_context(flagged(place.directory(), ENDING))
         await_ending(place.directory(), place.events.append)
@@ -86,9 +87,9 @@ def test_whoever_wants_the_name_says_so_and_waits(place: Place, monkeypatch: pyt
 
 
 def test_nobody_is_waited_for_for_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from podbot.session.sessions import flagged
+    from podbot.session.flags import flagged
 
-    monkeypatch.setattr("podbot.session.sessions.ENDING_SECONDS", 0.0)
+    monkeypatch.setattr("podbot.session.flags.ENDING_SECONDS", 0.0)
     with session_directory(place.directory(), "unix:///x"), flagged(place.directory(), ENDING):
         await_ending(place.directory(), place.events.append)
     assert place.kinds() == ["session.ending"]

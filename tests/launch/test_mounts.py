@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
-from podbot.launch import places
+from podbot.launch import refused_paths
 from podbot.launch.mounts import MountPlan, extra_mount, plan_mounts
-from podbot.launch.places import own_places, within
+from podbot.launch.refused_paths import own_places, within
 from podbot.launch.targets import normal_target
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
 from tests.launch.build import FLAG, config, directory, facts, typed
@@ -221,7 +221,7 @@ def test_container_path_host_mounts_where_the_host_has_it() -> None:
 
 def test_target_rules_hold_for_the_same_path_too(monkeypatch: pytest.MonkeyPatch) -> None:
     # Today every reserved target is a refused source as well; the rule must not lean on that.
-    monkeypatch.setattr(places, "RESERVED_TARGETS", ("/srv/needed",))
+    monkeypatch.setattr(refused_paths, "RESERVED_TARGETS", ("/srv/needed",))
     made = config({"workspace.container_path": "host"})
     with pytest.raises(MountRefused, match="same path as on the host"):
         plan_mounts(made, typed(), facts(workspace=directory("/srv/needed/w")))
@@ -241,7 +241,7 @@ def test_run_and_host_mount_where_the_host_has_it_unless_a_key_says_otherwise(
 
 
 def test_a_workspace_that_cannot_be_at_its_own_path_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "RESERVED_TARGETS", ("/srv/needed",))
+    monkeypatch.setattr(refused_paths, "RESERVED_TARGETS", ("/srv/needed",))
     with pytest.raises(MountRefused) as caught:
         plan_mounts(config(), typed(), facts(workspace=directory("/srv/needed/w")))
     assert 'workspace.container_path = "/workspace"' in caught.value.hint

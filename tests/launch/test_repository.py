@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.launch import places
+from podbot.launch import refused_paths
 from podbot.launch.describe import describe
 from podbot.launch.mounts import MountPlan, plan_mounts
 from podbot.launch.plan import normalize
@@ -289,7 +289,7 @@ def test_whatever_a_repository_says_no_mount_leaves_the_policy(
         assert mount == Mount(common, common)
         assert typed_path
         assert not lies_in(TREE, common)
-        assert places.refusal(common, places.refused_sources(facts(), common)) is None
+        assert refused_paths.refusal(common, refused_paths.refused_sources(facts(), common)) is None
     every = [*made.mounts, *made.empty]
     for mount in made.empty:
         assert mount.read_only

@@ -17,7 +17,7 @@ from podbot.protocol.jsontext import (
     alike,
     cuts_for,
     elements,
-    likeness,
+    fold_key,
     members,
     strict_text,
     without,
@@ -178,22 +178,22 @@ def test_number_of_values() -> None:
     ["method", "METHOD", "Method", "me_thod", "method\0x", " method\t", "\uff4dethod", "method\u200b", "m-ethod"],
 )  # fmt: skip
 def test_names_that_some_reader_takes_for_method(name: str) -> None:
-    assert likeness(name) == "method"
+    assert fold_key(name) == "method"
 
 
 def test_likeness() -> None:
-    assert likeness("par\u0061m\u017f") == "params"  # Go: the long s
-    assert likeness("\u212aey") == "key"  # Go: the Kelvin sign
-    assert likeness("\u0131d") == likeness("\u0130d") == "id"  # Java
-    assert likeness("methods") != "method"
-    assert likeness("m" * 100) == "m" * 100
-    assert likeness("terminal" + "_" * 100 + "-auth") == "terminalauth"  # found by the fuzzer
-    assert likeness("method" + "\u0301\u200b " * 100) == "method"
-    assert set(likeness("x" * LONGEST_NAME + "\0y")) == {"x"}
+    assert fold_key("par\u0061m\u017f") == "params"  # Go: the long s
+    assert fold_key("\u212aey") == "key"  # Go: the Kelvin sign
+    assert fold_key("\u0131d") == fold_key("\u0130d") == "id"  # Java
+    assert fold_key("methods") != "method"
+    assert fold_key("m" * 100) == "m" * 100
+    assert fold_key("terminal" + "_" * 100 + "-auth") == "terminalauth"  # found by the fuzzer
+    assert fold_key("method" + "\u0301\u200b " * 100) == "method"
+    assert set(fold_key("x" * LONGEST_NAME + "\0y")) == {"x"}
     with pytest.raises(BadFrame) as caught:
-        likeness("x" * LONGEST_NAME + "y")
+        fold_key("x" * LONGEST_NAME + "y")
     assert caught.value.reason == "ambiguous_key"
-    assert likeness("client_capabilities") == likeness("clientCapabilities")
+    assert fold_key("client_capabilities") == fold_key("clientCapabilities")
 
 
 def test_alike() -> None:

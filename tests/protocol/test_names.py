@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.protocol.jsontext import likeness
+from podbot.protocol.jsontext import fold_key
 from podbot.protocol.judge import judge
 from podbot.protocol.policy import agent_rule
 
@@ -19,7 +19,7 @@ def test_a_long_name_is_like_what_it_is_like_as_a_whole(name: str) -> None:
     plain = unicodedata.normalize("NFKC", name).casefold()
     whole = "".join(char for char in plain if char.isalnum())
     if whole.isascii():
-        assert likeness(name) == whole or len(whole) > 60
+        assert fold_key(name) == whole or len(whole) > 60
 
 
 def test_names_of_combining_marks_cost_no_square() -> None:

@@ -139,7 +139,7 @@ def test_the_properties_fail_when_the_filter_does_nothing(
 def test_the_properties_fail_when_the_sieve_lets_all_through(
     check: Callable[[bytes], None], bad: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podbot.protocol.quick.Sieve.runs", lambda _, block: [(block, block.count(b"\n"))])
+    monkeypatch.setattr("podbot.protocol.fast_path.FastPath.runs", lambda _, block: [(block, block.count(b"\n"))])
     with pytest.raises(AssertionError):
         check(bad)
 

@@ -14,9 +14,10 @@ from podbot.errors import RemoveFailed, SessionExists
 from podbot.events import Emit
 from podbot.execution.runner import ExecIO
 from podbot.launch.labels import keep_label
+from podbot.session.flags import ENDING, await_ending, flagged, in_use
 from podbot.session.orphans import report_orphans
 from podbot.session.run import run_session
-from podbot.session.sessions import ENDING, await_ending, flagged, in_use, remove_directory, session_directory, sessions
+from podbot.session.sessions import remove_directory, session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.clones import clone_labels, left_behind

@@ -74,16 +74,16 @@ PLANS = st.builds(
 
 def test_every_resource_has_one_plan_that_describes_itself() -> None:
     assert RESOURCES.keys() == EVERY.keys()
-    names = [resource_kind(name).__name__ for name in EVERY]
-    assert names == [
-        "ClonePlan",
-        "StreamsPlan",
-        "TokenPlan",
-        "CredentialsPlan",
-        "HistoryPlan",
-        "GuardPlan",
-        "GitIdentityPlan",
-    ]
+    names = {name: resource_kind(name).__name__ for name in EVERY}
+    assert names == {
+        "clone": "ClonePlan",
+        "streams": "StreamsPlan",
+        "token": "TokenPlan",
+        "guard": "GuardPlan",
+        "credentials": "CredentialsPlan",
+        "history": "HistoryPlan",
+        "git_identity": "GitIdentityPlan",
+    }
     with pytest.raises(NotAPlan, match="no resource 'gateway'"):
         resource_kind("gateway")
 

@@ -17,13 +17,10 @@ from hypothesis import strategies as st
 
 from podbot.engine.podman.private.service import ensure_service
 from podbot.errors import PathError, PodbotError, SessionExists, SessionRecordUnknown, UnsafeDirectory
+from podbot.session.flags import LOCK, STOPPING, flagged, is_live
 from podbot.session.record import RECORD, SessionRecord, as_json
 from podbot.session.sessions import (
-    LOCK,
-    STOPPING,
     FoundSession,
-    flagged,
-    is_live,
     left_session,
     remove_directory,
     session_directory,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.labels import LABEL
-from podbot.launch.places import refusal, reserved_targets
+from podbot.launch.refused_paths import refusal, reserved_targets
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import LaunchRequest
 

@@ -32,7 +32,7 @@ class Resource(SessionResource[TokenPlan]):
             _check_name(session.engine, session.plan, directory)
         grant = _grant(session.engine, session.plan, self.plan)
         with contextlib.ExitStack() as stack:
-            stack.callback(hand_down, directory, grant, emit)
+            stack.callback(restore_grant, directory, grant, emit)
             _check_key(self.plan, emit)
             with session.wake.interruptible():
                 stack.enter_context(_token(directory, grant, emit))
@@ -44,7 +44,7 @@ class Resource(SessionResource[TokenPlan]):
         private_dir(os.path.join(session_dir, SECRETS_DIRECTORY))
 
 
-def hand_down(directory: SessionDirectory, grant: Grant, emit: Emit) -> None:
+def restore_grant(directory: SessionDirectory, grant: Grant, emit: Emit) -> None:
     """A container that outlives us has its grant back, so that a token-daemon serves it when it is started again.
 
     That it cannot be written must hide neither the agent's status nor the error that ends the session.

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from podbot.agents.registry import agents
 from podbot.config.models import AGENT_KINDS, AgentKind, Origin
 from podbot.launch.describe import describe
-from podbot.launch.places import refusal, refused_sources, reserved_targets, within
 from podbot.launch.plan import normalize
+from podbot.launch.refused_paths import refusal, refused_sources, reserved_targets, within
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.history import HistoryPlan, plan_history, project_key
 from podbot.launch.types import LaunchPlan, LaunchRequest

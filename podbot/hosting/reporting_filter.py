@@ -16,7 +16,7 @@ BURST = 1000  # refusals a second that get a line each
 _SHORT = {"text": "of text", "before_frame": "in front of a frame", "json": "of other JSON", "pretty": "of spread JSON"}
 
 
-class Bridge:
+class ReportingFilter:
     """See :class:`podbot.streams.channel.Filter`. ``events``: the agent's stderr and its noise go to ``emit`` too."""
 
     def __init__(self, channel: Channel, emit: Emit, *, events: bool, transcript: Transcript | None = None) -> None:

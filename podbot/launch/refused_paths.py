@@ -11,7 +11,7 @@ from podbot.agents.registry import agents
 from podbot.launch.types import HostFacts
 
 
-class Place(NamedTuple):
+class RefusedPath(NamedTuple):
     """A refused path and why. ``below``: everything below it is refused as well.
 
     What *holds* a place is refused with it: a mount of /srv hands out /srv/secret too.
@@ -78,7 +78,7 @@ def within(inner: str, outer: str) -> bool:
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
-def refusal(path: str, places: Iterable[Place]) -> str | None:
+def refusal(path: str, places: Iterable[RefusedPath]) -> str | None:
     """Why ``path`` is refused: it is, holds, or (where that counts) lies in one of ``places``. None: it is not."""
     for place in places:
         if path == place.path:
@@ -90,18 +90,18 @@ def refusal(path: str, places: Iterable[Place]) -> str | None:
     return None
 
 
-def refused_sources(facts: HostFacts, path: str) -> list[Place]:
+def refused_sources(facts: HostFacts, path: str) -> list[RefusedPath]:
     """What ``path`` is refused by whoever asks; ``path`` itself says which other homes matter."""
-    places = [Place("/", "the whole file system", below=False)]
+    places = [RefusedPath("/", "the whole file system", below=False)]
     for home in homes(facts, path):
-        places.append(Place(home, "a home directory", below=False))
+        places.append(RefusedPath(home, "a home directory", below=False))
         places += [
-            Place(os.path.join(home, name), "where credentials or settings live") for name in credential_places()
+            RefusedPath(os.path.join(home, name), "where credentials or settings live") for name in credential_places()
         ]
-    places += [Place(name, "where users' homes stand", below=False) for name in HOME_PARENTS]
-    places += [Place(name, "a system directory") for name in SYSTEM]
+    places += [RefusedPath(name, "where users' homes stand", below=False) for name in HOME_PARENTS]
+    places += [RefusedPath(name, "a system directory") for name in SYSTEM]
     places += own_places(facts)
-    places += [Place(name, "where a protected place leads by a link") for name in facts.protected]
+    places += [RefusedPath(name, "where a protected place leads by a link") for name in facts.protected]
     return places
 
 
@@ -114,10 +114,12 @@ def refused_unless_named(facts: HostFacts, path: str) -> str | None:
     projects, is allowed says nothing of these.
     """
     roots = [root.resolved for root in facts.allowed_roots if root.kind == "directory"]
-    places = [Place(place, "a dot-directory of a home") for place in _dot_directories(facts, path)]
-    places += [Place(os.path.join(home, PROGRAMS), "where a home's own programs are") for home in homes(facts, path)]
-    places += [Place(place, "where a link at such a place leads") for place in facts.named_only]
-    places += [Place(place, "a system directory") for place in SYSTEM_UNLESS_NAMED]
+    places = [RefusedPath(place, "a dot-directory of a home") for place in _dot_directories(facts, path)]
+    places += [
+        RefusedPath(os.path.join(home, PROGRAMS), "where a home's own programs are") for home in homes(facts, path)
+    ]
+    places += [RefusedPath(place, "where a link at such a place leads") for place in facts.named_only]
+    places += [RefusedPath(place, "a system directory") for place in SYSTEM_UNLESS_NAMED]
     return refusal(path, [place for place in places if not _is_named(path, place.path, roots)])
 
 
@@ -134,29 +136,29 @@ def _is_named(path: str, place: str, roots: Iterable[str]) -> bool:
     return any(within(path, root) and (within(root, place) or root == path) for root in roots)
 
 
-def own_places(facts: HostFacts) -> list[Place]:
+def own_places(facts: HostFacts) -> list[RefusedPath]:
     """podbot's own directories, and the engine's socket."""
     from podbot.places import config_file
 
     places = [
-        Place(facts.runtime_dir, "podbot's runtime directory"),
-        Place(facts.state_dir, "podbot's state directory"),
-        Place(os.path.dirname(config_file({**facts.env, "HOME": facts.home})), "podbot's configuration"),
-        *(Place(path, "the GitHub App's private key") for path in facts.private_key),
+        RefusedPath(facts.runtime_dir, "podbot's runtime directory"),
+        RefusedPath(facts.state_dir, "podbot's state directory"),
+        RefusedPath(os.path.dirname(config_file({**facts.env, "HOME": facts.home})), "podbot's configuration"),
+        *(RefusedPath(path, "the GitHub App's private key") for path in facts.private_key),
     ]
     if facts.engine_socket_dir is not None:
         # Only what holds the socket hands it out; a directory beside it (a socket in /tmp) does not.
-        places.append(Place(facts.engine_socket_dir, "the directory of the engine's socket", below=False))
+        places.append(RefusedPath(facts.engine_socket_dir, "the directory of the engine's socket", below=False))
     return places
 
 
-def reserved_targets() -> list[Place]:
+def reserved_targets() -> list[RefusedPath]:
     """Where nothing is mounted inside the sandbox, whose user is root with the home /root."""
     return [
-        Place("/", "the sandbox's whole file system", below=False),
-        Place("/root", "the agent's home directory", below=False),
-        *(Place(f"/root/{name}", "where the agent's credentials live") for name in credential_places()),
-        *(Place(name, "reserved for the sandbox itself") for name in RESERVED_TARGETS),
+        RefusedPath("/", "the sandbox's whole file system", below=False),
+        RefusedPath("/root", "the agent's home directory", below=False),
+        *(RefusedPath(f"/root/{name}", "where the agent's credentials live") for name in credential_places()),
+        *(RefusedPath(name, "reserved for the sandbox itself") for name in RESERVED_TARGETS),
     ]
 
 

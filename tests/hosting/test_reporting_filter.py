@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from podbot.events import Event
 from podbot.hosting.agent_words import LINE, text_of
-from podbot.hosting.bridge import BURST, Bridge, RefusalLog
+from podbot.hosting.reporting_filter import BURST, RefusalLog, ReportingFilter
 from podbot.hosting.transcript import Transcript
 from podbot.protocol.acp import AcpChannel
 from podbot.streams.channel import Filter, Noise
@@ -24,7 +24,7 @@ def events() -> list[Event]:
 
 
 def test_a_refusal_is_one_warning_without_contents(events: list[Event]) -> None:
-    bridge: Filter = Bridge(LineChannel(), events.append, events=False)
+    bridge: Filter = ReportingFilter(LineChannel(), events.append, events=False)
     bridge.client_data(b"ok\nno: hunter2\n")
     assert (list(bridge.for_agent()), list(bridge.for_client())) == ([b"ok\n"], [b"refused\n"])
     assert list(bridge.for_stderr()) == []
@@ -39,7 +39,7 @@ def test_a_refusal_is_one_warning_without_contents(events: list[Event]) -> None:
 
 
 def test_half_a_frame_at_the_client_s_end(events: list[Event]) -> None:
-    bridge = Bridge(LineChannel(), events.append, events=False)
+    bridge = ReportingFilter(LineChannel(), events.append, events=False)
     bridge.client_data(b"hal")
     bridge.client_eof()
     assert not bridge.for_agent()
@@ -54,7 +54,7 @@ def test_a_rewritten_frame_is_no_warning(events: list[Event]) -> None:
 
 def test_a_flood_of_refusals_is_counted(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("podbot.hosting.bridge.time.monotonic", lambda: now)
+    monkeypatch.setattr("podbot.hosting.reporting_filter.time.monotonic", lambda: now)
     log = RefusalLog(events.append)
     for _ in range(5000):
         log.add(Refusal("agent"))
@@ -71,7 +71,7 @@ def test_a_flood_of_refusals_is_counted(events: list[Event], monkeypatch: pytest
 
 
 def test_stderr_and_noise_as_they_are_but_for_control_characters(events: list[Event]) -> None:
-    bridge = Bridge(LineChannel(), events.append, events=False)
+    bridge = ReportingFilter(LineChannel(), events.append, events=False)
     bridge.agent_stderr(memoryview(b"\x1b[1mraw\xff"))
     bridge.agent_data(b"# \x1b]0;title\x07\r\nframe\n")
     assert list(bridge.for_client()) == [b"frame\n"]
@@ -82,7 +82,7 @@ def test_stderr_and_noise_as_they_are_but_for_control_characters(events: list[Ev
 def test_what_was_moved_is_said_once_for_each_kind_and_counted_at_the_end(events: list[Event]) -> None:
     """10.18."""
     channel = LineChannel()
-    bridge = Bridge(channel, events.append, events=False)
+    bridge = ReportingFilter(channel, events.append, events=False)
     bridge.agent_data(b"# one\n# two\n")
     channel.noises += [Noise("json", b'{"level":"info"}\n'), Noise("before_frame", b"> ")]
     bridge.for_stderr()
@@ -100,13 +100,13 @@ def test_what_was_moved_is_said_once_for_each_kind_and_counted_at_the_end(events
 
 def test_a_long_line_of_noise_is_told_with_its_true_size(events: list[Event]) -> None:
     """Cut once by the channel and once here, a line of 1 MB was said to have 8212 bytes."""
-    bridge = Bridge(AcpChannel(), events.append, events=False)
+    bridge = ReportingFilter(AcpChannel(), events.append, events=False)
     bridge.agent_data(b"x" * 1_000_000 + b"\n")
     assert list(bridge.for_stderr()) == [b"x" * LINE + b" ... (1000001 bytes)\n"]
 
 
 def test_stderr_and_noise_as_events(events: list[Event]) -> None:
-    bridge = Bridge(LineChannel(), events.append, events=True)
+    bridge = ReportingFilter(LineChannel(), events.append, events=True)
     bridge.agent_stderr(memoryview(b'one\n{"level": "err'))
     bridge.agent_stderr(memoryview(b'or"}\nhalf'))
     bridge.agent_data(b"# noise\n")
@@ -122,7 +122,7 @@ def test_stderr_and_noise_as_events(events: list[Event]) -> None:
 
 
 def test_a_line_without_an_end_is_not_kept(events: list[Event]) -> None:
-    bridge = Bridge(LineChannel(), events.append, events=True)
+    bridge = ReportingFilter(LineChannel(), events.append, events=True)
     for _ in range(10):
         bridge.agent_stderr(memoryview(b"e" * 60_000))
     assert len(events) == 600_000 // LINE
@@ -139,7 +139,7 @@ def test_a_printable_line_is_one_line_and_bounded(line: bytes) -> None:
 def test_the_transcript_says_who_wrote_what(tmp_path: os.PathLike[str], events: list[Event]) -> None:
     path = os.path.join(tmp_path, "t")
     record = Transcript(path, session="s", secrets=[], emit=events.append)
-    bridge = Bridge(LineChannel(answer=b'{"e":1}\n'), events.append, events=False, transcript=record)
+    bridge = ReportingFilter(LineChannel(answer=b'{"e":1}\n'), events.append, events=False, transcript=record)
     bridge.client_data(b'{"c":1}\n')
     assert [bridge.for_agent(), bridge.for_client()] == [[b'{"c":1}\n'], []]
     bridge.agent_data(b'{"a":1}\nno\n')
@@ -164,7 +164,7 @@ def test_notices_of_the_channel_are_said_in_order_before_refusals() -> None:
     events: list[Event] = []
     channel = LineChannel()
     channel.news = [Event("notice", "host.mcp_servers", "one"), Event("notice", "host.mcp_servers", "two")]
-    bridge = Bridge(channel, events.append, events=False)
+    bridge = ReportingFilter(channel, events.append, events=False)
     bridge.client_data(b"no\n")
     assert bridge.for_stderr() == ()
     assert [event.kind for event in events] == ["host.mcp_servers", "host.mcp_servers", "host.refused"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LINKS = 40  # that the kernel follows, too
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """What lies at ``path``, without links in it, below ``root``. ``name``: how a scan calls it."""
 
     root: str
@@ -37,7 +37,7 @@ def absolute(text: str, base: str) -> str:
     return home + text[1:]
 
 
-def resolve(roots: Sequence[str], path: str) -> Place | None:
+def resolve(roots: Sequence[str], path: str) -> Location | None:
     """``path``: absolute; ``roots``: the workspace first. None for what lies elsewhere, or is not there.
 
     Raises OSError for what cannot be followed.
@@ -51,7 +51,7 @@ def resolve(roots: Sequence[str], path: str) -> Place | None:
             return None
         if not isinstance(found, str):
             done = "/".join(found)
-            return Place(root, done, done if root == roots[0] else f"{root}/{done}".rstrip("/"))
+            return Location(root, done, done if root == roots[0] else f"{root}/{done}".rstrip("/"))
         path = found
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
@@ -85,7 +85,7 @@ def _follow(root: str, path: str) -> list[str] | str | None:
         os.close(handle)
 
 
-def read(place: Place, most: int) -> files.Read | None:
+def read(place: Location, most: int) -> files.Read | None:
     """At most ``most`` bytes of a regular file; None for anything else."""
     try:
         handle = files.open_directory(place.root)
@@ -97,7 +97,7 @@ def read(place: Place, most: int) -> files.Read | None:
         os.close(handle)
 
 
-def open_directory(place: Place) -> int:
+def open_directory(place: Location) -> int:
     """Raises OSError."""
     handle = files.open_directory(place.root)
     try:

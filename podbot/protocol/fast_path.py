@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from podbot.protocol.jsontext import MAX_DEPTH, MAX_STRUCTURE, BadFrame, likeness
+from podbot.protocol.jsontext import MAX_DEPTH, MAX_STRUCTURE, BadFrame, fold_key
 from podbot.protocol.lines import whole_lines
 from podbot.protocol.message import Message
 from podbot.protocol.policy import Rule
@@ -29,10 +29,10 @@ _HEAD = re.compile(
 _BRACE = 0x7D
 
 
-class Sieve:
+class FastPath:
     """One direction's quick way. ``rule`` is the direction's.
 
-    ``look_into``: methods (their likeness) about whose parameters the rule has something to say; the others it must
+    ``look_into``: methods (their fold_key) about whose parameters the rule has something to say; the others it must
     judge by the method alone. ``answers``: the rule has nothing to say about answers. ``watch``: whether it may have
     something to say about a line, or about a line of a block, with this text in it, whatever its method is.
     """
@@ -114,7 +114,7 @@ def _method_judge(rule: Rule, look_into: frozenset[str], *, answers: bool) -> Ca
         if method is None:
             return answers and asks  # without an id it is none
         name = method.decode()
-        if likeness(name) in look_into:
+        if fold_key(name) in look_into:
             return False
         try:
             cuts, _ = rule(Message("", {}, name, "0" if asks else None))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from podbot.config.models import Delegation
 from podbot.protocol import codex
+from podbot.protocol.fast_path import FEW, REMEMBERED, FastPath
 from podbot.protocol.jsontext import MAX_DEPTH, MAX_STRUCTURE, Cut
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import whole_lines
@@ -20,7 +21,6 @@ from podbot.protocol.methods import ACP
 from podbot.protocol.paths import PathScope
 from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
 from podbot.protocol.policy import Rule, agent_rule, may_be_tool_call
-from podbot.protocol.quick import FEW, REMEMBERED, Sieve
 from podbot.protocol.servers import Servers
 from podbot.streams.channel import Side
 from tests.protocol.golden import (
@@ -42,18 +42,18 @@ SIDES: list[Side] = ["agent", "client"]
 
 def made(
     side: Side, delegation: Delegation = "none", mount: PathScope | None = MOUNT, *, is_codex: bool = False
-) -> tuple[Rule, Sieve]:
+) -> tuple[Rule, FastPath]:
     if is_codex and side == "agent":
         rule = codex.agent_rule()
-        return rule, Sieve(rule, look_into=codex.AGENT_LOOKED_INTO)
+        return rule, FastPath(rule, look_into=codex.AGENT_LOOKED_INTO)
     if is_codex:
         rule = codex.client_rule(mount, SERVERS)
-        return rule, Sieve(rule, look_into=codex.LOOKED_INTO, answers=True)
+        return rule, FastPath(rule, look_into=codex.LOOKED_INTO, answers=True)
     if side == "agent":
         rule = agent_rule(delegation, mount=mount)
-        return rule, Sieve(rule, look_into=QUESTIONS, watch=may_be_tool_call)
+        return rule, FastPath(rule, look_into=QUESTIONS, watch=may_be_tool_call)
     rule = client_rule(delegation, mount, SERVERS)
-    return rule, Sieve(rule, look_into=LOOKED_INTO, answers=True)
+    return rule, FastPath(rule, look_into=LOOKED_INTO, answers=True)
 
 
 def passed(line: bytes, side: Side = "agent", delegation: Delegation = "none") -> bool:
@@ -191,7 +191,7 @@ def test_the_longest_beginning() -> None:
     longest = b'{"jsonrpc":"2.0","id":"%s","method":"%s","params":null}\n' % (b"i" * 64, b"m" * 64)
     assert passed(longest, "client")
     rule = agent_rule(extra=frozenset({"m" * 64}))
-    assert Sieve(rule).runs(longest) == [(longest, 1)]
+    assert FastPath(rule).runs(longest) == [(longest, 1)]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_a_rule_that_would_cut_something_out_is_asked_closely() -> None:
         asked.append(message.method)
         return ([(1, 2)], "removed_login") if message.method == "x" else ([], "")
 
-    sieve = Sieve(cutting)
+    sieve = FastPath(cutting)
     cut, good = value(b"1").replace(b"session/update", b"x"), value(b"1")
     assert sieve.runs(cut + good + cut + good) == [(cut, 0), (good, 1), (cut, 0), (good, 1)]
     assert asked == ["x", "session/update"], "each method once"
@@ -346,4 +346,4 @@ def test_a_rule_that_would_cut_something_out_is_asked_closely() -> None:
 def test_a_last_line_without_its_newline_is_looked_at(tail: bytes) -> None:
     line = b'{"jsonrpc":"2.0","method":"session/update","params":{}}\n'
     last = line[:-3] + tail
-    assert Sieve(agent_rule("none")).runs(line + last) == [(line, 0), (last, 0)]
+    assert FastPath(agent_rule("none")).runs(line + last) == [(line, 0), (last, 0)]
