@@ -238,3 +238,18 @@ def test_a_command_and_what_is_said_of_it(params: dict[str, Any], marker: str) -
 def test_members_of_another_shape_do_no_harm(key: str, value: object) -> None:
     result = asked(COMMAND, {"command": "ls", key: value})
     assert json.loads(result.to_client)["params"]["command"] == "ls"
+
+
+@pytest.mark.parametrize("method", ASKING)
+def test_a_question_without_parameters_keeps_its_bytes(method: str) -> None:
+    plain = json.dumps({"method": method, "id": 7}).encode() + b"\n"
+    result = from_agent(plain, channel=CodexChannel(mount=MOUNT))
+    assert (result.to_client, result.said) == (plain, [])
+
+
+@pytest.mark.parametrize("item", ["x", 1, None, True])
+@pytest.mark.parametrize("ident", [{}, {"itemId": "i"}, {"itemId": 1}])
+def test_a_started_item_that_is_no_object_keeps_its_bytes(item: object, ident: dict[str, object]) -> None:
+    plain = frame("item/started", {"threadId": "t", **ident, "item": item}, None)
+    result = from_agent(plain, channel=CodexChannel(mount=MOUNT))
+    assert (result.to_client, result.said) == (plain, [])

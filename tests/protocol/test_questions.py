@@ -91,6 +91,13 @@ def test_only_what_is_asked_is_looked_at() -> None:
     assert from_agent(frame).to_client == frame
 
 
+@pytest.mark.parametrize("params", ['["tool_call"]', '"tool_call"', '{"update":"tool_call"}', '{"x":"tool_call"}', "1"])
+def test_an_update_of_another_shape_keeps_its_bytes(params: str) -> None:
+    frame = f'{{"jsonrpc":"2.0","method":"session/update","params":{params}}}\n'.encode()
+    result = from_agent(frame, channel=AcpChannel(mount=MOUNT))
+    assert (result.to_client, result.said) == (frame, [])
+
+
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}\n'
 
 
