@@ -116,7 +116,7 @@ def _check_state(record: SessionRecord, container: ContainerInfo) -> None:
 def _agreed_plan(directory: SessionDirectory, container: ContainerInfo, facts: HostFacts) -> SandboxPlan:
     """The plan of the record, when the container and the places of this host are the record's."""
     record = directory.record
-    hint = f"`podman start {record.session}` starts the bare container, `podbot stop --rm {record.session}` removes it."
+    hint = f"`podbot stop --rm {record.session}` removes it; the engine's own program can still start the container."
     if record.plan is None:
         raise _refused(record.session, "its record has no plan, as one of an older podbot", hint)
     try:
