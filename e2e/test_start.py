@@ -105,10 +105,13 @@ def test_another_container_of_that_name_is_refused(kept: tuple[World, str, str])
     labels = world.inspect(name)["Config"]["Labels"]
     world.podman("rm", name)
     words = [word for key, value in labels.items() for word in ("--label", f"{key}={value}")]
-    made = world.podman("create", "--name", name, *words, world.image, "sleep", "100")
-    assert made.returncode == 0, made.stderr
-    world.podman("start", name)
-    world.podman("stop", "-t", "0", name)
+    for command in (
+        ("create", "--name", name, "--network", "none", *words, world.image, "sleep", "100"),
+        ("start", name),
+        ("stop", "-t", "0", name),
+    ):
+        made = world.podman(*command)
+        assert made.returncode == 0, made.stderr
     done = world.podbot("start", name)
     assert (done.returncode, "not the one of its record" in done.stderr) == (1, True), done.stderr
     assert world.container(name)["State"] == "exited"

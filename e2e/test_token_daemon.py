@@ -404,7 +404,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(operator: dict[str, str]) -> 
     assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
     removed = podbot(operator, "uninstall")
     assert (removed.returncode, os.path.exists(unit)) == (1, False)
-    assert "systemd was not told" in removed.stderr
+    assert "systemd could not be told" in removed.stderr
     assert podbot(operator, "uninstall").returncode == 0
 
 
