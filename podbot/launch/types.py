@@ -129,7 +129,7 @@ class HostFacts:
     uid: int
     env: Mapping[str, str] = field(repr=False)  # only the variables that planning reads; may hold secrets
     nonce: str  # six hex digits for the session's name
-    created: str  # ISO 8601, UTC
+    created: str  # ISO 8601, UTC, with microseconds: it tells sessions of one name apart
     runtime_dir: str  # podbot's own runtime directory, without the session
     state_dir: str  # podbot's own state directory, which outlives a reboot
     exposed: tuple[str, ...] = ()  # what is to be said of directories above it that a group can write

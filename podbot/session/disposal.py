@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
-from podbot.launch.labels import LABEL
 from podbot.session.network import remove_sandbox
 from podbot.session.sessions import remove_directory
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from podbot.launch.types import Keep, SandboxPlan
     from podbot.session.sessions import SessionDirectory
 
-CREATED = f"{LABEL}.created"
 STOP_SECONDS = 2  # what a kept container's processes get before KILL
 
 
@@ -61,10 +59,10 @@ def _worth_keeping(engine: Engine, what: Disposal, emit: Emit) -> str | None:
     """What to say of a container that is to be kept; None for one that is not."""
     if what.keep != "when_unsaved" or what.clone is None:
         return "" if what.keep == "always" else None
-    from podbot.session.unsaved import examine
+    from podbot.session.unsaved import examine, since_of
 
     emit(Event("info", "clone.examine", f"looking for unsaved work in {what.clone}"))
-    unsaved = examine(engine, what.container, what.clone, what.labels.get(CREATED, ""))
+    unsaved = examine(engine, what.container, what.clone, since_of(what.labels, 0))
     return str(unsaved) if unsaved else None
 
 

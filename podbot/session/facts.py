@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
@@ -61,7 +61,7 @@ def collect_facts(
         uid=os.getuid(),
         env={key: environ[key] for key in wanted if key in environ},
         nonce=os.urandom(3).hex(),
-        created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         runtime_dir=os.path.realpath(runtime_dir),
         state_dir=os.path.realpath(state_dir(environ)),
         exposed=tuple(exposed(state_dir(environ))),

@@ -238,7 +238,7 @@ def remove_reported(path: str) -> None:
 
 
 def remove_directory(path: str) -> None:
-    """Remove a session's directory; what is missing already, or a link, is let be.
+    """Remove a session's directory; what is missing already, or a link, is ignored.
 
     Renamed first: another podbot that takes the name meanwhile gets a directory of its own, instead of
     one whose files we are removing.

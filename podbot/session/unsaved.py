@@ -177,9 +177,9 @@ def examine(engine: Engine, container: str, directory: str, since: str, *, secon
 
 
 def since_of(labels: Mapping[str, str], created: float) -> str:
-    """When a container's session began: its label's word, or the engine's."""
-    label = labels.get("io.podbot.created", "")
-    return label if re.fullmatch(r"[0-9T:Z-]{20}", label) else f"@{int(created)}"
+    """When a container's session began, as git reads it: by its label, in whole seconds, or else by the engine."""
+    label = re.fullmatch(r"([0-9T:-]{19})(?:\.[0-9]{6})?Z", labels.get("io.podbot.created", ""))
+    return f"{label[1]}Z" if label else f"@{int(created)}"
 
 
 def _short(name: str) -> str:

@@ -58,13 +58,16 @@ def test_the_plain_facts(host: Host) -> None:
     assert found.cwd == str(host.project)
     assert found.uid == os.getuid()
     assert re.fullmatch(r"[0-9a-f]{6}", found.nonce)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found.created)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", found.created)
     assert found.runtime_dir == str(host.root / "runtime")
     assert found.engine_socket_dir == "/nowhere/podman"
     assert found.workspace is None
     assert found.dev_fuse == os.access("/dev/fuse", os.R_OK | os.W_OK)
     assert host.facts().engine_socket_dir is None
     assert host.facts().nonce != found.nonce
+    assert host.facts().created != found.created, (
+        "sessions of one name that begin in the same second have files of their own"
+    )
 
 
 def test_only_the_variables_that_planning_reads_are_taken(host: Host) -> None:

@@ -319,6 +319,7 @@ def test_names_are_on_one_line_and_drive_no_terminal(base: str, clone: str) -> N
 
 def test_when_a_session_began() -> None:
     assert since_of({"io.podbot.created": "2026-08-01T12:00:00Z"}, 5.5) == "2026-08-01T12:00:00Z"
+    assert since_of({"io.podbot.created": "2026-08-01T12:00:00.123456Z"}, 5.5) == "2026-08-01T12:00:00Z"
     assert since_of({}, 5.5) == "@5"
     assert since_of({"io.podbot.created": "$(reboot) 2026-08-01"}, 5.5) == "@5"
 
