@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 Pairs = list[tuple[str, Any]]
@@ -99,11 +99,14 @@ CODEX_ASKS = {"item/commandExecution/requestApproval", "item/fileChange/requestA
               "item/permissions/requestApproval", "item/tool/requestUserInput", "execCommandApproval"}  # fmt: skip
 
 
-def hidden(data: bytes) -> list[str]:
-    """Characters in questions to the user that reorder or overwrite what is shown."""
+def hidden(data: bytes, questions: Collection[str] = QUESTIONS) -> list[str]:
+    """Characters in questions to the user that reorder or overwrite what is shown.
+
+    ``questions``: methods of the protocol that ask. What asks in another protocol is a name like any other.
+    """
     found: list[str] = []
     for name, message in readings(data):
-        if message.get(name("method")) in {*QUESTIONS, *CODEX_ASKS}:
+        if message.get(name("method")) in questions:
             text = "".join(_strings(message.get(name("params")))).replace("\r\n", "\n")
             found += [char for char in text if _is_hidden(char)]
     return found

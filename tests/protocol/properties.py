@@ -70,7 +70,7 @@ def check_codex_agent(data: bytes, places: Iterable[int] = (), _: Delegation = "
     """As ``check_agent``, of the Codex App Server."""
     result = from_agent(data, places=places, channel=codex_channel())
     assert not oracle.codex_denied(result.to_client), result
-    assert not oracle.hidden(result.to_client), result
+    assert not oracle.hidden(result.to_client, oracle.CODEX_ASKS), result
     _check_common(data, result, result.to_client)
     assert not oracle.opened(result.to_client), result
     for answer in result.to_agent.splitlines():
