@@ -6,6 +6,9 @@ from podbot.engine.http import BadResponse, Response
 from podbot.engine.podman.words import WORDS
 from podbot.errors import ContainerError, ContainerNotFound, EngineStorageFull, RequestFailed
 
+# How an answer ends, with status 500, while another client removes the container (Podman 4.3).
+_GONE = "does not exist in database: no such container"
+
 
 def reason_of(response: Response) -> str:
     """The engine's own words, on one line, bounded."""
@@ -30,6 +33,6 @@ def refusal(operation: str, response: Response, *, container: str = "") -> Conta
     reason = reason_of(response)
     if is_storage_full(reason):
         return EngineStorageFull(operation=operation, engine_hint=WORDS.prune)
-    if response.status == 404 and container:
+    if container and (response.status == 404 or reason.endswith(_GONE)):
         return ContainerNotFound(container=container)
     return RequestFailed(operation=operation, status=response.status, reason=reason)

@@ -66,3 +66,11 @@ def test_not_found_needs_a_container_to_name() -> None:
     other = refusal("list them", said(404, {"message": "no such thing"}))
     assert isinstance(other, RequestFailed)
     assert (other.operation, other.status, other.reason) == ("list them", 404, "no such thing")
+
+
+def test_a_container_that_is_being_removed_is_gone() -> None:
+    text = "container 7eca24ea23d1 does not exist in database: no such container"
+    assert isinstance(refusal("inspect it", said(500, {"message": text}), container="c"), ContainerNotFound)
+    assert isinstance(refusal("inspect it", said(500, {"message": text})), RequestFailed)
+    other = {"message": f"{text} was printed by a hook"}
+    assert isinstance(refusal("inspect it", said(500, other), container="c"), RequestFailed)
