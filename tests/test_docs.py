@@ -45,7 +45,7 @@ def names(command: Command) -> str:
 
 
 def mentions(text: str, option: str) -> bool:
-    """As a word of its own: ``--agent`` is not in ``--agent-mode``."""
+    """As a whole word: ``--agent`` is not in ``--agent-mode``."""
     return bool(re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text))
 
 

@@ -38,7 +38,7 @@ class EngineMachine(Protocol):
 
 
 class EngineDriver(Protocol):
-    """Finding, starting and opening one kind of engine. Its variables and sockets are its own affair."""
+    """Finding, starting and opening one kind of engine. Which variables and sockets belong to it is decided there."""
 
     @property
     def WORDS(self) -> EngineWords:  # noqa: N802 - a module's constant

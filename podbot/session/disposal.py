@@ -1,4 +1,4 @@
-"""What becomes of a container whose agent has ended: it is removed, or kept for what is only there."""
+"""What becomes of a container whose agent has ended: it is removed, or kept because it has unsaved work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: E
     unsaved = _worth_keeping(engine, what, emit) if agent_ran else None
     # Asked after the look, which `podbot stop` breaks off when it comes in the middle of it.
     if agent_ran and what.keep == "when_unsaved" and directory.being_stopped():
-        return  # it looks for itself, and the container and its record are that one's
+        return  # it looks for itself, and then owns the container and its record
     if unsaved is not None:
         _keep(engine, what, directory, emit, unsaved)
         return

@@ -76,7 +76,7 @@ class Watch:
     def prepare(self) -> None:
         """The agent has ended: a process for the second scan starts while its container is being removed.
 
-        It begins when nothing runs inside any more, which is 100 to 170 ms before the engine has removed the container.
+        It begins when nothing runs inside any more, which is 85 to 300 ms before the engine has removed the container.
         A first process that has ended already tells nothing: somebody may have started the container again.
         """
         if self.recorded and not self._directory.handed_over:

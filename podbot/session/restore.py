@@ -53,7 +53,7 @@ def restore_mounts(engine: Engine, environ: Mapping[str, str], container: Contai
 
 
 def settle_stopped(path: str) -> None:
-    """What a session's directory says once its container was stopped and is kept: no token, and nobody's work.
+    """What a session's directory says once its container was stopped and is kept: no token, and no holder.
 
     Nothing when a podbot has the session, or its record cannot be read or written.
     """

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, MissingRequired, MountRefused
 from podbot.launch.plan import normalize, plan_sandbox
 from podbot.launch.resources.guard import GuardPlan
@@ -55,7 +56,7 @@ def test_a_token_and_a_clone_are_had_the_same_way() -> None:
     cloning = APP | {"workspace.source": "github_clone", "workspace.host_path": None}
     made = plan(cloning, LaunchRequest(subcommand="sandbox", repo="octo/shop"))
     assert list(made.resources) == ["clone", "streams", "token", "git_identity"]
-    assert (made.keep, made.container.workdir) == ("when_unsaved", "/work/shop")
+    assert (made.keep, made.container.workdir) == ("when_unsaved", f"{AppConfig().workspace.base_dir}/shop")
 
 
 @pytest.mark.parametrize("changes", [{"words": ("true",)}, {"tty": True}])

@@ -62,7 +62,7 @@ class PipedSide:
         elif self._engine.ended and time.monotonic() - self._heard >= DRAIN:
             raise StreamHelperLost
         over = self._engine.ended
-        # stdout on that stream is nobody's any more.
+        # nothing is left to read stdout of that stream.
         pieces += (piece for piece in self._engine.receive(ready) if piece.stream == 2)
         if self._engine.ended and not over:
             self._heard = time.monotonic()

@@ -163,7 +163,7 @@ class Pump:
 
 
 def main(paths: list[str]) -> None:
-    """Never returns. Pipes that no command has opened are nobody's any more."""
+    """Never returns. Pipes that no command has opened are not used any more."""
     os.closerange(CONTROL + 1, os.sysconf("SC_OPEN_MAX"))
     os.chdir("/")
     pump = None
