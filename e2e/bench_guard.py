@@ -1,4 +1,4 @@
-"""The row of ``make bench`` for the guard: a session on a checkout of 50,000 files, with it and without."""
+"""The guard's row of ``make bench``: a session on a checkout of 50,000 files, with and without the guard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def checkout(path: str) -> None:
 
 
 def bench_guard(world: World, rounds: int) -> list[dict[str, Any]]:
-    """What a whole session costs more, and what its second scan takes, whose end podbot waits for."""
+    """The additional time of a whole session, and the time of its second scan, for whose end podbot waits."""
     work = world.workspace("many")
     checkout(work)
 
@@ -59,7 +59,7 @@ def bench_guard(world: World, rounds: int) -> list[dict[str, Any]]:
 
 
 def _processor(work: str) -> float:
-    """Seconds of processor time, which other load on the machine does not change."""
+    """Seconds of processor time, which other load on the machine does not affect."""
     times = []
     for _ in range(5):
         begin = time.process_time()

@@ -1,4 +1,4 @@
-"""``make bench``, the tokens' part: what a token-daemon costs, and how soon a new token is seen inside."""
+"""The tokens' part of ``make bench``: the cost of a token-daemon, and the time until a new token is visible inside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from e2e.forge import forge
 from e2e.harness import PODBOT, World, close_world, new_world
-from podbot.config.write import set_key
+from podbot.config.write import set_keys
 from podbot.github.grant import Grant
 from podbot.github.token_file import SECRETS, TokenFile
 from podbot.testing import FakeGitHub
@@ -26,7 +26,7 @@ STEADY_SECONDS = 25
 WRITES = 20
 _TICK = os.sysconf("SC_CLK_TCK")
 
-# In the sandbox: the time at which each new token was there to be read. The clock is the host's.
+# Runs in the sandbox: prints the time at which each new token could be read. The clock is the host's.
 WATCH = """
 import sys, time
 seen = ""
@@ -47,7 +47,7 @@ while time.time() < end:
 
 
 def bench_daemon() -> dict[str, Any]:
-    """A daemon with 100 sessions whose tokens it has minted: memory, and processor time while nothing is due."""
+    """A daemon with 100 sessions whose tokens it has issued: memory, and processor time while no renewal is due."""
     names = [f"bench-{number:03d}" for number in range(SESSIONS)]
     with (
         FakeGitHub(repositories=tuple(f"octo/{name}" for name in names)) as github,
@@ -84,7 +84,7 @@ def bench_daemon() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _session(path: str, name: str, github: FakeGitHub, key: str) -> Iterator[None]:
-    """A session as a live `podbot run` has it, once it has made way for the daemon."""
+    """A session as a live `podbot run` has it, after it has released the token's renewal to the daemon."""
     os.makedirs(os.path.join(path, SECRETS), 0o700)
     os.chmod(os.path.dirname(path), 0o700)
     endpoint = "unix:///nowhere/podman.sock"
@@ -114,12 +114,12 @@ def _rss(pid: int) -> int:
 
 
 def bench_visible(image: str) -> dict[str, Any]:
-    """From the call that writes a token, its fsync included, until a process in the sandbox has read it."""
+    """From the call that writes a token, including its fsync, until a process in the sandbox has read it."""
     world = new_world(image, '[sandbox]\nnetwork = "host"\n')  # the forge listens on the host's loopback
     try:
         with forge(os.path.join(world.root, "forge")) as made:
             for key, value in made.config(os.path.join(world.env["HOME"], "app.pem")).items():
-                set_key(world.config, key, value)
+                set_keys(world.config, {key: value})
             made.repo("octo/shop")
             delays = sorted(_delays(world))
     finally:

@@ -1,7 +1,9 @@
-"""A forge on loopback: ``git http-backend`` over HTTP, opened by nothing but FakeGitHub's current token.
+"""A git server on loopback: ``git http-backend`` over HTTP, which accepts FakeGitHub's current token.
 
-``with forge(root) as f: f.repo("octo/shop") … f.server_url … f.api``. Sessions reach it with
-``sandbox.network = "host"``, which shares the host's loopback.
+Repositories in ``public`` can be read without one; tokens in ``personal``, like a person's own, open every repository.
+
+``with forge(root) as f: f.repo("octo/shop") … f.server_url … f.api``. Sessions reach it with ``sandbox.network =
+"host"``, which shares the host's loopback.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _GIT = {
 
 
 def git(*words: str, cwd: str, env: Mapping[str, str] | None = None, check: bool = True) -> str:
-    """Run git on the host without anybody's configuration; its stdout, stripped."""
+    """Run git on the host without any user's configuration; returns its stdout, stripped."""
     done = subprocess.run(
         ["git", *words],
         cwd=cwd,
@@ -53,9 +55,9 @@ def git(*words: str, cwd: str, env: Mapping[str, str] | None = None, check: bool
 
 
 class Operation(NamedTuple):
-    """One HTTP request of git's.
+    """One HTTP request of git.
 
-    ``known``: it brought credentials; ``detail``: what the backend complained of; ``aborted``: git went away in the
+    ``known``: it had valid credentials; ``detail``: the backend's error message; ``aborted``: git disconnected in the
     middle (it was killed).
     """
 
@@ -70,23 +72,25 @@ class Operation(NamedTuple):
 
 
 class Forge:
-    """The server's repositories and what was done with them."""
+    """The server's repositories and the requests for them."""
 
     def __init__(self, root: str, api: FakeGitHub) -> None:
         self.root = root
         self.api = api
         self.operations: list[Operation] = []
         self.port = 0
-        self.refuse_fetch = 0  # a status with which packs are refused, though branches are listed
+        self.public: set[str] = set()
+        self.personal: set[str] = set()
+        self.refuse_fetch = 0  # a status with which packs are refused, although branches are listed
 
     @property
     def server_url(self) -> str:
-        """For ``github.server_url``."""
+        """The value for ``github.server_url``."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def failed(self) -> list[Operation]:
-        """Requests with credentials that did not go well. (Git asks without any first, and is told to bring some.)"""
+        """Failed requests with credentials. (git first sends none, and is asked for them.)"""
         return [op for op in list(self.operations) if op.known and not op.aborted and (op.status >= 400 or op.detail)]
 
     def config(self, key_path: str) -> dict[str, Any]:
@@ -104,7 +108,7 @@ class Forge:
         return os.path.join(self.root, f"{name}.git")
 
     def tip(self, name: str, ref: str = "main") -> str:
-        """The commit that a branch or tag of the server's points to; empty when there is none."""
+        """The commit that a branch or tag on the server points to; empty when there is none."""
         return git("rev-parse", "-q", "--verify", f"{ref}^{{commit}}", cwd=self.path(name), check=False)
 
     def repo(
@@ -118,9 +122,9 @@ class Forge:
         submodules: Mapping[str, str] | None = None,
         empty: bool = False,
     ) -> str:
-        """Make a repository that the App reaches; the first branch is HEAD. Returns its URL.
+        """Make a repository that the App can access; the first branch is HEAD. Returns its URL.
 
-        ``submodules``: directory -> full name of a repository made before; its URL is relative.
+        ``submodules``: directory -> full name of an existing repository; its URL is relative.
         """
         bare = self.path(name)
         os.makedirs(os.path.dirname(bare), exist_ok=True)
@@ -171,7 +175,7 @@ def _write(path: str, text: str) -> None:
 
 @contextlib.contextmanager
 def forge(root: str, *, lifetime: float = 3600.0) -> Iterator[Forge]:
-    """A forge whose repositories lie below ``root``, and its API."""
+    """A forge whose repositories are below ``root``, and its API."""
     assert shutil.which("git"), "git is missing"
     os.makedirs(root, exist_ok=True)
     with FakeGitHub(lifetime=lifetime) as api:
@@ -198,7 +202,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A git that was killed is no news."""
+        """A killed git is not reported as an error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -208,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
     _gone = False
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Nothing on stderr."""
+        """Print nothing on stderr."""
 
     def _serve(self) -> None:
         self.close_connection = True
@@ -222,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
         known = "Authorization" in self.headers
         made = Operation(route[1], service, step, 200, known, self.headers.get("Git-Protocol", ""))
         level = "write" if service == "git-receive-pack" else "read"
-        if not self.served.api.accepts(self._token(), route[1], "contents", level):
+        if not self._may(route[1], level):
             self._refuse(401, made._replace(status=401))
         elif not os.path.isdir(self.served.path(route[1])):
             self._refuse(404, made._replace(status=404))
@@ -233,8 +237,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = _serve  # noqa: N815 - the base class's names
 
+    def _may(self, repo: str, level: str) -> bool:
+        token = self._token()
+        open_to_all = level == "read" and repo in self.served.public and "Authorization" not in self.headers
+        return open_to_all or token in self.served.personal or self.served.api.accepts(token, repo, "contents", level)
+
     def _has_listed(self, repo: str) -> bool:
-        """With version 2 of its protocol git asks for the branches in a first POST."""
+        """With version 2 of its protocol git lists the branches in a first POST."""
         return any(op.repo == repo and op.step == "git-upload-pack" and op.known for op in self.served.operations)
 
     def _token(self) -> str:
@@ -247,7 +256,7 @@ class _Handler(BaseHTTPRequestHandler):
         return token if scheme.lower() == "basic" and user == "x-access-token" else ""
 
     def _refuse(self, status: int, made: Operation) -> None:
-        for _ in self._body():  # unread bytes would reset the connection before the answer is read
+        for _ in self._body():  # unread bytes would reset the connection before the client has read the answer
             pass
         self.served.operations.append(made)
         self.send_response(status)
@@ -270,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
             "REQUEST_METHOD": self.command,
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "REMOTE_USER": "x-access-token",  # without it the backend takes no push
+            "REMOTE_USER": "x-access-token",  # without it the backend accepts no push
             "REMOTE_ADDR": "127.0.0.1",
         }
         if "Content-Length" in self.headers:
@@ -290,7 +299,7 @@ class _Handler(BaseHTTPRequestHandler):
             feeder.join(10)
             complaints.seek(0)
             detail = complaints.read(2000).decode("utf-8", "replace") if code else ""
-        # Recorded before the answer's last bytes, so that whoever saw git end sees it in the list.
+        # Recorded before the answer's last bytes, so that the list contains the request when git has ended.
         self.served.operations.append(made._replace(status=status, detail=detail, aborted=self._gone))
         with contextlib.suppress(OSError):
             self.wfile.write(b"0\r\n\r\n")
@@ -301,7 +310,7 @@ class _Handler(BaseHTTPRequestHandler):
                 stdin.write(part)
 
     def _body(self) -> Iterator[bytes]:
-        """The request's body as it was sent: by length, or in chunks."""
+        """The request's body as it was sent: with a length, or in chunks."""
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
             while size := int(self.rfile.readline(100).partition(b";")[0] or b"0", 16):
                 yield from self._exactly(size)
@@ -317,7 +326,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._gone = self._gone or size > 0
 
     def _relay(self, stdout: io.BufferedReader) -> int:
-        """Hand the backend's answer to git in chunks, all but the end; the HTTP status."""
+        """Send the backend's answer to git in chunks, except the end; returns the HTTP status."""
         status, headers = 200, []
         while line := stdout.readline().decode("latin-1").strip():
             name, _, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Driving podbot as an operator does: a private home and runtime directory, the real CLI, the real engine."""
+"""Runs podbot as an operator does: with a private home and runtime directory, the real CLI and the real engine."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from e2e.listing import listed_by_service
 from e2e.patience import patient
+from podbot.images.recipe import load_recipe
 from podbot.session.flags import ENDING, is_live
 
 PODBOT = [sys.executable, "-m", "podbot"]
 ROOTLESS = os.getuid() != 0
 
 INNER = "localhost/inner"
-# There is no registry inside: the image is a shell and its two libraries, out of the sandbox's own root.
+# There is no registry inside: the image is a shell and its two libraries, copied from the sandbox's own root.
 MAKE_INNER = f"""set -eu
 cd /
 files=$(for p in /bin/sh /bin/true /bin/cat; do echo $p; ldd $p | grep -o '/[^ ]*'; done | sort -u | sed 's:^/::')
@@ -34,16 +35,27 @@ tar -ch $files | podman import -q --change 'CMD ["/bin/true"]' - {INNER}"""
 
 @dataclass
 class World:
-    """One isolated operator: HOME, XDG directories, a config file. ``env`` is what every command gets."""
+    """One isolated operator: HOME, XDG directories, a configuration file. ``env``: of every command."""
 
     root: str
     image: str
     env: dict[str, str] = field(default_factory=dict)
 
     @property
+    def sealed_env(self) -> dict[str, str]:
+        """``env`` for sealed sandboxes. A rootless engine maps the owners of an image's files for each one, because the
+        image lies in an additional store here: 10 s for the sandbox image, 2 s for the base image of 227 MB."""
+        return {**self.env, "PODBOT_IMAGE": load_recipe().base} if ROOTLESS else self.env
+
+    @property
     def runtime(self) -> str:
         """podbot's runtime directory."""
         return os.path.join(self.env["XDG_RUNTIME_DIR"], "podbot")
+
+    @property
+    def service_socket(self) -> str:
+        """Where podbot's private engine service listens while it runs."""
+        return os.path.join(self.runtime, ".engine", "podman.sock")
 
     @property
     def config(self) -> str:
@@ -57,7 +69,7 @@ class World:
 
     @property
     def storage_conf(self) -> str:
-        """Podman's storage.conf in this world."""
+        """Podman's storage.conf of this operator."""
         chosen = self.env.get("CONTAINERS_STORAGE_CONF")
         return chosen or os.path.join(self.env["XDG_CONFIG_HOME"], "containers", "storage.conf")
 
@@ -76,7 +88,7 @@ class World:
         cwd: str | None = None,
         check: bool = False,
     ) -> subprocess.CompletedProcess[str]:
-        """Run podbot to its end; text in and out."""
+        """Run podbot to its end, with text as input and output."""
         data = input.decode() if isinstance(input, bytes) else input
         done = subprocess.run(
             [*PODBOT, *args],
@@ -93,7 +105,7 @@ class World:
         return done
 
     def start(self, *args: str, **options: Any) -> subprocess.Popen[bytes]:
-        """podbot in the background, in a session of its own, with pipes."""
+        """podbot in the background, in its own session, with pipes."""
         options = {
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
@@ -108,11 +120,11 @@ class World:
     def agent(
         self, *words: str, workspace: str = "", flags: tuple[str, ...] = (), **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        """A session of the custom agent ``words`` to its end, on a fresh workspace unless one is named."""
+        """Run a session of the custom agent ``words`` to its end, on a fresh workspace unless one is given."""
         return self.podbot(*self._run(words, workspace, flags), **options)
 
     def start_agent(self, command: str, *flags: str) -> tuple[subprocess.Popen[bytes], str]:
-        """A session of a shell line in the background, once that runs: (podbot, its workspace)."""
+        """A session of a shell command in the background, once it runs: (podbot, its workspace)."""
         workspace = self.workspace()
         child = self.start(*self._run(("sh", "-c", f"touch up; {command}"), workspace, flags))
         wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent", child=child)
@@ -123,7 +135,7 @@ class World:
 
     @contextlib.contextmanager
     def session(self, *words: str, flags: tuple[str, ...] = (), workspace: str = "") -> Iterator[str]:
-        """A running session of a custom agent (``sleep`` by default); yields its name; stopped afterwards."""
+        """A running session of a custom agent (``sleep`` by default); yields its name; it is stopped afterwards."""
         name = f"e2e-{uuid.uuid4().hex[:8]}"
         command = words or ("sleep", "600")
         run = self.start(*self._run(command, workspace, ("--name", name, *flags)))
@@ -143,32 +155,41 @@ class World:
         )
 
     def podman_env(self) -> dict[str, str]:
-        """The environment in which ``podman`` works on this machine as podbot's service does."""
+        """The environment with which ``podman`` works on this machine like podbot's service."""
         conf = os.path.join(self.runtime, ".engine", "containers.conf")
         return {**self.env, **({"CONTAINERS_CONF": conf} if os.path.exists(conf) else {})}
 
     def give_away(self, path: str) -> None:
-        """Make a tree another user's: any other for root, one of the range's for an ordinary user."""
+        """Give a tree to another user: for root any other user, for an ordinary user one of the range's."""
         if ROOTLESS:
             assert self.podman("unshare", "chown", "-R", "1000:1000", path).returncode == 0
         else:
             subprocess.run(["chown", "-R", "12345:12345", path], check=True)
 
     def container(self, name: str) -> dict[str, Any]:
-        """What ``podman ps -a`` says of ``name``; empty when there is none."""
-        listed = self.podman("ps", "-a", "--filter", f"name=^{name}$", "--format", "json")
-        found = json.loads(listed.stdout or "[]") or []
+        """The engine's entry for ``name``; empty when there is none."""
+        found = self._listed("name", f"^{name}$")
         return found[0] if found else {}
 
     def managed(self) -> list[str]:
-        """Names of podbot's containers on a workspace of this world (the engine's store is everyone's)."""
-        listed = self.podman("ps", "-a", "--filter", "label=io.podbot.managed=true", "--format", "json")
-        found = json.loads(listed.stdout or "[]") or []
-        labels = [(item["Names"][0], item["Labels"]) for item in found]
-        # Where podbot ran is nowhere on a clone's container.
+        """Names of podbot's containers on a workspace of this operator (other operators share the engine's store)."""
+        labels = [(item["Names"][0], item["Labels"]) for item in self._listed("label", "io.podbot.managed=true")]
+        # A clone's container does not record where podbot ran.
         return [
             name for name, has in labels if has["io.podbot.path"].startswith(self.root) or has.get("io.podbot.repo")
         ]
+
+    def _listed(self, key: str, value: str) -> list[dict[str, Any]]:
+        """``podman ps -a --filter KEY=VALUE``, by this world's service while it runs.
+
+        The service answers within 0.5 ms of processor time; a ``podman`` of its own takes 33, and the polls and the
+        checks after each test were an eighth of the suite's.
+        """
+        found = listed_by_service(self.service_socket, key, value)
+        if found is not None:
+            return found
+        listed = self.podman("ps", "-a", "--filter", f"{key}={value}", "--format", "json")
+        return list(json.loads(listed.stdout or "[]") or [])
 
     def inspect(self, name: str) -> dict[str, Any]:
         """``podman inspect`` of a container."""
@@ -181,22 +202,39 @@ class World:
         return []
 
     def settled(self) -> None:
-        """Wait until no helper process is ending a session of this world."""
+        """Wait until no helper process is ending a session of this operator."""
         paths = [os.path.join(self.runtime, name) for name in self.sessions()]
         wait_for(lambda: not any(is_live(path, ENDING) for path in paths), what="helper processes", seconds=40)
 
+    def cleaned(self) -> None:
+        """Wait until what killed podbots of this operator left has been removed by the processes that waited for it."""
+        wait_for(self._no_helper, what="the clean-up after a kill", seconds=60)
+
+    def _no_helper(self) -> bool:
+        """One look at /proc may miss both a shell that ends and the helper that it has started meanwhile."""
+        for _ in range(3):
+            if self.watchers():
+                return False
+            time.sleep(0.1)
+        return True
+
+    def watchers(self, session: str = "") -> list[int]:
+        """The processes that wait for the end of this operator's podbots, or clean up after a KILL of one."""
+        word = f"killed_helper.py {self.runtime}/{session}"
+        return [pid for pid, command in processes() if word in command]
+
     def service_pids(self) -> list[int]:
-        """Processes of podbot's private engine service in this world."""
-        socket = os.path.join(self.runtime, ".engine", "podman.sock")
-        return [pid for pid, command in processes() if "service" in command and f"unix://{socket}" in command]
+        """Processes of podbot's private engine service of this operator."""
+        address = f"unix://{self.service_socket}"
+        return [pid for pid, command in processes() if "service" in command and address in command]
 
 
-# What would point podbot elsewhere; and byte code that is not written makes every start slower than a user's.
+# Variables that would redirect podbot. Without byte code every start would be slower than a user's.
 DROPPED = ("PODBOT_", "CONTAINER", "DOCKER_", "PYTHONDONTWRITEBYTECODE")
 
 
 def new_world(image: str, settings: str = "") -> World:
-    """A world under /tmp: unix socket paths are limited to 107 bytes."""
+    """An operator's directory under /tmp: unix socket paths are limited to 107 bytes."""
     root = tempfile.mkdtemp(prefix="podbot-e2e-")
     env = {key: value for key, value in os.environ.items() if not key.startswith(DROPPED)}
     env |= {
@@ -220,8 +258,9 @@ def new_world(image: str, settings: str = "") -> World:
 
 
 def _own_storage(root: str) -> str:
-    """A rootful world's own container store, which borrows the machine's images: no test sees, and
-    `stop --all` never stops, what anybody else runs here."""
+    """A rootful operator's own container store, which uses the machine's images. No test sees other people's
+    containers here, and `stop --all` never stops them.
+    """
     driver, store = _operators_store()
     path = os.path.join(root, "storage.conf")
     with open(path, "w", encoding="utf-8") as file:
@@ -233,13 +272,18 @@ def _own_storage(root: str) -> str:
 
 
 def _share_images(world: World) -> None:
-    """An ordinary user's store lies in the home, and a world has its own: it reads the operator's images there."""
+    """An ordinary user's store is in the home, and each test operator has its own: it reads the operator's images
+    there.
+
+    Podman's command line refuses a runroot of more than 50 characters, its service does not. So with a longer one a
+    container is never removed when it ends by itself (``/run/user/1000/containers`` has 25).
+    """
     driver, store = _operators_store()
     os.makedirs(os.path.dirname(world.storage_conf))
     with open(world.storage_conf, "w", encoding="utf-8") as file:
         file.write(
             f'[storage]\ndriver = "{driver}"\ngraphroot = "{world.env["HOME"]}/.local/share/containers/storage"\n'
-            f'runroot = "{world.env["XDG_RUNTIME_DIR"]}/containers"\n'
+            f'runroot = "{world.root}/runroot"\n'
             f'[storage.options]\nadditionalimagestores = ["{store}"]\n'
         )
 
@@ -253,33 +297,33 @@ def _operators_store() -> tuple[str, str]:
 
 
 def _remove_store(world: World) -> None:
-    """A rootless store, and a workspace, hold files of other users of the range."""
+    """A rootless store, and a workspace, contain files of other users of the range."""
     store = os.path.join(world.env["HOME"], ".local", "share", "containers")
     world.podman("unshare", "rm", "-rf", store, os.path.join(world.root, "work"))
 
 
 def _end_namespace(world: World) -> None:
-    """Rootless Podman's process that holds its namespace open."""
+    """The process with which rootless Podman keeps its namespace open."""
     pause = os.path.join(world.env["XDG_RUNTIME_DIR"], "libpod", "tmp", "pause.pid")
     with contextlib.suppress(OSError, ValueError), open(pause, encoding="ascii") as file:
         os.kill(int(file.read()), signal.SIGTERM)
 
 
-# No traffic of a test leaves the sandbox.
+# A test sends no traffic out of the sandbox.
 DEFAULT_SETTINGS = '[sandbox]\nnetwork = "none"\n'
 
 
 def close_world(world: World) -> None:
     """Remove what a failed test left, end the private service, delete the directory."""
     world.settled()
-    if left := world.managed():  # not `--all`: the engine's store is everyone's
+    if left := world.managed():  # not `--all`: others share the engine's store
         world.podbot("stop", "--rm", "--time", "0", *left)
     _end_service(world)
     _end_monitors(world)
     if ROOTLESS:
         _remove_store(world)
     _end_namespace(world)
-    # A rootful engine mounts the directory onto itself, and two that start at the same time do so twice.
+    # A rootful engine mounts the directory onto itself; two engines that start at the same time do so twice.
     for mounted in reversed(_mounts(world)):
         if mounted == os.path.join(world.root, "store", "overlay"):
             subprocess.run(["umount", "--lazy", mounted], stderr=subprocess.DEVNULL, check=False)
@@ -290,7 +334,7 @@ def close_world(world: World) -> None:
 
 
 def _end_service(world: World) -> None:
-    """podbot's private engine service, which mounts its store until its last moment."""
+    """podbot's private engine service, which keeps its store mounted until it exits."""
     for pid in world.service_pids():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -298,8 +342,9 @@ def _end_service(world: World) -> None:
 
 
 def _end_monitors(world: World) -> None:
-    """Engine processes that outlive their command: minutes after an exec its monitor starts a Podman, which mounts the
-    store, and it did so between the unmounting and the look at what is mounted."""
+    """Engine processes that outlive their command. Minutes after an exec its monitor starts a Podman, which mounts the
+    store; this happened between unmounting and the check for mounts.
+    """
 
     def left() -> list[int]:
         return [
@@ -315,16 +360,16 @@ def _end_monitors(world: World) -> None:
 
 
 def _mounts(world: World) -> list[str]:
-    """Where something is mounted below the world's directory, in the order of mounting."""
+    """Mount points below the operator's directory, in the order of mounting."""
     with open("/proc/self/mounts", encoding="utf-8") as file:
         return [path for path in (line.split()[1] for line in file) if path.startswith(f"{world.root}/")]
 
 
 @contextlib.contextmanager
 def small_disk(world: World, path: str, size: str) -> Iterator[None]:
-    """A file system of ``size`` at ``path``, as the world's engine sees it; what runs on it is ended first.
+    """A file system of ``size`` at ``path``, as the operator's engine sees it; processes on it are terminated first.
 
-    An ordinary user may mount one in the namespace that rootless Podman keeps for all its commands.
+    An ordinary user may mount one in the namespace that rootless Podman keeps for all of its commands.
     """
     prefix = ["podman", "unshare"] if ROOTLESS else []
     os.mkdir(path)
@@ -339,9 +384,9 @@ def small_disk(world: World, path: str, size: str) -> Iterator[None]:
 
 
 def processes(*, own: bool = False) -> list[tuple[int, str]]:
-    """(pid, command line) of everything that runs, sandboxed or not: the host sees both.
+    """(pid, command line) of every process, sandboxed or not: the host sees both.
 
-    ``own``: only what runs as this user. The ordinary user's suite runs the same commands at the same time as root's.
+    ``own``: only processes of this user. The ordinary user's suite runs the same commands at the same time as root's.
     """
     found = []
     for entry in os.listdir("/proc"):
@@ -358,40 +403,10 @@ def running(command: str) -> list[int]:
     return [pid for pid, found in processes(own=True) if found == command]
 
 
-class Peak:
-    """Samples a process's own peak memory. Not ru_maxrss: after a fork that holds the parent's peak, too."""
-
-    def __init__(self, pid: int) -> None:
-        self.kib = 0
-        self._path = f"/proc/{pid}/status"
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self._thread.start()
-
-    def _sample(self) -> None:
-        while True:
-            try:
-                with open(self._path, encoding="ascii") as file:
-                    found = [int(line.split()[1]) for line in file if line.startswith("VmHWM")]
-            except OSError:
-                return
-            if not found:
-                return  # a zombie
-            self.kib = max(self.kib, *found)
-            time.sleep(0.02)
-
-
-def drained(child: subprocess.Popen[bytes], *, after: float = 0) -> tuple[bytes, int, int]:
-    """Read a child to its end, beginning after a pause: (what it printed, its exit code, its peak memory in KiB)."""
-    peak = Peak(child.pid)
-    time.sleep(after)
-    out, _ = child.communicate()
-    return out, child.returncode, peak.kib
-
-
 def wait_for(
     condition: Callable[[], object], *, what: str, seconds: float = 30, child: subprocess.Popen[bytes] | None = None
 ) -> None:
-    """Poll until ``condition`` is true; fails with the child's words when it ended before."""
+    """Poll until ``condition`` is true; fails with the child's output if the child ends before."""
     end = time.monotonic() + patient(seconds)
     while not condition():
         if child is not None and child.poll() is not None:

@@ -1,7 +1,7 @@
-"""Longer limits of waits, for an emulated processor: each is multiplied by PODBOT_E2E_PATIENCE.
+"""Longer time limits for an emulated processor: each is multiplied by PODBOT_E2E_PATIENCE.
 
-A limit tells a hang from work, and says nothing about speed: work that takes 10 s on a processor takes over a minute
-on an emulated one. Limits of up to SHORT seconds stay, because they wait for something that must not come.
+A limit distinguishes a hang from work, and says nothing about speed: work that takes 10 s on a processor takes over a
+minute on an emulated one. Limits of up to SHORT seconds stay, because they wait for something that must not happen.
 """
 
 from __future__ import annotations

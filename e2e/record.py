@@ -1,7 +1,7 @@
-"""Records what a Podman answers, for the fast tests: python -m e2e.record OUT, on a machine whose podbot is set up.
+"""Records Podman's answers for the fast tests: python -m e2e.record OUT, on a machine where podbot is set up.
 
-It asks podbot's engine what RestEngine asks it, one answer each, and writes tests/engine/recorded/podman-VERSION.json
-into the directory OUT. Bodies are cut down to what the recording of Podman 4.3.1 has.
+It sends podbot's engine the requests of RestEngine, one of each, and writes tests/engine/recorded/podman-VERSION.json
+into the directory OUT. Bodies are reduced to the members in the recording of Podman 4.3.1.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from podbot.images.recipe import load_recipe
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATTERN = os.path.join(os.path.dirname(HERE), "tests", "engine", "recorded", "podman-4.3.1.json")
 IMAGE = "localhost/pbase:1"
-NAME, FAILING = "podbot-rec-1", "podbot-rec-4"
+NAME, FAILING, PORTED = "podbot-rec-1", "podbot-rec-4", "podbot-rec-5"
+PORT = 23_119  # of this machine; the next one is used, too
 HEADERS = ("content-type", "libpod-api-version", "server")
 LABELS = {"io.podbot.managed": "true", "io.podbot.session": NAME}
 _MARKED = "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22io.podbot.managed%3D{}%22%5D%7D"
 
 
 class Recorder:
-    """Asks, and keeps the answers by name."""
+    """Sends requests, and keeps the answers by name."""
 
     def __init__(self, path: str, pattern: dict[str, dict[str, Any]]) -> None:
         self._path = path
@@ -40,7 +41,7 @@ class Recorder:
         self.found: dict[str, dict[str, Any]] = {}
 
     def ask(self, name: str, method: str, target: str, body: object = None, *, raw: bytes | None = None) -> Any:
-        """One request on a connection of its own; the parsed answer, or None."""
+        """One request on its own connection; returns the parsed answer, or None."""
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
         kind = "application/x-tar" if raw is not None else "application/json"
         with contextlib.closing(_connection(self._path)) as connection:
@@ -66,7 +67,7 @@ class Recorder:
 
 
 def cut(found: Any, pattern: Any) -> Any:
-    """``found`` with the keys of ``pattern`` alone, at every depth; lists by their pattern's first element."""
+    """``found`` reduced to the keys of ``pattern``, at every depth; lists by their pattern's first element."""
     if isinstance(found, dict) and isinstance(pattern, dict) and pattern:
         return {key: cut(value, pattern[key]) for key, value in found.items() if key in pattern}
     if isinstance(found, list) and isinstance(pattern, list) and pattern and isinstance(pattern[0], dict | list):
@@ -97,7 +98,7 @@ def container(name: str = NAME, **changes: object) -> dict[str, object]:
 
 
 def record(path: str, pattern: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Every answer of the pattern, of the engine at the socket ``path``."""
+    """Every answer of the pattern, from the engine at the socket ``path``."""
     it = Recorder(path, pattern)
     it.ask("ping", "GET", "/_ping")
     it.ask("info", "GET", "/info")
@@ -108,7 +109,7 @@ def record(path: str, pattern: dict[str, dict[str, Any]]) -> dict[str, dict[str,
     try:
         _life(it)
     finally:
-        for name in (NAME, FAILING):
+        for name in (NAME, FAILING, PORTED):
             it.ask("", "DELETE", f"/containers/{name}?force=true&v=true&timeout=0")
     missing = set(pattern) - set(it.found)
     assert not missing, f"not recorded: {sorted(missing)}"
@@ -146,7 +147,7 @@ def _life(it: Recorder) -> None:
     it.ask("exec_inspect_created", "GET", f"/exec/{exec_id}/json")
     it.ask("exec_resize_early", "POST", f"/exec/{exec_id}/resize?h=24&w=80")
     it.ask("", "POST", f"/exec/{exec_id}/start", {"Detach": True})
-    time.sleep(5)  # seconds: it has ended by then, under emulation, too
+    time.sleep(5)  # seconds: it has ended by then, also under emulation
     it.ask("exec_inspect", "GET", f"/exec/{exec_id}/json")
     it.ask("exec_start_again", "POST", f"/exec/{exec_id}/start", {"Detach": True})
     it.ask("exec_start_missing", "POST", "/exec/nope/start", {"Detach": True})
@@ -160,6 +161,20 @@ def _life(it: Recorder) -> None:
     it.ask("remove_missing", "DELETE", f"/containers/{NAME}?force=true&v=true&timeout=0")
     it.ask("", "POST", create, failing)
     it.ask("start_failed", "POST", f"/containers/{FAILING}/start")
+    _ports(it)
+
+
+def _ports(it: Recorder) -> None:
+    """On the engine's default network, whose address 127.0.0.1 and whose port are taken at the start."""
+    mapped = [
+        {"host_ip": "127.0.0.1", "host_port": PORT, "container_port": 80, "protocol": "tcp"},
+        {"host_ip": "", "host_port": PORT + 1, "container_port": 8080, "protocol": "tcp"},
+    ]
+    body = container(PORTED, portmappings=mapped, netns={"nsmode": "default"})
+    it.ask("", "POST", "/containers/create", body)
+    it.ask("inspect_ports", "GET", f"/containers/{PORTED}/json")
+    with contextlib.closing(socket.create_server(("127.0.0.1", PORT))):
+        it.ask("start_port_taken", "POST", f"/containers/{PORTED}/start")
 
 
 def _archive() -> bytes:

@@ -1,6 +1,6 @@
-"""Real agents, no account, no network: each talks to a mock model provider on the sandbox's own loopback.
+"""Real agents without account and network: each talks to a mock model provider on the sandbox's own loopback.
 
-The shell script that stands for an agent is in ``test_run.py``. An agent that the image lacks is a failure.
+The shell script that replaces an agent is in ``test_run.py``. An agent that is missing in the image is a failure.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_an_answer_of_the_provider_is_printed(make: Make, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_the_model_asks_for_is_on_the_host(make: Make, kind: str) -> None:
+def test_a_file_written_by_the_models_tool_call_is_on_the_host(make: Make, kind: str) -> None:
     with make(kind, aimock()) as run:
         done = run.run(WRITE)
         assert done.returncode == 0, done.stderr
@@ -66,14 +66,14 @@ def test_a_file_that_the_model_asks_for_is_on_the_host(make: Make, kind: str) ->
         with open(made, encoding="utf-8") as file:
             assert file.read().strip() == CONTENT
         assert os.stat(made).st_uid == os.getuid()
-        asked, told = [request for request in run.requests() if _has_tools(request)]
-        assert KINDS[kind].tool in str(asked["body"]["tools"])
-        assert len(str(told["body"])) > len(str(asked["body"]))  # the tool's result went back
+        first, second = [request for request in run.requests() if _has_tools(request)]
+        assert KINDS[kind].tool in str(first["body"]["tools"])
+        assert len(str(second["body"])) > len(str(first["body"]))  # the tool's result was sent back
         run.assert_closed()
 
 
-def test_a_repository_cannot_send_gemini_into_a_container_of_its_own(make: Make) -> None:
-    """It would, with the Podman of the sandbox, and without its image it would not start."""
+def test_a_repository_cannot_make_gemini_start_a_container_of_its_own(make: Make) -> None:
+    """Otherwise it would, with the Podman of the sandbox, and would not start without its image."""
     with make("gemini", aimock()) as run:
         os.mkdir(os.path.join(run.workspace, ".gemini"))
         with open(os.path.join(run.workspace, ".gemini", "settings.json"), "w", encoding="utf-8") as file:
@@ -82,8 +82,10 @@ def test_a_repository_cannot_send_gemini_into_a_container_of_its_own(make: Make)
         assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
 
 
-def test_a_provider_without_an_answer_is_the_agents_failure(make: Make) -> None:
-    """Strict: what no fixture matches is refused, and the failure is podbot's exit status. Others retry for minutes."""
+def test_a_provider_without_an_answer_makes_the_agent_fail(make: Make) -> None:
+    """Strict: a request without a fixture is refused, and the failure is podbot's exit status. Others retry for
+    minutes.
+    """
     with make("codex", aimock()) as run:
         with open(run.path("fixtures.json"), "w", encoding="utf-8") as file:
             file.write('{"fixtures": [{"match": {"userMessage": "never-said"}, "response": {"content": "x"}}]}')
@@ -99,12 +101,12 @@ def test_any_openai_compatible_command_can_be_the_provider(make: Make) -> None:
         assert [request["model"] for request in run.requests()] == [MODEL]
 
 
-def test_a_failed_scenario_keeps_its_artefacts_and_a_passed_one_none(make: Make, world: World) -> None:
+def test_only_a_failed_scenario_keeps_its_artefacts(make: Make, world: World) -> None:
     failing = make("codex", aimock())
     run = failing.__enter__()
     kept = run.out
     run.run(SAY)
-    assert not failing.__exit__(AssertionError, AssertionError("on purpose"), None)  # it is not swallowed
+    assert not failing.__exit__(AssertionError, AssertionError("on purpose"), None)  # the exception is passed on
     left = set(os.listdir(kept))
     assert {"stdout", "stderr", "provider.log", "requests.jsonl", "fixtures.json", "config.toml", "agent"} <= left
     assert os.listdir(os.path.join(kept, "conversations"))
@@ -143,7 +145,7 @@ def _spawn(run: Scenario, *words: str) -> pexpect.spawn:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_screen_is_the_prompt_and_it_answers(make: Make, world: World, kind: str) -> None:
+def test_the_first_screen_is_a_prompt_that_answers(make: Make, world: World, kind: str) -> None:
     """In a repository, where codex asked whether the folder is trusted (issue 10.12)."""
     with make(kind, aimock()) as run:
         subprocess.run(["git", "init", "-q", run.workspace], check=True)
@@ -164,11 +166,11 @@ HOOKS = ("SessionStart", "UserPromptSubmit", "Stop")
 
 
 def planted(workspace: str) -> None:
-    """What an earlier session can have left: hooks, a program for the key, and a tool server."""
+    """Files that an earlier session can have left: hooks, a program for the key, and a tool server."""
     os.mkdir(os.path.join(workspace, ".claude"))
     hooks = {name: [{"hooks": [{"type": "command", "command": f"touch {workspace}/ran-{name}"}]}] for name in HOOKS}
     settings = {"hooks": hooks, "apiKeyHelper": f"touch {workspace}/ran-helper; echo x"}
-    server = {"mcpServers": {"planted": {"command": "sh", "args": ["-c", f"touch {workspace}/ran-server; sleep 60"]}}}
+    server = {"mcpServers": {"planted": {"command": "sh", "args": ["-c", f"touch {workspace}/ran-server; sleep 2"]}}}
     for name, value in ((".claude/settings.json", settings), (".mcp.json", server)):
         with open(os.path.join(workspace, name), "w", encoding="utf-8") as file:
             json.dump(value, file)
@@ -179,17 +181,17 @@ def ran(workspace: str) -> list[str]:
 
 
 def test_planted_settings_run_nothing_before_claude_has_asked(make: Make, world: World) -> None:
-    """Issue 12.8: podbot had accepted the question, and hooks, tool servers and a program for the key ran."""
+    """Issue 12.8: podbot had answered the question, and hooks, tool servers and a program for the key ran."""
     with make("claude", aimock()) as run:
         planted(run.workspace)
         child = _spawn(run, *KINDS["claude"].interactive)
         try:
-            child.expect("takes settings from the workspace")
+            child.expect("reads settings from the workspace")
             child.expect("Quick.{1,12}safety.{1,12}check")
             child.expect(r"\.claude/settings\.json")
             child.expect(pexpect.TIMEOUT, timeout=2)
             assert ran(run.workspace) == []
-            child.send("\r")  # "No, exit" is what it proposes
+            child.send("\r")  # "No, exit" is the proposed answer
             child.expect(pexpect.EOF)
         finally:
             hang_up(child)
@@ -198,12 +200,12 @@ def test_planted_settings_run_nothing_before_claude_has_asked(make: Make, world:
         wait_for(lambda: run.name not in world.sessions(), what="the session to end", seconds=60)
 
 
-def test_without_a_screen_planted_settings_run_unless_claude_is_told_to_leave_them(make: Make) -> None:
-    """What the security model says of them; this fails when Claude changes it."""
+def test_planted_settings_run_without_a_screen_unless_claude_gets_the_flags_against_them(make: Make) -> None:
+    """The security model documents this; the test fails when Claude changes it."""
     with make("claude", aimock()) as run:
         planted(run.workspace)
         done = run.run(SAY)
-        assert "claude takes settings from the workspace" in done.stderr
+        assert "claude reads settings from the workspace" in done.stderr
         assert ".claude/settings.json, .mcp.json" in done.stderr
         assert {"ran-SessionStart", "ran-helper", "ran-server"} <= set(ran(run.workspace))
         for name in ran(run.workspace):
@@ -214,20 +216,52 @@ def test_without_a_screen_planted_settings_run_unless_claude_is_told_to_leave_th
         assert ran(run.workspace) == []
 
 
-def test_codex_takes_no_tool_server_from_a_planted_file(make: Make) -> None:
+def test_codex_starts_no_tool_server_from_a_planted_file(make: Make) -> None:
     with make("codex", aimock()) as run:
         os.mkdir(os.path.join(run.workspace, ".codex"))
-        arguments = json.dumps(["-c", f"touch {run.workspace}/ran-server; sleep 60"])
+        arguments = json.dumps(["-c", f"touch {run.workspace}/ran-server; sleep 2"])
         with open(os.path.join(run.workspace, ".codex", "config.toml"), "w", encoding="utf-8") as file:
             file.write(f'[mcp_servers.planted]\ncommand = "sh"\nargs = {arguments}\n')
         done = run.run(SAY)
         assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
-        assert "codex takes settings from the workspace" in done.stderr
+        assert "codex reads settings from the workspace" in done.stderr
         assert ran(run.workspace) == []
 
 
+def test_gemini_starts_the_tool_servers_of_a_planted_file_and_podbot_reports_it(make: Make) -> None:
+    """The security model documents this; the test fails when Gemini changes it."""
+    with make("gemini", aimock()) as run:
+        os.mkdir(os.path.join(run.workspace, ".gemini"))
+        server = {"command": "sh", "args": ["-c", f"touch {run.workspace}/ran-server; sleep 2"]}
+        with open(os.path.join(run.workspace, ".gemini", "settings.json"), "w", encoding="utf-8") as file:
+            json.dump({"mcpServers": {"planted": server}}, file)
+        done = run.run(SAY)
+        assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
+        assert "gemini reads settings from the workspace" in done.stderr
+        assert ".gemini/settings.json" in done.stderr
+        assert ran(run.workspace) == ["ran-server"]
+
+
+def test_opencode_starts_what_a_planted_file_names_and_podbot_reports_it(make: Make) -> None:
+    """The security model documents this; the test fails when opencode changes it."""
+    with make("opencode", aimock()) as run:
+        command = ["sh", "-c", f"touch {run.workspace}/ran-server; sleep 2"]
+        with open(os.path.join(run.workspace, "opencode.json"), "w", encoding="utf-8") as file:
+            json.dump({"mcp": {"planted": {"type": "local", "command": command, "enabled": True}}}, file)
+        plugins = os.path.join(run.workspace, ".opencode", "plugin")
+        os.makedirs(plugins)
+        with open(os.path.join(plugins, "planted.js"), "w", encoding="utf-8") as file:
+            write = f"fs.writeFileSync('{run.workspace}/ran-plugin', '')"
+            file.write(f"import fs from 'node:fs'\nexport const Planted = async () => {{ {write}; return {{}} }}\n")
+        done = run.run(SAY, timeout=400)
+        assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
+        assert "opencode reads settings from the workspace" in done.stderr
+        assert "opencode.json" in done.stderr
+        assert ran(run.workspace) == ["ran-plugin", "ran-server"]
+
+
 def typed(child: pexpect.spawn, text: str) -> None:
-    """A person types, then presses return: pasted with the return, some agents take it for a new line."""
+    """Type the text, then press return: when both are pasted together, some agents insert a new line."""
     child.expect(pexpect.TIMEOUT, timeout=1)
     child.send(text)
     child.expect(pexpect.TIMEOUT, timeout=1)
@@ -235,7 +269,7 @@ def typed(child: pexpect.spawn, text: str) -> None:
 
 
 def _has_tools(request: dict[str, object]) -> bool:
-    """Not the small requests beside the conversation (a title for it, say)."""
+    """Without the small additional requests (for a title, for example)."""
     body = request["body"]
     return isinstance(body, dict) and bool(body.get("tools"))
 

@@ -1,4 +1,4 @@
-"""Bad input: one paragraph that names the thing, its origin and the remedy; nothing left behind."""
+"""Bad input: one paragraph names the value, its origin and the remedy; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_socket_missing(world: World) -> None:
 
 @pytest.fixture
 def listener(own_world: World) -> Iterator[Callable[[bytes | None], str]]:
-    """A unix socket that answers every request with the given bytes, or never."""
+    """A unix socket that answers every request with the given bytes, or not at all."""
     opened: list[socket.socket] = []
     threads: list[threading.Thread] = []
 
@@ -119,8 +119,8 @@ def listener(own_world: World) -> Iterator[Callable[[bytes | None], str]]:
 
     yield serve
     for sock in opened:
-        # Closing alone leaves the thread in its accept(), which the kernel may begin anew with the same number: then
-        # it takes connections of another test's server (seen: the forge's API answered as this engine).
+        # Closing alone leaves the thread in its accept(). The kernel may reuse the descriptor's number, and the thread
+        # then takes connections of another test's server (seen: the forge's API answered as this engine).
         with contextlib.suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
     for thread in threads:
@@ -135,12 +135,12 @@ def listener(own_world: World) -> Iterator[Callable[[bytes | None], str]]:
     [
         b"220 mail.example.org ESMTP\r\n",
         b"\x00\xff" * 100,
-        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK",  # Docker's own: no libpod header
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK",  # Docker's own answer: no libpod header
         b"HTTP/1.1 200 OK\r\nLibpod-Api-Version: 3.4.4\r\nContent-Length: 2\r\n\r\nOK",
         b"",
     ],
 )
-def test_an_engine_that_answers_garbage(
+def test_an_engine_whose_answers_are_invalid(
     own_world: World, listener: Callable[[bytes | None], str], answer: bytes
 ) -> None:
     complaint(own_world.podbot("ps", "--engine-socket", listener(answer)), 1, "health check", "fake.sock")
@@ -151,7 +151,7 @@ def test_an_engine_that_does_not_answer(own_world: World, listener: Callable[[by
 
 
 def test_socket_not_permitted(own_world: World, listener: Callable[[bytes | None], str]) -> None:
-    """Root does without CAP_DAC_OVERRIDE here: full root is never refused."""
+    """Root is tested without CAP_DAC_OVERRIDE here, because full root is never refused."""
     path = listener(b"")
     os.chmod(path, 0)
     less = [] if ROOTLESS else ["setpriv", "--bounding-set", "-dac_override"]

@@ -1,4 +1,4 @@
-"""``podbot run --repo``: a clone inside the sandbox, its token, and nothing lost at the end."""
+"""``podbot run --repo``: a clone inside the sandbox, its token, and no work lost at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 
 from e2e.forge import Forge, forge, git
 from e2e.harness import World, close_world, new_world, processes, wait_for
-from podbot.config.write import set_key
+from podbot.config.write import set_keys
 
 BASE = "/work"  # workspace.base_dir
 CLONE = f"{BASE}/shop"
@@ -50,7 +50,7 @@ class Site:
 
     @property
     def name(self) -> str:
-        """The last session's."""
+        """The last session's name."""
         return self.names[-1]
 
     def script(self, text: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -58,7 +58,7 @@ class Site:
         return done
 
     def state(self) -> str:
-        """The last session's container: the engine's word, or "gone"."""
+        """The state of the last session's container: the engine's term, or "gone"."""
         return str(self.world.container(self.name).get("State", "gone"))
 
 
@@ -67,14 +67,14 @@ def whole_site(image: str) -> Iterator[Site]:
     world = new_world(image, NETWORK)
     with forge(os.path.join(world.root, "forge")) as made:
         for key, value in made.config(os.path.join(world.env["HOME"], "app.pem")).items():
-            set_key(world.config, key, value)
+            set_keys(world.config, {key: value})
         yield Site(world, made)
     close_world(world)
 
 
 @pytest.fixture
 def site(whole_site: Site) -> Iterator[Site]:
-    """The module's site, with a fresh repository octo/shop; sessions that a test left are removed."""
+    """The module's operator, with a fresh repository octo/shop; sessions that a test left are removed."""
     whole_site.names.clear()
     yield whole_site
     for name in whole_site.names:
@@ -91,7 +91,7 @@ def fresh(site: Site, repo: str = "octo/shop", **made: object) -> None:
 
 @contextlib.contextmanager
 def live(site: Site, *flags: str, before: str = "true") -> Iterator[subprocess.Popen[bytes]]:
-    """A session on octo/shop whose agent did ``before`` and sleeps."""
+    """A session on octo/shop whose agent ran ``before`` and then sleeps."""
     name = f"clone-{uuid.uuid4().hex[:8]}"
     site.names.append(name)
     words = ("sh", "-ec", f"{before}; echo ready; exec sleep 600")
@@ -105,6 +105,80 @@ def live(site: Site, *flags: str, before: str = "true") -> Iterator[subprocess.P
         if child.poll() is None:
             child.terminate()
         child.communicate(timeout=60)
+
+
+# --- other sources of the token ---
+
+
+def fake_gh(site: Site, token: str) -> dict[str, str]:
+    """Variables with which podbot finds a program gh whose login has ``token``; an empty one: it has none."""
+    directory = os.path.join(site.world.root, "gh")
+    os.makedirs(directory, exist_ok=True)
+    said = f"echo {token}" if token else "echo 'no oauth token found for 127.0.0.1' >&2; exit 1"
+    script = f'#!/bin/sh\n[ "$*" = "auth token --hostname 127.0.0.1" ] || exit 9\n{said}\n'
+    path = os.path.join(directory, "gh")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(script)
+    os.chmod(path, 0o755)
+    return {"PATH": f"{directory}:{os.environ['PATH']}"}
+
+
+def test_a_public_repository_is_cloned_without_a_token(site: Site) -> None:
+    fresh(site)
+    site.forge.public = {"octo/shop"}
+    script = "git log -1 --format=%s; git fetch -q; git push origin HEAD 2>&1 || echo refused; ls /run/secrets 2>&1"
+    done = site.script(script, flags=("--github-auth", "none"))
+    assert done.returncode != 0, "there is no /run/secrets"
+    assert done.stdout.splitlines()[0] == "commit 1", done.stderr
+    assert "terminal prompts disabled" in done.stdout, "git does not wait for a password"
+    assert done.stdout.splitlines()[-2:] == ["refused", "ls: cannot access '/run/secrets': No such file or directory"]
+    assert "octo/shop is cloned without a token, which works if it is public; to push, set github.auth" in done.stderr
+    assert not [op for op in site.forge.operations[-4:] if op.known]
+    site.forge.public = set()
+
+
+def test_a_private_repository_without_a_token_is_one_error(site: Site) -> None:
+    fresh(site)
+    done = site.script("true", flags=("--github-auth", "none"))
+    assert done.returncode == 1
+    error = done.stderr.splitlines()[-1]
+    assert "octo/shop cannot be read on http://127.0.0.1:" in error
+    assert all(way in error for way in ("it is private, or does not exist", '"gh"', '"env:NAME"', "a GitHub App"))
+    assert site.state() == "gone"
+
+
+@pytest.mark.parametrize("auth", ["gh", "env:MINE"])
+def test_a_token_of_one_s_own_takes_the_way_of_an_app_s(site: Site, auth: str) -> None:
+    fresh(site)
+    token = f"ghp_{uuid.uuid4().hex}"
+    site.forge.personal = {token}
+    env = {**fake_gh(site, token), "MINE": token}
+    flags = ("--github-auth", auth)
+    script = (
+        f"{COMMIT}; git push -q origin HEAD; cat {TOKEN}; echo; stat -c %a {TOKEN};"
+        f' ! grep -r "$(cat {TOKEN})" .git; ! env | grep "$(cat {TOKEN})"'
+    )
+    done = site.script(script, flags=(*flags, "--keep"), env=env)
+    assert (done.returncode, done.stdout) == (0, f"{token}\n600\n"), done.stderr
+    assert git("log", "-1", "--format=%s", "main", cwd=site.forge.path("octo/shop")) == "more"
+    assert token not in done.stderr
+    assert token not in site.world.podman("inspect", site.name).stdout
+    assert "in all repositories" in done.stderr
+    secrets = os.path.join(site.world.env["XDG_RUNTIME_DIR"], "podbot", site.name, "secrets")
+    assert not os.path.exists(secrets) or os.listdir(secrets) == []
+    again = site.world.podbot("start", site.name, env=env)
+    assert again.returncode == 0, again.stderr
+    pushed = site.world.podbot("exec", site.name, "sh", "-c", "git commit -q --allow-empty -m x && git push -q")
+    assert pushed.returncode == 0, pushed.stderr
+    site.forge.personal = set()
+
+
+def test_a_gh_without_a_login_is_one_error_before_anything_is_made(site: Site) -> None:
+    fresh(site)
+    done = site.script("true", flags=("--github-auth", "gh"), env=fake_gh(site, ""))
+    assert done.returncode == 1
+    assert "cannot take a GitHub token from your `gh` login for 127.0.0.1: no oauth token found" in done.stderr
+    assert site.state() == "gone"
 
 
 # --- the clone, and git inside it --------------------------------------------------------------------
@@ -129,12 +203,12 @@ def test_without_a_branch_the_default_one_is_cloned_and_named(site: Site) -> Non
     assert f"cloned octo/shop, branch trunk, into {CLONE}" in done.stderr
 
 
-def test_a_shallow_clone_and_a_push_of_a_new_branch_from_it(site: Site) -> None:
+def test_a_new_branch_can_be_pushed_from_a_shallow_clone(site: Site) -> None:
     fresh(site, commits=5)
     script = f"git rev-list --count HEAD; git switch -qc topic; {COMMIT}; git push -q origin topic"
     done = site.script(script, flags=("--depth", "1"))
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
-    assert site.state() == "gone", f"the server has it, though no remote-tracking branch says so: {done.stderr}"
+    assert site.state() == "gone", f"the server has it, though no remote-tracking branch shows it: {done.stderr}"
 
 
 def test_exec_works_in_the_clone_with_the_token(site: Site) -> None:
@@ -148,7 +222,7 @@ def test_exec_works_in_the_clone_with_the_token(site: Site) -> None:
         assert (row["workspace"], row["path"], row["state"]) == ("github_clone", "octo/shop", "running")
 
 
-def test_the_token_is_in_its_file_and_nowhere_else(site: Site) -> None:
+def test_the_token_is_only_in_its_file(site: Site) -> None:
     fresh(site)
     with live(site, before="git fetch -q"):
         path = os.path.join(site.world.runtime, site.name, "secrets", "ghapp_token")
@@ -174,12 +248,12 @@ def test_a_credential_helper_does_not_keep_the_token(site: Site, place: str) -> 
     fresh(site)
     helper = f"printf '[credential]\\n\\thelper = store\\n' >> {place}"
     script = f"{helper}; git config credential.helper; git fetch; test ! -e ~/.git-credentials"
-    done = site.script(f"{script}; env -u GIT_CONFIG_COUNT git fetch; test -e ~/.git-credentials")  # it would
+    done = site.script(f"{script}; env -u GIT_CONFIG_COUNT git fetch; test -e ~/.git-credentials")  # it would otherwise
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("store\n")
 
 
-class _Thief(BaseHTTPRequestHandler):
+class Thief(BaseHTTPRequestHandler):
     heard: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
@@ -190,14 +264,14 @@ class _Thief(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Nothing on stderr."""
+        """Print nothing on stderr."""
 
 
 @pytest.fixture
 def thief() -> Iterator[str]:
-    """A server that asks for a password and writes down what it is told; its address."""
-    _Thief.heard.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Thief) as server:
+    """A server that asks for a password and records the answer; yields its address."""
+    Thief.heard.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Thief) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -212,8 +286,8 @@ def test_another_server_gets_no_token(site: Site, thief: str) -> None:
     done = site.script(f"{script}; git -c credential.useHttpPath=true ls-remote http://{thief}/x && exit 9; exit 0")
     assert done.returncode == 0, done.stderr
     assert f"podbot: the session's token is for {site.forge.server_url} only" in done.stderr
-    secrets = [base64.b64decode(text.removeprefix("Basic ")).decode() for text in _Thief.heard if text]
-    assert len(_Thief.heard) >= 4
+    secrets = [base64.b64decode(text.removeprefix("Basic ")).decode() for text in Thief.heard if text]
+    assert len(Thief.heard) >= 4
     assert all("ghs_" not in secret for secret in secrets), secrets
 
 
@@ -238,13 +312,13 @@ BAD = {
     "an empty repository": (("--repo", "octo/empty"), "octo/empty is empty: it has no commit"),
     "an empty repository's branch": (("--repo", "octo/empty", "--branch", "main"), "octo/empty is empty"),
     "an address": (("--repo", "https://github.com/octo/shop.git"), "Write --repo octo/shop."),
-    "a directory as well": (("--workspace", "."), "names another workspace"),
+    "a directory as well": (("--workspace", "."), "is named as the workspace, too"),
     "a destination that is taken": (("--repo", "octo/taken"), "already exists and is not an empty directory"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_cloned_is_said_and_nothing_is_left(site: Site, case: str) -> None:
+def test_a_failed_clone_is_reported_and_leaves_nothing(site: Site, case: str) -> None:
     fresh(site, tags=("v1",))
     fresh(site, "octo/empty", empty=True)
     fresh(site, "octo/taken")
@@ -286,17 +360,17 @@ def test_an_image_whose_user_may_not_read_the_token(site: Site) -> None:
     assert site.state() == "gone"
 
 
-def test_every_key_that_is_missing_is_named_at_once(image: str) -> None:
+def test_all_missing_keys_are_named_at_once(image: str) -> None:
     world = new_world(image)
     try:
-        done = world.podbot("run", "--repo", "octo/shop")
+        done = world.podbot("run", "--repo", "octo/shop", "--github-auth", "app")
         assert done.returncode == 2
         assert "github.app_id, github.installation_id and github.private_key_path are required" in done.stderr
     finally:
         close_world(world)
 
 
-def test_a_key_that_others_may_read_is_warned_about_and_a_missing_one_refused(site: Site) -> None:
+def test_a_key_that_others_may_read_is_a_warning_and_a_missing_key_an_error(site: Site) -> None:
     fresh(site)
     open_key = site.forge.api.write_key(os.path.join(site.world.root, "open.pem"))
     os.chmod(open_key, 0o644)
@@ -309,7 +383,7 @@ def test_a_key_that_others_may_read_is_warned_about_and_a_missing_one_refused(si
     assert site.world.sessions() == []
 
 
-def test_a_server_that_never_answers_is_interrupted(site: Site) -> None:
+def test_waiting_for_a_server_that_never_answers_can_be_interrupted(site: Site) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         name = f"clone-{uuid.uuid4().hex[:8]}"
@@ -329,7 +403,7 @@ def test_a_server_that_never_answers_is_interrupted(site: Site) -> None:
     assert site.world.sessions() == []
 
 
-def test_a_server_that_is_not_there(site: Site) -> None:
+def test_a_server_that_does_not_exist(site: Site) -> None:
     fresh(site)
     done = site.run("true", env={"PODBOT_GITHUB_SERVER_URL": "http://127.0.0.1:9"})
     assert done.returncode == 1
@@ -337,8 +411,8 @@ def test_a_server_that_is_not_there(site: Site) -> None:
     assert site.state() == "gone"
 
 
-def test_a_transfer_that_is_refused_is_no_missing_permission(site: Site) -> None:
-    """Issue 10.8: git's last words are then "expected 'packfile'", whatever the status."""
+def test_a_refused_transfer_is_not_reported_as_a_missing_permission(site: Site) -> None:
+    """Issue 10.8: git's last message is then "expected 'packfile'", whatever the status."""
     fresh(site)
     site.forge.operations.clear()
     site.forge.refuse_fetch = 403
@@ -353,7 +427,7 @@ def test_a_transfer_that_is_refused_is_no_missing_permission(site: Site) -> None
     site.forge.operations.clear()
 
 
-def test_a_plan_shows_no_secret_and_asks_for_none(site: Site) -> None:
+def test_a_dry_run_shows_no_secret_and_requests_none(site: Site) -> None:
     asked = len(site.forge.api.requests)
     done = site.run("true", flags=("--branch", "main", "--dry-run", "--json"))
     shown = json.loads(done.stdout)
@@ -384,7 +458,7 @@ KEPT = {
     ),
     "an unfinished merge": (f"{MERGE}; git merge -q --no-commit --no-ff b", "1 unfinished operation (MERGE_HEAD)"),
     "a worktree": ("git worktree add -q ../other", f"1 more worktree ({BASE}/other)"),
-    "no clone any more": (f"cd /; rm -rf {CLONE}", "perhaps unsaved work: git did not tell all of it"),
+    "no clone any more": (f"cd /; rm -rf {CLONE}", "perhaps unsaved work: git's report was incomplete"),
     "no repository any more": ("rm -rf .git", "perhaps unsaved work"),
     "a push to a repository in the sandbox": (
         f"git init -q --bare /tmp/r.git; git remote add r /tmp/r.git; {COMMIT}; git push -q r HEAD",
@@ -401,7 +475,7 @@ def test_unsaved_work_keeps_the_container(site: Site, case: str) -> None:
     script, words = KEPT[case]
     done = site.script(f"{script}; exit 5")
     assert done.returncode == 5, done.stderr
-    assert words in done.stderr
+    assert words in done.stderr, done.stderr
     assert f"podbot stop --rm {site.name}" in done.stderr
     assert site.state() == "exited"
     assert not os.path.exists(os.path.join(site.world.runtime, site.name, "secrets", "ghapp_token"))
@@ -433,7 +507,7 @@ def test_rm_removes_and_keep_keeps(site: Site) -> None:
     assert site.state() == "exited"
 
 
-def test_a_kept_session_is_woken_looked_into_and_stopped(site: Site) -> None:
+def test_a_kept_session_is_restarted_inspected_and_stopped(site: Site) -> None:
     fresh(site)
     site.script("echo x > new")
     world = site.world
@@ -455,7 +529,7 @@ def test_a_kept_session_is_woken_looked_into_and_stopped(site: Site) -> None:
     assert world.sessions() == []
 
 
-def test_a_woken_session_gets_its_token_from_a_token_daemon(site: Site) -> None:
+def test_a_token_daemon_renews_the_token_of_a_restarted_session(site: Site) -> None:
     fresh(site)
     site.script(COMMIT)
     world = site.world
@@ -469,19 +543,19 @@ def test_a_woken_session_gets_its_token_from_a_token_daemon(site: Site) -> None:
 
 
 @pytest.mark.parametrize("work", [True, False])
-def test_stop_of_a_live_session_looks_first(site: Site, work: bool) -> None:
+def test_stop_checks_a_live_session_for_unsaved_work(site: Site, work: bool) -> None:
     fresh(site)
     with live(site, before="echo x > new" if work else "true") as child:
         done = site.world.podbot("stop", "--time", "1", site.name)
         _, err = child.communicate(timeout=60)
     assert done.returncode == 0, done.stderr
-    assert ("(kept, stopped)" in done.stdout, "1 untracked file (new)" in done.stderr) == (work, work)
+    assert ("(kept, stopped)" in done.stdout, "1 untracked file (new)" in done.stderr) == (work, work), done.stderr
     assert b"kept the sandbox" not in err, "one of the two says what became of it"
     assert site.state() == ("exited" if work else "gone")
-    assert site.world.sessions() == ([site.name] if work else [])
+    wait_for(lambda: site.world.sessions() == ([site.name] if work else []), what="the session's directory")
 
 
-def test_stop_rm_of_a_live_session_removes_what_it_holds(site: Site) -> None:
+def test_stop_rm_removes_a_live_session_with_its_unsaved_work(site: Site) -> None:
     fresh(site)
     with live(site, before="echo x > new"):
         assert site.world.podbot("stop", "--rm", "--time", "1", site.name).stdout == f"{site.name}\n"
@@ -489,13 +563,14 @@ def test_stop_rm_of_a_live_session_removes_what_it_holds(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_podbot_that_is_told_to_end_keeps_what_is_unsaved(site: Site, number: int) -> None:
+def test_a_terminated_podbot_keeps_unsaved_work(site: Site, number: int) -> None:
     fresh(site)
     with live(site, before="echo x > new") as child:
         child.send_signal(number)
         _, err = child.communicate(timeout=60)
     assert child.returncode == 128 + number
-    assert b"1 untracked file (new)" in err
+    # On a busy machine the look at the clone, whose time is limited then, may not end; it is kept in any case.
+    assert b"1 untracked file (new)" in err or b"perhaps unsaved work" in err
     assert site.state() == "exited"
 
 
@@ -514,17 +589,19 @@ def test_a_killed_podbot_loses_nothing(site: Site) -> None:
     with live(site, before="echo x > new") as child:
         child.kill()
         child.communicate(timeout=60)
-        assert site.state() == "running"
-        done = site.world.podbot("stop", "--time", "1", site.name)
-        assert done.stdout == f"{site.name}  (kept, stopped)\n", done.stderr
+        wait_for(lambda: site.state() == "exited", what="the sandbox to end by itself")
+        site.world.cleaned()
+        done = site.world.podbot("ps")
+        assert f"kept the sandbox {site.name}" in done.stderr
+        assert "1 untracked file (new)" in done.stderr
     assert site.state() == "exited"
     assert not os.path.exists(os.path.join(site.world.runtime, site.name, "secrets", "ghapp_token"))
 
 
-def test_a_name_that_a_container_has_gets_no_token_for_another_session(site: Site) -> None:
-    """The killed podbot's agent is still at work, and mounts the directory that the token would go to."""
+def test_no_token_is_issued_for_a_name_that_a_container_still_has(site: Site) -> None:
+    """The killed podbot's agent still runs, and mounts the directory that the token would be written to."""
     fresh(site)
-    with live(site) as child:
+    with live(site, "--keep") as child:
         child.kill()
         child.wait()
         before = len(site.forge.api.requests)
@@ -549,10 +626,10 @@ def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
     child = site.world.start(*words)
     out, err = child.communicate(b"".join(json.dumps(frame).encode() + b"\n" for frame in ask.values()), timeout=120)
     frames = {frame["id"]: frame for frame in map(json.loads, out.splitlines())}
-    # What the agent got, and sent back as one of its own.
+    # The frames that the agent got, sent back as one of its own.
     assert (child.returncode, frames[1]) == (0, ask[1] | {"method": "session/update"}), err
     assert frames[2]["error"]["data"]["workspace"] == CLONE
-    # A helper process looks for what is unsaved; the next podbot command says what it found.
+    # A helper process checks for unsaved work; the next podbot command prints the result.
     wait_for(lambda: site.state() == "exited", what="the helper process to stop the sandbox", seconds=60)
     said = [err.decode()]
 
@@ -563,7 +640,7 @@ def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
     wait_for(is_told, what="the notice of what is unsaved", seconds=30)
 
 
-def test_the_doctor_tries_the_app(site: Site) -> None:
+def test_doctor_checks_the_app(site: Site) -> None:
     def rows(**env: str) -> dict[str, str]:
         found = json.loads(site.world.podbot("doctor", "--json", env=env).stdout)
         return {row["name"]: row["status"] for row in found if row["name"].startswith("github-")}

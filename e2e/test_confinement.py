@@ -1,4 +1,4 @@
-"""What an attack from inside got before, tried again in a default session: each test is one such attack."""
+"""Attacks from inside that succeeded before, repeated in a default session: each test is one attack."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from podbot.errors import CreateFailed, StartFailed
 from podbot.launch.seccomp import profile
 from podbot.launch.types import ContainerSpec, Security
 
-# System calls by number (x86-64), because the C library would not pass what an attacker passes.
+# System calls by number (x86-64), because the C library would not pass an attacker's arguments.
 CALLS = """
 import ctypes, errno, json, mmap, os, signal, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -100,7 +100,7 @@ ALLOWED = {
 
 @pytest.fixture(scope="module", params=["hardened", "minimal"])
 def answers(shared_world: World, request: pytest.FixtureRequest) -> dict[str, str]:
-    """What every call above answered in a session of the profile."""
+    """The results of all calls above in a session of the profile."""
     calls = {name: code for name, (code, _) in REFUSED.items()} | ALLOWED
     table = ", ".join(f"{name!r}: {code}" for name, code in calls.items())
     script = f"{CALLS}\nprint(json.dumps({{{table}}}))"
@@ -109,7 +109,7 @@ def answers(shared_world: World, request: pytest.FixtureRequest) -> dict[str, st
 
 
 @pytest.mark.parametrize("attempt", REFUSED)
-def test_a_call_that_reached_the_host_is_refused(answers: dict[str, str], attempt: str) -> None:
+def test_a_call_that_affected_the_host_is_refused(answers: dict[str, str], attempt: str) -> None:
     assert answers[attempt] == REFUSED[attempt][1]
 
 
@@ -137,27 +137,27 @@ def run(world: World, name: str, script: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("controller", ["memory", "pids"])
-def test_a_sandbox_cannot_lift_its_own_limits(shared_world: World, inside: str, controller: str) -> None:
-    """On cgroup v1 root of a new user and cgroup namespace mounted the hierarchy and wrote its limits anew."""
+def test_a_sandbox_cannot_raise_its_own_limits(shared_world: World, inside: str, controller: str) -> None:
+    """On cgroup v1 root of a new user and cgroup namespace mounted the hierarchy and overwrote its limits."""
     mount = f"mkdir -p /tmp/c; mount -t cgroup -o {controller} none /tmp/c || mount -t cgroup2 none /tmp/c"
     for flags in ("-Urm", "-UrmC"):
         status, words = run(shared_world, inside, f"unshare {flags} sh -c {shlex.quote(mount)}")
         assert status != 0, words
 
 
-def test_the_kernel_filters_the_first_process_too(world: World) -> None:
+def test_the_kernel_also_filters_the_first_process(world: World) -> None:
     script = "grep Seccomp: /proc/1/status /proc/self/status"
     assert [line.split()[-1] for line in world.agent("sh", "-c", script).stdout.splitlines()] == ["2", "2"]
 
 
-def test_programs_that_ask_for_the_audit_log_go_on_without(world: World) -> None:
+def test_programs_that_open_the_audit_log_continue_without_it(world: World) -> None:
     done = world.agent("sh", "-c", "useradd -M somebody && id -u somebody")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("text", [None, "{", '{"defaultAction": "NONE"}'])
 def test_an_engine_that_cannot_read_the_profile_starts_nothing(world: World, tmp_path: Path, text: str | None) -> None:
-    """So it is read, although inspect does not show it."""
+    """This shows that the engine reads it, although inspect does not show it."""
     world.podbot("ps", check=True)  # starts the service
     path = tmp_path / "profile.json"
     if text is not None:
@@ -170,7 +170,7 @@ def test_an_engine_that_cannot_read_the_profile_starts_nothing(world: World, tmp
         engine.remove("unread")
 
 
-def test_the_profile_is_podbots_own_file_and_written_anew(world: World) -> None:
+def test_the_profile_is_podbots_own_file_and_rewritten_when_changed(world: World) -> None:
     plan = json.loads(world.agent("true", flags=("--dry-run", "--json"), check=True).stdout)
     path = plan["container"]["security"]["seccomp"]
     assert path.startswith(world.env["HOME"])
@@ -183,7 +183,7 @@ def test_the_profile_is_podbots_own_file_and_written_anew(world: World) -> None:
 
 
 def test_a_sandbox_writes_no_log_on_the_host(shared_world: World, inside: str) -> None:
-    """Process 1's stdout and stderr went into a file of the engine's, or the journal, without a limit."""
+    """Before, process 1's stdout and stderr went into a file of the engine's, or the journal, without a limit."""
     script = "for fd in 1 2; do timeout 20 head -c 50000000 /dev/zero > /proc/1/fd/$fd || exit 1; done"
     status, words = run(shared_world, inside, script)
     assert status == 0, words
@@ -196,9 +196,9 @@ def test_a_sandbox_writes_no_log_on_the_host(shared_world: World, inside: str) -
 KEPT = sum(1 << number for number in (0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 31))
 
 
-def test_no_engines_configuration_adds_capabilities(own_world: World) -> None:
-    """containers.conf can give every container devices to make, others' memory to read, the network to change."""
-    own_world.podbot("ps", check=True)  # makes the configuration that works here
+def test_no_containers_conf_adds_capabilities(own_world: World) -> None:
+    """A containers.conf can allow every container to make devices, read others' memory or change the network."""
+    own_world.podbot("ps", check=True)  # writes the configuration that works here
     conf = os.path.join(own_world.root, "generous.conf")
     settings: dict[str, dict[str, object]] = {"containers": {}}
     if fitted := own_world.podman_env().get("CONTAINERS_CONF"):
@@ -216,13 +216,13 @@ def test_no_engines_configuration_adds_capabilities(own_world: World) -> None:
     assert masks <= {KEPT, 0}, done.stdout
 
 
-def test_root_has_the_one_capability_that_its_nested_containers_need(world: World) -> None:
+def test_root_has_the_capability_that_nested_containers_need(world: World) -> None:
     """Without SETFCAP root cannot map itself into a user namespace, and no container starts inside."""
     assert world.agent("unshare", "-Ur", "true").returncode == 0
 
 
-def test_a_planted_file_capability_is_worth_nothing_on_the_host_of_a_rootless_engine(world: World) -> None:
-    """The kernel ties it to the sandbox's root. On a rootful engine that is the host's root: see the security model."""
+def test_a_planted_file_capability_has_no_effect_on_the_host_of_a_rootless_engine(world: World) -> None:
+    """The kernel binds it to the sandbox's root. On a rootful engine this is the host's: see the security model."""
     workspace = world.workspace()
     plant = "cp /bin/cat reader && setcap cap_dac_read_search+ep reader && getcap reader"
     assert "cap_dac_read_search" in world.agent("sh", "-c", plant, workspace=workspace, check=True).stdout

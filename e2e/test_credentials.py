@@ -1,4 +1,6 @@
-"""The operator's agent logins in the sandbox: used by the real agents, seen nowhere else, and nothing but them."""
+"""The operator's agent logins in the sandbox: the real agents use them, they are visible nowhere else, and nothing
+else is copied.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ API_KEY = "sk-ant-api03-" + "x" * 40 + "no-account-012345678"
 
 @pytest.fixture
 def home(world: World) -> Iterator[str]:
-    """The operator's home; the families in it go away again."""
+    """The operator's home; the families in it are removed afterwards."""
     yield world.env["HOME"]
     for name in FAMILIES:
         path = os.path.join(world.env["HOME"], name)
@@ -50,12 +52,12 @@ def write(home: str, name: str, text: str, mode: int = 0o600) -> str:
 
 
 def inside(world: World, script: str, *flags: str) -> str:
-    """What a shell in a fresh session prints."""
+    """The output of a shell in a fresh session."""
     flags = ("--workspace", world.workspace(), "--agent", "custom", *flags)
     return world.podbot("run", *flags, "--", "sh", "-c", script, check=True).stdout
 
 
-# --- what goes along -------------------------------------------------------------------------
+# --- what is copied ---------------------------------------------------------------------------
 
 
 def test_both_families_with_their_modes(world: World, home: str) -> None:
@@ -89,7 +91,7 @@ def test_both_families_with_their_modes(world: World, home: str) -> None:
     assert events["credentials.skipped"]["names"] == ["dropped"]
 
 
-def test_a_family_that_is_not_selected_or_not_there(world: World, home: str) -> None:
+def test_a_family_that_is_not_selected_or_does_not_exist(world: World, home: str) -> None:
     script = "ls -d /root/.claude /root/.claude.json 2>/dev/null; true"
     assert inside(world, script) == ""
     write(home, ".claude/settings.json", "{}")
@@ -101,7 +103,7 @@ def test_a_family_that_is_not_selected_or_not_there(world: World, home: str) -> 
     assert "copied" not in done.stderr
 
 
-def test_a_dry_run_lists_the_families_and_not_what_is_in_them(world: World, home: str) -> None:
+def test_a_dry_run_lists_the_families_without_their_content(world: World, home: str) -> None:
     write(home, ".codex/auth.json", "c4n4ry")
     flags = ("--workspace", world.workspace(), "--agent", "codex", "--dry-run", "--json")
     done = world.podbot("run", *flags, check=True)
@@ -115,7 +117,7 @@ def test_a_dry_run_lists_the_families_and_not_what_is_in_them(world: World, home
 
 
 def plain(screen: str) -> str:
-    """The letters of a screen: agents jump over blanks with the cursor."""
+    """The letters of a screen: agents skip blanks with the cursor."""
     screen = re.sub(r"\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[\[(][0-9;?<>=]*[A-Za-z]|\x1b.", "", screen)
     return re.sub(r"\s+", "", screen)
 
@@ -138,7 +140,7 @@ def claude(world: World, env: Mapping[str, str] = {}) -> Iterator[pexpect.spawn]
 
 
 def screen_until(child: pexpect.spawn, words: str) -> str:
-    """What was drawn until ``words`` (without blanks) stood there."""
+    """The output until ``words`` (without blanks) was on the screen."""
     drawn = ""
 
     def there() -> bool:
@@ -170,7 +172,7 @@ def test_claude_with_a_key_from_the_environment_shows_its_prompt_first(world: Wo
     assert "Notloggedin" not in screen
 
 
-def test_codex_sees_its_login(world: World, home: str) -> None:
+def test_codex_finds_its_login(world: World, home: str) -> None:
     script = "codex login status 2>&1"
     write(home, ".codex/auth.json", json.dumps({"OPENAI_API_KEY": "sk-proj-no-account-0123456789"}))
     assert "API key" in inside(world, script)
@@ -180,7 +182,7 @@ def test_codex_sees_its_login(world: World, home: str) -> None:
 
 
 def everything_about(canary: str, world: World, name: str) -> dict[str, bool]:
-    """Where a secret of the running session could show, and whether it does."""
+    """Places where a secret of the running session could be visible, and whether it is."""
     found = {"ps": world.podbot("ps", "--json", check=True).stdout, "inspect": world.podman("inspect", name).stdout}
     found["dry run"] = world.podbot("run", "--workspace", world.workspace(), "--dry-run").stdout
     found["engine's log"] = world.podman("logs", name).stdout
@@ -242,7 +244,7 @@ def test_a_secret_is_not_in_an_error(world: World, home: str) -> None:
 
 @pytest.fixture
 def image_with_links(world: World) -> Iterator[str]:
-    """An image whose /root is a link into where the workspace will be mounted."""
+    """An image whose /root is a link to the path where the workspace will be mounted."""
     name = f"podbot-e2e-{uuid.uuid4().hex[:8]}"
     image = f"localhost/{name}:1"
     script = "rm -rf /root && ln -s /workspace /root"
@@ -261,7 +263,7 @@ def image_with_links(world: World) -> Iterator[str]:
         world.podman("rmi", image)
 
 
-def test_an_image_cannot_have_a_login_written_to_the_host(world: World, home: str, image_with_links: str) -> None:
+def test_an_image_cannot_make_podbot_write_a_login_to_the_host(world: World, home: str, image_with_links: str) -> None:
     write(home, ".codex/auth.json", "{}")
     workspace = world.workspace()
     done = world.podbot(
@@ -278,7 +280,7 @@ def test_an_image_cannot_have_a_login_written_to_the_host(world: World, home: st
         "/workspace",
         env={"PODBOT_WORKSPACE_CONTAINER_PATH": "/workspace"},
     )
-    # Podman 4.3 writes below the container's own root or refuses, depending on what is at the link's end there.
+    # Podman 4.3 writes below the container's own root or refuses, depending on the link's target there.
     assert done.returncode == 0 or "could not write /root in" in done.stderr, done.stderr
     assert os.listdir(workspace) == []
     assert done.stdout == ""
@@ -288,7 +290,7 @@ def test_an_image_cannot_have_a_login_written_to_the_host(world: World, home: st
 
 
 def refused(world: World, *words: str, prefix: tuple[str, ...] = ()) -> None:
-    """The start ends with one paragraph that has these words; the fixture sees that nothing is left."""
+    """The start fails with one paragraph that contains these words; the fixture checks that nothing is left."""
     args = ["run", "--workspace", world.workspace(), "--agent", "custom", "--", "true"]
     done = subprocess.run(
         [*prefix, *PODBOT, *args], env=world.env, capture_output=True, text=True, timeout=60, check=False
@@ -313,13 +315,13 @@ def test_a_loop_of_links(world: World, home: str) -> None:
 
 def test_a_file_that_cannot_be_read(world: World, home: str) -> None:
     path = write(home, ".claude/.credentials.json", "{}", 0o000)
-    # Root reads it all the same, unless it lacks the capability for that.
+    # Root can read it nevertheless, unless it lacks the capability for that.
     drop = "-dac_override,-dac_read_search"
     prefix = () if ROOTLESS else ("setpriv", "--bounding-set", drop, "--inh-caps", drop)
     refused(world, path, "Permission denied", prefix=prefix)
 
 
-def test_links_that_loop_within_are_left_out(world: World, home: str) -> None:
+def test_links_that_form_a_loop_are_not_copied(world: World, home: str) -> None:
     write(home, ".claude/settings.json", "{}")
     for name, target in (("a", "b"), ("b", "a"), ("top", ".")):
         os.symlink(target, os.path.join(home, ".claude", name))

@@ -26,7 +26,7 @@ class TestPodman(EngineContract):
             yield engine
 
     def test_a_container_that_ends_during_its_removal_is_removed(self, engine: Engine, image: str) -> None:
-        """Podman 4.3 refuses when the first process ends between its look and its KILL, at 5 to 40 ms here."""
+        """Podman 4.3 refuses when the first process ends between its check and its KILL, at 5 to 40 ms here."""
         for number in range(24):
             spec = a_spec(image)
             container = engine.create(spec)

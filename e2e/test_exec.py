@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from e2e.harness import World, drained, running, wait_for
+from e2e.harness import World, running, wait_for
+from e2e.memory import drained
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +22,11 @@ def session(shared_world: World):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 77, 126, 127, 200, 255])
-def test_statuses_are_the_commands_own(shared_world: World, session: str, status: int) -> None:
+def test_the_exit_status_is_the_commands(shared_world: World, session: str, status: int) -> None:
     assert shared_world.podbot("exec", session, "--", "sh", "-c", f"exit {status}").returncode == status
 
 
-def test_streams_stay_apart(shared_world: World, session: str) -> None:
+def test_stdout_and_stderr_are_separate(shared_world: World, session: str) -> None:
     done = shared_world.podbot("exec", session, "--", "sh", "-c", "printf out; printf err >&2")
     assert (done.stdout, done.stderr) == ("out", "err")
 
@@ -41,7 +42,7 @@ def test_workdir_and_environment(shared_world: World, session: str) -> None:
     assert "NOT_SET_HERE" in missing.stderr
 
 
-def test_it_starts_in_the_workspace(shared_world: World, session: str) -> None:
+def test_a_command_starts_in_the_workspace(shared_world: World, session: str) -> None:
     there = shared_world.podbot("exec", session, "--", "pwd").stdout
     assert there.startswith(os.path.join(shared_world.root, "work"))
     assert shared_world.podbot("exec", "-w", "/workspace", session, "--", "pwd", "-P").stdout == there
@@ -59,7 +60,7 @@ def test_a_missing_program_and_a_missing_directory(shared_world: World, session:
     assert nowhere.stderr
 
 
-def test_detached_attaches_nothing_and_waits_for_the_status(shared_world: World, session: str) -> None:
+def test_detached_attaches_no_stream_and_waits_for_the_status(shared_world: World, session: str) -> None:
     begin = time.monotonic()
     done = shared_world.podbot("exec", "-d", session, "--", "sh", "-c", "sleep 1; echo unseen; cat; exit 9", input="x")
     assert (done.returncode, done.stdout) == (9, "")
@@ -87,7 +88,7 @@ def podbot_argv() -> list[str]:
     return PODBOT
 
 
-def test_closed_stdout_is_one_error(shared_world: World, session: str) -> None:
+def test_a_closed_stdout_is_one_error(shared_world: World, session: str) -> None:
     child = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *podbot_argv(), "exec", session, "--", "echo", "x"],
         env=shared_world.env,
@@ -100,7 +101,7 @@ def test_closed_stdout_is_one_error(shared_world: World, session: str) -> None:
     assert b"Traceback" not in child.stderr
 
 
-def test_a_full_disk_behind_stdout_is_named(shared_world: World, session: str) -> None:
+def test_a_full_disk_behind_stdout_is_reported(shared_world: World, session: str) -> None:
     with open("/dev/full", "wb") as full:
         child = shared_world.start("exec", session, "--", "sh", "-c", "echo x; sleep 49077", stdout=full)
         _, err = child.communicate(timeout=30)
@@ -117,7 +118,7 @@ def test_names_that_no_container_can_have(shared_world: World) -> None:
         assert "no container" in done.stderr or "Usage" in done.stderr
 
 
-def test_a_reader_that_leaves_ends_the_command(shared_world: World, session: str) -> None:
+def test_a_reader_that_closes_the_output_ends_the_command(shared_world: World, session: str) -> None:
     shell = 'set -o pipefail; "$@" | head -c 10'
     done = subprocess.run(
         ["bash", "-c", shell, "bash", *podbot_argv(), "exec", session, "--", "sh", "-c", "yes 44077-marker"],
@@ -174,11 +175,11 @@ def test_exec_in_a_container_that_is_not_podbots(world: World) -> None:
         world.podman("rm", "-f", "-t", "0", "e2e-other")
 
 
-def test_exec_in_no_container_and_in_a_stopped_one(world: World) -> None:
-    nobody = world.podbot("exec", "e2e-nobody", "--", "true")
-    assert nobody.returncode == 1
-    assert "e2e-nobody" in nobody.stderr
-    assert "podbot ps" in nobody.stderr
+def test_exec_in_a_missing_and_in_a_stopped_container(world: World) -> None:
+    missing = world.podbot("exec", "e2e-nobody", "--", "true")
+    assert missing.returncode == 1
+    assert "e2e-nobody" in missing.stderr
+    assert "podbot ps" in missing.stderr
     world.podman("create", "--network", "none", "--name", "e2e-created", world.image, "true")
     try:
         stopped = world.podbot("exec", "e2e-created", "--", "true")
@@ -202,7 +203,7 @@ def test_ps_in_both_forms(shared_world: World, session: str) -> None:
     assert abs(found["created"] - time.time()) < 600
 
 
-def test_stop_several_and_what_becomes_of_their_podbots(world: World) -> None:
+def test_stop_several_sessions_and_the_exit_of_their_podbots(world: World) -> None:
     names = ["e2e-one", "e2e-two"]
     children = [world.start_agent("sleep 600", "--name", name)[0] for name in names]
     done = world.podbot("stop", "--time", "1", *names)

@@ -1,4 +1,4 @@
-"""Issue 10.1: the same command line for ``podman exec`` and ``podbot exec``, and the same words arrive inside."""
+"""Issue 10.1: the same command line for ``podman exec`` and ``podbot exec`` passes the same words inside."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 
 from e2e.harness import PODBOT, World, wait_for
 
-# What stands for every program of the table: it says what it was given.
-# Not compared are TERM, which podman makes "xterm", and PWD, which the shell that opens podbot's pipes sets.
+# Replaces every program of the table and prints its arguments. Not compared are TERM, which podman sets to "xterm", and
+# PWD, which the shell that opens podbot's pipes sets.
 REPORT = """#!/usr/bin/python3
 import json, os, sys
 env = {name: value for name, value in os.environ.items() if name not in ("REPORT", "TERM", "PWD")}
@@ -169,7 +169,7 @@ def site(shared_world: World) -> Iterator[Site]:
 
 
 def received(site: Site, line: str, program: list[str], env: dict[str, str], number: int) -> dict[str, Any]:
-    """What arrived inside. On a terminal where one is asked for, as people do."""
+    """The words that arrived inside. On a terminal where one is requested, as a person would."""
     inside = f"{number}-{os.path.basename(program[0])}"
     report = os.path.join(site.workspace, "reports", inside)
     words = shlex.split(line.format(s=site.session, f=site.variables))
@@ -180,7 +180,7 @@ def received(site: Site, line: str, program: list[str], env: dict[str, str], num
         subprocess.run([*program, *words], env=env, capture_output=True, check=True, timeout=60)
         wait_for(lambda: os.path.exists(report), what=f"{inside}: {line}")
         with open(report, encoding="utf-8") as file:
-            return {**json.load(file), "terminals": None}  # podbot's -d attaches none, and says so for -t
+            return {**json.load(file), "terminals": None}  # podbot's -d attaches none, and reports that for -t
     if any(word in ("-it", "-ti", "-t") for word in options):
         said = pexpect.spawn(program[0], [*program[1:], *words], env=env, timeout=60, encoding="utf-8").read()
         return dict(json.loads(said))
@@ -195,11 +195,15 @@ def test_sixty_command_lines_as_podman_reads_them(site: Site) -> None:
     lines = LINES.strip().splitlines()
     assert len(lines) >= 60
     podman, podbot = ["podman", "exec"], [*PODBOT, "exec"]
+    hostname = site.world.inspect(site.session)["Config"]["Hostname"]
 
     def both(number: int) -> tuple[str, Any, Any]:
         line = lines[number]
         theirs = received(site, line, podman, site.world.podman_env(), number)
-        return line, received(site, line, podbot, site.world.env, number), theirs
+        ours = received(site, line, podbot, site.world.env, number)
+        # Podman sets this for the main process only. A command that the guest runs inherits it.
+        assert ours["env"].pop("HOSTNAME", hostname) == hostname
+        return line, ours, theirs
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
         found = list(pool.map(both, range(len(lines))))
@@ -213,8 +217,8 @@ def test_sixty_command_lines_as_podman_reads_them(site: Site) -> None:
     )
 
 
-def test_one_pair_of_dashes_behind_the_session_is_dropped(site: Site) -> None:
-    """The one difference: podman looks for a program called ``--``."""
+def test_one_double_dash_after_the_session_is_dropped(site: Site) -> None:
+    """The only difference: podman looks for a program called ``--``."""
     for line, argv in (
         ("{s} -- git branch -d x", ["git", "branch", "-d", "x"]),
         ("-w /tmp {s} -- ls -- -la", ["ls", "--", "-la"]),
@@ -223,7 +227,7 @@ def test_one_pair_of_dashes_behind_the_session_is_dropped(site: Site) -> None:
         assert inside["argv"] == [f"/workspace/bin/{argv[0]}", *argv[1:]]
 
 
-def test_nothing_happens_to_a_repository_that_was_not_asked_for(shared_world: World) -> None:
+def test_a_git_option_does_not_change_the_repository(shared_world: World) -> None:
     """`exec S git branch -d nosuch` made a branch of that name."""
     workspace = shared_world.workspace()
     with shared_world.session(workspace=workspace) as name:

@@ -1,4 +1,4 @@
-"""The forge that the clone tests stand on: real git against it, and the token rules it holds."""
+"""The forge that the clone tests use: real git against it, and the rules for tokens that it enforces."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from e2e.forge import Forge, forge, git
-from podbot.github.app import AppClient
+from podbot.github.app_client import AppClient
 from podbot.github.key import load_private_key
-from podbot.testing import github as fake
 
 PERMISSIONS = {"contents": "write", "metadata": "read"}
 NO_PROXY = {"no_proxy": "*"}
@@ -36,7 +35,7 @@ def token(served: Forge, repo: str = "octo/shop", permissions: dict[str, str] | 
 
 
 def as_user(tmp_path: Path, secret: str, user: str = "x-access-token") -> dict[str, str]:
-    """An environment whose askpass answers with these."""
+    """An environment whose askpass gives these answers."""
     (tmp_path / "secret").write_text(secret)
     script = tmp_path / "askpass"
     script.write_text(f'#!/bin/sh\ncase "$1" in User*) echo {user};; *) cat {tmp_path}/secret;; esac\n')
@@ -74,7 +73,7 @@ def test_clone_commit_push_fetch(served: Forge, tmp_path: Path) -> None:
 
 
 def test_a_gzipped_request(served: Forge, tmp_path: Path) -> None:
-    """Git compresses what it sends above a kilobyte; here by hand, so that it surely happens."""
+    """git compresses bodies above a kilobyte; here it is done by hand, so that it happens in every run."""
     served.repo()
     body = gzip.compress(b"0014command=ls-refs\n00010009peel\n0000")
     basic = base64.b64encode(f"x-access-token:{token(served)}".encode()).decode()
@@ -99,7 +98,7 @@ def test_shallow_submodule_and_empty(served: Forge, tmp_path: Path) -> None:
     assert git("rev-list", "--count", "HEAD", cwd=app) == "1"
     assert git("config", "-f", ".gitmodules", "submodule.lib.url", cwd=app) == "../../octo/lib"
     refused = run(tmp_path / "app", "submodule", "update", "--init", env=env)
-    assert refused.returncode != 0  # the token is for octo/app alone
+    assert refused.returncode != 0  # the token is for octo/app only
     lib_env = as_user(tmp_path, token(served, "octo/lib"))
     git("submodule", "update", "-q", "--init", cwd=app, env=lib_env)
     assert git("rev-parse", "HEAD", cwd=os.path.join(app, "lib")) == served.tip("octo/lib")
@@ -109,7 +108,7 @@ def test_shallow_submodule_and_empty(served: Forge, tmp_path: Path) -> None:
     assert "empty repository" in done.stderr
 
 
-def test_an_older_token_is_refused(served: Forge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_token_is_refused(served: Forge, tmp_path: Path) -> None:
     url = served.repo()
     first = token(served)
     second = token(served)
@@ -118,12 +117,12 @@ def test_an_older_token_is_refused(served: Forge, tmp_path: Path, monkeypatch: p
     stale = run(tmp_path, "ls-remote", url, env=as_user(tmp_path, first))
     assert stale.returncode != 0
     assert "Authentication failed" in stale.stderr
-    monkeypatch.setattr(fake, "GRACE", 0.0)
+    served.api.grace = 0.0
     assert run(tmp_path, "ls-remote", url, env=as_user(tmp_path, second)).returncode != 0
     assert [op.status for op in served.failed] == [401, 401]
 
 
-def test_who_is_refused(served: Forge, tmp_path: Path) -> None:
+def test_requests_that_are_refused(served: Forge, tmp_path: Path) -> None:
     url = served.repo()
     served.repo("octo/other")
     good = token(served)
@@ -169,7 +168,7 @@ def test_many_at_once(served: Forge, tmp_path: Path) -> None:
     assert served.failed == []
 
 
-def test_a_git_that_is_killed_is_no_failure_and_leaves_no_backend(served: Forge, tmp_path: Path) -> None:
+def test_a_killed_git_is_no_failure_and_leaves_no_backend(served: Forge, tmp_path: Path) -> None:
     noise = {f"{number}.bin": os.urandom(1_000_000).hex() for number in range(8)}
     url = served.repo(files=noise)
     basic = base64.b64encode(f"x-access-token:{token(served)}".encode()).decode()

@@ -1,4 +1,4 @@
-"""The engine's storage is full: commands are ended all the same, and every error says what it is (issue 10.7)."""
+"""The engine's storage is full: commands are still terminated, and every error names the cause (issue 10.7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from podbot.testing.engine_contract import OnlyContainerErrors, a_spec, archive
 
 @pytest.fixture
 def small_world(own_world: World) -> Iterator[World]:
-    """Containers lie on a file system of 24 MiB; images are the operator's."""
+    """Containers are on a file system of 24 MiB; images are the operator's."""
     store = os.path.join(own_world.root, "small")
     with open(own_world.storage_conf, encoding="utf-8") as file:
         text = file.read()
@@ -31,22 +31,24 @@ def small_world(own_world: World) -> Iterator[World]:
         yield own_world
 
 
-def test_a_command_ends_and_errors_say_why(small_world: World) -> None:
+def test_a_command_ends_and_errors_name_the_cause(small_world: World) -> None:
     """The sandbox itself fills the storage, as a hostile agent would."""
-    world, command = small_world, "sleep 41077"
+    world, command = small_world, "sleep 41177"
     with world.session() as name:
         child = world.start("exec", name, "--", *command.split())
         wait_for(lambda: running(command), what="the command", child=child)
-        # Its status is lost with it: the engine cannot write that either.
+        # With an engine that runs a command, its status is lost, because the engine cannot write that either.
         world.podbot("exec", name, "--", "sh", "-c", "cat /dev/zero >/filler 2>/dev/null")
-        done = world.podbot("exec", name, "--", "true")
+        by_guest = world.podbot("exec", name, "--", "true")
+        by_engine = world.podbot("exec", world.container(name)["Id"], "--", "true")  # by its id, the engine's
         child.send_signal(signal.SIGTERM)
         _, err = child.communicate(timeout=60)
         assert child.returncode == 143, err
         assert not running(command)
-        # Where the engine got as far as to start the command, its status is lost, and 1 is all that the engine says.
-        assert done.returncode == 1
-        assert done.stderr == "" or "no space left in the engine's storage: cannot " in done.stderr
+        assert (by_guest.returncode, by_guest.stderr) == (0, "")
+        # Where the engine managed to start the command, its status is lost, and the engine only reports 1.
+        assert by_engine.returncode == 1
+        assert by_engine.stderr == "" or "no space left in the engine's storage: cannot " in by_engine.stderr
         refused = world.agent("true")
         assert refused.returncode == 1
         assert "no space left in the engine's storage: cannot " in refused.stderr
@@ -63,10 +65,11 @@ def test_a_command_ends_and_errors_say_why(small_world: World) -> None:
             for operation in operations:
                 with contextlib.suppress(ContainerError):
                     operation()
-        # The engine cannot note that a container is gone, either: the operator frees some, as every error says.
+        # The engine cannot record that a container is gone, either: the operator frees some space, as every error
+        # advises.
         for filler in Path(world.root, "small").rglob("filler"):
             os.truncate(filler, 0)
-    # A container that was made, and could not be started, could not be removed: the next command names it.
+    # A container that was made but could not be started could not be removed: the next command names it.
     for left in world.managed():
         assert left in world.podbot("ps").stderr
         world.podbot("stop", "--rm", "--time", "0", left, check=True)

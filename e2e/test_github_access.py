@@ -1,4 +1,4 @@
-"""Issue 10.4: ``--github-access``, a GitHub token for a mounted workspace: scope, renewal and askpass as a clone's."""
+"""Issue 10.4: ``--github-access``, a GitHub token for a mounted workspace: scope, renewal and askpass are a clone's."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import pytest
 
 from e2e.forge import Forge, forge, git
 from e2e.harness import World, close_world, new_world, wait_for
-from e2e.test_clone import NETWORK, TOKEN, _Thief, thief
+from e2e.test_clone import NETWORK, TOKEN, Thief, thief
 from e2e.test_renewal import SHORT
-from podbot.config.write import set_key
+from podbot.config.write import set_keys
 
 __all__ = ["thief"]  # a fixture
 
 SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
-# Fetches, commits and pushes; waits for another token, and pushes with that; then tries what it must not reach.
+# Fetches, commits and pushes; waits for another token, and pushes with that; then tries repositories that must be
+# refused.
 SCRIPT = f"""
 git fetch -q origin
 git switch -qc work origin/main
@@ -44,14 +45,14 @@ def site(image: str) -> Iterator[tuple[World, Forge]]:
     world = new_world(image, NETWORK)
     with forge(os.path.join(world.root, "forge"), lifetime=SHORT) as made:
         for key, value in made.config(os.path.join(world.env["HOME"], "app.pem")).items():
-            set_key(world.config, key, value)
+            set_keys(world.config, {key: value})
         made.repo("octo/shop")
         made.repo("octo/other")
         yield world, made
     close_world(world)
 
 
-def test_git_in_a_mounted_workspace_reaches_the_one_repository(site: tuple[World, Forge], thief: str) -> None:
+def test_git_in_a_mounted_workspace_can_access_only_the_one_repository(site: tuple[World, Forge], thief: str) -> None:
     world, made = site
     workspace = world.workspace()
     git("init", "-q", workspace, cwd=workspace)
@@ -72,7 +73,7 @@ def test_git_in_a_mounted_workspace_reaches_the_one_repository(site: tuple[World
     head = git("rev-parse", "work", cwd=workspace)
     assert made.tip("octo/shop", "made") == made.tip("octo/shop", "renewed") == head
     assert made.tip("octo/other", "stolen") == ""
-    assert not any(_Thief.heard), "another server was told something"
+    assert not any(Thief.heard), "another server received something"
     assert len(made.api.tokens) >= 2
     assert {tuple(token.repositories) for token in made.api.tokens} == {("octo/shop",)}
     assert world.container("access") == {}
@@ -80,21 +81,23 @@ def test_git_in_a_mounted_workspace_reaches_the_one_repository(site: tuple[World
 
 
 def _assert_renewal_rests_while_stopped(podbot: int, made: Forge) -> None:
-    """As after Ctrl-Z: it goes on at once when podbot does."""
+    """As after Ctrl-Z: the renewal continues as soon as podbot does."""
     os.kill(podbot, signal.SIGSTOP)
-    time.sleep(1)  # for a request under way
+    time.sleep(1)  # for a request in progress
     before = len(made.api.tokens)
     time.sleep(3)
     assert len(made.api.tokens) == before
     os.kill(podbot, signal.SIGCONT)
-    wait_for(lambda: len(made.api.tokens) > before, what="a renewal", seconds=10)
+    wait_for(lambda: len(made.api.tokens) > before, what="a renewal")
 
 
 @pytest.mark.parametrize(
     ("access", "why"),
     [("octo/elsewhere", "octo/elsewhere"), ("shop", "'shop' is not owner/name"), (SECRET, "looks like a GitHub token")],
 )
-def test_it_is_refused_before_anything_is_made(site: tuple[World, Forge], access: str, why: str) -> None:
+def test_an_invalid_request_is_refused_before_anything_is_made(
+    site: tuple[World, Forge], access: str, why: str
+) -> None:
     world, _ = site
     done = world.agent("true", flags=("--github-access", access))
     assert done.returncode != 0
@@ -104,7 +107,10 @@ def test_it_is_refused_before_anything_is_made(site: tuple[World, Forge], access
     assert world.managed() == []
 
 
-def test_without_an_app_it_is_refused(shared_world: World) -> None:
+def test_it_is_refused_without_a_source_of_tokens(shared_world: World) -> None:
     done = shared_world.agent("true", flags=("--github-access", "octo/shop"))
+    assert done.returncode == 2
+    assert "--github-access needs a token" in done.stderr
+    done = shared_world.agent("true", flags=("--github-access", "octo/shop", "--github-auth", "app"))
     assert done.returncode == 2
     assert "github.app_id, github.installation_id and github.private_key_path are required" in done.stderr

@@ -1,4 +1,4 @@
-"""What a real session leaves in its workspace is reported, whoever ends the session."""
+"""podbot reports what a real session leaves in its workspace, whatever ends the session."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import uuid
 from typing import Any
 
 import pytest
@@ -37,23 +38,23 @@ def checkout(world: World) -> str:
 
 
 def findings(stderr: str) -> list[tuple[int, str]]:
-    """Of ``--log-format json``."""
+    """The events of ``--log-format json``."""
     lines: list[dict[str, Any]] = [json.loads(line) for line in stderr.splitlines() if line.startswith("{")]
     return sorted({(line["danger"], line["path"]) for line in lines if line.get("kind") == "guard.finding"})
 
 
-def test_an_agent_s_payloads_are_reported_in_a_short_block(world: World, checkout: str) -> None:
+def test_an_agents_payloads_are_reported_in_a_short_block(world: World, checkout: str) -> None:
     done = world.agent("sh", "-c", PLANT, workspace=checkout)
     assert done.returncode == 0, done.stderr
     block = [
         line for line in done.stderr.splitlines() if "act on this machine" in line or line.startswith("podbot:   ")
     ]
     assert len(block) == 8, done.stderr
-    assert block[0] == f"podbot: after this session 9 new or changed things act on this machine in {checkout}:"
+    assert block[0] == f"podbot: after this session 9 new or changed items act on this machine, in {checkout}:"
     assert "core.fsmonitor = ./x.sh" in done.stderr
 
 
-def test_each_is_an_event_for_programs(world: World, checkout: str) -> None:
+def test_each_finding_is_an_event_for_programs(world: World, checkout: str) -> None:
     done = world.agent("sh", "-c", PLANT, workspace=checkout, flags=("--log-format", "json"))
     assert findings(done.stderr) == PLANTED
 
@@ -76,7 +77,7 @@ mkdir -p node_modules/a; echo '{"scripts": {"test": "x"}}' > node_modules/a/pack
     assert "acts on this machine" not in done.stderr
 
 
-def test_a_process_that_the_agent_left_cannot_write_behind_the_look(world: World, checkout: str) -> None:
+def test_a_process_that_the_agent_left_cannot_write_after_the_second_scan(world: World, checkout: str) -> None:
     words = (
         "(while :; do echo x > .envrc; rm -f .envrc; done) & while :; do echo > .exrc; sleep 0.01; rm -f .exrc; done &"
     )
@@ -86,8 +87,8 @@ def test_a_process_that_the_agent_left_cannot_write_behind_the_look(world: World
     )
 
 
-def test_the_second_look_sees_the_last_file_of_each_process_inside(world: World, checkout: str) -> None:
-    """It begins when the container's first process has ended, while the engine still removes the container."""
+def test_the_second_scan_sees_the_last_file_of_each_process_inside(world: World, checkout: str) -> None:
+    """The scan begins when the container's first process has ended, while the engine still removes the container."""
     writer = "n=0; while :; do n=$((n+1)); mkdir -p $i/$n; echo x > $i/$n/.envrc; sleep 0.005; done"
     words = (
         f"for i in 1 2 3; do export i; setsid sh -c '{writer}' & done; i=4 unshare -Urpf sh -c '{writer}' & sleep 0.3"
@@ -103,8 +104,10 @@ def test_the_second_look_sees_the_last_file_of_each_process_inside(world: World,
     assert findings(done.stderr) == sorted((1, path) for path in there)
 
 
-def test_the_end_of_a_session_s_first_process_is_told(world: World) -> None:
-    """Where its cgroup has the container's name. A rootless engine on cgroup v1 makes none: then it is not known."""
+def test_the_end_of_a_sessions_first_process_is_detected(world: World) -> None:
+    """This works where its cgroup has the container's name. A rootless engine on cgroup v1 makes none: then it is not
+    known.
+    """
     with world.session() as name:
         found = world.inspect(name)
         pid, container = found["State"]["Pid"], found["Id"]
@@ -120,22 +123,22 @@ def test_the_end_of_a_session_s_first_process_is_told(world: World) -> None:
             os.close(handle)
 
 
-def test_the_exit_status_says_it(world: World, checkout: str) -> None:
+def test_the_exit_status_reports_a_finding(world: World, checkout: str) -> None:
     flags = ("--guard-exit",)
     assert world.agent("sh", "-c", "echo > Makefile; exit 5", workspace=checkout, flags=flags).returncode == 5
     done = world.agent("sh", "-c", "echo > .envrc; exit 5", workspace=checkout, flags=flags)
     assert done.returncode == 3
-    assert "is not safe to work in: .envrc acts at a mere `git status` or `cd`" in done.stderr
+    assert "is not safe to work in: .envrc acts as soon as you run `git status` or `cd`" in done.stderr
 
 
-def test_switched_off_nothing_is_looked_at(world: World, checkout: str) -> None:
+def test_nothing_is_scanned_when_switched_off(world: World, checkout: str) -> None:
     done = world.agent("sh", "-c", PLANT, workspace=checkout, flags=("--no-guard", "-v"))
     assert done.returncode == 0
     assert "act on this machine" not in done.stderr
     assert "looked at" not in done.stderr
 
 
-def test_a_linked_worktree_s_git_directory_is_looked_at(world: World, checkout: str) -> None:
+def test_a_linked_worktrees_git_directory_is_scanned(world: World, checkout: str) -> None:
     tree = f"{checkout}-tree"
     subprocess.run(["git", "-C", checkout, "worktree", "add", "-q", "--detach", tree], check=True)
     words = f"git config core.pager ./x; echo > {checkout}/.git/hooks/post-merge"
@@ -143,40 +146,44 @@ def test_a_linked_worktree_s_git_directory_is_looked_at(world: World, checkout: 
     assert findings(done.stderr) == [(1, f"{checkout}/.git/config"), (1, f"{checkout}/.git/hooks/post-merge")]
 
 
-def test_after_a_podbot_that_was_killed_the_next_stop_reports(world: World, checkout: str) -> None:
-    name = f"e2e-guard-{os.getpid()}"
-    child = world.start(
-        "run",
-        "--workspace",
-        checkout,
-        "--agent",
-        "custom",
-        "--name",
-        name,
-        "--",
-        "sh",
-        "-c",
-        f"{PLANT}\ntouch up; sleep 300",
-    )
+def killed(world: World, checkout: str, *flags: str) -> str:
+    """The name of a session whose agent planted everything, and whose podbot was then killed."""
+    name = f"e2e-guard-{uuid.uuid4().hex[:6]}"
+    words = ("--agent", "custom", "--name", name, *flags, "--", "sh", "-c", f"{PLANT}\ntouch up; sleep 300")
+    child = world.start("run", "--workspace", checkout, *words)
     wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
-    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []  # its agent is still at work
-    done = world.podbot("--log-format", "json", "stop", "--time", "0", name)
+    return name
+
+
+def test_the_next_command_reports_for_a_killed_podbot(world: World, checkout: str) -> None:
+    name = killed(world, checkout)
+    world.cleaned()
+    assert not world.container(name)
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == PLANTED
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []  # only once
+
+
+def test_the_next_stop_reports_for_a_kept_session_of_a_killed_podbot(world: World, checkout: str) -> None:
+    name = killed(world, checkout, "--keep")
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []  # its agent still runs
+    done = world.podbot("--log-format", "json", "stop", "--rm", "--time", "0", name)
     assert findings(done.stderr) == PLANTED
-    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []  # once
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []
 
 
-def test_after_a_hosted_podbot_that_was_killed_the_next_command_reports(world: World, checkout: str) -> None:
+def test_the_next_command_reports_for_a_killed_hosted_podbot(world: World, checkout: str) -> None:
     script = f"{PLANT}\ntouch up; cat > /dev/null"
     child = world.start("host", "--workspace", checkout, "--agent", "custom", "--", "sh", "-c", script)
     wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
+    world.cleaned()
     assert findings(world.podbot("--log-format", "json", "ps").stderr) == PLANTED
 
 
-def test_what_is_left_when_the_client_has_gone_the_next_command_says(world: World, checkout: str) -> None:
+def test_the_next_command_reports_findings_after_the_client_has_left(world: World, checkout: str) -> None:
     script = f"{PLANT}\ntouch up; cat > /dev/null"
     child = world.start(
         "--log-format", "json", "host", "--workspace", checkout, "--agent", "custom", "--", "sh", "-c", script
@@ -187,16 +194,16 @@ def test_what_is_left_when_the_client_has_gone_the_next_command_says(world: Worl
     assert findings(world.podbot("--log-format", "json", "ps").stderr) == PLANTED
 
 
-def test_a_tree_of_many_files_does_not_hold_podbot_up(world: World, checkout: str) -> None:
-    """The limits end the scan, and that is told; how long it takes is for `make bench`."""
+def test_a_tree_of_many_files_does_not_block_podbot(world: World, checkout: str) -> None:
+    """The limits end the scan, and podbot reports that; `make bench` measures the time."""
     words = "mkdir d; cd d; for i in $(seq 300); do mkdir p; cd p; done"
     done = world.agent("sh", "-c", words, workspace=checkout)
     assert done.returncode == 0
-    assert "did not look at all" in done.stderr
+    assert "could not check all" in done.stderr
     assert "levels deep" in done.stderr
 
 
-def test_git_s_configuration_and_hooks_are_protected_for_those_who_want_it(world: World, checkout: str) -> None:
+def test_protect_mounts_gits_configuration_and_hooks_read_only(world: World, checkout: str) -> None:
     words = """git config core.fsmonitor ./x; echo > .git/hooks/pre-commit; mv .git aside; rm -rf .git/config
 umount .git/config; mount -o remount,rw .git/config; cat .git/config > /dev/null && git status --short
 git commit -q --allow-empty -m x
@@ -206,7 +213,7 @@ echo ../evil > .git/commondir"""
             "PODBOT_WORKSPACE_GUARD": "protect", "GIT_AUTHOR_NAME": "A",
         },
     )  # fmt: skip
-    # What it does not prevent is reported.
+    # Changes that it does not prevent are reported.
     assert findings(done.stderr) == [(1, ".git/commondir")], done.stderr
     os.unlink(os.path.join(checkout, ".git", "commondir"))
     with open(os.path.join(checkout, ".git", "config"), encoding="utf-8") as file:

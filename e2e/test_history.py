@@ -1,4 +1,4 @@
-"""Issue 10.15: conversations survive. Real agents continue them in the next session; nobody else reaches them."""
+"""Issue 10.15: conversations survive. Real agents continue them in the next session; no other session reaches them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def make(world: World, request: pytest.FixtureRequest) -> Make:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_line_that_podbot_prints_continues_the_conversation(make: Make, world: World, kind: str) -> None:
+def test_the_command_that_podbot_prints_continues_the_conversation(make: Make, world: World, kind: str) -> None:
     with make(kind) as run:
         (line,) = LINE.findall(_begun(run))
         assert stat.S_IMODE(os.lstat(os.path.dirname(run.store)).st_mode) == 0o700
@@ -52,7 +52,7 @@ def test_the_line_that_podbot_prints_continues_the_conversation(make: Make, worl
         assert words[1 : at + 1] == ["run", *config, "--workspace", run.workspace, "--agent", kind, "--"]
         again = [*words[1:at], "--name", run.name, "--"]
         with _screen(run, [*again, *KINDS[kind].interactive, *words[at + 1 :]], "again") as screen:
-            screen.expect("podbot-mock-answer")  # what was said before is shown
+            screen.expect("podbot-mock-answer")  # the earlier conversation is shown
             typed(screen, AGAIN)
             screen.expect(ANOTHER)
         wait_for(lambda: run.name not in world.sessions(), what="the session to end", seconds=60)
@@ -60,10 +60,10 @@ def test_the_line_that_podbot_prints_continues_the_conversation(make: Make, worl
 
 
 def _begun(run: Scenario) -> str:
-    """One prompt and its answer in a first session; returns what podbot printed."""
+    """One prompt and its answer in a first session; returns podbot's output."""
     if not run.kind.screen_first:
         return run.run(FIRST).stderr
-    # Its own screen continues nothing that was begun without one.
+    # Its interactive screen does not continue a conversation that was begun without one.
     with _screen(run, run.command(*run.kind.interactive), "screen") as screen:
         screen.expect(run.kind.screen)
         typed(screen, FIRST)
@@ -75,7 +75,7 @@ def _begun(run: Scenario) -> str:
 
 @contextlib.contextmanager
 def _screen(run: Scenario, words: list[str], name: str) -> Iterator[pexpect.spawn]:
-    """podbot on a terminal; what it shows is the artefact ``name``."""
+    """podbot on a terminal; its output is the artefact ``name``."""
     child = pexpect.spawn(
         PODBOT[0], [*PODBOT[1:], *words],
         env={**run.world.env, **run.secrets}, cwd=run.world.root, dimensions=(40, 120), timeout=60, encoding="utf-8",
@@ -89,7 +89,9 @@ def _screen(run: Scenario, words: list[str], name: str) -> Iterator[pexpect.spaw
 
 
 def _assert_remembered(run: Scenario) -> None:
-    """The model was sent the first prompt with the second one: not in the small requests beside it, as for a title."""
+    """The model received the first prompt together with the second one, not in a small additional request, for example
+    for a title.
+    """
     asked = [request["body"] for request in run.requests() if AGAIN in str(request["body"])]
     assert any(FIRST in str(body) for body in asked if body.get("tools")), asked
 
@@ -104,7 +106,7 @@ async def _first(run: Scenario) -> str:
 
 
 async def _second(run: Scenario, session: str) -> tuple[list[str], str]:
-    """A new podbot: (conversations that the agent lists, what it said when it loaded and continued that one)."""
+    """A new podbot: (conversations that the agent lists, its messages when it loaded and continued that one)."""
     listed: list[str] = []
     async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
         await host.initialize()
@@ -129,13 +131,16 @@ def test_an_editor_loads_an_old_session_in_a_new_podbot(make: Make, kind: str) -
         assert listed == ([session] if run.kind.lists else [])
         assert ANOTHER in said
         _assert_remembered(run)
-        if kind == "gemini":  # its clean-up would delete what was loaded once; a third start finds it still
+        # its clean-up would delete a conversation that was loaded once; a third start still finds it
+        if kind == "gemini":
             _age(run)
             assert ANOTHER in asyncio.run(_second(run, session))[1]
 
 
 def _age(run: Scenario) -> None:
-    """As if an hour had passed: gemini 0.61 names a file by the minute, and overwrites a conversation of this one."""
+    """As if an hour had passed: gemini 0.61 names a file by the minute, and overwrites a conversation of the current
+    minute.
+    """
     for path, _, names in os.walk(run.store):
         for name in names:
             if found := re.match(r"(session-\d+-\d+-\d+T)(\d\d)(-\d\d-.*)", name):
@@ -144,7 +149,7 @@ def _age(run: Scenario) -> None:
                     os.rename(os.path.join(path, name), os.path.join(path, earlier))
 
 
-# An agent that does its worst, started by the name of a known one; its words are a shell line.
+# A hostile agent, started by the name of a known one; its arguments are a shell command.
 AGENT = '#!/bin/sh\nfor line; do :; done\nexec sh -c "$line"\n'
 STORE = "/root/.claude/projects"
 WORST = f"""set -e; cd {STORE}
@@ -160,7 +165,7 @@ test -s /root/.claude/.credentials.json
 
 @pytest.fixture
 def hostile(own_world: World) -> Callable[..., tuple[str, ...]]:
-    """Runs a shell line as the agent claude on a workspace; its word is the last one of podbot's."""
+    """Runs a shell command as the agent claude on a workspace; the command is podbot's last argument."""
     tools = own_world.workspace("tools")
     with open(os.path.join(tools, "claude"), "w", encoding="utf-8") as file:
         file.write(AGENT)
@@ -179,7 +184,7 @@ def hostile(own_world: World) -> Callable[..., tuple[str, ...]]:
     return words
 
 
-def test_a_store_is_its_projects_own_and_the_worst_agent_keeps_it_removable(
+def test_a_store_belongs_to_one_project_and_a_hostile_agent_cannot_prevent_its_removal(
     own_world: World, hostile: Callable[..., tuple[str, ...]]
 ) -> None:
     world = own_world
@@ -194,7 +199,7 @@ def test_a_store_is_its_projects_own_and_the_worst_agent_keeps_it_removable(
     assert found[0]["agents"][0]["bytes"] < 10_000_000  # on the disk
     assert stat.S_IMODE(os.lstat(world.history).st_mode) == 0o700
 
-    # Another project's sandbox has no way to it; the same project's has what was left.
+    # Another project's sandbox cannot reach it; the same project's has the files that were left.
     look = f"ls -A {STORE}; grep -rl secret-of-the-first /root /run /tmp 2>/dev/null; cat /proc/self/mountinfo; true"
     other = world.podbot(*hostile(second, look), check=True)
     assert "notes.jsonl" not in other.stdout
@@ -203,13 +208,13 @@ def test_a_store_is_its_projects_own_and_the_worst_agent_keeps_it_removable(
     same = world.podbot(*hostile(first, f"cat {STORE}/notes.jsonl"), check=True)
     assert same.stdout == "secret-of-the-first\n"
 
-    # Switched off, nothing is mounted, kept or offered.
+    # When switched off, nothing is mounted, kept or offered.
     none = world.podbot(*hostile(third, f"mkdir -p {STORE}/x; cat /proc/self/mountinfo", "--no-history"), check=True)
     assert f" {STORE} " not in none.stdout
     assert not LINE.search(none.stderr)
     assert {one["project"] for one in _listed(world)} == {first, second}
 
-    # Not removed under a session, nor under one that was kept; then it is, whoever owns the files.
+    # It is not removed while a session, or a kept one, mounts it; afterwards it is, also with files of other users.
     running = world.start(*hostile(first, "touch up; sleep 600", "--name", "e2e-history"))
     wait_for(lambda: os.path.exists(os.path.join(first, "up")), what="the agent", child=running)
     refused = world.podbot("history", "rm", "--yes", first)
@@ -218,7 +223,9 @@ def test_a_store_is_its_projects_own_and_the_worst_agent_keeps_it_removable(
     running.communicate(timeout=60)
     world.podbot(*hostile(first, "true", "--keep", "--name", "e2e-kept"), check=True)
     refused = world.podbot("history", "rm", "--yes", first)
-    assert (refused.returncode, "podbot stop --rm e2e-kept" in refused.stderr) == (1, True), refused.stderr
+    assert (refused.returncode, "Stop and remove the session e2e-kept first" in refused.stderr) == (1, True), (
+        refused.stderr
+    )
     world.podbot("stop", "--rm", "e2e-kept", check=True)
     assert _listed(world)
 

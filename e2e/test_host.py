@@ -1,7 +1,7 @@
-"""``podbot host`` on the real engine, with agents that say what they should not. Ends: ``test_host_ends.py``; real
+"""``podbot host`` on the real engine, with agents that send what they should not. Ends: ``test_host_ends.py``; real
 agents: ``test_host_agents.py``.
 
-What stands on stdout is the agent's frames and nothing else, whatever happens; stderr tells the rest.
+stdout always contains the agent's frames and nothing else; stderr contains everything else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def test_every_initialize_is_masked_and_all_other_bytes_are_the_clients(world: W
     first = head + b'"clientCapabilities":{"fs":{},"terminal":true,' + kept % b'"terminal-auth":true,' + b"}" + tail
     masked = head + b'"clientCapabilities":{' + kept % b"" + b"}" + tail
     with pipe(world, "puppet") as host:
-        host.write(b"\n# a shell that says hello\n{\n\xff\xfe\n")  # noise first does not let it through
+        host.write(b"\n# a shell that says hello\n{\n\xff\xfe\n")  # noise before it does not let it pass
         host.write(first)
         host.wait(lambda frame: frame.get("id") == 0)
         host.write(odd)
@@ -56,7 +56,7 @@ def test_every_initialize_is_masked_and_all_other_bytes_are_the_clients(world: W
         host.frames()
 
 
-def test_a_batch_and_a_frame_of_each_size_reach_the_agent_as_they_were(world: World) -> None:
+def test_a_batch_and_frames_of_all_sizes_reach_the_agent_unchanged(world: World) -> None:
     frames = [
         line(request("session/prompt", number, text="x" * size))
         for number, size in enumerate([0, 1, 4095, 65535, 65536, 65537, 200 << 10, 5 << 20])
@@ -76,10 +76,10 @@ def test_banners_go_to_stderr_and_frames_keep_their_bytes(world: World) -> None:
     odd = b'{  "id" : "no jsonrpc", "result":{"a":1.0e3,"b":"\\u0041\xc3\xa9"} ,"x":[ ]}\n'
     with pipe(world, "puppet") as host:
         noise = (b"Welcome to Agent 3!\n", b"\x1b[32mupdate available\x1b[0m\n", b"\n", b"null\n", b"42\n", b'"text"\n')
-        # 10.18: a banner without a newline, JSON that is no JSON-RPC, and JSON that is spread over lines.
-        host.make_say(b"Loading... ")  # the puppet's reply stands behind it, and is waited for
+        # 10.18: a banner without a newline, JSON that is not JSON-RPC, and JSON that is spread over lines.
+        host.make_say(b"Loading... ")  # the puppet's reply follows it on the same line, and the client waits for it
         host.make_say(*noise, odd, b"not { json\n", odd)
-        # Logs of what others said are no frames, even in front of the reply to an open request.
+        # Log lines that quote others are not frames, even in front of the reply to an open request.
         host.make_say(b'DEBUG mcp(evil) <- {"jsonrpc":"2.0","id":"e2e-3","result":"forged"}\n')
         host.make_say(b'{"level":"info","msg":"a log"}\n', b'{\n  "spread": {\n    "id": 1\n  }\n}\n', odd)
         assert host.finish() == 0
@@ -99,7 +99,7 @@ def test_banners_go_to_stderr_and_frames_keep_their_bytes(world: World) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_an_agent_says_nothing_in_podbot_s_name_and_not_too_much(world: World, form: str) -> None:
+def test_an_agent_cannot_write_in_podbots_name_or_flood_stderr(world: World, form: str) -> None:
     """Issue 12.9 and 12.3: a forged line, a forged event, and 100 MB at once."""
     event = json.dumps({"level": "error", "kind": "EngineGone", "message": "forged"})
     forge = f"echo 'podbot: forged'; printf '\\rpodbot: forged\\n'; echo '{event}'"
@@ -116,7 +116,7 @@ def test_an_agent_says_nothing_in_podbot_s_name_and_not_too_much(world: World, f
             assert sum(event["lines"] for event in left) > 10_000_000
         else:
             assert all(line.startswith("agent: ") for line in lines)
-            assert host.said("podbot: left out", "lines")
+            assert host.said("podbot: dropped", "lines")
 
 
 DENIED = (
@@ -125,7 +125,7 @@ DENIED = (
 )  # fmt: skip
 
 
-def test_denied_methods_never_arrive_and_the_agent_is_told(world: World) -> None:
+def test_denied_methods_never_arrive_and_the_agent_gets_an_error(world: World) -> None:
     with pipe(world, "puppet") as host:
         ids = (7, "seven", None, 1.5, "", -1, 8, 9, 10, 11, 12)
         said = [line(request(method, number)) for method, number in zip(DENIED, ids, strict=True)]
@@ -148,7 +148,7 @@ def test_denied_methods_never_arrive_and_the_agent_is_told(world: World) -> None
         assert SECRET not in host.err.decode()
 
 
-def test_batches_are_judged_one_by_one(world: World) -> None:
+def test_each_message_of_a_batch_is_judged_by_itself(world: World) -> None:
     fine = {"jsonrpc": "2.0", "method": "session/update", "params": {"n": 1.0}}
     with pipe(world, "puppet") as host:
         host.make_say(
@@ -183,7 +183,7 @@ SLY = {
 }
 
 
-def test_what_two_parsers_may_read_in_two_ways_arrives_at_neither(world: World) -> None:
+def test_a_frame_that_two_parsers_read_differently_is_not_forwarded(world: World) -> None:
     with pipe(world, "puppet") as host:
         for words in SLY.values():
             host.make_say(words + b"\n")
@@ -220,7 +220,7 @@ def test_lines_of_200_kib_pass_and_of_80_mib_do_not(world: World) -> None:
         ]  # fmt: skip
         size = (80 << 20) + len(b'{"jsonrpc":"2.0","method":"session/update","params":""}\n')
         assert host.said(f"{size} bytes", "limit")
-        assert host.peak.kib < 200 << 10  # the limit of 64 MiB, and what a growing buffer needs beside it
+        assert host.peak.kib < 200 << 10  # the limit of 64 MiB, and the extra memory of a growing buffer
 
 
 def test_a_frame_over_the_limit_from_the_client(world: World) -> None:
@@ -250,7 +250,7 @@ def test_a_last_frame_without_a_newline(world: World) -> None:
 # --- places, environment, records -------------------------------------------------------------------
 
 
-def test_the_agent_is_where_the_editor_thinks_it_is(world: World) -> None:
+def test_the_agent_has_the_path_that_the_editor_sends(world: World) -> None:
     sections: dict[str, Any] = {
         "agent": {"env_allowlist": ["E2E_KEY", "E2E_MISSING"]},
         "sandbox": {"env": {"TZ": "UTC"}},
@@ -286,7 +286,7 @@ def test_a_session_outside_the_workspace_is_answered_with_both_paths(world: Worl
         assert host.finish() == 0
 
 
-def test_delegation_is_said_aloud_and_narrow(world: World) -> None:
+def test_delegation_is_reported_as_a_warning_and_allows_only_what_it_names(world: World) -> None:
     with pipe(world, "puppet", flags=("--acp-delegation", "fs")) as host:
         host.ask("initialize", {"protocolVersion": 1, "clientCapabilities": offers()})
         host.make_say(line(request("fs/read_text_file", 21)), line(request("terminal/create", 22)))
@@ -295,20 +295,20 @@ def test_delegation_is_said_aloud_and_narrow(world: World) -> None:
         (hello, *_) = map(json.loads, host.seen())
         assert set(hello["params"]["clientCapabilities"]) - {"auth"} == {"fs"}
         assert not [frame for frame in host.frames() if frame.get("method") == "terminal/create"]
-        assert host.said("trust boundary", "files", "agent.delegation = fs")
+        assert host.said("reduced isolation", "files", "agent.delegation = fs")
 
 
-def test_extra_methods_are_said_aloud_and_exact(world: World) -> None:
+def test_extra_methods_are_reported_as_a_warning_and_match_exactly(world: World) -> None:
     sections = {"agent": {"extra_methods": ["_example.com/show"]}}
     with pipe(world, "puppet", sections=sections) as host:
         host.make_say(line(request("_example.com/show", 21)), line(request("_example.com/shown", 22)))
         assert host.wait(lambda frame: frame.get("id") == 21)["method"] == "_example.com/show"
         assert host.finish() == 0
         assert not [frame for frame in host.frames() if frame.get("id") == 22]
-        assert host.said("trust boundary", "_example.com/show", "agent.extra_methods")
+        assert host.said("reduced isolation", "_example.com/show", "agent.extra_methods")
 
 
-def test_the_editors_mcp_servers_stay_outside_unless_they_are_wanted(world: World) -> None:
+def test_the_editors_mcp_servers_are_removed_unless_passed_explicitly(world: World) -> None:
     servers = [{"name": "github", "command": "/bin/x", "args": [], "env": [{"name": "TOKEN", "value": SECRET}]}]
     for policy, left in (("strip", []), ("pass", servers)):
         with pipe(world, "puppet", sections={"agent": {"mcp_servers": policy}}) as host:
@@ -320,7 +320,7 @@ def test_the_editors_mcp_servers_stay_outside_unless_they_are_wanted(world: Worl
             assert SECRET not in host.err.decode()
 
 
-def test_a_question_to_the_user_says_what_it_is(world: World) -> None:
+def test_a_misleading_question_to_the_user_is_marked(world: World) -> None:
     plain = {
         "sessionId": "s",
         "toolCall": {"toolCallId": "1", "title": "Edit a.py"},
@@ -385,7 +385,7 @@ CODEX_DENIED = (
 )  # fmt: skip
 
 
-def test_the_codex_app_servers_requests_are_judged_and_its_bytes_kept(world: World) -> None:
+def test_requests_of_the_codex_app_server_are_judged_and_other_bytes_kept(world: World) -> None:
     asks = b'{ "method":"item/commandExecution/requestApproval","id":"q","params":{"command":"rm","n":1.50e3} }\n'
     tells = b'{"method":"anything/new","params":{"a":"\\u00e9\xc3\xa9","a":2}}\n'
     with pipe(world, "puppet", mode="codex_app_server") as host:
@@ -414,7 +414,31 @@ def test_the_codex_app_servers_requests_are_judged_and_its_bytes_kept(world: Wor
         assert host.said("refused item/tool/call", "capability policy")
 
 
-def test_what_a_client_of_codex_offers_is_masked_and_its_place_is_checked(world: World) -> None:
+def test_a_misleading_approval_of_the_codex_app_server_is_marked(world: World) -> None:
+    plain = {"itemId": "1", "command": "ls src", "reason": "to look"}
+    sly = {
+        "itemId": "2",
+        "command": "cat /etc/shadow",
+        "cwd": "/etc",
+        "reason": "list \u202e\u001b[2K files",
+        "commandActions": [{"type": "listFiles", "command": "ls src", "path": "src"}],
+    }
+    method = "item/commandExecution/requestApproval"
+    with pipe(world, "puppet", mode="codex_app_server") as host:
+        first = line({"method": method, "id": 61, "params": {**plain, "cwd": host.workspace}})
+        host.make_say(first, line({"method": method, "id": 62, "params": sly}))
+        assert host.finish() == 0
+        assert first in bytes(host.out)
+        shown = {frame["id"]: frame for frame in host.frames()}[62]["params"]
+        assert "\u202e" not in shown["reason"]
+        assert "\x1b" not in shown["reason"]
+        assert shown["reason"].startswith("[podbot: ")
+        assert "outside the workspace: /etc" in shown["reason"]
+        assert shown["command"] == sly["command"]
+        assert host.said(f"changed {method} (id 62)")
+
+
+def test_a_codex_clients_offers_are_masked_and_its_directory_is_checked(world: World) -> None:
     with pipe(world, "puppet", mode="codex_app_server") as host:
         about = {"clientInfo": {"name": "e2e", "version": "1"}}
         host.send({"method": "initialize", "id": 1, "params": {**about, "capabilities": {"requestAttestation": True}}})
@@ -427,8 +451,8 @@ def test_what_a_client_of_codex_offers_is_masked_and_its_place_is_checked(world:
         assert second["params"] == {"cwd": host.workspace}
 
 
-def test_what_the_shell_of_the_image_says_is_no_frame(world: World) -> None:
-    """A profile that greets, say: it is bash that reads this one."""
+def test_output_of_the_images_shell_is_not_a_frame(world: World) -> None:
+    """For example a profile that prints a greeting: bash reads this one."""
     sections = {"sandbox": {"env": {"BASH_ENV": "/e2e/host/greeting.sh"}}}
     with pipe(world, "/bin/bash", "-c", "exec python3 /e2e/host/agent.py puppet", sections=sections) as host:
         host.ask("session/list")
@@ -437,7 +461,7 @@ def test_what_the_shell_of_the_image_says_is_no_frame(world: World) -> None:
         assert host.said("Welcome to this image")
 
 
-# What a library, a plug-in or a child of podbot's own may do at any time.
+# Things that a library, a plug-in or a child of podbot's own may do at any time.
 CHATTER = """
 import os, sys
 
@@ -452,7 +476,7 @@ sys.meta_path.insert(0, Finder())
 """
 
 
-def test_nothing_of_podbots_own_process_reaches_stdout_nor_reads_stdin(world: World) -> None:
+def test_nothing_in_podbots_own_process_writes_to_stdout_or_reads_stdin(world: World) -> None:
     place = world.workspace("chatter")
     with open(os.path.join(place, "sitecustomize.py"), "w", encoding="utf-8") as file:
         file.write(CHATTER)

@@ -1,7 +1,7 @@
-"""Real agents behind ``podbot host``, with a mock model: what an editor sees, and what it is never asked for.
+"""Real agents behind ``podbot host``, with a mock model: what an editor sees, and requests that it must never get.
 
-The editor is the official ACP Python SDK. It offers its files, its terminal and its logins, as Zed does; the agents'
-requests for them, had they any, would be written down.
+The editor is the official ACP Python SDK. It offers its files, its terminal and its logins, as Zed does, and records
+any requests of the agents for them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def make(world: World, request: pytest.FixtureRequest) -> Make:
 
 
 async def turn(run: Scenario, *flags: str) -> tuple[Hosted, dict[str, Any]]:
-    """A whole session with one prompt, which has the agent write a file: (what it left, its answers)."""
+    """A whole session with one prompt, for which the agent writes a file: (its scenario, its answers)."""
     async with hosted(run.world, run.host_command(*flags), run.secrets) as host, asyncio.timeout(100):
         hello = await host.initialize()
         session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
@@ -79,7 +79,7 @@ def sent_to_agent(run: Scenario) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_prompt_turn_of_a_real_agent_asks_nothing_of_the_editors_machine(make: Make, kind: str) -> None:
+def test_a_prompt_turn_of_a_real_agent_requests_nothing_of_the_editors_machine(make: Make, kind: str) -> None:
     with make(kind) as run:
         host, turned = asyncio.run(turn(run))
 
@@ -88,19 +88,19 @@ def test_a_prompt_turn_of_a_real_agent_asks_nothing_of_the_editors_machine(make:
         assert WRITTEN in host.editor.said
         assert turned["seconds"] < 8  # podbot does not wait for the agent (10.16)
 
-        # What was offered never arrived, so nothing was asked for.
+        # The offers never arrived, so the agent made no request.
         (hello,) = [frame for frame in sent_to_agent(run) if frame.get("method") == "initialize"]
         offered = hello["params"]["clientCapabilities"]
         assert not {"fs", "terminal"} & set(offered)
         assert "terminal" not in offered.get("auth", {})
         assert hello["params"]["clientInfo"]["title"] == "podbot's suite"
         assert host.editor.reached == []
-        assert host.editor.asked == []  # issue 10.11: the sandbox confines it, not its questions
+        assert host.editor.asked == []  # issue 10.11: the sandbox confines it, instead of its questions
         assert not [
             method for method in turned["hello"].auth_methods or [] if getattr(method, "type", "") == "terminal"
         ]
 
-        # Each line of stdout is a frame, and each frame is the agent's own, to the byte: but for the answer to
+        # Each line of stdout is a frame, and each frame is the agent's own, byte for byte, except the answer to
         # initialize, which loses the logins that cannot finish inside (issue 10.17).
         frames = host.frames()
         assert not [frame for frame in frames if str(frame.get("method")).startswith(("fs/", "terminal/"))]
@@ -113,7 +113,7 @@ def test_a_prompt_turn_of_a_real_agent_asks_nothing_of_the_editors_machine(make:
         assert [got for got, _ in changed] == [said for _, said in changed]
         assert len(changed) <= 1
 
-        # The editor's path was the agent's: it wrote where the model said.
+        # The editor's path was the agent's: it wrote to the path that the model named.
         made = os.path.join(run.workspace, FILE)
         with open(made, encoding="utf-8") as text:
             assert text.read().strip() == CONTENT
@@ -128,7 +128,7 @@ def test_a_prompt_turn_of_a_real_agent_asks_nothing_of_the_editors_machine(make:
 
 
 async def commit(run: Scenario, env: dict[str, str], prompt: str, *flags: str) -> Hosted:
-    """A session in which the model has the agent commit what is in the workspace."""
+    """A session in which the model makes the agent commit the content of the workspace."""
     async with hosted(run.world, run.host_command(*flags), {**run.secrets, **env}) as host, asyncio.timeout(100):
         await host.initialize()
         session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
@@ -140,7 +140,7 @@ async def commit(run: Scenario, env: dict[str, str], prompt: str, *flags: str) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_agent_commits_without_a_question_and_with_ask_it_asks_first(make: Make, kind: str) -> None:
+def test_an_agent_commits_without_a_question_and_asks_first_with_ask(make: Make, kind: str) -> None:
     """Issue 10.11: Codex's own sandbox made .git read-only, claude and gemini asked, gemini had no identity."""
     with make(kind) as run:
         with open(run.path("gitconfig"), "w", encoding="utf-8") as file:
@@ -160,7 +160,7 @@ def test_an_agent_commits_without_a_question_and_with_ask_it_asks_first(make: Ma
                 file.write("work")
             host = asyncio.run(commit(run, env, prompt, *flags))
             assert len(host.editor.asked) == len(flags), host.editor.asked
-            # An honest agent's question has nothing to be marked, and it uses no method that is not known.
+            # An honest agent's question needs no mark, and it uses no unknown method.
             assert not re.search(r"changed session/request_permission|refused", host.err.decode()), host.err.decode()
             assert git("log", "--format=%an <%ae> %s") == ["Ann <ann@example.org> by-the-agent"] * number
             assert git("status", "--short") == []
@@ -169,13 +169,13 @@ def test_an_agent_commits_without_a_question_and_with_ask_it_asks_first(make: Ma
 
 
 async def say(host: Hosted, workspace: str) -> None:
-    """A session, and a prompt in it: some agents miss their login at the first, some at the second."""
+    """A session, and a prompt in it: some agents report the missing login at the first, some at the second."""
     session = await host.agent.new_session(cwd=workspace, mcp_servers=[])
     await host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block(SAY)])
 
 
 async def without_login(world: World, kind: str) -> tuple[Hosted, list[str], acp.RequestError]:
-    """What an editor is offered, and told when it goes on nevertheless."""
+    """The logins that an editor is offered, and the error when it continues nevertheless."""
     command = ["host", "--workspace", world.workspace(), "--agent", kind]
     async with hosted(world, command) as host, asyncio.timeout(60):
         hello = await host.initialize()
@@ -190,8 +190,10 @@ async def without_login(world: World, kind: str) -> tuple[Hosted, list[str], acp
     ("kind", "offers", "advice"),
     [(name, list(kind.offers[0]), kind.offers[1]) for name, kind in KINDS.items() if kind.offers is not None],
 )
-def test_an_agent_without_a_login_has_no_dead_end(world: World, kind: str, offers: list[str], advice: str) -> None:
-    """Issue 10.17: "ChatGPT" and "Log in with Google" cannot finish inside; the error says what can."""
+def test_an_agent_without_a_login_offers_only_logins_that_can_finish(
+    world: World, kind: str, offers: list[str], advice: str
+) -> None:
+    """Issue 10.17: "ChatGPT" and "Log in with Google" cannot finish inside; the error names those that can."""
     host, offered, error = asyncio.run(without_login(world, kind))
     assert offered == offers
     assert (error.code, advice in str(error)) == (-32000, True), error
@@ -200,7 +202,7 @@ def test_an_agent_without_a_login_has_no_dead_end(world: World, kind: str, offer
 
 
 async def leave_in_the_middle(run: Scenario) -> float:
-    """The editor closes while the agent waits for its model: seconds until podbot has ended."""
+    """The editor disconnects while the agent waits for its model: seconds until podbot has exited."""
     async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
         await host.initialize()
         session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
@@ -216,8 +218,8 @@ async def leave_in_the_middle(run: Scenario) -> float:
     return took
 
 
-def test_an_editor_that_closes_in_mid_turn_leaves_no_agent_behind(make: Make, world: World) -> None:
-    """Gemini goes on asking its model for minutes, whatever becomes of its stdin."""
+def test_an_editor_that_disconnects_during_a_turn_leaves_no_agent_behind(make: Make, world: World) -> None:
+    """Gemini continues to send requests to its model for minutes, even after its stdin was closed."""
     with make("gemini") as run:
         took = asyncio.run(leave_in_the_middle(run))
         assert took < 3  # podbot does not wait for the agent (10.16)
@@ -225,7 +227,9 @@ def test_an_editor_that_closes_in_mid_turn_leaves_no_agent_behind(make: Make, wo
 
 
 def test_gemini_uses_the_editors_files_when_the_operator_delegates_them(make: Make) -> None:
-    """The test above would not notice masking that does nothing, if no agent ever asked. This one does."""
+    """The test above would pass with masking that does nothing, if no agent ever made a request. This one would
+    fail.
+    """
     assert KINDS["gemini"].fs
     with make("gemini") as run:
         host, turned = asyncio.run(turn(run, "--acp-delegation", "fs"))
@@ -271,7 +275,7 @@ def test_a_turn_of_the_codex_app_server(make: Make) -> None:
             for name, data in (("stdout", client.out), ("stderr", client.err)):
                 with open(run.path(name), "wb") as file:
                     file.write(data)
-        # Not one byte differs from what went in and came out inside.
+        # Every byte is the same outside and inside, in both directions.
         for name, ours in (("agent-stdin", sent), ("agent-stdout", bytes(client.out))):
             with open(run.path(name), "rb") as file:
                 assert file.read() == ours
@@ -283,7 +287,7 @@ def test_a_turn_of_the_codex_app_server(make: Make) -> None:
 
 
 def app_server_turn(run: Scenario, client: Pipe) -> bytes:
-    """initialize to turn/completed; every byte that was sent."""
+    """initialize to turn/completed; returns every byte that was sent."""
     sent = b""
 
     def send(frame: dict[str, Any], key: str = "", value: object = None) -> dict[str, Any]:
@@ -297,7 +301,7 @@ def app_server_turn(run: Scenario, client: Pipe) -> bytes:
     hello = send({"id": 1, "method": "initialize", "params": {"clientInfo": about}}, "id", 1)
     assert "userAgent" in hello["result"]
     send({"method": "initialized"})
-    # Issue 10.11: what a client does not say is what podbot's sandbox calls for.
+    # Issue 10.11: members that a client omits get the values that fit podbot's sandbox.
     started = send({"id": 2, "method": "thread/start", "params": {"cwd": run.workspace}}, "id", 2)["result"]
     assert (started["approvalPolicy"], started["sandbox"]) == ("never", {"type": "dangerFullAccess"})
     thread = started["thread"]

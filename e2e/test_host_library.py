@@ -56,7 +56,7 @@ def test_one_socket_is_both_streams(world: World, capfd: pytest.CaptureFixture[s
             with pytest.raises(TimeoutError):
                 session.wait(0.01)
             ours.shutdown(socket.SHUT_WR)
-            assert answers.read() == b""  # the end of it all is the end of the stream
+            assert answers.read() == b""  # the end of the session is the end of the stream
         result = session.wait(30)
     assert (result.status.code, result.kept, session.done) == (0, False, True)
     counts = session.statistics
@@ -72,19 +72,19 @@ def test_cancel_from_another_thread(world: World) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         session = podbot.host(
-            config(world, world.workspace(), "stay"), HOST, stdin=theirs, stdout=theirs, environ=world.env
+            config(world, world.workspace(), "stay", "46277"), HOST, stdin=theirs, stdout=theirs, environ=world.env
         )
         with ours.makefile("rb") as answers:
             assert json.loads(answers.readline())["params"] == "up"
         began = time.monotonic()
-        for delay in (0.1, 0.6, 1.1):  # its stdin, TERM, KILL: it ignores the first two
+        for delay in (0.1, 0.6, 1.1):  # it gets the end of stdin, TERM and KILL: it ignores the first two
             threading.Timer(delay, session.cancel).start()
         result = session.wait(30)
         assert time.monotonic() - began < 9
         assert result.status.code == 143
-        assert not running("sleep 46077")
+        assert not running("sleep 46277")
         assert not world.container(result.session)
-        session.cancel()  # after the end: nothing
+        session.cancel()  # after the end there is no more
 
 
 def test_leaving_the_block_ends_the_session(world: World) -> None:
@@ -98,7 +98,7 @@ def test_leaving_the_block_ends_the_session(world: World) -> None:
     assert not world.managed()
 
 
-def test_what_ends_a_session_is_raised_where_it_is_waited_for(world: World) -> None:
+def test_wait_raises_the_error_that_ended_the_session(world: World) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         settings = config(world, world.workspace(), "stream")
@@ -107,7 +107,7 @@ def test_what_ends_a_session_is_raised_where_it_is_waited_for(world: World) -> N
         ours.recv(100)
         (name,) = world.managed()
         world.podman("kill", name)
-        while ours.recv(1 << 16):  # what is not read is waited for
+        while ours.recv(1 << 16):  # unread output is waited for
             pass
         with pytest.raises(SandboxDied, match=name):
             session.wait(30)

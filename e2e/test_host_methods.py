@@ -1,4 +1,4 @@
-"""The methods that podbot knows against what the agents in the sandbox image bring along: a new one fails here."""
+"""The methods that podbot knows, compared with those of the agents in the sandbox image: a new one fails here."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SCHEMAS = f"find {MODULES}/@agentclientprotocol -path '*/sdk/schema/*.json' -exe
 
 
 def inside(world: World, script: str) -> str:
-    """What a shell in the image prints."""
+    """The output of a shell in the image."""
     done = world.podman("run", "--rm", "--network", "none", world.image, "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def documents(text: str) -> list[Any]:
-    """JSON values behind one another."""
+    """Consecutive JSON values."""
     found, at = [], 0
     decoder = json.JSONDecoder()
     while text[at:].strip():
@@ -30,8 +30,8 @@ def documents(text: str) -> list[Any]:
     return found
 
 
-def test_every_client_method_of_the_acp_schemas_was_looked_at(world: World) -> None:
-    """Versions 1 and 2, stable and unstable, as the adapters of Claude and Codex have them."""
+def test_every_client_method_of_the_acp_schemas_is_known(world: World) -> None:
+    """Versions 1 and 2, stable and unstable, as in the adapters of Claude and Codex."""
     schemas = documents(inside(world, SCHEMAS))
     sides: dict[str, set[str]] = {}
     for schema in schemas:
@@ -43,7 +43,7 @@ def test_every_client_method_of_the_acp_schemas_was_looked_at(world: World) -> N
     assert sides["client"] | sides["protocol"] <= set(ACP)
 
 
-def test_every_request_of_the_codex_app_server_was_looked_at(world: World) -> None:
+def test_every_request_of_the_codex_app_server_is_known(world: World) -> None:
     script = "codex app-server generate-json-schema --experimental --out /tmp/schema >&2 && cat /tmp/schema/%s"
     (requests,) = documents(inside(world, script % "ServerRequest.json"))
     methods = {variant["properties"]["method"]["enum"][0] for variant in requests["oneOf"]}

@@ -1,6 +1,6 @@
-"""A workspace that was opened through a link: inside it is at both its names, and nowhere else.
+"""A workspace that was opened through a link is inside at both its names, and nowhere else.
 
-As on a system where /home leads to /var/home: the editor sends the paths that the operator spells.
+As on a system where /home leads to /var/home: the editor sends paths as the operator types them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from e2e.host.pipe import pipe
 
 @dataclass(frozen=True)
 class Project:
-    """``real`` is what ``spelled`` leads to, through a link above it."""
+    """``real`` is the directory that ``spelled`` leads to, through a link above it."""
 
     real: str
     spelled: str
@@ -33,12 +33,12 @@ def project(world: World) -> Project:
     return Project(real, os.path.join(link, os.path.basename(real)))
 
 
-@pytest.mark.parametrize("told", ["absolute", "here"])
-def test_an_editor_that_opened_the_project_through_a_link(world: World, project: Project, told: str) -> None:
+@pytest.mark.parametrize("form", ["absolute", "here"])
+def test_an_editor_that_opened_the_project_through_a_link(world: World, project: Project, form: str) -> None:
     real, spelled = project.real, project.spelled
     subprocess.run(["git", "init", "-q", real], check=True)
     world.give_away(os.path.join(real, ".git"))
-    given = {"spelled": spelled} if told == "absolute" else {"spelled": ".", "cwd": spelled, "env": {"PWD": spelled}}
+    given = {"spelled": spelled} if form == "absolute" else {"spelled": ".", "cwd": spelled, "env": {"PWD": spelled}}
     with pipe(world, "puppet", workspace=real, **given) as host:
         for cwd in (spelled, real, f"{spelled}/src", f"{real}/src"):
             assert host.ask("session/new", {"cwd": cwd, "mcpServers": []})["result"] == {"method": "session/new"}
@@ -52,7 +52,7 @@ def test_an_editor_that_opened_the_project_through_a_link(world: World, project:
             "agent\n",
         ]
         assert host.make_run(f"ls {beside}") == [0, os.path.basename(real) + "\n"]
-        # Its owner is not the agent's user: git believes in both places, or it would refuse one.
+        # Its owner is not the agent's user: git trusts both paths, otherwise it would refuse one.
         for place in (real, spelled):
             assert host.make_run(f"cd {place} && git rev-parse --show-toplevel") == [0, f"{place}\n"]
         mounts = {mount["Destination"]: mount["Source"] for mount in world.inspect(host.name)["Mounts"]}
@@ -73,7 +73,7 @@ def test_an_editor_that_opened_the_project_through_a_link(world: World, project:
 
 
 def test_a_link_that_an_agent_left_does_not_choose_the_next_workspace(world: World) -> None:
-    """Issue 12.7. The first session makes the link, as root inside; the second is typed as before."""
+    """Issue 12.7. The first session makes the link, as root inside; then the same path is typed again."""
     mono, secret = world.workspace("mono"), world.workspace("secret")
     subprocess.run(["git", "init", "-q", mono], check=True)
     done = world.agent("sh", "-c", f"ln -s ../{os.path.basename(secret)} api && ln -s . same", workspace=mono)
@@ -104,7 +104,7 @@ def test_a_read_only_workspace_is_read_only_under_both_names(world: World, proje
     assert os.listdir(project.real) == ["there"]
 
 
-def test_what_is_covered_does_not_lie_open_under_the_other_name(world: World, project: Project) -> None:
+def test_a_covered_part_is_not_visible_under_the_other_name(world: World, project: Project) -> None:
     empty = world.workspace("empty")
     os.mkdir(os.path.join(project.real, "secrets"))
     with open(os.path.join(project.real, "secrets", "key"), "wb"):
@@ -119,11 +119,12 @@ def test_what_is_covered_does_not_lie_open_under_the_other_name(world: World, pr
     assert done.stdout == ""
     assert done.returncode == 2, "no such directory"
     assert (
-        f"inside, the workspace is not at {project.spelled} as well: the mount at {project.real}/secrets" in done.stderr
+        f"inside, the workspace is not also mounted at {project.spelled}: the mount at {project.real}/secrets"
+        in done.stderr
     )
 
 
-def test_a_kept_session_wakes_with_both_names(world: World, project: Project) -> None:
+def test_a_kept_session_restarts_with_both_names(world: World, project: Project) -> None:
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     try:
         world.agent("true", workspace=project.spelled, flags=("--keep", "--name", name), check=True)

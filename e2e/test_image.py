@@ -1,6 +1,7 @@
-"""Images on the real engine: what is in podbot's, what must not be, how a build ends, and what doctor says of others.
+"""Images on the real engine: the content of podbot's, what it must not contain, how a build ends, and doctor's
+report on others.
 
-Builds use names of their own and a store that is filled already: all but three find most of their layers.
+Builds use names of their own and a store that is already filled: all but three find most of their layers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ import pytest
 
 from e2e.harness import World, processes, small_disk, wait_for
 from podbot.agents.registry import agent
+from podbot.api.engines import driver_of, open_engine
+from podbot.api.images import build_context
+from podbot.config.load import load_config
+from podbot.config.models import LoadOptions
+from podbot.events import ignore
+from podbot.images.newest import newest_versions
 from podbot.images.recipe import load_recipe
 
 RECIPE = load_recipe()
@@ -29,13 +36,13 @@ AGENTS = tuple(RECIPE.agents)
 
 @pytest.fixture
 def tag(world: World) -> Iterator[str]:
-    """A name for an image of the test's own, which is removed with the layers that a build left for the next one."""
+    """A name for the test's own image, which is removed together with the layers that a build left for the next one."""
     name = f"localhost/podbot-e2e-{uuid.uuid4().hex[:8]}:1"
     before = _nameless(world)
     yield name
     world.podman("rmi", "-f", name)
     if left := _nameless(world) - before:
-        world.podman("rmi", *left)  # without force: what another build works on stays
+        world.podman("rmi", *left)  # without force: images that another build uses stay
 
 
 def _nameless(world: World) -> set[str]:
@@ -44,9 +51,10 @@ def _nameless(world: World) -> set[str]:
 
 @contextlib.contextmanager
 def idle(world: World, image: str) -> Iterator[str]:
-    """A container without network, to run commands in.
+    """A container without network, in which commands can be run.
 
-    Not `podman run`: it waits for its monitor process to be gone, 20 s where the machine's init is slow to reap it.
+    Not `podman run`: it waits until its monitor process is gone, which takes 20 s where the machine's init is slow to
+    reap it.
     """
     started = world.podman("run", "-d", "--network", "none", image, "sleep", "infinity")
     assert started.returncode == 0, started.stderr
@@ -58,7 +66,7 @@ def idle(world: World, image: str) -> Iterator[str]:
 
 
 def inside(world: World, image: str, *words: str, user: str = "root") -> str:
-    """What a command prints in a container without network."""
+    """The output of a command in a container without network."""
     with idle(world, image) as name:
         done = world.podman("exec", "--user", user, name, *words, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -66,7 +74,7 @@ def inside(world: World, image: str, *words: str, user: str = "root") -> str:
 
 
 def derived(world: World, tag: str, script: str, *changes: str) -> None:
-    """An image made from the suite's by a shell script."""
+    """An image made from the suite's image by a shell script."""
     flags = [word for change in changes for word in ("--change", change)]
     with idle(world, world.image) as name:
         for words in (("exec", name, "sh", "-ec", script), ("commit", "-q", *flags, name, tag)):
@@ -88,10 +96,10 @@ def test_a_second_build_finds_every_layer(world: World, tag: str) -> None:
     lines = [line.removeprefix("podbot: ") for line in done.stderr.splitlines()]
     steps = [line for line in lines if re.match(r"STEP \d+/\d+: (?!FROM)", line)]
     assert len(steps) == len([line for line in lines if line.startswith("--> Using cache")]) > 10
-    assert "every layer was there already" in done.stdout
+    assert "every layer existed already" in done.stdout
 
 
-def test_ls_and_labels_say_what_is_inside(world: World) -> None:
+def test_ls_and_labels_list_the_content(world: World) -> None:
     listed = {image["image"]: image for image in json.loads(world.podbot("image", "ls", "--json", check=True).stdout)}
     found = listed[world.image]
     assert set(found["agents"]) == set(AGENTS)
@@ -114,7 +122,7 @@ def test_both_users_can_work(world: World, user: str) -> None:
     assert rg.startswith("ripgrep")
 
 
-# Says hello to each command of its arguments, all at once, and prints the first line of each answer.
+# Sends a hello to each command in its arguments, all at once, and prints the first line of each answer.
 HELLO = """
 import subprocess, sys
 hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}\\n'
@@ -128,7 +136,7 @@ for child in running:
 """
 
 
-def test_adapters_answer_and_bring_no_agent_of_their_own(world: World) -> None:
+def test_adapters_answer_and_contain_no_agent_of_their_own(world: World) -> None:
     commands = [" ".join(agent(name).commands["acp"]) for name in AGENTS if "acp" in agent(name).commands]
     answers = inside(world, world.image, "timeout", "60", "python3", "-c", HELLO, *commands).splitlines()
     assert [json.loads(answer)["result"]["protocolVersion"] for answer in answers] == [1] * len(commands)
@@ -147,7 +155,7 @@ def test_installing_left_no_state(world: World) -> None:
 # --- what must not be in it -----------------------------------------------------------------------
 
 
-def test_what_the_machine_lends_is_not_in_the_image(world: World, tag: str) -> None:
+def test_the_machines_settings_are_not_in_the_image(world: World, tag: str) -> None:
     canary = f"canary-{uuid.uuid4().hex}"
     bundle = os.path.join(world.root, "canary.crt")
     shutil.copy("/etc/ssl/certs/ca-certificates.crt", bundle)
@@ -157,9 +165,9 @@ def test_what_the_machine_lends_is_not_in_the_image(world: World, tag: str) -> N
     env = {"SSL_CERT_FILE": bundle, "NO_PROXY": no_proxy, "no_proxy": no_proxy}
     words = ("image", "build", "--no-cache", "--agents", "gemini", "--tag", tag)
     world.podbot(*words, env=env, timeout=600, check=True)
-    told = world.podman("inspect", tag).stdout + world.podman("history", "--no-trunc", tag).stdout
-    assert "gemini" in told
-    assert canary not in told
+    shown = world.podman("inspect", tag).stdout + world.podman("history", "--no-trunc", tag).stdout
+    assert "gemini" in shown
+    assert canary not in shown
     name = world.podman("create", tag, "true").stdout.strip()
     try:
         found, total = _grep_files(world, name, canary.encode())
@@ -175,7 +183,7 @@ def test_what_the_machine_lends_is_not_in_the_image(world: World, tag: str) -> N
 
 
 def _grep_files(world: World, container: str, needle: bytes) -> tuple[int, int]:
-    """(occurrences, bytes) of a container's whole file system."""
+    """(occurrences, bytes) in a container's whole file system."""
     found, total, tail = 0, 0, b""
     words = ["podman", "export", container]
     with subprocess.Popen(words, env=world.podman_env(), stdout=subprocess.PIPE) as child:
@@ -201,7 +209,7 @@ def test_settings_by_argument_reach_the_steps(world: World, tag: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_build_that_is_broken_off_leaves_the_name_as_it_was(world: World, tag: str, number: signal.Signals) -> None:
+def test_an_interrupted_build_does_not_change_the_name(world: World, tag: str, number: signal.Signals) -> None:
     world.podman("tag", world.image, tag)
     before = world.podman("image", "inspect", "--format", "{{.Id}}", tag).stdout
     containers = _build_containers(world)
@@ -219,7 +227,7 @@ def test_a_build_that_is_broken_off_leaves_the_name_as_it_was(world: World, tag:
 
 
 def _build_containers(world: World) -> set[str]:
-    """What a build works in, one container a step."""
+    """The working containers of a build, one for each step."""
     return set(world.podman("ps", "-a", "-q", "--external", "--filter", "status=unknown").stdout.split())
 
 
@@ -257,18 +265,38 @@ def test_an_agent_that_is_not_in_the_image(world: World, tag: str) -> None:
     derived(world, tag, "true", "LABEL io.podbot.agents=claude=1")
     done = world.podbot("--image", tag, "run", "--workspace", world.workspace(), "--agent", "gemini")
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"{tag} was built without gemini. `podbot image build --agents claude,gemini`" in done.stderr
+    assert "was built without gemini. `podbot setup gemini`" in done.stderr
     assert world.agent("true", flags=("--image", tag)).returncode == 0
 
 
-def test_doctor_says_nothing_bad_of_podbots_own(world: World) -> None:
+def test_npm_says_which_versions_are_the_newest(world: World) -> None:
+    """Asked in a build's step, with the machine's proxies; nothing of the question is left on the engine."""
+    before = world.podman("images", "-a", "-q").stdout
+    config = load_config(LoadOptions(environ=world.env))
+    with open_engine(config, environ=world.env) as engine:
+        context = build_context(engine, driver_of(config).machine(world.env), world.env, ignore)
+        packages = {name: build.package for name, build in RECIPE.agents.items()}
+        found = newest_versions(context, world.image, packages)
+    assert found.keys() == packages.keys()
+    assert all(re.match(r"[0-9]+\.[0-9]+", version) for version in found.values()), found
+    assert world.podman("images", "-a", "-q").stdout == before
+
+
+def test_a_version_that_is_there_is_remembered_without_a_build(own_world: World) -> None:
+    version = RECIPE.agents["claude"].version
+    done = own_world.podbot("image", "update", f"claude={version}", check=True)
+    assert "nothing was built" in done.stdout
+    assert f'versions = {{ claude = "{version}" }}' in own_world.podbot("config", "show", check=True).stdout
+
+
+def test_doctor_reports_no_problem_with_podbots_own_image(world: World) -> None:
     found = checks(world, world.image)
     names = ("start", "shell", "git", "agent", "node", "python3", "inner-podman", "ca-certificates")
     assert {name: found[name]["status"] for name in names} == dict.fromkeys(names, "ok")
     assert "other-agents" not in found
 
 
-def test_doctor_says_what_an_image_lacks(world: World, tag: str) -> None:
+def test_doctor_lists_what_an_image_lacks(world: World, tag: str) -> None:
     script = (
         "rm /usr/bin/git /usr/local/bin/claude /usr/bin/python3 /usr/bin/fuse-overlayfs /usr/local/bin/node;"
         " rm -r /etc/ssl/certs; cd /usr/local/bin; printf '#!/bin/sh\\necho v18.20.4\\n' > node; chmod 755 node"
@@ -284,7 +312,7 @@ def test_doctor_says_what_an_image_lacks(world: World, tag: str) -> None:
     assert world.podbot("doctor", "--image", tag).returncode == 1
 
 
-def test_doctor_of_an_image_in_which_nothing_runs(world: World, tag: str) -> None:
+def test_doctor_on_an_image_in_which_nothing_runs(world: World, tag: str) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.addfile(tarfile.TarInfo("empty"))
@@ -298,6 +326,7 @@ def test_doctor_of_an_image_in_which_nothing_runs(world: World, tag: str) -> Non
     assert "podbot-doctor-" not in world.podman("ps", "-a").stdout
 
 
-def test_doctor_of_an_image_that_is_not_there(world: World) -> None:
+def test_doctor_on_an_image_that_does_not_exist(world: World) -> None:
     found = checks(world, "localhost/no-such-image:1")
-    assert (found["image"]["status"], found["image"]["fix"]) == ("fail", "podbot setup")
+    fix = "build localhost/no-such-image:1 again, or choose another image"
+    assert (found["image"]["status"], found["image"]["fix"]) == ("fail", fix)

@@ -1,7 +1,7 @@
-"""What docs/reference/clients.md says works, works (issue 10.19): a part of the matrix, run again.
+"""Steps that work according to docs/reference/clients.md do work (issue 10.19): a part of the matrix, run again.
 
-Each client and each agent is in it. ``make matrix`` runs all of it and writes the page. It runs as root only:
-``scripts/e2e-rootless`` leaves this file out, because clients do not see whose engine podbot uses.
+Each client and each agent is in it. ``make matrix`` runs all of it and writes the page. This test runs as root only:
+``scripts/e2e-rootless`` leaves this file out, because clients cannot tell whose engine podbot uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def claimed() -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def matrix(image: str, claimed: dict[str, dict[str, str]]) -> Iterator[dict[str, Outcomes]]:
-    """The part, once for all of the tests; of each cell the steps that are said to work."""
+    """The part, run once for all tests; for each cell the steps that should work."""
     world = new_world(image)
     pairs = [(client, agent) for client, agent in cells() if f"{client.name}/{agent}" in PART]
     steps = {cell: [step for step, text in claimed.get(cell, {}).items() if text == WORKS] for cell in PART}
@@ -39,7 +39,7 @@ def matrix(image: str, claimed: dict[str, dict[str, str]]) -> Iterator[dict[str,
 
 
 @pytest.mark.parametrize("cell", PART)
-def test_what_the_page_says_works_works(
+def test_steps_that_work_on_the_page_work(
     matrix: dict[str, Outcomes], claimed: dict[str, dict[str, str]], cell: str
 ) -> None:
     assert cell in claimed, "it is not in the page: run `make matrix`"
@@ -51,7 +51,7 @@ def test_what_the_page_says_works_works(
     assert not failed, f"{cell} ({matrix[cell]['initialize'].seconds:.0f} s; see .e2e/matrix): {failed}"
 
 
-def test_the_page_has_every_cell_and_names_who_is_responsible(claimed: dict[str, dict[str, str]]) -> None:
+def test_the_page_has_every_cell_and_names_the_responsible_component(claimed: dict[str, dict[str, str]]) -> None:
     missing = {f"{client.name}/{agent}" for client, agent in cells()} - set(claimed)
     assert not missing, f"`make matrix` has not run with {sorted(missing)}"
     for cell, steps in claimed.items():
@@ -61,7 +61,7 @@ def test_the_page_has_every_cell_and_names_who_is_responsible(claimed: dict[str,
             assert text != "fails: ", cell
 
 
-def test_a_page_claims_what_was_rendered() -> None:
+def test_results_can_be_read_back_from_a_rendered_page() -> None:
     results = {f"{client.name}/{agent}": dict.fromkeys(STEPS, Outcome(WORKS)) for client, agent in cells()}
     results["python/codex"]["load"] = Outcome(FAILS, "a | b `c`", control=FAILS)
     results["acpx/gemini"]["modes"] = Outcome(ABSENT, "agent: none")
@@ -82,7 +82,9 @@ def test_a_page_claims_what_was_rendered() -> None:
         (FAILS, True, FAILS, "mock"),
     ],
 )
-def test_who_is_responsible_follows_from_the_control(control: str, unanswered: bool, another: str, who: str) -> None:
+def test_the_control_determines_the_responsible_component(
+    control: str, unanswered: bool, another: str, who: str
+) -> None:
     results = {
         "python/claude": {"load": Outcome(FAILS, control=control, unanswered=unanswered)},
         "acpx/claude": {"load": Outcome(another, control=FAILS)},

@@ -1,9 +1,10 @@
-"""Containers inside a session: run, build and the API in the default profile, and no way to the host's engine."""
+"""Containers inside a session: run, build and the API in the default profile, without access to the host's engine."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import uuid
@@ -42,7 +43,7 @@ def inside(shared_world: World) -> Iterator[Inside]:
 
 
 def test_the_profile_is_the_default_one(inside: Inside) -> None:
-    """Whatever works below works without an added capability and without new privileges."""
+    """Everything below works without an added capability and without new privileges."""
     found = inside.world.inspect(inside.name)
     assert "no-new-privileges" in found["HostConfig"]["SecurityOpt"]
     assert found["HostConfig"]["CapAdd"] in ([], None)
@@ -118,7 +119,7 @@ def test_the_api_socket(inside: Inside) -> None:
     assert f"{INNER}:latest" in images
 
 
-def test_without_fuse_the_inner_engine_takes_vfs(world: World) -> None:
+def test_without_fuse_the_inner_engine_uses_vfs(world: World) -> None:
     script = f"""{MAKE_INNER} >/dev/null
     podman run --rm {INNER} sh -c 'echo works'
     podman info -f '{{{{.Store.GraphDriverName}}}}'
@@ -130,10 +131,10 @@ def test_without_fuse_the_inner_engine_takes_vfs(world: World) -> None:
         env={"PODBOT_SANDBOX_MOUNT_DEV_FUSE": "false"},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "works\nvfs\nbuilt\n"), done.stderr
-    assert "/dev/fuse" not in done.stderr  # it was not asked for
+    assert "/dev/fuse" not in done.stderr  # it was not requested
 
 
-def test_the_inner_storage_is_said_when_fuse_is_missing(world: World, inside: Inside) -> None:
+def test_a_missing_fuse_device_is_reported_with_the_inner_storage(world: World, inside: Inside) -> None:
     driver = inside.out("podman info -f '{{.Store.GraphDriverName}}'").strip()
     done = world.podbot("run", "--workspace", world.workspace(), "--agent", "custom", "--", "test", "-c", "/dev/fuse")
     if FUSE:
@@ -148,9 +149,13 @@ def test_the_inner_storage_is_said_when_fuse_is_missing(world: World, inside: In
 
 
 def test_no_socket_of_the_host_is_inside(inside: Inside) -> None:
-    """No socket file anywhere, and in the network namespace none that is bound to a name."""
-    assert inside.out("find / -type s -not -path '/proc/*' 2>/dev/null || true") == ""
-    assert inside.out("awk 'NR > 1 && NF > 7' /proc/net/unix") == ""
+    """The only socket file is the guest's, at which it answers podbot. In the network namespace the only socket with a
+    name is podbot's end of the guest's connection, with which the sandbox ends; the kernel lists it there.
+    """
+    sockets = inside.out("find / -type s -not -path '/proc/*' 2>/dev/null || true")
+    assert sockets.split() == ["/run/podbot/guest/channel"]
+    named = inside.out("awk 'NR > 1 && NF > 7 { print $6, $8 }' /proc/net/unix")
+    assert re.fullmatch(r"03 /proc/self/fd/[0-9]+/channel\n", named), named  # 03: connected, so it accepts nothing
     variables = inside.out("env; cat /proc/1/environ | tr '\\0' '\\n'")
     assert "DOCKER_HOST" not in variables
     assert "CONTAINER_HOST" not in variables
@@ -164,7 +169,7 @@ def test_the_inner_engine_knows_nothing_of_the_hosts(inside: Inside) -> None:
 
 
 def test_no_mount_leads_to_the_hosts_store(inside: Inside) -> None:
-    """The root's own overlay aside, nothing mounted comes from where the host keeps images and layers."""
+    """Except for the root's own overlay, no mount comes from the host's directories of images and layers."""
     store = inside.world.podman("info", "--format", "{{.Store.GraphRoot}}").stdout.strip()
     lines = [line.split() for line in inside.out("cat /proc/self/mountinfo").splitlines()]
     sources = {line[4]: line[3] for line in lines}  # mount point -> path within its file system
@@ -172,7 +177,7 @@ def test_no_mount_leads_to_the_hosts_store(inside: Inside) -> None:
     workspace = inside.out("cd /workspace && pwd -P").strip()
     assert workspace.startswith(inside.world.root)
     assert sources[workspace].endswith(workspace)
-    # What the root's mount options name is text: those directories are not inside.
+    # The root's mount options name directories only as text: they do not exist inside.
     (root,) = [line for line in lines if line[4] == "/"]
     named = [part for option in root[-1].split(",") for part in option.partition("=")[2].split(":") if "/" in part]
     for path in named:
@@ -180,7 +185,7 @@ def test_no_mount_leads_to_the_hosts_store(inside: Inside) -> None:
 
 
 def test_an_inner_mount_of_the_root_is_the_sandboxes_own(inside: Inside) -> None:
-    """A canary of the host is in no directory that an inner container can mount."""
+    """A canary file of the host is in no directory that an inner container can mount."""
     name, text = f"canary-{uuid.uuid4().hex}", uuid.uuid4().hex
     path = os.path.join(inside.world.root, name)
     with open(path, "w", encoding="utf-8") as file:
@@ -218,13 +223,13 @@ ESCAPES = {
 
 
 @pytest.mark.parametrize("attempt", ESCAPES.values(), ids=ESCAPES)
-def test_an_attempt_to_get_out_fails(inside: Inside, attempt: str) -> None:
+def test_an_escape_attempt_fails(inside: Inside, attempt: str) -> None:
     done = inside.run(attempt)
     assert done.returncode != 0, done.stdout
     assert done.stderr
 
 
-def test_a_mount_in_a_new_namespace_stays_there(inside: Inside) -> None:
+def test_a_mount_in_a_new_namespace_stays_in_it(inside: Inside) -> None:
     """Root of its own user namespace may mount a tmpfs; neither the sandbox nor the host sees it."""
     script = "unshare -Urm sh -c 'mount -t tmpfs none /mnt && touch /mnt/x && ls /mnt'; ls /mnt"
     assert inside.out(script) == "x\n"
@@ -245,7 +250,7 @@ def test_an_inner_privileged_container_is_no_stronger_than_the_sandbox(inside: I
 # --- bad machines ----------------------------------------------------------------------------
 
 
-def test_doctor_names_the_devices_that_may_not_be_opened(world: World) -> None:
+def test_doctor_names_devices_that_may_not_be_opened(world: World) -> None:
     found = {check["name"]: check for check in json.loads(world.podbot("doctor", "--json").stdout)}
     assert found["fuse"]["status"] == ("ok" if FUSE else "warn")
     assert FUSE or "vfs" in found["fuse"]["meaning"]
@@ -256,8 +261,8 @@ def test_doctor_names_the_devices_that_may_not_be_opened(world: World) -> None:
     assert not ROOTLESS or found["user-ids"]["status"] == "ok"
 
 
-def test_what_is_made_in_the_workspace_is_the_operators_and_no_one_elses(world: World) -> None:
-    """Root inside is whoever runs the engine: root, or the ordinary user of a rootless one."""
+def test_files_made_in_the_workspace_belong_to_the_operator(world: World) -> None:
+    """Root inside is the user that runs the engine: root, or the ordinary user of a rootless one."""
     workspace = world.workspace()
     world.podbot(
         "run",

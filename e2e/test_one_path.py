@@ -39,11 +39,11 @@ class Repository:
         self.git("commit", "-q", "--allow-empty", "-m", message, cwd=cwd)
 
     def last(self, cwd: str) -> str:
-        """The subject of the last commit there."""
+        """The subject of the last commit in a directory."""
         return self.git("log", "-1", "--format=%s", cwd=cwd).strip()
 
     def worktrees(self) -> list[str]:
-        """All of the repository's checkouts that are there, as git on the host sees them."""
+        """All existing checkouts of the repository, as git on the host sees them."""
         shown = self.git("worktree", "list", "--porcelain")
         assert "prunable" not in shown
         return [line.partition(" ")[2] for line in shown.splitlines() if line.startswith("worktree ")]
@@ -58,7 +58,7 @@ TIDY = "git worktree prune -v; git gc -q --prune=now; "
 
 
 def test_run_has_the_hosts_path_and_workspace_is_a_second_name(world: World, repository: Repository) -> None:
-    """Worktrees made on either side work on the other, prune and gc forget nothing, a virtual environment starts."""
+    """Worktrees made on either side work on the other, prune and gc keep all records, a virtual environment starts."""
     shop = repository.shop
     repository.git("worktree", "add", "-q", os.path.join(shop, ".trees", "outside"))
     subprocess.run([_python(), "-m", "venv", "--without-pip", os.path.join(shop, "venv")], check=True)
@@ -112,9 +112,7 @@ def test_two_sessions_on_two_worktrees_of_one_repository_at_once(world: World, r
     assert repository.git("status", "--porcelain") == ""
 
 
-def test_a_submodules_checkout_has_its_own_git_directory_and_nothing_of_the_rest(
-    world: World, repository: Repository
-) -> None:
+def test_a_submodules_checkout_has_only_its_own_git_directory(world: World, repository: Repository) -> None:
     repository.git("clone", "-q", repository.shop, os.path.join(repository.base, "lib"))
     repository.git("submodule", "add", "-q", os.path.join(repository.base, "lib"), "lib")
     lib = os.path.join(repository.shop, "lib")
@@ -125,8 +123,8 @@ def test_a_submodules_checkout_has_its_own_git_directory_and_nothing_of_the_rest
     assert "lib" in repository.git("status", "--porcelain")
 
 
-def test_a_planted_git_file_opens_no_other_repository(world: World, repository: Repository) -> None:
-    """An agent leaves it in its workspace for the next session to follow."""
+def test_a_planted_git_file_gives_access_to_no_other_repository(world: World, repository: Repository) -> None:
+    """An agent leaves it in its workspace so that the next session would follow it."""
     planted = world.workspace("planted")
     for named in (f"{repository.shop}/.git", f"{repository.shop}/.git/worktrees/feature"):
         with open(os.path.join(planted, ".git"), "w", encoding="utf-8") as file:
@@ -141,7 +139,9 @@ def test_a_planted_git_file_opens_no_other_repository(world: World, repository: 
     assert "does not point back" in done.stderr
 
 
-def test_a_record_that_no_container_can_start_with_ends_no_session(world: World, repository: Repository) -> None:
+def test_a_record_with_which_no_container_can_start_does_not_prevent_a_session(
+    world: World, repository: Repository
+) -> None:
     """An agent writes the record of a worktree below a file of the image, where nothing can be mounted."""
     record = os.path.join(repository.shop, ".git", "worktrees", "z")
     shutil.copytree(os.path.join(repository.shop, ".git", "worktrees", "feature"), record)
@@ -149,20 +149,20 @@ def test_a_record_that_no_container_can_start_with_ends_no_session(world: World,
         file.write("/root/.bashrc/.git\n")
     done = world.agent("sh", "-c", "test -f /root/.bashrc && git log -1 --format=%s", workspace=repository.shop)
     assert (done.returncode, done.stdout) == (0, "first\n"), done.stderr
-    assert "the sandbox did not start with an empty directory in place of each linked worktree elsewhere" in done.stderr
+    assert "the sandbox did not start with empty directories over linked worktrees elsewhere" in done.stderr
     assert "`git worktree prune` inside would delete the records of 2 of this repository's linked" in done.stderr
     assert "`git worktree lock PATH` on the host prevents that" in done.stderr
     assert done.stderr.count("starting the sandbox") <= 1
 
 
-def test_what_an_agent_leaves_in_place_of_a_worktree_is_gone_in_the_next_session(
+def test_files_planted_in_a_worktrees_placeholder_are_removed_before_the_next_session(
     world: World, repository: Repository
 ) -> None:
     """With the profile `minimal` and a rootful engine it can mount the empty directory again, writable."""
     place = f"{repository.feature}/.git"
     script = f"mount -o remount,rw,bind {place} && git init -q --bare {place} && ls {place}"
     done = world.agent("sh", "-c", script, workspace=repository.shop, env={"PODBOT_SANDBOX_PROFILE": "minimal"})
-    if ROOTLESS:  # this mount was refused (measured): so what it would leave is made from outside
+    if ROOTLESS:  # this mount was refused (measured), so the test makes the planted files from outside
         places = os.path.join(os.path.dirname(world.history), "empty-git")
         for name in os.listdir(places):  # one for each workspace of this operator
             os.chmod(os.path.join(places, name), 0o700)
@@ -171,10 +171,10 @@ def test_what_an_agent_leaves_in_place_of_a_worktree_is_gone_in_the_next_session
         assert "HEAD\n" in done.stdout, done.stderr
     done = world.agent("sh", "-c", f"ls -A {place} && git worktree prune -v", workspace=repository.shop)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert "which stands empty in sandboxes in place of linked worktrees, was changed" in done.stderr
+    assert "was replaced because its content had changed" in done.stderr
     assert sorted(repository.worktrees()) == sorted([repository.shop, repository.feature])
 
 
 def _python() -> str:
-    """One that the sandbox has at the same place, as on two machines with the same distribution."""
+    """A program of the host that the sandbox has at the same path, as on two machines with the same distribution."""
     return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable

@@ -1,4 +1,4 @@
-"""A token that is renewed under git's feet: every second or two, by whoever lives, with everything going wrong."""
+"""A token that is renewed while git uses it: every second or two, by changing processes, with all kinds of failures."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ import pytest
 
 from e2e.forge import Forge, forge
 from e2e.harness import ROOTLESS, World, close_world, new_world, wait_for
-from podbot.config.write import set_key
+from podbot.config.write import set_keys
 from podbot.github.lease import LEASE
 from podbot.github.schedule import BUFFER
 from podbot.locks import is_held
-from podbot.testing.github import Minted
+from podbot.testing.fake_github import Minted
 
-SHORT = BUFFER + 1.9  # life of a token that is due 1 or 2 s after it came: the server counts whole seconds
+SHORT = BUFFER + 1.9  # lifetime of a token that is due 1 or 2 s after it was issued: the server counts whole seconds
 TOKEN = "/run/secrets/ghapp_token"
 
-# Every operation asks for the token anew. A round's number and its failures so far are printed.
+# Every operation reads the token again. Prints a round's number and the failures so far.
 READY = '{"method":"ready"}'
 LOOP = """
 bad=0 round=0
@@ -50,7 +50,7 @@ done
 
 @dataclass
 class Loop:
-    """git at work inside; ``rounds`` as printed."""
+    """git running inside; ``rounds`` as it prints them."""
 
     child: subprocess.Popen[bytes]
     rounds: list[tuple[int, int]] = field(default_factory=list)
@@ -59,14 +59,14 @@ class Loop:
     def __post_init__(self) -> None:
         assert self.child.stdout is not None
         self._threads = [threading.Thread(target=self._read, args=(self.child.stdout,), daemon=True)]
-        if self.child.stderr is not None:  # an agent's goes to podbot's log
+        if self.child.stderr is not None:  # an agent's stderr goes to podbot's log
             self._threads.append(threading.Thread(target=self._complain, args=(self.child.stderr,), daemon=True))
         for thread in self._threads:
             thread.start()
 
     def _read(self, stdout: IO[bytes]) -> None:
         for line in stdout:
-            number, bad = json.loads(line)["params"]  # a frame, for a hosted session's are looked at
+            number, bad = json.loads(line)["params"]  # a frame, because podbot judges a hosted session's output
             self.rounds.append((number, bad))
 
     def _complain(self, stderr: IO[bytes]) -> None:
@@ -74,7 +74,7 @@ class Loop:
             self.complaints.append(line.decode())
 
     def ended(self) -> None:
-        """It ended well, and no operation had failed."""
+        """It ended with success, and no operation had failed."""
         code = self.child.wait(timeout=60)
         for thread in self._threads:
             thread.join(10)
@@ -85,7 +85,7 @@ class Loop:
 
 @dataclass
 class Site:
-    """An operator with a forge; everything that is started is ended afterwards."""
+    """An operator with a forge; every process that is started is terminated afterwards."""
 
     world: World
     forge: Forge
@@ -95,7 +95,7 @@ class Site:
     cats: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, *words: str, log: bool = True, **options: object) -> subprocess.Popen[bytes]:
-        """podbot in the background; its words go to a file unless they are read."""
+        """podbot in the background; its output goes to a file unless the test reads it."""
         if log:
             self.logs.append(os.path.join(self.world.root, f"log-{uuid.uuid4().hex[:6]}"))
             with open(self.logs[-1], "wb") as file, self._through(file) as pipe:
@@ -107,7 +107,9 @@ class Site:
 
     @contextlib.contextmanager
     def _through(self, file: IO[bytes]) -> Iterator[IO[bytes]]:
-        """What podbot says goes to ``file`` by way of another process, so that a limit on its files does not hold."""
+        """podbot's output goes to ``file`` through another process, so that a limit on its files does not apply to
+        it.
+        """
         cat = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file, start_new_session=True)
         self.cats.append(cat)
         assert cat.stdin is not None
@@ -115,26 +117,31 @@ class Site:
             yield pipe
 
     def session(
-        self, script: str = "exec sleep 600", *flags: str, name: str = "", command: Sequence[str] = ("run",)
+        self,
+        script: str = "exec sleep 600",
+        *flags: str,
+        name: str = "",
+        command: Sequence[str] = ("run",),
+        keep: str = "--rm",
     ) -> subprocess.Popen[bytes]:
-        """A session on octo/shop; READY, a frame for a hosted one, was read from its stdout."""
+        """A session on octo/shop; READY (a frame for a hosted one) was read from its stdout."""
         self.names.append(name or f"renew-{uuid.uuid4().hex[:8]}")
-        words = ("--name", self.name, "--rm", "--agent", "custom", "--", "sh", "-c", f"echo '{READY}'; {script}")
+        words = ("--name", self.name, keep, "--agent", "custom", "--", "sh", "-c", f"echo '{READY}'; {script}")
         run = self.start(*flags, *command, "--repo", "octo/shop", *words)
         assert run.stdout is not None
         assert run.stdout.readline() == READY.encode() + b"\n", self.said(-1)
         return run
 
     def loop(self) -> Loop:
-        """git at work in the session, apart from its agent."""
+        """git running in the session, separately from its agent."""
         return Loop(self.start("exec", self.name, "--", "sh", "-c", LOOP, log=False))
 
     def enough(self) -> None:
-        """End the loop. Where that is the agent, its sandbox may be gone before this command has a status."""
+        """End the loop. If the loop is the agent, its sandbox may be gone before this command has a status."""
         self.world.podbot("exec", self.name, "--", "touch", "/tmp/enough")
 
     def daemon(self) -> tuple[subprocess.Popen[bytes], str]:
-        """A daemon, and where its words go."""
+        """A daemon, and the file of its output."""
         child = self.start("token-daemon")
         return child, self.logs[-1]
 
@@ -150,7 +157,7 @@ class Site:
             return file.read()
 
     def writer(self) -> tuple[str, int]:
-        """(kind, pid) of the session's one writer; ("", 0) while there is none."""
+        """(kind, pid) of the session's single writer; ("", 0) while there is none."""
         with contextlib.suppress(OSError, ValueError), open(self.path("token.status.json"), encoding="utf-8") as file:
             found = json.load(file)["holder"]
             if is_held(self.path(LEASE)):
@@ -161,7 +168,7 @@ class Site:
         wait_for(lambda: self.writer() == (kind, child.pid), what=f"the {kind} to write", seconds=20)
 
     def renewals(self, count: int, seconds: float = 30) -> None:
-        """Wait until so many more tokens were handed out, and the last of them is in the file."""
+        """Wait until this many more tokens were issued, and the last of them is in the file."""
         wanted = self.forge.api.mints + count
         wait_for(lambda: self.forge.api.mints >= wanted and self.current(), what=f"{count} renewals", seconds=seconds)
 
@@ -170,11 +177,13 @@ class Site:
             return file.read()
 
     def current(self) -> bool:
-        """The newest token is in the file."""
+        """Whether the newest token is in the file."""
         return self.token() == self.forge.api.tokens[-1].token
 
     def killed_in_mid_write(self, child: subprocess.Popen[bytes]) -> bool:
-        """SIGKILL as soon as a temporary file is there; the token is whole all the same. Whether the file was left."""
+        """Send SIGKILL as soon as a temporary file exists; the token is still complete. Returns whether the file
+        was left.
+        """
         pattern = self.path("secrets", ".ghapp_token.*")
         end = time.monotonic() + 20
         while not glob.glob(pattern):
@@ -185,7 +194,7 @@ class Site:
         return bool(glob.glob(pattern))
 
     def needless(self) -> list[float]:
-        """Seconds beyond the buffer, and the spread, that each replaced token still had."""
+        """The remaining seconds beyond the buffer, and their spread, of each replaced token."""
         wall = time.time() - time.monotonic()
         spread = (SHORT - BUFFER) / 10
         pairs: itertools.pairwise[tuple[Minted, Minted]] = itertools.pairwise(self.forge.api.tokens)
@@ -198,7 +207,7 @@ def whole_site(image: str) -> Iterator[Site]:
     world = new_world(image, '[sandbox]\nnetwork = "host"\n')  # the forge listens on the host's loopback
     with forge(os.path.join(world.root, "forge")) as made:
         for key, value in made.config(os.path.join(world.env["HOME"], "app.pem")).items():
-            set_key(world.config, key, value)
+            set_keys(world.config, {key: value})
         yield Site(world, made)
     close_world(world)
 
@@ -236,7 +245,7 @@ def site(whole_site: Site) -> Iterator[Site]:
 
 
 class Watch:
-    """Looks for tokens in every process's arguments and environment while the block runs."""
+    """Searches for tokens in every process's arguments and environment while the block runs."""
 
     def __init__(self, forge: Forge) -> None:
         self.found: list[str] = []
@@ -264,7 +273,7 @@ class Watch:
 
 
 def test_fifty_renewals_while_git_runs(site: Site) -> None:
-    """And the token is nowhere but in its file: searched for afterwards, all fifty of them."""
+    """The token is only in its file: afterwards the test searches for all fifty of them."""
     run = site.session(LOOP, "-vv", "--log-format", "json")
     loop = Loop(run)
     with Watch(site.forge) as watch:
@@ -290,7 +299,7 @@ def test_fifty_renewals_while_git_runs(site: Site) -> None:
     )
 
 
-def test_a_hosted_session_s_token_renews_as_well(site: Site) -> None:
+def test_a_hosted_sessions_token_is_renewed_as_well(site: Site) -> None:
     loop = Loop(site.session(LOOP, command=("host", "--agent-mode", "codex_app_server")))
     site.renewals(5, seconds=60)
     site.enough()
@@ -301,19 +310,19 @@ def test_a_hosted_session_s_token_renews_as_well(site: Site) -> None:
 
 
 def _searched(site: Site) -> None:
-    """Every token there was, in all that can be looked into while the session runs."""
-    # A renewal's own temporary file is no finding; so the present token must stay for as long as this takes.
+    """Searches for every token in everything that can be read while the session runs."""
+    # A renewal's own temporary file is not a finding, so the current token must not change during the search.
     site.forge.api.lifetime = 3600
     site.renewals(1)
     tokens = [minted.token for minted in site.forge.api.tokens]
     assert not [token for token in tokens if token in json.dumps(site.world.inspect(site.name))]
-    # In a file, for xargs starts grep many times, and on another file system, which is not searched.
+    # In a file, because xargs starts grep many times, and on another file system, which is not searched.
     search = "find / -xdev -type f -not -path '/proc/*' -not -path '/sys/*' -print0 | xargs -0 grep -lsF -f /dev/shm/t"
     inside = f"cat >/dev/shm/t; test -s /dev/shm/t || exit 1; {search}; rm /dev/shm/t"
     found = site.world.podbot("exec", site.name, "--", "bash", "-c", inside, input="\n".join(tokens))
     assert found.returncode == 0, found.stderr
     assert set(found.stdout.split()) <= {TOKEN}
-    # It does find what is there.
+    # Check that the search finds a token.
     search = "grep -lsF -f - /run/secrets/ghapp_token"
     assert (
         site.world.podbot("exec", site.name, "--", "sh", "-c", search, input="\n".join(tokens)).stdout == f"{TOKEN}\n"
@@ -324,7 +333,7 @@ def _searched(site: Site) -> None:
     patterns = os.path.join(site.world.root, "tokens")
     with open(patterns, "w", encoding="ascii") as file:
         file.write("\n".join(tokens))
-    places = [site.world.env["XDG_RUNTIME_DIR"], site.world.env["HOME"]]  # state, configuration, logs of podbot's
+    places = [site.world.env["XDG_RUNTIME_DIR"], site.world.env["HOME"]]  # podbot's state, configuration and logs
     listed = subprocess.run(
         ["grep", "-rlsF", "-D", "skip", "--exclude-dir=overlay", "-f", patterns, *places, *site.logs],
         capture_output=True,
@@ -335,8 +344,8 @@ def _searched(site: Site) -> None:
     assert listed.stdout.split() == [site.path("secrets", "ghapp_token")]
 
 
-def test_whoever_dies_and_whatever_fails(site: Site) -> None:
-    run = site.session()
+def test_renewal_survives_killed_processes_and_failures(site: Site) -> None:
+    run = site.session(keep="--keep")  # so that its sandbox outlives its podbot
     loop = site.loop()
     api = site.forge.api
     site.renewals(1)
@@ -346,23 +355,23 @@ def test_whoever_dies_and_whatever_fails(site: Site) -> None:
     api.write_key(os.path.join(site.world.env["HOME"], "app.pem"))
     site.renewals(2)
 
-    # GitHub is away for a while: the token stays, and it is said once.
+    # GitHub is unavailable for a while: the token stays, and podbot reports it once.
     api.down()
     wait_for(lambda: "cannot renew the GitHub token" in site.said(0), what="the failure to be said")
     token = site.token()
     rounds = len(loop.rounds)
     time.sleep(3)
+    wait_for(lambda: len(loop.rounds) > rounds, what="git to go on meanwhile")
     assert site.token() == token
-    assert len(loop.rounds) > rounds
     api.up()
     site.renewals(1)
     wait_for(lambda: "is being renewed again" in site.said(0), what="the recovery to be said")
     assert [site.said(0).count(words) for words in ("cannot renew", "is being renewed again")] == [1, 1]
 
-    # A token that a killed writer had just got is lost. GitHub goes on taking the one before it; so must the forge.
+    # A token that a killed writer had just received is lost. GitHub still accepts the previous one; so must the forge.
     api.rotating = False
 
-    # Two daemons; the one that has the session is killed while it writes, then the other.
+    # Two daemons; the one that renews the session is killed while it writes, then the other.
     first, _ = site.daemon()
     site.written_by("daemon", first)
     second, _ = site.daemon()
@@ -376,7 +385,7 @@ def test_whoever_dies_and_whatever_fails(site: Site) -> None:
     site.written_by("session", run)
     site.renewals(1)
 
-    # The session's own podbot is killed while it writes; a daemon finds what it left.
+    # The session's own podbot is killed while it writes; a daemon finds the session.
     left.append(site.killed_in_mid_write(run))
     third, _ = site.daemon()
     site.written_by("daemon", third)
@@ -392,13 +401,13 @@ def test_whoever_dies_and_whatever_fails(site: Site) -> None:
 
 @contextlib.contextmanager
 def a_disk(site: Site, name: str) -> Iterator[None]:
-    """Root: the session's directory is a file system of 64 KiB."""
+    """Root: the session's directory is a file system of 256 KiB, of which the guest's text takes 60."""
     path = os.path.join(site.world.runtime, name)
     if ROOTLESS:
         yield
         return
     os.makedirs(path, 0o700)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", path], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", path], check=True)
     try:
         yield
     finally:
@@ -408,7 +417,7 @@ def a_disk(site: Site, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_room(site: Site, run: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Root: that file system is full. Others: the kernel refuses whatever more podbot writes to any file."""
+    """Root: that file system is full. Others: the kernel refuses further writes of podbot to any file."""
     if ROOTLESS:
         before = resource.prlimit(run.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (10, before[1]))

@@ -13,7 +13,7 @@ import pytest
 from e2e.harness import World, running, wait_for
 
 
-def test_the_agent_works_on_the_directory_and_its_status_is_ours(world: World) -> None:
+def test_the_agent_works_on_the_directory_and_podbot_returns_its_status(world: World) -> None:
     workspace = world.workspace()
     with open(os.path.join(workspace, "in.txt"), "w", encoding="utf-8") as file:
         file.write("from the host")
@@ -26,12 +26,12 @@ def test_the_agent_works_on_the_directory_and_its_status_is_ours(world: World) -
     assert f"mounting {workspace} at {workspace} and at /workspace (read-write)" in done.stderr
 
 
-def test_stdin_reaches_the_agent_and_ends(world: World) -> None:
+def test_stdin_reaches_the_agent_with_its_end(world: World) -> None:
     done = world.agent("cat", input="line one\nline two\n")
     assert (done.returncode, done.stdout) == (0, "line one\nline two\n")
 
 
-def test_the_agents_end_is_the_sessions_end_while_stdin_is_open(world: World) -> None:
+def test_the_session_ends_with_the_agent_while_stdin_is_open(world: World) -> None:
     child = world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--", "sh", "-c", "exit 6")
     try:
         assert child.wait(timeout=30) == 6  # our end of its stdin is still open
@@ -39,7 +39,7 @@ def test_the_agents_end_is_the_sessions_end_while_stdin_is_open(world: World) ->
         child.communicate()
 
 
-def test_a_background_child_of_the_agent_does_not_hold_the_session(world: World) -> None:
+def test_a_background_child_of_the_agent_does_not_delay_the_sessions_end(world: World) -> None:
     done = world.agent("sh", "-c", "sleep 300 & echo on; exit 3", timeout=60)
     assert (done.returncode, done.stdout) == (3, "on\n")
 
@@ -70,8 +70,8 @@ def test_git_identity_and_a_workspace_of_another_owner(world: World) -> None:
     assert "git has no" not in done.stderr
 
 
-def test_a_missing_git_identity_is_told_with_the_remedy(world: World) -> None:
-    """Issue 10.3: the agent's commit died, and only the agent was told."""
+def test_a_missing_git_identity_is_reported_with_the_remedy(world: World) -> None:
+    """Issue 10.3: the agent's commit failed, and only the agent was informed."""
     commit = "git init -q . && git commit -q --allow-empty -m one"
     done = world.agent("sh", "-c", commit, env={"GIT_CONFIG_GLOBAL": "/dev/null"})
     assert done.returncode == 128
@@ -81,7 +81,7 @@ def test_a_missing_git_identity_is_told_with_the_remedy(world: World) -> None:
     assert "`git config --global user.email" in notices[0]
 
 
-def test_allowlisted_secrets_reach_the_agent_and_nothing_else(world: World) -> None:
+def test_only_allowlisted_secrets_reach_the_agent(world: World) -> None:
     secret = "canary-1f0c9d-secret"
     workspace = world.workspace()
     name = "e2e-secret"
@@ -138,7 +138,7 @@ def test_keep_keeps_and_stop_rm_removes(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_podbot_and_all_it_started(world: World, number: signal.Signals) -> None:
+def test_a_signal_ends_podbot_and_everything_it_started(world: World, number: signal.Signals) -> None:
     marker = f"31{number:02d}77"
     child, _ = world.start_agent(f"sleep {marker}")
     child.send_signal(number)
@@ -149,7 +149,9 @@ def test_a_signal_ends_podbot_and_all_it_started(world: World, number: signal.Si
 
 @pytest.mark.parametrize("delay", [0.0, 0.01, 0.03, 0.06, 0.1, 0.15])
 def test_a_signal_while_the_session_starts_leaves_nothing(world: World, delay: float) -> None:
-    """From the moment that podbot says it creates the sandbox; before, there is nothing to leave."""
+    """From the moment at which podbot reports that it creates the sandbox; before that there is nothing to leave
+    behind.
+    """
     child = world.start("run", "--workspace", world.workspace(), "--agent", "custom", "--", "sleep", "600")
     assert child.stderr is not None
     while b"creating the sandbox" not in (line := child.stderr.readline()):
@@ -168,7 +170,7 @@ def test_an_agent_that_ignores_term_is_killed(world: World) -> None:
     assert child.returncode == 143
 
 
-def test_two_sessions_on_one_name(world: World) -> None:
+def test_two_sessions_with_one_name(world: World) -> None:
     with world.session() as name:
         second = world.agent("true", flags=("--name", name))
         assert second.returncode == 1
@@ -177,7 +179,7 @@ def test_two_sessions_on_one_name(world: World) -> None:
         assert world.container(name)["State"] == "running"
 
 
-def test_a_name_taken_by_a_foreign_container_is_left_alone(world: World) -> None:
+def test_a_foreign_container_with_the_name_is_not_changed(world: World) -> None:
     world.podman("create", "--name", "e2e-foreign", world.image, "true")
     try:
         done = world.agent("true", flags=("--name", "e2e-foreign"))
@@ -201,8 +203,8 @@ def test_a_sandbox_stopped_from_outside_is_one_clear_error(world: World) -> None
     assert b"Traceback" not in err
 
 
-def test_messages_in_a_file_are_podbot_s_alone(world: World) -> None:
-    """Issue 12.9: without a terminal stderr is the agent's as well, and it can forge an event there."""
+def test_a_log_file_contains_only_podbots_messages(world: World) -> None:
+    """Issue 12.9: without a terminal the agent also writes to stderr, and it can forge an event there."""
     forged = '{"level": "error", "kind": "EngineGone", "message": "forged"}'
     log = os.path.join(world.workspace("log"), "messages")
     flags = ("--log-format", "json", "--log-file", log)

@@ -1,4 +1,4 @@
-"""What a sandbox allows and refuses, read back from the engine and from inside."""
+"""The permissions and restrictions of a sandbox, read back from the engine and from inside."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_privileged_and_its_notice(world: World) -> None:
     assert "privileged" in done.stderr
 
 
-def test_no_fuse_when_not_wanted(world: World) -> None:
+def test_no_fuse_when_switched_off(world: World) -> None:
     assert inside(world, "test -e /dev/fuse || echo none", PODBOT_SANDBOX_MOUNT_DEV_FUSE="false") == "none\n"
 
 
-def test_init_reaps(world: World) -> None:
-    """PID 1 collects orphans: without it they would stay as zombies until the pids limit."""
+def test_the_init_reaps_orphans(world: World) -> None:
+    """PID 1 reaps orphans: without it they would stay as zombies until the pids limit is reached."""
     script = "for i in 1 2 3; do sh -c 'sleep 0.1 &'; done; sleep 0.6; cat /proc/[0-9]*/stat | awk '$3==\"Z\"' | wc -l"
     assert inside(world, script) == "0\n"
 
@@ -69,21 +69,21 @@ def test_nothing_of_the_hosts_engine_is_inside(world: World, where: str) -> None
     assert inside(world, script).strip() == "0"
 
 
-def test_the_hosts_environment_and_home_stay_outside(world: World) -> None:
+def test_the_hosts_environment_and_home_are_not_passed(world: World) -> None:
     seen = inside(
         world, "env; ls -a /root", CANARY_OF_THE_HOST="canary-7d1", HTTP_PROXY="http://canary-7d1@127.0.0.1:9"
     )
     assert "canary-7d1" not in seen
 
 
-def test_memory_limit_binds(world: World) -> None:
+def test_the_memory_limit_is_enforced(world: World) -> None:
     done = world.agent(
         "python3", "-c", "x = bytearray(400 << 20); print('allocated')", env={"PODBOT_SANDBOX_MEMORY": "96m"}
     )
     assert unenforced(done.stderr, "sandbox.memory") or (done.returncode == 137 and "allocated" not in done.stdout)
 
 
-def test_pids_limit_binds(world: World) -> None:
+def test_the_pids_limit_is_enforced(world: World) -> None:
     script = """if True:
         import os, time
         count = 0
@@ -99,7 +99,7 @@ def test_pids_limit_binds(world: World) -> None:
     assert unenforced(done.stderr, "sandbox.pids") or int(done.stdout) < 40
 
 
-def test_cpu_limit_binds(world: World) -> None:
+def test_the_cpu_limit_is_enforced(world: World) -> None:
     """Half a core: two busy seconds of wall time give about one second of CPU time, never two."""
     script = "import time\nend=time.monotonic()+2\nwhile time.monotonic()<end: pass\nprint(time.process_time())"
     done = world.agent("python3", "-c", script, env={"PODBOT_SANDBOX_CPUS": "0.5"})
@@ -107,7 +107,7 @@ def test_cpu_limit_binds(world: World) -> None:
 
 
 def unenforced(stderr: str, key: str) -> bool:
-    """podbot said aloud that this engine does not apply the limit (rootless with cgroup v1)."""
+    """podbot warned that this engine does not enforce the limit (rootless with cgroup v1)."""
     return "does not enforce" in stderr and f"{key} =" in stderr
 
 
@@ -155,7 +155,7 @@ time.sleep(600)
 """
 
 
-def test_a_lease_stalls_no_other_session(world: World) -> None:
+def test_a_lease_does_not_block_another_session(world: World) -> None:
     """Issue 12.2: the next start waited for 46 s, and so did git in every other sandbox."""
     workspace = world.workspace()
     with open(os.path.join(workspace, "shared"), "wb"):
@@ -172,7 +172,7 @@ def test_a_lease_stalls_no_other_session(world: World) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/etc", "/proc", "/sys/fs", "/dev", "/run", "/var/run", "/boot", "/usr"])
 def test_system_directories_are_refused(world: World, path: str) -> None:
-    refused(world, path, "will not mount")
+    refused(world, path, "refused to mount")
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,12 @@ def test_system_directories_are_refused(world: World, path: str) -> None:
 def test_the_home_and_its_credentials_are_refused(world: World, path: str) -> None:
     where = os.path.join(world.env["HOME"], path).rstrip("/")
     os.makedirs(where, exist_ok=True)
-    refused(world, where, "will not mount")
+    refused(world, where, "refused to mount")
 
 
 def test_an_ancestor_of_the_home_and_the_runtime_directory_are_refused(world: World) -> None:
-    refused(world, world.root, "will not mount")
-    refused(world, world.runtime, "will not mount")
+    refused(world, world.root, "refused to mount")
+    refused(world, world.runtime, "refused to mount")
 
 
 def test_the_directory_of_the_engines_socket_is_refused(own_world: World) -> None:
@@ -197,10 +197,10 @@ def test_the_directory_of_the_engines_socket_is_refused(own_world: World) -> Non
         refused(own_world, place, "socket", PODBOT_ENGINE_SOCKET=f"unix://{path}")
 
 
-def test_a_link_is_judged_by_where_it_leads(world: World) -> None:
+def test_a_link_is_checked_by_its_target(world: World) -> None:
     link = os.path.join(world.workspace(), "innocent")
     os.symlink("/etc", link)
-    refused(world, link, "will not mount")
+    refused(world, link, "refused to mount")
 
 
 def test_configured_paths_need_an_allowed_root(own_world: World) -> None:
@@ -220,7 +220,7 @@ def test_configured_paths_need_an_allowed_root(own_world: World) -> None:
     assert code == 2
     assert "PODBOT_WORKSPACE_HOST_PATH" in words
     assert run(inner, "")[0] == 2
-    assert run(inner + "-not", inner)[0] == 2  # containment goes by component, not by prefix
+    assert run(inner + "-not", inner)[0] == 2  # containment is checked by component, not by prefix
 
 
 def test_a_configuration_in_the_working_directory_is_never_read(world: World) -> None:
@@ -236,7 +236,7 @@ def test_a_configuration_in_the_working_directory_is_never_read(world: World) ->
     assert json.loads(done.stdout)["container"]["security"]["privileged"] is False
 
 
-def test_a_container_path_that_is_set_decides(world: World) -> None:
+def test_an_explicit_container_path_is_used(world: World) -> None:
     script = "pwd; ls -d /workspace/*; ls $0"
     workspace = world.workspace()
     done = world.agent("sh", "-c", script, workspace, env={"PODBOT_WORKSPACE_CONTAINER_PATH": "/code"})

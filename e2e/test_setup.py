@@ -1,4 +1,4 @@
-"""``podbot setup``, ``doctor`` and ``config`` as a new operator meets them."""
+"""``podbot setup``, ``doctor`` and ``config`` as a new operator uses them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import json
 import os
 import tomllib
 
-import pytest
-
 from e2e.harness import World
 
-# Where a test takes the world's configuration away: setup refuses a machine without rootless networks otherwise.
+# For tests that remove the operator's configuration: otherwise setup refuses a machine without rootless networks.
 NO_NETWORK = {"PODBOT_SANDBOX_NETWORK": "none"}
 
 
@@ -32,7 +30,7 @@ def test_setup_writes_the_image_key_once_and_keeps_the_rest(own_world: World) ->
     assert done.returncode == 0, done.stderr
 
 
-def test_setup_leaves_an_image_that_was_chosen_alone(own_world: World) -> None:
+def test_setup_does_not_change_an_image_that_was_chosen(own_world: World) -> None:
     with open(own_world.config, "w", encoding="utf-8") as file:
         file.write('image = "example.org/mine:1"\n')
     done = own_world.podbot("setup", "--yes", env=NO_NETWORK, check=True)
@@ -41,9 +39,9 @@ def test_setup_leaves_an_image_that_was_chosen_alone(own_world: World) -> None:
         assert file.read() == 'image = "example.org/mine:1"\n'
 
 
-def test_two_setups_at_once_are_one_build(own_world: World) -> None:
-    """The second says that it waits, and then finds the image current."""
-    # An image of another recipe by that name, in this world's own store: what is there is to be built anew.
+def test_two_setups_at_once_run_one_build(own_world: World) -> None:
+    """The second reports that it waits, and then finds the image current."""
+    # An image of another recipe with that name, in this operator's own store: it must be built again.
     old = own_world.podman("create", own_world.image, "true").stdout.strip()
     words = ("commit", "-q", "--change", "LABEL io.podbot.recipe=old", old, own_world.image)
     assert own_world.podman(*words).returncode == 0
@@ -53,14 +51,14 @@ def test_two_setups_at_once_are_one_build(own_world: World) -> None:
     assert [code for _, _, code in ends] == [0, 0], ends
     (built, first), (waited, second) = sorted((out, err) for out, err, _ in ends)[::-1]
     assert b"was built in" in built
-    assert b"is there already; nothing was built" in waited
-    assert b"building" in first
-    assert b"another podbot builds on this engine; waiting for its end" in second
-    assert b"building" not in second
+    assert b"exists already; nothing was built" in waited
+    assert f"building {own_world.image}".encode() in first
+    assert b"another podbot is building on this engine; waiting for it" in second
+    assert f"building {own_world.image}".encode() not in second
     assert own_world.podbot("doctor").returncode == 0
 
 
-def test_setup_does_not_ask_nobody(own_world: World) -> None:
+def test_setup_without_a_terminal_does_not_ask(own_world: World) -> None:
     os.unlink(own_world.config)
     done = own_world.podbot("setup", env=NO_NETWORK)
     assert done.returncode == 2
@@ -74,7 +72,7 @@ def test_setup_with_an_unknown_agent(own_world: World) -> None:
     assert "copilot" in done.stderr
 
 
-def test_doctor_names_the_machines_traps_and_their_fix(world: World) -> None:
+def test_doctor_names_the_machines_problems_and_their_fixes(world: World) -> None:
     done = world.podbot("doctor", "--json")
     report = json.loads(done.stdout)
     checks = {check["name"]: check for check in (report["checks"] if isinstance(report, dict) else report)}
@@ -93,7 +91,7 @@ def test_doctor_fails_where_nothing_is_ready(own_world: World) -> None:
     assert "podbot setup" in done.stdout
 
 
-def test_doctor_with_a_broken_configuration_says_so(own_world: World) -> None:
+def test_doctor_reports_a_broken_configuration(own_world: World) -> None:
     with open(own_world.config, "w", encoding="utf-8") as file:
         file.write("image = \n")
     done = own_world.podbot("doctor")
@@ -121,10 +119,3 @@ def test_config_show_origin(own_world: World) -> None:
     assert found["sandbox.pids"] == {"value": 99, "origin": "environment", "detail": "PODBOT_SANDBOX_PIDS"}
     assert found["sandbox.network"]["origin"] == "file"
     assert found["agent.kind"]["origin"] == "default"
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shell_completion_is_there(world: World, shell: str) -> None:
-    variable = "_PODBOT_COMPLETE"
-    done = world.podbot(env={variable: f"source_{shell}"})
-    assert "podbot" in done.stdout

@@ -23,7 +23,7 @@ def reboot(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("rebooted", [False, True])
-def test_a_kept_clone_is_started_pushes_and_goes(site: Site, rebooted: bool) -> None:
+def test_a_kept_clone_is_started_pushes_and_is_removed(site: Site, rebooted: bool) -> None:
     fresh(site)
     done = site.script(COMMIT)
     assert done.returncode == 0, done.stderr
@@ -35,7 +35,7 @@ def test_a_kept_clone_is_started_pushes_and_goes(site: Site, rebooted: bool) -> 
         reboot(world, name)
     again = site.world.podbot("run", "--repo", "octo/shop", "--agent", "custom", "--name", name, "--", "true")
     assert again.returncode == 1
-    assert f"`podbot start {name}` brings it back" in again.stderr
+    assert f"`podbot start {name}` restarts it" in again.stderr
     started = world.podbot("start", name, check=True)
     assert started.stdout == f"{name}\n"
     assert "lasts until" in started.stderr
@@ -50,7 +50,7 @@ def test_a_kept_clone_is_started_pushes_and_goes(site: Site, rebooted: bool) -> 
     assert site.state() == "gone", "everything was pushed by now"
 
 
-def test_a_stopped_one_has_no_token_and_starts_again(site: Site) -> None:
+def test_a_stopped_session_has_no_token_and_starts_again(site: Site) -> None:
     fresh(site)
     site.script(COMMIT, flags=("--keep",))
     world, name = site.world, site.name
@@ -66,7 +66,7 @@ def test_a_stopped_one_has_no_token_and_starts_again(site: Site) -> None:
 
 @pytest.fixture
 def kept(world: World) -> Iterator[tuple[World, str, str]]:
-    """A kept session on a read-only workspace, whose agent put a link to it in the place of its logins."""
+    """A kept session on a read-only workspace, whose agent replaced its logins by a link to the workspace."""
     name, workspace = f"start-{uuid.uuid4().hex[:8]}", world.workspace()
     login = os.path.join(world.env["HOME"], ".codex")
     os.makedirs(login, exist_ok=True)
@@ -84,13 +84,13 @@ def kept(world: World) -> Iterator[tuple[World, str, str]]:
         world.podbot("stop", "--rm", "--time", "0", name)
 
 
-def test_a_login_is_not_copied_through_the_agent_s_link(kept: tuple[World, str, str]) -> None:
+def test_a_login_is_not_copied_through_the_agents_link(kept: tuple[World, str, str]) -> None:
     world, name, workspace = kept
     world.podbot("start", name)
     assert os.listdir(workspace) == []
 
 
-def test_a_link_in_the_place_of_the_workspace_is_refused(kept: tuple[World, str, str]) -> None:
+def test_a_link_in_place_of_the_workspace_is_refused(kept: tuple[World, str, str]) -> None:
     world, name, workspace = kept
     os.rename(workspace, f"{workspace}.away")
     os.symlink(f"{workspace}.away", workspace)

@@ -18,9 +18,9 @@ from e2e.test_agents import typed
 from e2e.test_terminal import hang_up, spawn
 
 PROMPT = "outer-shell> "
-MARK = "49077"  # in the program's argv, so that it is found among the host's processes
+MARK = "49077"  # in the program's argv, so that it can be found among the host's processes
 
-# A full-screen program: raw keys, the alternate screen, a mouse, the kitty keyboard protocol. It tells what it gets.
+# A full-screen program: raw keys, the alternate screen, a mouse, the kitty keyboard protocol. It prints its input.
 PROGRAM = """
 import os, signal, sys, termios, tty
 how = sys.argv[1]
@@ -90,7 +90,7 @@ def shell(world: World, **env: str) -> Iterator[pexpect.spawn]:
 
 
 def command(*words: str) -> str:
-    """podbot as a line for a shell."""
+    """The command line of podbot for a shell."""
     import shlex
 
     return shlex.join([*PODBOT, *words])
@@ -101,7 +101,7 @@ def program(session: str, how: str) -> list[str]:
 
 
 def modes(child: pexpect.spawn) -> set[str]:
-    """The terminal's modes, while the shell has it."""
+    """The terminal's modes, while the shell uses it."""
     child.sendline("stty -a; echo modes-end")
     child.expect(r"stty -a; echo modes-end\r\n(.*?)modes-end\r\n")
     found = set(re.findall(r"-?[a-z]+\b", child.match[1]))
@@ -110,7 +110,7 @@ def modes(child: pexpect.spawn) -> set[str]:
 
 
 def suspended(child: pexpect.spawn) -> str:
-    """Wait until podbot is; returns what was printed on the way."""
+    """Wait until podbot is suspended; returns the output until then."""
     child.expect(r"Stopped")
     said = child.before
     child.expect_exact(PROMPT)
@@ -140,7 +140,7 @@ def test_ctrl_z_suspends_podbot_and_fg_continues_the_program(shared_world: World
         child.send("x\x03")
         child.expect(r"key b'x'\r\n")
         child.expect(r"key b'\\x03'\r\n")
-        if how != "give":  # its screen is not drawn again
+        if how != "give":  # its screen is not redrawn
             child.send("\x1a")
             suspended(child)
             child.sendline("fg")
@@ -152,7 +152,7 @@ def test_ctrl_z_suspends_podbot_and_fg_continues_the_program(shared_world: World
 
 
 @pytest.mark.parametrize("key", ["\x1b[122;5u", "\x1b[27;5;122~"])
-def test_a_program_stopped_from_inside_is_left_by_ctrl_z_in_any_form(
+def test_ctrl_z_suspends_podbot_while_a_program_is_stopped_from_inside(
     shared_world: World, session: str, key: str
 ) -> None:
     with shell(shared_world) as child:
@@ -179,7 +179,7 @@ def test_a_shell_inside_keeps_its_own_job_control(shared_world: World, session: 
         child.send("\x1a")
         child.expect(r"Stopped +sleep 49177")
         child.expect_exact("inner> ")
-        child.expect(pexpect.TIMEOUT, timeout=2)  # longer than podbot looks
+        child.expect(pexpect.TIMEOUT, timeout=2)  # longer than podbot checks
         assert PROMPT not in (child.before or "")
         child.sendline("jobs; kill -9 %1; wait; exit 5; exit 5")
         child.expect(r"Stopped +sleep 49177")
@@ -190,7 +190,7 @@ def test_a_shell_inside_keeps_its_own_job_control(shared_world: World, session: 
 
 def test_without_job_control_the_program_is_continued_at_once(shared_world: World, session: str) -> None:
     for how in ("stop", "wait"):
-        child = spawn(shared_world, *program(session, how))  # podbot leads its session: nobody could continue it
+        child = spawn(shared_world, *program(session, how))  # podbot leads its session: no process could continue it
         child.expect("ready ([0-9]+)\r\n")
         child.send("\x1a")
         child.expect("continued\r\n")
@@ -217,7 +217,7 @@ def test_a_script_without_job_control_is_suspended_with_podbot(shared_world: Wor
         child.expect("script 7\r\n")
 
 
-def test_a_program_that_stops_itself_for_ever_does_not_hold_the_terminal(shared_world: World, session: str) -> None:
+def test_a_program_that_stops_itself_for_ever_does_not_keep_the_terminal(shared_world: World, session: str) -> None:
     with shell(shared_world) as child:
         child.sendline(command(*program(session, "again")))
         child.expect("ready ([0-9]+)\r\n")
@@ -225,7 +225,7 @@ def test_a_program_that_stops_itself_for_ever_does_not_hold_the_terminal(shared_
         suspended(child)
         child.sendline("fg")
         child.expect_exact("\x1b[?1049h")
-        child.send("\x1a")  # it stopped itself for that x
+        child.send("\x1a")  # it stopped itself because of that x
         suspended(child)
         assert "icanon" in modes(child)
         child.sendline("kill %1")
@@ -234,7 +234,7 @@ def test_a_program_that_stops_itself_for_ever_does_not_hold_the_terminal(shared_
         child.expect("gone\r\n")
 
 
-def test_podbot_stopped_by_others_takes_the_terminal_again(shared_world: World, session: str) -> None:
+def test_podbot_stopped_by_another_process_gets_the_terminal_again(shared_world: World, session: str) -> None:
     with shell(shared_world) as child:
         child.sendline(command(*program(session, "stop")))
         child.expect("ready ([0-9]+)\r\n")

@@ -1,4 +1,4 @@
-"""Where a terminal matters: real pseudo-terminals, driven by pexpect."""
+"""Behaviour on a terminal: real pseudo-terminals, driven by pexpect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def spawn(world: World, *args: str, size: tuple[int, int] = (30, 100)) -> pexpec
 
 
 def hang_up(child: pexpect.spawn) -> None:
-    """The master side goes away, and the kernel sends HUP. pexpect complains when that takes more than 0.1 s."""
+    """The master side closes, and the kernel sends HUP. pexpect complains when that takes more than 0.1 s."""
     with contextlib.suppress(pexpect.ExceptionPexpect):
         child.close(force=False)
 
@@ -36,7 +36,7 @@ def session(shared_world: World):  # type: ignore[no-untyped-def]
         yield name
 
 
-def test_a_terminal_with_its_first_size(shared_world: World, session: str) -> None:
+def test_the_terminal_has_its_first_size(shared_world: World, session: str) -> None:
     child = spawn(shared_world, "exec", session, "--", "sh", "-c", "tty; stty size; echo $TERM", size=(33, 111))
     child.expect("/dev/pts/[0-9]+\r\n33 111\r\nxterm-256color\r\n")
     child.expect(pexpect.EOF)
@@ -45,7 +45,7 @@ def test_a_terminal_with_its_first_size(shared_world: World, session: str) -> No
 
 
 def test_run_alone_works_on_the_current_directory(world: World) -> None:
-    """Issue 10.2: with a terminal. Without one, nothing is assumed."""
+    """Issue 10.2: with a terminal. Without one, podbot assumes no directory."""
     workspace = world.workspace()
     words = [*PODBOT[1:], "run", "custom", "--", "sh", "-c", "touch made; pwd"]
     child = pexpect.spawn(PODBOT[0], words, env=world.env, cwd=workspace, timeout=60, encoding="utf-8")
@@ -58,6 +58,46 @@ def test_run_alone_works_on_the_current_directory(world: World) -> None:
     assert "a workspace is required" in refused.stderr
 
 
+def first_run(world: World, workspace: str) -> pexpect.spawn:
+    """`podbot run` of an operator without a configuration, up to its question."""
+    os.unlink(world.config)
+    words = [*PODBOT[1:], "run", "custom", "--", "sh", "-c", "echo the agent ran"]
+    # Without a configuration the network is the engine's own, which not every machine has.
+    env = {**world.env, "PODBOT_SANDBOX_NETWORK": "none"}
+    child = pexpect.spawn(PODBOT[0], words, env=env, cwd=workspace, timeout=120, encoding="utf-8", dimensions=(30, 300))
+    child.expect("there is no sandbox image yet. To set up, podbot will")
+    child.expect(f'write image = "{world.image}" into {world.config}')
+    child.expect_exact("Do it, and then start custom? [y/N]")
+    return child
+
+
+def test_the_first_run_sets_up_after_one_question(own_world: World) -> None:
+    """Issue 16.1. The image is there already, so only the configuration is written."""
+    child = first_run(own_world, own_world.workspace())
+    child.sendline("y")
+    child.expect("the agent ran")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0, child.before
+    with open(own_world.config, encoding="utf-8") as file:
+        assert own_world.image in file.read()
+
+
+@pytest.mark.parametrize("answer", ["n", "", "\x04", "\x03"], ids=["no", "enter", "end-of-input", "ctrl-c"])
+def test_a_first_run_that_is_declined_changes_nothing(own_world: World, answer: str) -> None:
+    child = first_run(own_world, own_world.workspace())
+    if answer in {"n", ""}:
+        child.sendline(answer)
+    else:
+        child.send(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == (130 if answer == "\x03" else 2), child.before
+    assert not os.path.exists(own_world.config)
+    if answer != "\x03":
+        assert "podbot setup" in child.before
+
+
 def test_a_new_size_is_passed_on(shared_world: World, session: str) -> None:
     child = spawn(shared_world, "exec", session, "--", "sh", "-c", "echo ready; read x; stty size")
     child.expect("ready")
@@ -68,7 +108,7 @@ def test_a_new_size_is_passed_on(shared_world: World, session: str) -> None:
     child.expect(pexpect.EOF)
 
 
-def test_keys_go_through_as_they_are(shared_world: World, session: str) -> None:
+def test_keys_are_passed_unchanged(shared_world: World, session: str) -> None:
     child = spawn(shared_world, "exec", session, "--", "sh", "-c", "stty raw -echo; echo ready; head -c 5 | od -An -c")
     child.expect("ready")
     child.send("\x03\x10\x11\x1a\x1c")  # ctrl-c, ctrl-p ctrl-q (podman's detach keys), ctrl-z, ctrl-backslash
@@ -104,14 +144,14 @@ SHELL = (
     ("command", "code"),
     [("exit 0", 0), ("exit 5", 5), ("kill -9 $$", 137), ("stty raw; printf '\\033[?1049h'; kill -9 $$", 137)],
 )
-def test_the_terminal_is_as_it_was(shared_world: World, session: str, command: str, code: int) -> None:
+def test_the_terminals_modes_are_restored(shared_world: World, session: str, command: str, code: int) -> None:
     argv = ["-c", SHELL, *PODBOT, "exec", session, "--", "sh", "-c", command]
     child = pexpect.spawn(sys.executable, argv, env=shared_world.env, timeout=30, encoding="utf-8")
     child.expect(f"same {code}")
     child.expect(pexpect.EOF)
 
 
-def test_the_terminal_is_as_it_was_after_an_error_and_a_signal(shared_world: World, session: str) -> None:
+def test_the_terminals_modes_are_restored_after_an_error_and_a_signal(shared_world: World, session: str) -> None:
     argv = ["-c", SHELL, *PODBOT, "exec", "e2e-not-there", "--", "true"]
     child = pexpect.spawn(sys.executable, argv, env=shared_world.env, timeout=30, encoding="utf-8")
     child.expect("same 1")
@@ -124,15 +164,15 @@ def test_the_terminal_is_as_it_was_after_an_error_and_a_signal(shared_world: Wor
     assert not running("sleep 45077")
 
 
-def test_a_terminal_that_closes_ends_what_runs(shared_world: World, session: str) -> None:
-    child = spawn(shared_world, "exec", session, "--", "sh", "-c", "echo ready; sleep 46077")
+def test_a_terminal_that_closes_ends_the_command(shared_world: World, session: str) -> None:
+    child = spawn(shared_world, "exec", session, "--", "sh", "-c", "echo ready; sleep 46177")
     child.expect("ready")
     hang_up(child)
-    wait_for(lambda: not running("sleep 46077"), what="the command to end")
+    wait_for(lambda: not running("sleep 46177"), what="the command to end")
 
 
-def test_what_the_terminal_answers_too_late_is_not_typed_into_the_shell(shared_world: World, session: str) -> None:
-    """Issue 12.9. Here pexpect is the terminal: it answers each question, as one does, after a moment."""
+def test_late_answers_of_the_terminal_do_not_reach_the_shell(shared_world: World, session: str) -> None:
+    """Issue 12.9. Here pexpect is the terminal: it answers each query after a moment, as a terminal does."""
     reader = (
         "import os, subprocess, sys, time; subprocess.call(sys.argv[1:]); time.sleep(0.5);"
         "os.set_blocking(0, False)\ntry: print('typed', os.read(0, 99))\nexcept BlockingIOError: print('nothing typed')"
@@ -154,8 +194,8 @@ def test_what_the_terminal_answers_too_late_is_not_typed_into_the_shell(shared_w
     assert "\x1b[?2004l" in seen
 
 
-def test_what_podbot_says_after_a_stop_stands_on_a_line_of_its_own(world: World) -> None:
-    """Issue 12.9: the cursor jumped to where it had been saved last, and podbot's words went over the agent's."""
+def test_podbots_messages_after_a_stop_begin_on_a_new_line(world: World) -> None:
+    """Issue 12.9: the cursor jumped to its last saved position, and podbot's message overwrote the agent's output."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     draw = r"printf 'one\r\ntwo\r\nthree\033[2A\033[?25l'; echo ready >up; sleep 600"
     workspace = world.workspace()
@@ -229,7 +269,9 @@ def test_a_terminal_too_small(world: World) -> None:
 
 
 def test_claude_reaches_its_first_screen(own_world: World) -> None:
-    """The real Claude Code binary, no account, no network: it draws its first screen, then misses its service."""
+    """The real Claude Code binary, without account and network: it draws its first screen, then reports that its
+    service is missing.
+    """
     before = own_world.sessions()
     child = spawn(own_world, "run", "--workspace", own_world.workspace(), "--agent", "claude", size=(40, 120))
     child.expect("Welcome.*to.*Claude.*Code.*v[0-9]+[.]", timeout=90)

@@ -17,8 +17,8 @@ import pytest
 
 import podbot
 from e2e.harness import World
-from podbot.credentials.archive import build
-from podbot.credentials.tree import Entry
+from podbot.credentials.login_files import Entry
+from podbot.credentials.tar_archive import build
 from podbot.engine.http import Wire
 from podbot.engine.podman.rest import API
 from podbot.engine.port import Engine
@@ -39,7 +39,7 @@ def opened(world: World) -> Iterator[Engine]:
 
 @pytest.fixture
 def containers(shared_world: World, image: str) -> Iterator[list[str]]:
-    """Created, not started: that is when podbot uploads. One for each thread, for the engine locks a container."""
+    """Created, not started: podbot uploads in this state. One for each thread, because the engine locks a container."""
     with opened(shared_world) as engine:
         made = [engine.create(a_spec(image)) for _ in range(THREADS)]
         yield made
@@ -79,7 +79,7 @@ def test_no_upload_fails_under_load(shared_world: World, containers: list[str]) 
 
 
 def test_an_archive_that_arrives_block_by_block(shared_world: World, containers: list[str]) -> None:
-    """What comes late behind the end marker breaks the upload: each time, with the archive that tarfile pads."""
+    """Data that arrives after the end marker aborts the upload: every time, with the archive that tarfile pads."""
     with opened(shared_world) as engine:
         path = engine.endpoint.removeprefix("unix://")
     target = f"{API}/containers/{containers[0]}/archive?path=%2Froot"

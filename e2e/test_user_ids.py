@@ -1,6 +1,6 @@
-"""Rootless Podman without user ids: missing parts are named with their fix, and nothing is left behind.
+"""Rootless Podman without user ids: missing parts are reported with their fix, and nothing is left behind.
 
-The operator is an ordinary user of a namespace of the test's own, in which files of /etc and /usr/bin are others.
+The operator is an ordinary user in a namespace of the test's own, in which files of /etc and /usr/bin are replaced.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def user(own_world: World) -> Iterator[World]:
 
 
 def podbot(world: World, instead: Mapping[str, str], *args: str) -> subprocess.CompletedProcess[str]:
-    """podbot where each path of ``instead`` has this text, and may not be executed."""
+    """podbot with each path of ``instead`` replaced by this text, not executable."""
     binds = []
     for number, (path, text) in enumerate(instead.items()):
         source = os.path.join(world.root, f"instead-{number}")
@@ -85,5 +85,5 @@ def test_no_newuidmap(user: World) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     last = done.stderr.splitlines()[-1]
     assert "newuidmap" in last
-    assert "`podbot doctor` names the cause" in last
+    assert "`podbot doctor` shows the cause" in last
     assert not user.service_pids()

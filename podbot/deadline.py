@@ -1,14 +1,18 @@
-"""One limit for a whole request: resolving, connecting, TLS, sending, head and body, however slowly bytes come.
+"""One time limit for a whole request: resolving, connecting, TLS, sending, head and body.
 
-A socket's own timeout begins anew with each byte: a peer that sends one a second holds its client for as long as it
-likes. So the time that is left is set before each wait.
+A socket's own timeout restarts with each byte, so a peer that sends one byte a second could hold its client for ever.
+Therefore the remaining time is set before each wait.
 """
 
 from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
+
+Resolve = Callable[[str, int], list[Any]]
+"""The TCP addresses of a host and a port, as ``socket.getaddrinfo`` gives them; may block for long."""
 
 
 class Deadline:
@@ -19,19 +23,28 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Seconds that are left. Raises TimeoutError when there are none."""
+        """The remaining seconds. Raises TimeoutError if there are none."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
+    def within(self, seconds: float) -> Deadline:
+        """The earlier of this point in time and that in ``seconds`` from now."""
+        return self if self._end < time.monotonic() + seconds else Deadline(seconds)
 
-def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
+
+def addresses(host: str, port: int) -> list[Any]:
+    """What the system's resolver says."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+def connected(host: str, port: int, deadline: Deadline, *, resolve: Resolve = addresses) -> socket.socket:
     """A TCP connection to the first address of ``host`` that answers; each has its share of the time that is left.
 
-    Its timeout is what is then left. Raises OSError, TimeoutError included, and UnicodeError for what is no host.
+    Its timeout is the time then remaining. Raises OSError, including TimeoutError; UnicodeError for an invalid host.
     """
-    found = _resolved(host, port, deadline)
+    found = _resolved(host, port, deadline, resolve)
     failure = OSError(f"{host} has no address")
     for number, (family, kind, protocol, _, address) in enumerate(found):
         sock = socket.socket(family, kind, protocol)
@@ -42,24 +55,27 @@ def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
         except OSError as exc:
             sock.close()
             failure = exc
+        except BaseException:
+            sock.close()
+            raise
         else:
             return sock
     raise failure
 
 
-def _resolved(host: str, port: int, deadline: Deadline) -> list[Any]:
+def _resolved(host: str, port: int, deadline: Deadline, resolve: Resolve) -> list[Any]:
     """The resolver takes no limit: in a thread, which is left behind when its name servers do not answer."""
     import threading
 
     found: list[Any] = []
 
-    def resolve() -> None:
+    def run() -> None:
         try:
-            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            found.append(resolve(host, port))
         except (OSError, UnicodeError) as exc:
             found.append(exc)
 
-    thread = threading.Thread(target=resolve, name="podbot-resolver", daemon=True)
+    thread = threading.Thread(target=run, name="podbot-resolver", daemon=True)
     thread.start()
     thread.join(deadline.left())
     if not found:

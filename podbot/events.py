@@ -1,11 +1,11 @@
-"""What the library tells its caller while it works; the library itself never prints.
+"""Events that the library reports to its caller; the library itself never prints.
 
-A caller passes ``emit``, a function of one :class:`Event`. The CLI renders events on stderr
-(text, or JSON lines with ``--log-format json``); an embedder may log or ignore them. It may be called from
-another thread than the caller's, and from two at a time: a session's token is renewed beside its agent.
+A caller passes ``emit``, a function of one :class:`Event`. The CLI prints events on stderr (as text, or as JSON lines
+with ``--log-format json``); an embedding program may log or ignore them. ``emit`` may be called from other threads
+than the caller's, and from two at a time, because a session's token is renewed while its agent runs.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: see podbot.cli.options.
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -16,9 +16,9 @@ Level = Literal["debug", "info", "notice", "warning"]
 class Event(NamedTuple):
     """One thing that happened.
 
-    ``kind`` is a stable dotted word for programs (``session.created``); ``message`` one line for
-    people, without a secret; ``fields`` the values in it. ``notice`` is what every user must see
-    (a trust boundary, something kept), ``info`` is progress, ``debug`` is shown with ``-v``.
+    ``kind`` is a stable dotted word for programs (``session.created``); ``message`` is one line for people, without
+    secrets; ``fields`` are the values in it. ``notice`` is for what every user must see (a trust boundary, a kept
+    session), ``info`` is for progress, ``debug`` is shown with ``-v``.
     """
 
     level: Level

@@ -1,4 +1,4 @@
-"""Looking at a lock that another process may hold; the kernel frees it when its holder dies, however it dies."""
+"""Checks of locks that another process may hold; the kernel releases a lock when its holder ends for any reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def is_held(path: str) -> bool:
-    """Some process holds the lock at ``path``. Looking makes no file, and two who look do not see each other."""
+    """Whether a process holds the lock at ``path``. Checking creates no file, and two checks do not conflict."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -23,7 +23,7 @@ def is_held(path: str) -> bool:
 
 
 def same_file(descriptor: int, path: str) -> bool:
-    """``path`` still leads to the file that ``descriptor`` was opened for."""
+    """Whether ``path`` still leads to the file that ``descriptor`` was opened for."""
     try:
         there = os.lstat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What this machine is: read from /proc, /sys, /dev and /etc, without starting a program."""
+"""Facts about this machine, read from /proc, /sys, /dev and /etc without starting a program."""
 
 from __future__ import annotations
 
@@ -6,27 +6,32 @@ import os
 import resource
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from podbot.frozen import Frozen, field
 
 Cgroups = Literal["v2", "v1", "hybrid"]
 
 CAP_SYS_RESOURCE = 24
+SUBIDS = 65536  # as many as useradd gives a user
+_FIRST_SUBID, _LAST_SUBID = 100000, 600100000  # useradd's SUB_UID_MIN and SUB_UID_MAX
+_SUBID_FILES = ("etc/subuid", "etc/subgid")
 CODENAMES = ("UBUNTU_CODENAME", "DEBIAN_CODENAME", "VERSION_CODENAME")
 PACKAGE_TOOLS = ("mmdebstrap",)  # makes a base image from the machine's own packages, whatever the engine
 DELEGATED = "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
 BUS_UNITS = ("usr/lib/systemd/user/dbus.socket", "lib/systemd/user/dbus.socket", "etc/systemd/user/dbus.socket")
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFacts:
+class MachineFacts(Frozen):
     """One machine. ``nofile`` and ``nproc`` are the highest values that a container's rlimits can take.
 
     ``programs``: name -> path of those installed. ``container``: the kind of container that podbot
     itself runs in, or empty. ``distribution``: os-release's ID followed by ID_LIKE, best first.
     ``delegated``: the cgroup v2 controllers that systemd gives this user; None without a systemd of the user's.
-    ``user_bus``: the user's D-Bus, over which an engine asks for cgroups, is there; ``bus_unit``: systemd would start
-    it at a login. ``linger``: the user's systemd outlives the last login.
+    ``user_bus``: whether the user's D-Bus exists, which an engine needs to request cgroups; ``bus_unit``: whether
+    systemd would start it at a login. ``linger``: whether the user's systemd outlives the last login.
+    ``subids``: whether the user has ranges of user and group ids; ``free_subids``: the first of :data:`SUBIDS` ids of
+    both kinds that no user has, None if that is not known.
     """
 
     uid: int = 0
@@ -41,6 +46,7 @@ class MachineFacts:
     dev_net_tun: bool = True
     programs: Mapping[str, str] = field(default_factory=dict)
     subids: bool = True
+    free_subids: int | None = None
     container: str = ""
     ci: bool = False
     distribution: tuple[str, ...] = ()
@@ -53,13 +59,12 @@ class MachineFacts:
 
     @property
     def rootless(self) -> bool:
-        """The engine would run as an ordinary user."""
+        """Whether the engine would run as an ordinary user."""
         return self.uid != 0
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
-    """The file system that ``path`` is on, or would be: bytes that this user may still write, and its number."""
+class Disk(Frozen):
+    """The file system for ``path``: free bytes for this user, and the device number."""
 
     path: str
     free: int
@@ -67,7 +72,7 @@ class Disk:
 
 
 def disk(path: str) -> Disk | None:
-    """The file system of ``path``, or of the nearest directory above it that exists; None when nothing tells."""
+    """The file system of ``path``, or of the nearest existing directory above it; None if unknown."""
     there = os.path.abspath(path)
     while not os.path.exists(there) and there != "/":
         there = os.path.dirname(there)
@@ -79,33 +84,40 @@ def disk(path: str) -> Disk | None:
 
 
 def detect(
-    environ: Mapping[str, str], root: str = "/", *, programs: Iterable[str] = (), directories: Iterable[str] = ()
+    environ: Mapping[str, str],
+    root: str = "/",
+    *,
+    uid: int | None = None,
+    programs: Iterable[str] = (),
+    directories: Iterable[str] = (),
 ) -> MachineFacts:
-    """The facts of this machine, in 2 ms; ``root`` is where /proc, /sys, /dev, /run, /var and /etc are looked for.
+    """The facts of this machine, in 2 ms; ``root`` is the directory of /proc, /sys, /dev, /run, /var and /etc.
 
-    ``programs``: those to look for beside :data:`PACKAGE_TOOLS`, on PATH and then in ``directories``.
+    ``uid``: the user, this process's unless given. ``programs``: those to look for beside :data:`PACKAGE_TOOLS`, on
+    PATH and then in ``directories``.
     """
-    uid = os.getuid()
+    uid = os.getuid() if uid is None else uid
     user = _user_name(uid)
     release = _os_release(root)
     delegated = _read(root, DELEGATED.format(uid=uid))
     return MachineFacts(
         uid=uid,
         platform=sys.platform,
-        kernel=_kernel(os.uname().release),
+        kernel=kernel_release(os.uname().release),
         cgroups=_cgroups(root),
         systemd=os.path.isdir(os.path.join(root, "run/systemd/system")),
         cap_sys_resource=bool(_effective_capabilities(root) >> CAP_SYS_RESOURCE & 1),
         nofile=_ceiling(root, "RLIMIT_NOFILE", "proc/sys/fs/nr_open"),
         nproc=_ceiling(root, "RLIMIT_NPROC", "proc/sys/kernel/pid_max"),
         dev_fuse=os.access(os.path.join(root, "dev/fuse"), os.R_OK | os.W_OK),
-        dev_net_tun=os.access(os.path.join(root, "dev/net/tun"), os.R_OK | os.W_OK),
+        dev_net_tun=_opens(os.path.join(root, "dev/net/tun")),
         programs=find_programs(environ, (*programs, *PACKAGE_TOOLS), directories, root),
         subids=_has_subids(root, uid, user),
+        free_subids=_free_subids(root),
         container=_container(environ, root),
         ci=environ.get("CI", "").lower() not in ("", "0", "false"),
         distribution=(release.get("ID", ""), *release.get("ID_LIKE", "").split()) if release else (),
-        # Derivatives (Mint, Devuan) name the suite of their parent, which is the one that apt knows.
+        # Derivatives (Mint, Devuan) name the suite of their parent distribution, which apt uses.
         codename=next((release[n] for n in CODENAMES if release.get(n)), ""),
         user=user,
         delegated=frozenset(delegated.split()) if delegated else None,
@@ -115,12 +127,21 @@ def detect(
     )
 
 
+def _opens(path: str) -> bool:
+    """Whether the device opens. Its mode may allow what a container's device rules or a missing driver do not."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 def find_programs(
     environ: Mapping[str, str], names: Iterable[str], directories: Iterable[str] = (), root: str = "/"
 ) -> dict[str, str]:
-    """Name -> path of those of ``names`` that are installed: on PATH, or else in one of ``directories``."""
+    """Name -> path of the installed ones of ``names``: on PATH, or else in one of ``directories``."""
     directories = [*environ.get("PATH", "").split(os.pathsep), *directories]
-    # A relative entry of PATH would make the working directory, often a hostile repository, name our programs.
+    # With a relative entry of PATH, the working directory, often a hostile repository, could provide our programs.
     places = dict.fromkeys(os.path.join(root, d.lstrip("/")) for d in directories if d.startswith("/"))
     found: dict[str, str] = {}
     for name in names:
@@ -140,7 +161,7 @@ def _read(root: str, path: str) -> str:
         return ""
 
 
-def _kernel(release: str) -> tuple[int, int]:
+def kernel_release(release: str) -> tuple[int, int]:
     """Major and minor of a kernel's release; (0, 0) when it does not say."""
     parts = release.split(".")[:2]
     return (int(parts[0]), int(parts[1])) if len(parts) == 2 and all(p.isdecimal() for p in parts) else (0, 0)
@@ -161,7 +182,7 @@ def _effective_capabilities(root: str) -> int:
 
 
 def _ceiling(root: str, limit: str, kernel: str) -> int:
-    """The hard limit, or the kernel's own where that is lower (Podman lowers itself to it at start)."""
+    """The hard limit, or the kernel's own if that is lower (Podman lowers its limit to it when it starts)."""
     hard = resource.getrlimit(getattr(resource, limit))[1]
     text = _read(root, kernel).strip()
     ours = [value for value in (hard, int(text) if text.isdigit() else -1) if value not in (-1, resource.RLIM_INFINITY)]
@@ -182,16 +203,35 @@ def _has_subids(root: str, uid: int, user: str) -> bool:
     for line in _read(root, "etc/nsswitch.conf").splitlines():
         name, _, services = line.partition("#")[0].partition(":")
         if name.strip() == "subid" and services.split()[:1] not in ([], ["files"]):
-            return True  # a directory service gives the ranges; the files say nothing
+            return True  # a directory service provides the ranges, and the files do not matter
     names = {str(uid), user or str(uid)}
     return all(
         any(line.split(":")[0] in names for line in _read(root, path).splitlines() if line.strip())
-        for path in ("etc/subuid", "etc/subgid")
+        for path in _SUBID_FILES
     )
 
 
+def _free_subids(root: str) -> int | None:
+    """The first id above all ranges of all users; None if a file cannot be read, or has a line that is no range."""
+    first = _FIRST_SUBID
+    for path in _SUBID_FILES:
+        try:
+            with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+                lines = [line.strip() for line in file]
+        except OSError:
+            return None
+        for line in lines:
+            if not line or line.startswith("#"):
+                continue
+            _, *numbers = line.split(":")
+            if len(numbers) != 2 or not all(n.isascii() and n.isdigit() and len(n) <= 10 for n in numbers):
+                return None
+            first = max(first, int(numbers[0]) + int(numbers[1]))
+    return first if first + SUBIDS - 1 <= _LAST_SUBID else None
+
+
 def _has_bus(environ: Mapping[str, str], root: str, uid: int) -> bool:
-    """Podman's own rule: the address in the environment, else the socket in the runtime directory."""
+    """Whether the user's D-Bus exists, by Podman's rule: the address in the environment, else the usual socket."""
     address = environ.get("DBUS_SESSION_BUS_ADDRESS", "")
     if address and not address.startswith("unix:path="):
         return True

@@ -7,6 +7,7 @@ stream. The questions are those of the property tests.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]  # in the extra "fuzz" only
@@ -30,15 +31,15 @@ from tests.protocol.golden import (
 )
 from tests.protocol.strategies import NAMES, WORDS
 
-CLIENT, AGENT, CODEX = 0, 1, 8  # bits of the first byte; the delegation lies between them
+CLIENT, AGENT, CODEX = 0, 1, 8  # bits of the first byte; the delegation bit is between them
 
 
-def one_input(data: bytes) -> None:
-    """Raises when a property does not hold."""
+def one_input(data: bytes, agent: Callable[..., None] = check_agent) -> None:
+    """Raises when a property does not hold. ``agent``: what is checked of an ACP agent's bytes."""
     if len(data) < 2:
         return
     choice, cut, stream = data[0], data[1], data[2:]
-    checks = (check_codex_client, check_codex_agent) if choice & CODEX else (check_client, check_agent)
+    checks = (check_codex_client, check_codex_agent) if choice & CODEX else (check_client, agent)
     check = checks[choice & AGENT]
     try:
         check(stream, [] if not cut else range(cut, len(stream), cut), DELEGATIONS[choice >> 1 & 3])
@@ -50,7 +51,7 @@ def one_input(data: bytes) -> None:
 
 
 def write_seeds(place: Path) -> None:
-    """The golden frames as a corpus, and what they are made of as a dictionary."""
+    """The golden frames as a corpus, and their parts as a dictionary."""
     seeds = place / "seeds"
     seeds.mkdir(parents=True, exist_ok=True)
     agent = [

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import podbot
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.podman import driver
-from podbot.engine.podman.machine import PodmanMachine
 from podbot.engine.podman.private.podman_facts import PodmanFacts
-from podbot.errors import ContainerNotFound, IllegalCombination, ImageNotFound, NotOurs, SocketNotFound
+from podbot.errors import (
+    ContainerNotFound,
+    IllegalCombination,
+    ImageNotFound,
+    MachineNotReady,
+    NotOurs,
+    SocketNotFound,
+    StartFailed,
+)
 from podbot.events import Event
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from tests.driver import FakeDriver
+from tests.engine.podman.test_machine_checks import USER
 from tests.session.plans import Place, container, in_state, labels
 
 SILENT = podbot.ExecIO(None, None, None)
@@ -32,14 +45,8 @@ class Closable(FakeEngine):
 
 
 @pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Closable:
-    made = Closable()
-    monkeypatch.setattr(driver, "connect", lambda _config, _environ, _emit: made)
+def engine(driver: FakeDriver) -> Closable:
+    driver.engine = made = Closable()
     return made
 
 
@@ -107,6 +114,49 @@ def test_run_without_its_image(engine: Closable, place: Place) -> None:
     assert engine.closed == 1
 
 
+SLIRP = 'slirp4netns failed: "open("/dev/net/tun"): Permission denied"'
+
+
+def run_a_sandbox(config: podbot.AppConfig, place: Place) -> None:
+    with podbot.sandbox(config, BOX, environ=environ(place)):
+        pass
+
+
+def run_an_agent(config: podbot.AppConfig, place: Place) -> None:
+    podbot.run(config, REQUEST, io=SILENT, environ=environ(place))
+
+
+@pytest.mark.parametrize("call", [run_an_agent, run_a_sandbox])
+@pytest.mark.parametrize(
+    ("facts", "network", "error"),
+    [
+        (replace(USER, dev_net_tun=False), "default", MachineNotReady),
+        (replace(USER, dev_net_tun=False), "none", StartFailed),
+        (USER, "default", StartFailed),
+    ],
+)
+def test_a_container_that_this_machine_cannot_start(
+    *,
+    engine: Closable,
+    driver: FakeDriver,
+    place: Place,
+    facts: PodmanFacts,
+    network: str,
+    error: type[Exception],
+    call: Callable[[podbot.AppConfig, Place], None],
+) -> None:
+    """Issue 16.2: the engine's own words name a program and no remedy."""
+    driver.runs_on(facts)
+    driver.locate = lambda _config, _environ: None
+    engine.rootless = True
+    engine.fail("start", StartFailed(container="mine", reason=SLIRP))
+    with pytest.raises(error) as caught:
+        call(configured(place, sandbox__network=network), place)
+    said = str(caught.value)
+    assert ("slirp4netns failed" in said) is (error is StartFailed)
+    assert ("sudo modprobe tun && sudo chmod 0666 /dev/net/tun" in said) is (error is MachineNotReady)
+
+
 BOX = podbot.LaunchRequest(subcommand="sandbox", name="mine", trusted_workspace=True)
 
 
@@ -123,13 +173,101 @@ def test_a_sandbox_without_an_agent(engine: Closable, place: Place, capfd: pytes
     assert tuple(capfd.readouterr()) == ("", ""), "the library never prints"
 
 
-def test_a_sandbox_is_gone_when_its_block_fails(engine: Closable, place: Place) -> None:
+def test_a_sandbox_on_a_directory(engine: Closable, place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    """With the configuration of the user, and a home directory that is the environment's."""
+    engine.on("tool", ScriptedExec(stdout=b"\xff"))
+    given = {**environ(place), "PODBOT_IMAGE": IMAGE}
+    name = f"~/{os.path.relpath(place.workspace, place.base)}"
+    with podbot.open_sandbox(name, overrides={"sandbox.network": "none"}, environ=given) as box:
+        spec = engine.by_name[box.name].spec
+        assert spec.network == "none"
+        assert place.workspace in [mount.source for mount in spec.mounts]
+        assert (box.root, box.run_bytes(["tool"]).stdout) == (place.workspace, b"\xff")
+    with podbot.open_sandbox(None, environ=given) as box:
+        assert place.workspace not in [mount.source for mount in engine.by_name[box.name].spec.mounts]
+    assert engine.by_name == {}
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+def test_a_sandbox_for_asyncio(engine: Closable, place: Place) -> None:
+    engine.on("tool", ScriptedExec(stdout=b"done"))
+    given = {**environ(place), "PODBOT_IMAGE": IMAGE}
+
+    async def work() -> None:
+        async with podbot.open_async_sandbox(place.workspace, environ=given) as box:
+            results = await asyncio.gather(*(box.run(["tool"], capture=True) for _ in range(5)))
+            assert [result.stdout for result in results] == ["done"] * 5
+            assert (await box.run_bytes(["tool"])).stdout == b"done"
+            assert await box.is_running()
+            assert (box.root, box.image) == (place.workspace, IMAGE)
+            assert box.name in engine.by_name
+        with pytest.raises(ZeroDivisionError):
+            async with podbot.open_async_sandbox(place.workspace, environ=given):
+                raise ZeroDivisionError
+
+    asyncio.run(work())
+    assert engine.by_name == {}
+
+
+def test_a_cancelled_command_is_terminated_and_the_sandbox_removed(engine: Closable, place: Place) -> None:
+    given = {**environ(place), "PODBOT_IMAGE": IMAGE}
+    started, ended = threading.Event(), threading.Event()
+
+    def tool(peer: ExecPeer) -> int:
+        started.set()
+        if peer.ended.wait(20):
+            ended.set()
+        return 0
+
+    engine.on("tool", tool)
+
+    async def work() -> None:
+        async with podbot.open_async_sandbox(place.workspace, environ=given) as box:
+            running = asyncio.create_task(box.run(["tool"]))
+            queued = asyncio.create_task(box.run(["tool"]))
+            assert await asyncio.to_thread(started.wait, 20)
+            queued.cancel()
+            running.cancel()
+            assert await asyncio.gather(queued, running, return_exceptions=True)
+            assert (queued.cancelled(), running.cancelled(), ended.is_set()) == (True, True, True)
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(work())
+    assert engine.by_name == {}
+
+
+def environments_of_children(word: str) -> list[list[bytes]]:
+    """Of this process's children with ``word`` in their command lines."""
+    return [
+        Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+        for name in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="utf-8").split()
+        if word.encode() in Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+    ]
+
+
+def test_what_waits_for_a_kill_gets_the_caller_s_environment(engine: Closable, place: Place) -> None:
+    """It decides in which directories the helper finds the session."""
+    path = place.directory("mine")
+    given = {**environ(place), "TZ": "Antarctica/Troll", "A_KEY": "canary"}
+    with podbot.sandbox(configured(place), BOX, environ=given):
+        until = time.monotonic() + 20
+        # The kernel shows the command line of a new process some time after Popen has returned.
+        while not (waiting := environments_of_children(path)):
+            assert time.monotonic() < until, "nothing waits"
+            time.sleep(0.01)
+    assert len(waiting) == 1
+    assert b"TZ=Antarctica/Troll" in waiting[0]
+    assert b"A_KEY=canary" not in waiting[0]
+
+
+def test_a_sandbox_is_removed_when_its_block_fails(engine: Closable, place: Place) -> None:
     with pytest.raises(ZeroDivisionError), podbot.sandbox(configured(place), BOX, environ=environ(place)):
         raise ZeroDivisionError
     assert (engine.by_name, engine.closed) == ({}, 1)
 
 
-def test_each_call_takes_its_own_requests(engine: Closable, place: Place) -> None:
+def test_each_call_accepts_only_its_own_requests(engine: Closable, place: Place) -> None:
     with pytest.raises(IllegalCombination), podbot.sandbox(configured(place), REQUEST, environ=environ(place)):
         pass
     with pytest.raises(IllegalCombination):
@@ -143,18 +281,16 @@ def test_each_call_takes_its_own_requests(engine: Closable, place: Place) -> Non
 
 
 @pytest.mark.parametrize("origin", ["private", "named"])
-def test_run_of_a_user_who_can_have_no_image(
-    engine: Closable, place: Place, monkeypatch: pytest.MonkeyPatch, origin: str
-) -> None:
+def test_run_of_a_user_who_can_have_no_image(driver: FakeDriver, place: Place, origin: str) -> None:
     """The cause is this user's only on an engine that podbot runs for the user."""
     facts = PodmanFacts(uid=1000, programs={"newuidmap": "/n", "newgidmap": "/n"}, subids=False)
-    monkeypatch.setattr(driver, "machine", lambda _environ: PodmanMachine(facts, ""))
+    driver.runs_on(facts)
     named = Endpoint("unix", "flag", path="/run/e.sock") if origin == "named" else None
-    monkeypatch.setattr(driver, "locate", lambda _config, _environ: named)
+    driver.locate = lambda _config, _environ: named
     with pytest.raises(ImageNotFound) as caught:
         podbot.run(configured(place, image="localhost/none:1"), REQUEST, io=SILENT, environ=environ(place))
     assert ("no range for you" in caught.value.remedy) is (origin == "private")
-    assert "podbot setup" in caught.value.remedy
+    assert "Build podbot's own image" in caught.value.remedy
 
 
 def test_exec(engine: Closable, place: Place) -> None:
@@ -181,6 +317,17 @@ def test_exec_in_no_container(engine: Closable, place: Place) -> None:
     with pytest.raises(ContainerNotFound):
         podbot.exec_(configured(place), "no", podbot.ExecSpec(command=("x",)), io=SILENT, environ=environ(place))
     assert engine.closed == 1
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".engine", "a/..", "a/.engine"])
+def test_exec_leaves_no_file_next_to_the_sessions(engine: Closable, place: Place, name: str) -> None:
+    variables = environ(place)
+    root = os.path.join(variables["XDG_RUNTIME_DIR"], "podbot")
+    os.makedirs(os.path.join(root, ".engine"), mode=0o700)
+    before = list(os.walk(variables["XDG_RUNTIME_DIR"]))
+    with pytest.raises(ContainerNotFound):
+        podbot.exec_(configured(place), name, podbot.ExecSpec(command=("x",)), io=SILENT, environ=variables)
+    assert list(os.walk(variables["XDG_RUNTIME_DIR"])) == before
 
 
 def test_ps_and_stop(engine: Closable, place: Place) -> None:
@@ -211,7 +358,7 @@ def test_ps_and_stop(engine: Closable, place: Place) -> None:
         lambda config, variables, emit: podbot.run(config, REQUEST, io=SILENT, environ=variables, emit=emit),
     ],
 )
-def test_what_a_killed_podbot_left_is_told_by_every_call(
+def test_every_call_reports_what_a_killed_podbot_left(
     engine: Closable, place: Place, call: Callable[..., object]
 ) -> None:
     for name in ("left", "x"):

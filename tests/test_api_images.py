@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-import io
 import os
-import re
-import tarfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
 import podbot
-from podbot.diagnosis import disk_checks
-from podbot.engine.podman import driver
-from podbot.engine.podman.machine import PodmanMachine
+from podbot.engine.podman.engine_machine import PodmanMachine
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.errors import InvalidValue, MachineNotReady, NoImageBuilder, ServiceStartFailed
 from podbot.events import Event
-from podbot.images.recipe import CONTAINERFILE, load_recipe
+from podbot.images.recipe import load_recipe
+from podbot.machine import Disk
 from podbot.testing import FakeEngine
+from tests.driver import FakeDriver
+from tests.images.builder import Builder
 from tests.session.plans import Place
 
 RECIPE = load_recipe()
 READY = PodmanFacts(distribution=("fedora",))  # no podman program: what the engine needs is not on this machine
 
 
-@dataclass
-class Builder:
-    """Makes images of the names that it is asked for, with the labels of the Containerfile."""
-
-    engine: FakeEngine
-    calls: list[tuple[str, str]] = field(default_factory=list)
-
-    def build(self, *, context: bytes, tag: str, on_line: Callable[[str], None], **_: Any) -> None:
-        self.calls.append(("build", tag))
-        on_line("STEP 1/2: FROM base")
-        with tarfile.open(fileobj=io.BytesIO(context)) as tar:
-            text = (tar.extractfile(CONTAINERFILE) or io.BytesIO()).read().decode()
-        self.engine.image_labels = dict(re.findall(r'(\S+)="([^"]*)"', text.rpartition("LABEL ")[2]))
-        self.engine.images = [tag]
-
-    def import_rootfs(self, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
-        raise AssertionError((archive, tag, changes))
-
-    def pull(self, *, reference: str, on_line: Callable[[str], None]) -> None:
-        self.calls.append(("pull", reference))
-        on_line("Trying to pull")
-
-    def remove(self, *, image: str) -> bool:
-        raise AssertionError(image)
-
-
 @pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    made = FakeEngine(images=())
+def engine(driver: FakeDriver) -> FakeEngine:
+    driver.engine = made = FakeEngine(images=())
     made.image_builder = Builder(made)
-    monkeypatch.setattr(driver, "connect", lambda _config, _environ, _emit: made)
-    monkeypatch.setattr(driver, "machine", lambda _environ: PodmanMachine(READY, ""))
-    monkeypatch.setattr(disk_checks, "look_at_disks", lambda _host, _environ: {})
+    driver.runs_on(READY)
     return made
 
 
@@ -91,7 +53,14 @@ def test_setup_builds_once_and_writes_the_image_into_the_configuration(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_plan_that_is_not_approved_is_not_carried_out(engine: FakeEngine, place: Place) -> None:
+def test_setup_builds_nothing_on_a_machine_without_room(engine: FakeEngine, driver: FakeDriver, place: Place) -> None:
+    driver.machine = lambda _environ: PodmanMachine(READY, "", look=lambda path: Disk(path, 1, 1))
+    with pytest.raises(MachineNotReady, match="disk"):
+        podbot.setup(options(place), environ=environ(place))
+    assert engine.image_builder == Builder(engine)
+
+
+def test_a_plan_that_is_not_approved_is_not_executed(engine: FakeEngine, place: Place) -> None:
     def no(_plan: podbot.SetupPlan) -> None:
         raise KeyError("no")
 
@@ -101,22 +70,17 @@ def test_a_plan_that_is_not_approved_is_not_carried_out(engine: FakeEngine, plac
     assert podbot.load_config(options(place)).image is None
 
 
-def test_setup_leaves_another_image_alone_and_says_which(engine: FakeEngine, place: Place) -> None:
+def test_setup_does_not_change_another_image_and_reports_it(engine: FakeEngine, place: Place) -> None:
     result = podbot.setup(options(place, image="my/own:1"), environ=environ(place))
     assert (result.other_image, result.other_origin, result.wrote_config) == ("my/own:1", "override", False)
 
 
-def test_setup_where_the_service_does_not_start_tells_the_cause(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failed(*_: object) -> None:
-        raise ServiceStartFailed(reason="odd", log="/l")
-
+def test_setup_reports_why_the_service_does_not_start(driver: FakeDriver, place: Place) -> None:
     facts = PodmanFacts(programs={"podman": "/usr/bin/podman", "runc": "/r"}, distribution=("debian",))
-    monkeypatch.setattr(driver, "connect", failed)
+    driver.failure = ServiceStartFailed(reason="odd", log="/l")
     with pytest.raises(ServiceStartFailed):  # nothing is known that is wrong with the machine
         podbot.setup(options(place), environ=environ(place))
-    monkeypatch.setattr(driver, "machine", lambda _environ: PodmanMachine(facts, ""))
+    driver.runs_on(facts)
     with pytest.raises(MachineNotReady, match=r"no catatonit.*Podman did not start: odd"):
         podbot.setup(options(place), environ=environ(place))
 
@@ -133,7 +97,7 @@ def test_an_image_is_built_and_listed(engine: FakeEngine, place: Place, capfd: p
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_cannot_be_built_is_refused_before_anything(engine: FakeEngine, place: Place) -> None:
+def test_an_impossible_build_is_refused_before_anything(engine: FakeEngine, place: Place) -> None:
     with pytest.raises(InvalidValue, match="agents"):
         podbot.build_image(
             podbot.load_config(options(place)), podbot.BuildRequest(agents=["nosuch"]), environ=environ(place)

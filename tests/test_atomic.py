@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from podbot.atomic import replace_file, sweep_at
 from podbot.errors import DiskFull, PathError
+from tests.faults import full_disk
 
 UMASKS = [0o000, 0o022, 0o077, 0o277, 0o777]
 
@@ -26,7 +27,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644])
-def test_the_mode_is_the_one_asked_for(tmp_path: Path, umask: int, mode: int) -> None:
+def test_the_mode_is_the_requested_one(tmp_path: Path, umask: int, mode: int) -> None:
     path = tmp_path / "f"
     replace_file(str(path), b"one", operation="write", mode=mode)
     assert stat.S_IMODE(path.stat().st_mode) == mode
@@ -36,7 +37,7 @@ def test_the_mode_is_the_one_asked_for(tmp_path: Path, umask: int, mode: int) ->
     assert os.listdir(tmp_path) == ["f"]
 
 
-def test_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+def test_a_link_is_replaced_and_its_target_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("mine")
     (tmp_path / "f").symlink_to(tmp_path / "target")
     replace_file(str(tmp_path / "f"), b"new", operation="write")
@@ -44,8 +45,9 @@ def test_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_text() == "mine"
 
 
-def test_short_writes_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
+    # The kernel writes less than all of it only where a signal or the end of a disk comes at the right moment.
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
     replace_file(str(tmp_path / "f"), b"0123456789", operation="write")
     assert (tmp_path / "f").read_bytes() == b"0123456789"
@@ -61,6 +63,7 @@ def test_a_failed_step_leaves_the_old_file_and_no_other(
     def fail(*args: object, **options: object) -> None:
         raise OSError(number, os.strerror(number))
 
+    # Each step and each error in turn; the real full disk is below.
     monkeypatch.setattr(os, call, fail)
     kind = PathError if number == errno.EIO else DiskFull
     with pytest.raises(kind) as caught:
@@ -73,25 +76,16 @@ def test_a_failed_step_leaves_the_old_file_and_no_other(
 
 def test_a_real_limit_on_a_file_s_size_is_a_full_disk(tmp_path: Path) -> None:
     """As close to ENOSPC as any user gets: the kernel itself refuses the bytes, after the first of them."""
-    import resource
-    import signal
-
     (tmp_path / "f").write_text("old")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
-    try:
-        with pytest.raises(DiskFull):
-            replace_file(str(tmp_path / "f"), b"x" * 100, operation="write")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
+    with full_disk(room=10), pytest.raises(DiskFull):
+        replace_file(str(tmp_path / "f"), b"x" * 100, operation="write")
     assert os.listdir(tmp_path) == ["f"]
     assert (tmp_path / "f").read_text() == "old"
 
 
 def test_a_file_system_that_drops_bytes_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f").write_text("old")
+    # No such file system can be mounted without root.
     monkeypatch.setattr(os, "write", lambda fd, data: len(data))
     with pytest.raises(PathError, match="reads back differently"):
         replace_file(str(tmp_path / "f"), b"new", operation="write")
@@ -99,6 +93,7 @@ def test_a_file_system_that_drops_bytes_is_found_out(tmp_path: Path, monkeypatch
 
 
 def test_a_file_system_without_modes_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As FAT does, which cannot be mounted without root.
     monkeypatch.setattr(os, "fchmod", lambda fd, mode: None)
     with pytest.raises(PathError, match="modes"):
         replace_file(str(tmp_path / "f"), b"new", operation="write", mode=0o640)

@@ -1,4 +1,4 @@
-"""The settings files of the how-tos are files that an editor reads, and start what they say."""
+"""The settings files of the how-tos are valid for the editor, and start podbot as described."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def test_an_entry_starts_that_agent_on_that_workspace(page: str, name: str, kind
     assert (mount["source"], mount["target"]) == (str(tmp_path), str(tmp_path))
 
 
-def test_every_entry_is_looked_at() -> None:
+def test_every_entry_is_checked() -> None:
     assert [len(_servers(page)) for page in ("zed.md", "jetbrains.md")] == [2, 1]

@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 import pytest
 
 import podbot
-from podbot.engine.podman import driver
-from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine
+from podbot.sections import HostMount, Session
+from podbot.suites import UnsafeLocalSandboxConfig, UnsafeLocalSandboxSection
+from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer
+from tests.driver import FakeDriver
 from tests.session.plans import Place
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
@@ -25,12 +28,13 @@ def example(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # a dataclass looks there
     spec.loader.exec_module(module)
     return module
 
 
 class AcpAgent:
-    """Answers every request; first it asks for what it may not have."""
+    """Answers every request; first it makes requests that must be refused."""
 
     def __init__(self) -> None:
         self.seen: list[dict[str, Any]] = []
@@ -51,10 +55,9 @@ class AcpAgent:
 
 
 def test_the_asyncio_example(
-    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    driver: FakeDriver, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place, engine, agent = Place(os.fspath(tmp_path)), FakeEngine(), AcpAgent()
-    monkeypatch.setattr(driver, "connect", lambda _config, _environ, _emit: engine)
+    engine, agent = driver.engine, AcpAgent()
     for name, value in {**place.environ, "HOME": place.base}.items():
         monkeypatch.setenv(name, value)
     overrides = {"image": IMAGE, "workspace.source": "host_mount", "workspace.host_path": place.workspace}
@@ -73,3 +76,24 @@ def test_the_asyncio_example(
     assert out == ""
     assert "host.refused: refused fs/read_text_file" in err
     assert "agent.stderr: an agent's warning" in err
+
+
+def test_the_code_review_example_on_this_host(tmp_path: Path) -> None:
+    """With another section and nothing else changed; e2e/test_suite_sections.py runs it on Podman."""
+    code_review = example("code_review")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.py").write_text("x = 1\n")
+    config = UnsafeLocalSandboxConfig(
+        mounts=(HostMount(str(project), "/"),), allowed_host_roots=(project,), workspace_root=tmp_path / "workspaces"
+    )
+    section = UnsafeLocalSandboxSection(session=Session(), config=config)
+
+    def model(prompt: Any, conversation: list[str]) -> Any:
+        assert [tool.name for tool in prompt.tools][:2] == ["ls", "read_file"]
+        if conversation:
+            return code_review.Reply(text=conversation[0])
+        return code_review.Reply(calls=[("read_file", {"file_path": "a.py"})])
+
+    assert "   1 | x = 1" in code_review.review(section, model)
+    assert os.listdir(tmp_path / "workspaces" / "podbot-workspaces") == []

@@ -1,4 +1,4 @@
-"""Where podbot's files live, held to platformdirs' answers, and directories only we can reach."""
+"""The paths of podbot's files, compared with platformdirs, and directories that only we can reach."""
 
 from __future__ import annotations
 
@@ -42,16 +42,12 @@ def test_without_a_runtime_variable_it_is_this_users_own() -> None:
 
 @linux_only
 @pytest.mark.parametrize("given", [{}, {"XDG_RUNTIME_DIR": "relative"}, {"XDG_RUNTIME_DIR": " "}])
-def test_without_a_login_it_is_where_nobody_else_can_make_it_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
-) -> None:
+def test_without_a_login_it_is_where_no_other_user_can_make_it_first(tmp_path: Path, given: dict[str, str]) -> None:
     """Issue 12.10: /tmp/runtime-UID could be made by any user of the machine, which kept podbot from starting."""
     uid = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: uid + 4242)  # a user without /run/user/UID
     environ = {"HOME": str(tmp_path), **given}
-    root = places.runtime_root(environ)
+    root = places.runtime_root(environ, uid=uid + 4242)  # a user without /run/user/UID
     assert root == str(tmp_path / ".local" / "state" / "podbot" / "run" / "podbot")
-    monkeypatch.setattr(os, "getuid", lambda: uid)
     assert places.trusted_dir(root) == root
     below = os.path.relpath(root, tmp_path).split("/")
     modes = [stat.S_IMODE((tmp_path / "/".join(below[: n + 1])).stat().st_mode) for n in range(len(below))]
@@ -59,15 +55,15 @@ def test_without_a_login_it_is_where_nobody_else_can_make_it_first(
 
 
 @linux_only
-def test_a_run_directory_of_somebody_else_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_directory_of_another_user_is_not_used(tmp_path: Path) -> None:
     owner = os.getuid()
-    monkeypatch.setattr(places, "_RUN_USER", str(tmp_path))
     (tmp_path / str(owner)).mkdir(mode=0o700)
     (tmp_path / str(owner + 1)).mkdir(mode=0o777)
     environ = {"HOME": "/h"}
-    assert places.runtime_root(environ) == str(tmp_path / str(owner) / "podbot")
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert places.runtime_root(environ) == "/h/.local/state/podbot/run/podbot"
+    run_user = str(tmp_path)
+    assert places.runtime_root(environ, run_user=run_user) == str(tmp_path / str(owner) / "podbot")
+    other = places.runtime_root(environ, uid=owner + 1, run_user=run_user)
+    assert other == "/h/.local/state/podbot/run/podbot"
 
 
 def test_the_environment_handed_in_counts_not_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +90,7 @@ def test_the_parents_that_private_dir_makes_are_ours_alone_too(tmp_path: Path) -
     assert [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("a", "a/b", "a/b/c")] == [0o700] * 3
 
 
-def test_private_dir_refuses_a_link_and_leaves_its_target_alone(tmp_path: Path) -> None:
+def test_private_dir_refuses_a_link_and_does_not_change_its_target(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir(mode=0o755)
     (tmp_path / "link").symlink_to(target)
@@ -112,11 +108,10 @@ def test_private_dir_refuses_a_dangling_link_and_a_file(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
-def test_private_dir_refuses_somebody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_dir_refuses_a_directory_of_another_user(tmp_path: Path) -> None:
     owner = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
     with pytest.raises(UnsafeDirectory) as caught:
-        places.private_dir(str(tmp_path))
+        places.private_dir(str(tmp_path), uid=owner + 1)
     assert caught.value.reason == f"it belongs to user {owner}"
 
 
@@ -153,17 +148,17 @@ def test_a_parent_that_is_a_link_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o702, 0o757])
-@pytest.mark.parametrize("below", ["state/podbot", "a/state/podbot"])
-def test_a_directory_above_that_everybody_can_write_is_refused(tmp_path: Path, mode: int, below: str) -> None:
-    """Issue 12.7: whoever can write there exchanges what lies below, between any two looks at it."""
+@pytest.mark.parametrize("below", ["", "state/podbot", "a/state/podbot"])
+def test_a_directory_that_everybody_can_write_is_refused_with_all_below(tmp_path: Path, mode: int, below: str) -> None:
+    """Issue 12.7: a user who can write there can exchange what lies below, between any two checks."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(mode)
-    with pytest.raises(UnsafeDirectory, match="everybody can write") as caught:
+    with pytest.raises(UnsafeDirectory, match="every user can write") as caught:
         places.exposed(str(tmp_path / "open" / below))
     assert caught.value.path == str(tmp_path / "open")
 
 
-def test_a_link_is_looked_at_on_both_of_its_ends(tmp_path: Path) -> None:
+def test_both_ends_of_a_link_are_checked(tmp_path: Path) -> None:
     (tmp_path / "closed" / "state").mkdir(parents=True)
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
@@ -174,7 +169,7 @@ def test_a_link_is_looked_at_on_both_of_its_ends(tmp_path: Path) -> None:
             places.exposed(str(tmp_path / path))
 
 
-def test_a_directory_above_that_a_group_can_write_is_told(tmp_path: Path) -> None:
+def test_a_parent_directory_that_a_group_can_write_is_reported(tmp_path: Path) -> None:
     """But for a group that is the user's alone, as Debian and Fedora make one for each."""
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -182,29 +177,41 @@ def test_a_directory_above_that_a_group_can_write_is_told(tmp_path: Path) -> Non
         os.chown(shared, 4242, 4242)
     shared.chmod(0o775)
     uid, group = shared.stat().st_uid, shared.stat().st_gid
-    line = f"group {group} can write to {shared}, and exchange what podbot keeps in {shared}/podbot"
+    line = f"group {group} can write to {shared}, and replace podbot's files in {shared}/podbot"
     assert places.exposed(str(shared / "podbot"), uid=uid, group=uid + 1) == [line]
     assert places.exposed(str(shared / "podbot"), uid=uid, group=uid) == ([] if group == uid else [line])
 
 
-def test_a_directory_above_of_another_user_is_told(tmp_path: Path) -> None:
+def test_a_parent_directory_of_another_user_is_reported(tmp_path: Path) -> None:
     owner = os.getuid()
-    told = places.exposed(str(tmp_path / "podbot"), uid=owner + 1)
-    expected = f"{tmp_path} belongs to user {owner}, who can so exchange what podbot keeps in {tmp_path}/podbot"
-    assert (expected in told) == (owner != 0), "root can exchange anything"
+    warning = places.exposed(str(tmp_path / "podbot"), uid=owner + 1)
+    expected = f"{tmp_path} belongs to user {owner}, who can replace podbot's files in {tmp_path}/podbot"
+    assert (expected in warning) == (owner != 0), "root can exchange anything"
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere/at/all", "/tmp/podbot", "/usr/share/x"])
-def test_the_system_s_own_directories_are_not_told_of(path: str) -> None:
-    """Sticky ones neither: nobody renames there what is not theirs."""
+def test_the_systems_own_directories_are_not_reported(path: str) -> None:
+    """Nor sticky ones: users cannot rename other users' files there."""
     assert places.exposed(path) == []
 
 
 def test_other_systems_ask_platformdirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_LINUX", False)
-    monkeypatch.setattr(platformdirs, "user_config_dir", "/c/{}".format)
-    monkeypatch.setattr(platformdirs, "user_state_dir", "/k/{}".format)
-    monkeypatch.setattr(platformdirs, "user_runtime_dir", "/r/{}".format)
-    assert places.config_file({}) == "/c/podbot/config.toml"
-    assert places.state_dir({}) == "/k/podbot"
-    assert places.runtime_root({}) == "/r/podbot"
+    """Which reads the environment of the process, and not the one handed in."""
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    other = "none that podbot knows"
+    assert places.config_file({}, platform=other) == os.path.join(platformdirs.user_config_dir("podbot"), "config.toml")
+    assert places.state_dir({}, platform=other) == platformdirs.user_state_dir("podbot")
+    assert places.runtime_root({}, platform=other) == platformdirs.user_runtime_dir("podbot")
+    assert str(tmp_path) in places.config_file({}, platform=other)
+    assert str(tmp_path) in places.state_dir({}, platform=other)
+
+
+def test_the_path_of_an_open_parent_directory(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for proc in {places.OWN_PROC, None}:
+        for name in ("real", "link"):
+            handle = os.open(tmp_path / name, os.O_RDONLY | os.O_DIRECTORY)
+            assert places.path_of(handle, str(tmp_path / name), proc) == os.path.realpath(tmp_path / "real")
+            os.close(handle)

@@ -16,7 +16,7 @@ import podbot.testing
 from podbot.engine.port import Engine
 
 
-def test_all_is_explicit_and_everything_in_it_is_there() -> None:
+def test_all_is_explicit_and_everything_in_it_exists() -> None:
     with open(os.path.join(os.path.dirname(podbot.__file__), "__init__.py"), encoding="utf-8") as file:
         tree = ast.parse(file.read())
     (written,) = [
@@ -90,7 +90,7 @@ def run_an_agent(path: str, words: Sequence[str], emit: podbot.Emit) -> int:
 
 
 def tidy_up(config: podbot.AppConfig) -> list[str]:
-    """Stop what is left behind; the names of what was removed."""
+    """Stop the sessions that were left behind; returns the names of the removed ones."""
     found: list[podbot.SessionInfo] = podbot.ps(config, include_stopped=True)
     stopped: list[podbot.StopResult] = podbot.stop(config, [info.session for info in found if info.orphan], seconds=1)
     with podbot.open_engine(config) as engine:
@@ -105,3 +105,28 @@ def run_commands(config: podbot.AppConfig) -> str:
         opened: podbot.Sandbox = box
         result: podbot.ExecutionResult = opened.run(["true"], capture=True, timeout=5, input=b"", env={}, cwd="/")
         return result.stdout if result.success and box.is_running() else box.name
+
+
+def use_shells(config: podbot.AppConfig) -> tuple[str, bytes]:
+    """A shell in a sandbox, one on this machine, and one for tests, behind the same protocols."""
+    limits = podbot.ShellLimits(output_bytes=1024)
+    validator = podbot.CommandValidator(blocked_patterns=(*podbot.DEFAULT_BLOCKED_PATTERNS, "git push"))
+    mock = podbot.MockShell(default_result=podbot.ExecutionResult(0, "", "", ("x",), "/", 0.0))
+    with podbot.sandbox(config, podbot.LaunchRequest(subcommand="sandbox")) as box:
+        inside: podbot.PodmanShell = box.shell(limits=limits, validator=validator)
+        jobs: podbot.JobShell = inside
+        shells: list[podbot.Shell] = [inside, mock, podbot.HostShell("/tmp")]
+        found: podbot.WhichResult = shells[0].which("sh")
+        snapshot: podbot.EnvironmentSnapshot = shells[1].env()
+        job = jobs.start(["true"])
+        state: podbot.JobState = job.wait(1.0)
+        output: podbot.JobOutput = job.output(0)
+        packed: podbot.BytesResult = jobs.execute_bytes(["true"])
+        with jobs.stream("true") as stream:
+            chunks: list[podbot.Chunk] = list(stream)
+        podbot.AsyncShell(inside).close()
+        try:
+            shells[0].execute(["true"])
+        except podbot.ShellError as exc:
+            return exc.remedy, b""
+        return f"{found.path}{snapshot.cwd}{state.id}{chunks}", output.data + packed.stdout

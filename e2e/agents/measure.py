@@ -1,4 +1,4 @@
-"""How long each agent takes to its first answer on a closed network.
+"""The time of each agent to its first answer without a network.
 
 `scripts/e2e .venv/bin/python -m e2e.agents.measure`. Seconds, medians of five. request: from the agent's start to its
 request for the model. run: the whole `podbot run`.

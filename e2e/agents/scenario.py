@@ -1,4 +1,4 @@
-"""One agent, one workspace, one provider: run it as an operator does, and keep what it left when it fails."""
+"""One agent, one workspace, one provider: runs it as an operator does, and keeps its files when the test fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ SAY, WRITE, AGAIN = "say-the-word", "write-the-file", "say-another-word"  # prom
 ANOTHER = "podbot-second-answer"
 COMMIT, COMMIT_ASKING = "commit-the-work", "commit-when-allowed"  # two more
 COMMITTED = "podbot-work-committed"
-SHELL = "git add -A && git commit -q -m by-the-agent"  # what the model has the agent's shell do on either
+# the command that the model makes the agent's shell run for either
+SHELL = "git add -A && git commit -q -m by-the-agent"
 _PATH = "/e2e-out/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _RUN = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 ARTEFACTS = os.path.join(os.path.dirname(os.path.dirname(HERE)), ".e2e", "artefacts")
@@ -37,9 +38,10 @@ ARTEFACTS = os.path.join(os.path.dirname(os.path.dirname(HERE)), ".e2e", "artefa
 
 @dataclass(frozen=True)
 class Scenario:
-    """``out``: directory of artefacts, inside /e2e-out; ``workspace``: what is mounted; ``name``: the session's.
+    """``out``: directory of artefacts, inside /e2e-out; ``workspace``: the mounted directory; ``name``: the
+    session's.
 
-    ``mode``: of the agent; all but "podbot" are hosted.
+    ``mode``: of the agent; all except "podbot" are hosted.
     """
 
     world: World
@@ -79,7 +81,7 @@ class Scenario:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """What the operator's environment has more."""
+        """Additional variables of the operator's environment."""
         return {self.kind.key: KEY}
 
     @property
@@ -116,7 +118,7 @@ class Scenario:
         ]
 
     def assert_closed(self) -> None:
-        """The agent had the loopback interface and no other, so nothing that it said left the sandbox."""
+        """Check that the agent had only the loopback interface, so that nothing it sent left the sandbox."""
         assert self.read("interfaces").split() == ["lo"]
 
 
@@ -124,9 +126,10 @@ class Scenario:
 def scenario(
     world: World, kind: str, provider: Provider, test: str, mode: str = "podbot", *, logs: bool = True
 ) -> Iterator[Scenario]:
-    """A scenario for the time of a test. What it left is kept, and its place printed, when the test fails.
+    """A scenario for the duration of a test. When the test fails, its files are kept and their path is printed.
 
-    ``logs``: the agent's own lie among the artefacts. Then its conversations outlive the sandbox, podbot or not.
+    ``logs``: the agent's own logs are among the artefacts. Then its conversations outlive the sandbox, with podbot or
+    without.
     """
     out = os.path.join(ARTEFACTS, _RUN, test)
     os.makedirs(out)
@@ -140,7 +143,7 @@ def scenario(
         raise
     finally:
         shutil.rmtree(made.workspace, ignore_errors=True)
-    world.settled()  # a hosted agent that was left to a helper process still writes its log there
+    world.settled()  # a hosted agent that is being ended by a helper process still writes its log there
     shutil.rmtree(out)
     for directory in (os.path.dirname(out), ARTEFACTS):  # unless something else failed in this run, or in another
         with contextlib.suppress(OSError):
@@ -167,7 +170,7 @@ def _prepare(made: Scenario, logs: tuple[str, ...]) -> None:
     }
     os.mkdir(made.path("bin"))
     for command in agent(made.kind.name).commands.values():
-        # One program stands before each of them, on the sandbox's PATH.
+        # A program that runs before each of them, on the sandbox's PATH.
         shutil.copy(os.path.join(inside, "before-agent"), made.path(f"bin/{command[0]}"))
     with open(made.path("config.toml"), "wb") as file:
         tomli_w.dump(config, file)
@@ -176,7 +179,9 @@ def _prepare(made: Scenario, logs: tuple[str, ...]) -> None:
 
 
 def fixtures(kind: Kind, target: str) -> list[dict[str, Any]]:
-    """aimock's: a plain answer; and a call of the agent's own tool, then an answer once its result has come."""
+    """aimock's fixtures: a plain answer; and a call of the agent's own tool, then an answer once its result has
+    arrived.
+    """
     words = {"path": f"{target}/{FILE}", "content": CONTENT}
     call = {"name": kind.tool, "arguments": {key: text.format(**words) for key, text in kind.arguments.items()}}
     shell, arguments = kind.shell

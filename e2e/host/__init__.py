@@ -1,1 +1,1 @@
-"""What the tests of ``podbot host`` share: clients, and the scripted agents (``inside/``) that they talk to."""
+"""Shared by the tests of ``podbot host``: clients, and the scripted agents (``inside/``) that they talk to."""

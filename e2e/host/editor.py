@@ -1,6 +1,6 @@
-"""An editor: the official ACP Python SDK as a client that offers its files and its terminal, and is not taken up.
+"""An editor: the official ACP Python SDK as a client whose offers of files and terminal must not be used.
 
-Every byte that podbot prints is kept, and so is every call of the agent that would have acted on the editor's machine.
+It keeps every byte that podbot prints, and every call of the agent that would have acted on the editor's machine.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ OFFERED = ClientCapabilities(
 
 
 class Editor:
-    """The client's side of the protocol. ``reached``: what should never have been asked of it."""
+    """The client's side of the protocol. ``reached``: requests that should never have arrived."""
 
     def __init__(self) -> None:
         self.reached: list[str] = []
-        self.asked: list[str] = []  # titles of permission requests: an editor's own business, and allowed
+        self.asked: list[str] = []  # titles of permission requests, which an editor may receive
         self.updates: list[Any] = []
 
     @property
@@ -96,7 +96,7 @@ class Editor:
             self.reached.append(method)
 
     def on_connect(self, conn: Any) -> None:
-        """Nothing to keep: the test holds the connection."""
+        """Keep nothing: the test holds the connection."""
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Hosted:
     pumps: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def initialize(self) -> InitializeResponse:
-        """As an editor does that can do everything."""
+        """As an editor that can do everything."""
         answer: InitializeResponse = await self.agent.initialize(
             protocol_version=1,
             client_capabilities=OFFERED,
@@ -121,7 +121,7 @@ class Hosted:
         return answer
 
     async def leave(self, seconds: float = 40) -> None:
-        """Hang up, and wait for podbot to end."""
+        """Close the connection, and wait for podbot to exit."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         async with asyncio.timeout(patient(seconds)):
@@ -138,7 +138,7 @@ class Hosted:
 
 @contextlib.asynccontextmanager
 async def hosted(world: World, words: Sequence[str], env: dict[str, str] | None = None) -> AsyncIterator[Hosted]:
-    """podbot with ``words``, and an editor at its other end. What is still there at the end is ended."""
+    """podbot with ``words``, and an editor at its other end. Processes that still run at the end are terminated."""
     process = await asyncio.create_subprocess_exec(
         *PODBOT, *words, env={**world.env, **(env or {})}, cwd=world.root, limit=1 << 26, start_new_session=True,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

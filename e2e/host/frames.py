@@ -1,4 +1,4 @@
-"""What the tests of ``podbot host`` say to agents, and have them say."""
+"""Frames that the tests of ``podbot host`` send to agents, and make them send."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def line(frame: object) -> bytes:
 
 
 def request(method: object, number: object = 1, **params: object) -> dict[str, object]:
-    """One with contents."""
+    """A frame with contents."""
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": {"secret": SECRET, **params}}
 
 

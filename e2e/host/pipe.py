@@ -1,4 +1,4 @@
-"""A client of ``podbot host`` that is no SDK: raw bytes both ways, every one of them kept."""
+"""A client of ``podbot host`` without an SDK: raw bytes in both directions, all of them kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from typing import Any
 
 import tomli_w
 
-from e2e.harness import Peak, World
+from e2e.harness import World
+from e2e.memory import Peak
 from e2e.patience import patient
 
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
@@ -26,7 +27,7 @@ AGENT = "/e2e/host/agent.py"
 
 
 class Pipe:
-    """podbot as an editor's child. ``workspace``: on the host; the agent's ``seen`` is there.
+    """podbot as an editor's child. ``workspace``: on the host; the agent's ``seen`` is in it.
 
     ``reading`` false leaves stdout unread until ``read`` is called.
     """
@@ -46,7 +47,7 @@ class Pipe:
             self.read()
 
     def read(self) -> None:
-        """Begin to read stdout."""
+        """Start to read stdout."""
         self._read(self.child.stdout, self.out)
 
     def _read(self, source: Any, kept: bytearray) -> None:
@@ -62,7 +63,7 @@ class Pipe:
         self._threads[-1].start()
 
     def write(self, data: bytes) -> None:
-        """As it is."""
+        """Send the bytes as they are."""
         assert self.child.stdin is not None
         view = memoryview(data)
         while view:
@@ -73,7 +74,7 @@ class Pipe:
         self.write(json.dumps(frame).encode() + b"\n")
 
     def ask(self, method: str, params: object = None, *, seconds: float = 60) -> dict[str, Any]:
-        """A request, and the response to it."""
+        """Send a request, and return the response to it."""
         self._number += 1
         number = f"e2e-{self._number}"
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -84,7 +85,7 @@ class Pipe:
         assert self.ask("_e2e/say", {"data": base64.b64encode(b"".join(lines)).decode()})["result"] == "said"
 
     def make_run(self, line: str) -> list[Any]:
-        """The puppet runs a line of shell: its status and what it printed."""
+        """The puppet runs a shell command: its status and its output."""
         return list(self.ask("_e2e/shell", {"line": line})["result"])
 
     def make_leave(self, status: int, last: bytes = b"") -> None:
@@ -93,7 +94,7 @@ class Pipe:
         self.send({"jsonrpc": "2.0", "id": 0, "method": "_e2e/leave", "params": params})
 
     def wait(self, fits: Any, *, seconds: float = 60) -> dict[str, Any]:
-        """The first frame so far, or to come, that ``fits``."""
+        """The first frame, received or still to come, for which ``fits`` is true."""
         end, looked = time.monotonic() + patient(seconds), 0
         while True:
             with self._news:
@@ -114,25 +115,25 @@ class Pipe:
                 self._news.wait(min(left, 0.2))
 
     def wait_for_words(self, words: bytes, *, seconds: float = 30) -> None:
-        """Until stderr has them."""
+        """Wait until stderr contains them."""
         with self._news:
             found = self._news.wait_for(lambda: words in self.err, timeout=patient(seconds))
         assert found, (words, bytes(self.err[-4000:]))
 
     def hang_up(self) -> None:
-        """End of our side's input."""
+        """Close our side's input."""
         assert self.child.stdin is not None
         self.child.stdin.close()
 
     def end(self, seconds: float = 60) -> int:
-        """Wait for podbot's end and for all of its output: its exit status."""
+        """Wait for podbot's exit and for all of its output; returns its exit status."""
         code = self.child.wait(seconds)
         for thread in self._threads:
             thread.join(10)
         return code
 
     def close(self) -> None:
-        """End what has not ended, and give back what is open."""
+        """Terminate what still runs, and close what is open."""
         if self.child.poll() is None:
             if self.child.stdin is not None and not self.child.stdin.closed:
                 self.hang_up()
@@ -147,7 +148,7 @@ class Pipe:
                     file.close()
 
     def finish(self) -> int:
-        """Hang up and wait."""
+        """Close the input and wait."""
         self.hang_up()
         return self.end()
 
@@ -175,7 +176,7 @@ class Pipe:
 
 @contextlib.contextmanager
 def config_file(world: World, **sections: Mapping[str, Any]) -> Iterator[str]:
-    """A configuration with the scripted agents mounted at /e2e/host, for the time of a test."""
+    """A configuration with the scripted agents mounted at /e2e/host, for the duration of a test."""
     sandbox = {"network": "none", "extra_mounts": [f"{INSIDE}:/e2e/host:ro"], **sections.pop("sandbox", {})}
     workspace = {"allowed_roots": [INSIDE], **sections.pop("workspace", {})}
     with tempfile.NamedTemporaryFile("wb", dir=world.root, suffix=".toml") as file:
@@ -198,9 +199,9 @@ def pipe(
     cwd: str = "",
     name: str = "",
 ) -> Iterator[Pipe]:
-    """``podbot host`` of agent.py with ``command`` (or of another program: with a slash), ended afterwards.
+    """``podbot host`` of agent.py with ``command`` (or of another program: with a slash), terminated afterwards.
 
-    ``workspace``: the directory, a fresh one by default; ``spelled``: how podbot is told of it.
+    ``workspace``: the directory, a fresh one by default; ``spelled``: the path of it that podbot gets.
     """
     words = command if "/" in command[0] else ("python3", AGENT, *command)
     name, workspace = name or f"e2e-{uuid.uuid4().hex[:8]}", workspace or world.workspace()

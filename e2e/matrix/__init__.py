@@ -1,1 +1,1 @@
-"""Which client works with which agent through ``podbot host``, step by step: made by running them."""
+"""Which client works with which agent through ``podbot host``, step by step, found out by running them."""

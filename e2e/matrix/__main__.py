@@ -22,7 +22,7 @@ from podbot.images.recipe import load_recipe
 
 
 def components() -> dict[str, str]:
-    """Everything that had a part in the run, with its version."""
+    """Every component of the run, with its version."""
     podman = subprocess.run(["podman", "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
     found = {"podbot": __version__, "Podman": podman}
     pinned = versions()
@@ -58,7 +58,9 @@ def main(wanted: list[str]) -> None:
 
 
 class Kept:
-    """What was found with these versions, cell by cell, by this run or an earlier one that was ended or left it out."""
+    """The results with these versions, cell by cell, of this run or of an earlier one that was interrupted or
+    skipped the cell.
+    """
 
     def __init__(self, versions: dict[str, str]) -> None:
         self.versions = versions

@@ -1,7 +1,7 @@
 """Drives an agent with acpx, a command line for ACP agents: ``python -m e2e.matrix.drive_acpx PLAN``.
 
 acpx starts podbot for ``sessions new`` and ends it. A prompt starts it again, for as long as acpx's own background
-process lives, and resumes the session there. So each session of acpx is a sandbox, and podbot must keep conversations.
+process runs, and resumes the session there. So each session of acpx is a sandbox, and podbot must keep conversations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IDLE = "90"  # seconds until acpx's background process ends by itself
 
 
 class Acpx:
-    """acpx with one command for its agent. ``home``: its own; podbot keeps the operator's."""
+    """acpx with one command for its agent. ``home``: its own; podbot uses the operator's."""
 
     def __init__(self, plan: Plan, name: str, command: list[str]) -> None:
         self.plan = plan
@@ -42,7 +42,7 @@ class Acpx:
         return [self.plan.extra["node"], entry, *flags, *words]
 
     def __call__(self, *words: str, check: bool = True) -> Frames:
-        """One command to its end: what it printed."""
+        """Run one command to its end: its output."""
         try:
             done = subprocess.run(
                 self.command(*words), env={**self.plan.env, "HOME": self.plan.extra["home"]}, cwd=self.plan.workspace,
@@ -56,7 +56,7 @@ class Acpx:
         return frames
 
     def prompt(self, session: str, prompt: str, answer: str) -> Frames:
-        """A prompt to its end, and what the agent must have said then."""
+        """Run a prompt to its end, and check the agent's answer."""
         frames = self("prompt", "-s", session, self.plan.say[prompt])
         _answered(frames, self.plan.say[answer])
         return frames
@@ -66,10 +66,12 @@ class Acpx:
         return self("status", "-s", session)[0]
 
     def end(self, session: str) -> None:
-        """As at the end of the user's own session: TERM for acpx's background process, which ends podbot in its way."""
+        """As at the end of the user's own session: TERM for acpx's background process, which ends podbot in its
+        usual way.
+        """
         pid = self.status(session).get("pid")
         if pid is None:
-            return  # it has ended by itself
+            return  # it has exited by itself
         os.kill(pid, signal.SIGTERM)
         end = time.monotonic() + self.plan.limit
         while os.path.exists(f"/proc/{pid}"):
@@ -103,14 +105,14 @@ def _methods(frames: Frames) -> set[str]:
 
 
 class Driver:
-    """The steps, on one session and then on others."""
+    """The steps, first on one session, then on others."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.main = Acpx(plan, "agent", plan.command)
         self.ask = Acpx(plan, "agent-that-asks", plan.ask)
         bare = list(plan.command)
-        if "--name" in bare:  # two sessions of acpx are two podbots, which cannot have one name
+        if "--name" in bare:  # two sessions of acpx are two podbots, which cannot have the same name
             del bare[bare.index("--name") : bare.index("--name") + 2]
         self.unnamed = Acpx(plan, "agent-of-any-name", bare)
         self.opened: Frames = []
@@ -229,7 +231,7 @@ class Driver:
         self.ask("sessions", "ensure", "--name", "asking")
 
     def kill(self) -> None:
-        """The process of podbot is killed under acpx, which starts it again with the next prompt."""
+        """podbot's process is killed while acpx uses it; acpx starts it again with the next prompt."""
         self._open_asking()
         self.ask.prompt("asking", "say", "said")
         (shown,) = self.ask("sessions", "show", "asking")
@@ -239,7 +241,7 @@ class Driver:
 
 
 def _modes(result: dict[str, Any]) -> tuple[str, list[str]] | None:
-    """(current mode, all modes) of a session's opening."""
+    """(current mode, all modes) when a session opens."""
     if modes := result.get("modes"):
         return modes["currentModeId"], [mode["id"] for mode in modes["availableModes"]]
     for option in result.get("configOptions") or []:

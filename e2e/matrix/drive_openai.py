@@ -17,7 +17,7 @@ from e2e.matrix.report import ENDS_AFTER_CANCEL, RUNS_BEFORE_CANCEL, Plan, expec
 
 
 class Driver:
-    """The steps with the SDK's defaults, but for what a step is about."""
+    """The steps with the SDK's defaults, except for the subject of a step."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -27,12 +27,12 @@ class Driver:
         self.asked: list[str] = []
 
     def config(self, command: list[str]) -> CodexConfig:
-        # The shell keeps stderr apart; the SDK would read it, and keep it from the artefacts.
+        # The shell separates stderr; otherwise the SDK would read it, and it would be missing in the artefacts.
         words = ("sh", "-c", f'exec "$@" 2>>"{self.plan.log}"', "sh", *command)
         return CodexConfig(launch_args_override=words, cwd=self.plan.workspace, env=self.plan.env)
 
     def tried(self, step: str, what: Callable[[], object]) -> None:
-        """A step within the limit: a thread of the SDK that waits for ever is left behind."""
+        """A step within the limit; a thread of the SDK that waits for ever is abandoned."""
         if not self.plan.wants(step):
             return
         with reported(self.plan, step):
@@ -52,7 +52,7 @@ class Driver:
         self.thread = self.codex.thread_start(cwd=self.plan.workspace)
 
     def ask(self, thread: Any, prompt: str, answer: str) -> str:
-        """A turn to its end: its items, as JSON."""
+        """Run a turn to its end: its items, as JSON."""
         return _answered(thread.run(self.plan.say[prompt]), self.plan.say[answer])
 
     def run(self) -> None:
@@ -120,18 +120,19 @@ class Driver:
         self.start()
 
     def load(self) -> None:
-        # The SDK's read asks for all turns at once, which Codex no longer answers for a thread of today.
+        # The SDK's read requests all turns at once, which Codex no longer answers for a current thread.
         page = {"threadId": self.thread.id, "itemsView": "full"}
-        answer = self.codex._client.request("thread/turns/list", page, response_model=ThreadTurnsListResponse)
-        told = answer.model_dump_json()
-        expect(self.plan.say["said"] in told, "the conversation did not come", told)
+        client = self.codex._client  # noqa: SLF001 - the SDK has no call with other parameters
+        answer = client.request("thread/turns/list", page, response_model=ThreadTurnsListResponse)
+        answered = answer.model_dump_json()
+        expect(self.plan.say["said"] in answered, "the conversation did not come", answered)
 
     def resume(self) -> None:
         thread = self.codex.thread_resume(self.thread.id)
         self.ask(thread, "recall", "recalled")
 
     def permission(self) -> None:
-        """The SDK's lower level, where a client answers what Codex asks."""
+        """The SDK's lower level, where a client answers Codex's requests."""
         asking = self._open_asking()
         thread = asking.thread_start({"cwd": self.plan.workspace}).thread
         turn = asking.turn_start(thread.id, self.plan.say["allow"]).turn
@@ -153,7 +154,7 @@ class Driver:
         return {"decision": "accept"}
 
     def kill(self) -> None:
-        process = self._open_asking()._proc
+        process = self._open_asking()._proc  # noqa: SLF001 - openai_codex has no other way to its process
         assert process is not None
         process.kill()
         process.wait()

@@ -18,7 +18,7 @@ from e2e.matrix.report import ENDS_AFTER_CANCEL, RUNS_BEFORE_CANCEL, Absent, Pla
 
 
 class Editor:
-    """The client's side: allows what it is asked, and keeps what it is told, by session."""
+    """The client's side: allows every request, and keeps every update, by session."""
 
     def __init__(self) -> None:
         self.updates: dict[str, list[Any]] = defaultdict(list)
@@ -33,7 +33,7 @@ class Editor:
         return {"outcome": {"outcome": "selected", "optionId": allow.option_id}}
 
     def on_connect(self, conn: Any) -> None:
-        """Nothing to keep."""
+        """There is nothing to keep."""
 
     def said(self, session: str, kind: str = "agent_message_chunk") -> str:
         """Text of a session's messages."""
@@ -46,7 +46,7 @@ class Editor:
 
 
 class Driver:
-    """One connection after another; what one learns, the next ones use."""
+    """Consecutive connections; what one finds out, the next ones use."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -81,13 +81,13 @@ class Driver:
         return self.opened
 
     async def ask(self, session: str, prompt: str, answer: str, *more: Any) -> None:
-        """A prompt to its end, and what the agent must have said then."""
+        """Run a prompt to its end, and check the agent's answer."""
         done = await self.agent.prompt(session_id=session, prompt=[acp.text_block(self.plan.say[prompt]), *more])
         expect(done.stop_reason == "end_turn", "stop reason", done.stop_reason)
         expect(self.plan.say[answer] in self.editor.said(session), "answer", self.editor.said(session))
 
     async def first(self) -> None:
-        """Everything that one connection can show."""
+        """All steps that one connection can show."""
         async with self.connected(self.plan.command):
             async with limited(self.plan, "initialize"):
                 await self.initialize()
@@ -147,7 +147,7 @@ class Driver:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for something outside the protocol."""
-        while not condition():  # noqa: ASYNC110 - nobody tells of it
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
 
     async def two(self) -> None:
@@ -182,7 +182,7 @@ class Driver:
                     if not self.hello.agent_capabilities.load_session:
                         raise Absent("agent: it does not load sessions")
                     await self.agent.load_session(cwd=self.plan.workspace, session_id=self.session, mcp_servers=[])
-                    # Gemini CLI sends the conversation behind its answer.
+                    # Gemini CLI sends the conversation after its answer.
                     await self.until(lambda: self.plan.say["said"] in self.editor.said(self.session))
         if not self.plan.wants("resume"):
             return
@@ -200,7 +200,7 @@ class Driver:
         expect(self.editor.asked, "the agent did not ask")
 
     async def killed(self) -> None:
-        """podbot is killed as Zed does it; the next one must find nothing in its way."""
+        """podbot is killed as Zed does it; the next one must be able to start."""
         async with self.connected(self.plan.ask) as process:
             if self.plan.wants("permission"):
                 async with limited(self.plan, "permission"):
@@ -222,7 +222,7 @@ class Driver:
 
 
 def runs(name: str) -> bool:
-    """Whether the endless command of this cell runs; the host sees the processes of a sandbox."""
+    """Whether this cell's endless command runs; the host sees the processes of a sandbox."""
     mark = f"never-ends-{name}".encode()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:

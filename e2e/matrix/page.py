@@ -1,4 +1,4 @@
-"""The page of the matrix: from outcomes to Markdown, and from Markdown to what it claims. Pure."""
+"""The page of the matrix: from outcomes to Markdown, and from Markdown back to results. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from e2e.matrix.outcome import Outcome, Outcomes
 from e2e.matrix.steps import ABSENT, CLIENTS, FAILS, STEPS, WORKS
 from podbot.agents.registry import agents
 
-# Who speaks the protocol for an agent that does not do so itself.
+# The adapter that speaks the protocol for an agent that does not do so itself.
 ADAPTERS = {
     (kind, "acp"): f"adapter ({found.commands['acp'][0]})"
     for kind, found in agents().items()
@@ -21,8 +21,9 @@ Results = Mapping[str, Outcomes]
 
 
 def responsible(results: Results, cell: str, step: str) -> str:
-    """The component at fault: podbot when the step works without it, the mock when it had no answer; the client when
-    the agent works with another one; else the agent, or the adapter that speaks for it."""
+    """The responsible component: podbot when the step works without it, the mock when it had no answer, the client
+    when the agent works with another one; otherwise the agent, or the adapter that speaks for it.
+    """
     client, _, agent = cell.partition("/")
     outcome = results[cell][step]
     if outcome.control in ("", WORKS):
@@ -98,13 +99,13 @@ def _evidence(cell: str, step: str, outcome: Outcome) -> str:
         KINDS[cell.partition("/")[2]].reasons.get(step, ""),
         control.get(outcome.control, "fails without podbot, too"),
     ]
-    seen = re.sub(r"[^ -~]|[|<>`]", " ", outcome.detail)  # what an agent printed must not be markup
+    seen = re.sub(r"[^ -~]|[|<>`]", " ", outcome.detail)  # an agent's output must not become markup
     seen = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|ses_\w+|/tmp/\S+", "…", seen)[:160].strip()
     return "; ".join(filter(None, [*words, f"`{seen}`" if seen and not words[0] else ""]))
 
 
 def claims(page: str) -> dict[str, dict[str, str]]:
-    """What a page says: "client/agent" -> step -> the cell's text."""
+    """The results on a page: "client/agent" -> step -> the cell's text."""
     found: dict[str, dict[str, str]] = {}
     for client in CLIENTS.values():
         _, _, rest = page.partition(f"\n## {client.title}\n")
@@ -120,19 +121,19 @@ def claims(page: str) -> dict[str, dict[str, str]]:
 
 _HEAD = """# Clients and agents
 
-Which client works with which agent through `podbot host`, step by step. `make matrix` writes this page: it runs the
-real clients with the real agents in real sandboxes without a network, where a mock answers for the model.
-`e2e/test_matrix.py` runs a part of it with each change, and fails when a step that this page says works does not.
+This page shows which client works with which agent through `podbot host`, step by step. `make matrix` writes it: it
+runs the real clients with the real agents in real sandboxes without a network, where a mock answers for the model.
+`e2e/test_matrix.py` runs a part of it with each change, and fails when a step does not work that works on this page.
 
 - **works**: the step does what the list below says.
-- **fails**: it does not, and the component that follows is responsible. To find it, the same client was run with the
-  same agent in the same image, with Podman alone between them. What works there is podbot's fault. What fails there as
-  well, but works with another client, is the client's; the rest is the agent's, or that of the adapter that speaks ACP
-  for it.
-- **not in the agent**, **not in the client**: it does not offer what the step needs.
+- **fails**: the step does not work; the component that follows is responsible. To find that component, the same client
+  was run with the same agent in the same image, with Podman alone between them. If a step works there, podbot is
+  responsible. If it fails there as well, but works with another client, the client is responsible. Otherwise the agent
+  is responsible, or the adapter that speaks ACP for it.
+- **not in the agent**, **not in the client**: it does not support what the step needs.
 
 Run on {date}.
 """
 
-_FAILURES = """The last column says why, where that is known, and what the client was told.
+_FAILURES = """The last column gives the cause, where it is known, and the message that the client received.
 """

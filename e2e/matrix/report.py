@@ -1,4 +1,4 @@
-"""How a driver says what became of a step: one JSON object a line on stdout."""
+"""How a driver reports the result of a step: one JSON object for each line on stdout."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ENDS_AFTER_CANCEL = 20.0  # seconds; agents that end the command do so within 3
 
 
 class Absent(Exception):
-    """The agent, or the client, does not have what the step needs. Its text says which."""
+    """The agent, or the client, does not support what the step needs. Its text says which."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a driver is told. ``command``: starts podbot; ``ask``: the same, with the agent's questions.
+    """A driver's input. ``command``: starts podbot; ``ask``: the same, with the agent's questions.
 
-    ``say``: prompts and answers by name. ``steps``: only these, where a step can be left out. ``limit``: seconds for
-    each. ``log``: where podbot's stderr goes. ``extra``: what only some of the clients need, as text.
+    ``say``: prompts and answers by name. ``steps``: only these, where a step can be skipped. ``limit``: seconds for
+    each. ``log``: the file of podbot's stderr. ``extra``: text that only some of the clients need.
     """
 
     command: list[str]
@@ -47,12 +47,12 @@ class Plan:
             return cls(**json.load(file))
 
     def wait_for_the_minute(self) -> None:
-        """Until a session that was just opened can be opened again: see Kind.by_minute."""
+        """Wait until a session that was just opened can be opened again: see Kind.by_minute."""
         if self.extra.get("by_minute"):
             time.sleep(61 - time.time() % 60)
 
     def wants(self, *steps: str) -> bool:
-        """Whether one of them is to be tried."""
+        """Whether one of them should be tried."""
         return bool(set(steps) & set(self.steps))
 
 
@@ -63,7 +63,9 @@ def say(step: str, result: str, detail: str = "") -> None:
 
 @contextlib.contextmanager
 def reported(plan: Plan, step: str) -> Iterator[None]:
-    """A step: works when its block ends, is absent or fails by what it raises. Never raises itself."""
+    """A step: works when its block ends normally; is absent or fails depending on the exception. Never raises
+    itself.
+    """
     try:
         yield
     except Absent as exc:
@@ -76,7 +78,7 @@ def reported(plan: Plan, step: str) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def limited(plan: Plan, step: str) -> AsyncIterator[None]:
-    """The same with the plan's limit of time."""
+    """The same with the plan's time limit."""
     with reported(plan, step):
         try:
             async with asyncio.timeout(plan.limit):

@@ -1,4 +1,4 @@
-"""Runs cells of the matrix: one client with one agent, through ``podbot host`` and, for what fails, without it."""
+"""Runs cells of the matrix: one client with one agent, through ``podbot host`` and, for failed steps, without it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from e2e.matrix.steps import (
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEPT = os.path.join(ROOT, ".e2e", "matrix")
 PAGE = os.path.join(ROOT, "docs", "reference", "clients.md")
-CELL_LIMIT = 1800  # seconds: more than a cell takes on a machine that does ten other things
+CELL_LIMIT = 1800  # seconds: more than a cell takes on a machine with ten other jobs
 
 
 def cells() -> list[tuple[Client, str]]:
-    """Every pair, those that take longest first."""
+    """Every pair, the longest first."""
     pairs = [(client, agent) for client in CLIENTS.values() for agent in client.agents]
     return sorted(pairs, key=lambda pair: -KINDS[pair[1]].weight)
 
@@ -63,12 +63,12 @@ def run_all(
 ) -> dict[str, Outcomes]:
     """Outcomes by "client/agent".
 
-    ``steps``: for each of them, only these; all by default. ``limit``: seconds for each step; long, for a machine that
-    does other things. ``control`` tries what failed without podbot. ``progress`` hears of each cell.
+    ``steps``: for each of them, only these; all by default. ``limit``: seconds for each step; long, for a machine with
+    other load. ``control`` tries failed steps without podbot. ``progress`` is called for each cell.
     """
     clients = installed()
     aimock()
-    world.podbot("doctor", check=True)  # one start of the engine's service, not one for each worker
+    world.podbot("doctor", check=True)  # the engine's service is started once, not by each worker
 
     def one(pair: tuple[Client, str]) -> tuple[str, Outcomes]:
         client, agent = pair
@@ -81,7 +81,7 @@ def run_all(
     with ThreadPoolExecutor(workers) as pool:
         try:
             return dict(pool.map(one, pairs))
-        except BaseException:  # an interrupt waits for what runs, not for what has not begun
+        except BaseException:  # an interrupt waits for running cells, not for those that have not begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -89,7 +89,7 @@ def run_all(
 def run_cell(
     world: World, clients: Clients, client: Client, agent: str, steps: Iterable[str], *, limit: float, control: bool
 ) -> Outcomes:
-    """One client with one agent. What it left is kept below .e2e/matrix."""
+    """One client with one agent. Its files are kept below .e2e/matrix."""
     kept = os.path.join(KEPT, f"{client.name}-{agent}")
     shutil.rmtree(kept, ignore_errors=True)
     with scenario(world, agent, aimock(), f"matrix-{client.name}-{agent}", client.mode, logs=False) as run:
@@ -117,7 +117,7 @@ class Cell:
     limit: float
 
     def through_podbot(self, steps: set[str]) -> Outcomes:
-        """These steps, behind ``podbot host``."""
+        """These steps, through ``podbot host``."""
         run = self.run
         command = [*PODBOT, *run.host_command()]
         plan = self._plan(command, [*PODBOT, *run.host_command("--ask")], {**run.world.env, **run.secrets}, steps)
@@ -127,7 +127,7 @@ class Cell:
         return found
 
     def _check(self, found: Outcomes) -> None:
-        """What the client cannot see; then clear it away, for the next run of the same cell."""
+        """Remains that the client cannot see; then remove them, for the next run of the same cell."""
         self._check_files(found)
         self._check_model(found)
         with contextlib.suppress(FileNotFoundError):
@@ -151,7 +151,7 @@ class Cell:
         )
 
     def _drive(self, plan: Plan, name: str) -> Outcomes:
-        """Run the client's driver; whatever it started has ended when this returns."""
+        """Run the client's driver; all processes that it started have ended when this returns."""
         path = self.run.path(f"{name}-plan.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(asdict(plan), file, indent=1)
@@ -196,13 +196,13 @@ class Cell:
             _fail(found, step, f"{name} is not on the host as it should be")
 
     def _check_model(self, found: Outcomes) -> None:
-        """What the model got is in the provider's record, whatever the client says."""
+        """The model's input is in the provider's record, whatever the client reports."""
         entries = [json.loads(line) for line in self.run.read("requests.jsonl").splitlines()]
         bodies = [str(entry["body"]) for entry in entries]
         if not any(IMAGE in body for body in bodies if LOOK in body):
             _fail(found, "images", "the image did not reach the model")
         if not any(SAID in body for body in bodies if RECALL in body):
-            _fail(found, "resume", "the model was not told what was said before")
+            _fail(found, "resume", "the model did not receive the earlier messages")
         for step, prompt in PROMPTS.items():
             refused = any(entry["status"] >= 400 and prompt in str(entry["body"]) for entry in entries)
             if refused and step in found:
@@ -230,7 +230,7 @@ class Cell:
     def directly(self, steps: list[str]) -> Outcomes:
         """The same client and agent in the same kind of container, with Podman alone between them."""
         run, name = self.run, f"{self.run.name}-control"
-        # The steps that they depend on run as well; KILL is podbot's own.
+        # The steps that they depend on run as well; KILL concerns only podbot.
         wanted = {*BASE, "restart", *steps} - {"KILL"}
         plain, ask = (self._podman(name, self._planned(*flags)) for flags in ((), ("--ask",)))
         container = self._planned()["container"]

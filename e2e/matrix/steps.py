@@ -1,4 +1,4 @@
-"""What is tried in each cell of the matrix, and the words that make a mock model answer so. Data only."""
+"""The steps of each cell of the matrix, and the prompts for which a mock model gives the answers. Data only."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from e2e.agents.kinds import KINDS
 from e2e.agents.scenario import CONTENT, FILE
 from podbot.agents.registry import agent
 
-# In the order of the table. What each one shows is in docs/reference/clients.md, from here.
+# In the order of the table. The descriptions in docs/reference/clients.md come from here.
 STEPS = {
     "initialize": "the client and the agent agree on a version of the protocol",
-    "new": "a session on the workspace, at the host's own path",
+    "new": "a session starts on the workspace, at the host's own path",
     "prompt": "a prompt is answered with the model's words",
-    "permission": "with `--ask` the agent asks, the client allows, and the file is there; without, nothing is asked",
-    "edit": "the agent writes a file: it is on the host, and the client is told of the change with its path",
-    "terminal output": "the agent runs a command, and what it printed reaches the client",
-    "cancel": "a turn that runs a command is cancelled: it ends as cancelled, and so does the command",
+    "permission": "with `--ask` the agent asks, the client allows, and the file exists; without it nothing is asked",
+    "edit": "the agent writes a file: it is on the host, and the client receives the change with its path",
+    "terminal output": "the agent runs a command, and its output reaches the client",
+    "cancel": "a turn that runs a command is cancelled: the turn ends as cancelled, and the command ends, too",
     "load": "a new podbot opens an earlier session, and the client gets the conversation",
-    "resume": "a new podbot goes on with an earlier session, and the model gets what was said before",
+    "resume": "a new podbot continues an earlier session, and the model gets the earlier conversation",
     "modes": "the client changes the session's mode",
     "images": "an image in the prompt reaches the model",
-    "two sessions": "two sessions at once, each with its own answer",
-    "restart": "the client ends podbot in its own way; a new podbot under the same `--name` works at once",
+    "two sessions": "two sessions at once each get their own answer",
+    "restart": "the client ends podbot in its usual way; a new podbot under the same `--name` works at once",
     "KILL": "podbot is killed; a new one under the same name works at once, and nothing is left behind",
 }  # fmt: skip
 
-BASE = ("initialize", "new", "prompt")  # what every other step builds on
+BASE = ("initialize", "new", "prompt")  # every other step depends on these
 
 WORKS, FAILS, ABSENT = "works", "fails", "absent"
 
@@ -48,7 +48,7 @@ IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQI
 
 @dataclass(frozen=True)
 class Client:
-    """``mode``: of ``podbot host``. ``agents``: what it is run with. ``packages``: whose versions the page names."""
+    """``mode``: of ``podbot host``. ``agents``: that it runs with. ``packages``: whose versions the page names."""
 
     name: str
     title: str
@@ -75,7 +75,7 @@ CLIENTS = {
     )
 }
 
-# What each step says to the model.
+# The prompt of each step to the model.
 PROMPTS = {
     "prompt": SAY, "permission": ALLOW, "edit": EDIT, "terminal output": RUN, "cancel": WAIT, "resume": RECALL,
     "images": LOOK, "two sessions": FIRST[0],
@@ -83,7 +83,7 @@ PROMPTS = {
 
 
 def wait_mark(name: str) -> str:
-    """Stands in the command line of what WAIT runs, and nowhere else: ``name`` is the session's."""
+    """Is in the command line of WAIT's command, and nowhere else: ``name`` is the session's."""
     return f"never-ends-{name}"
 
 
@@ -125,7 +125,7 @@ def _after_a_tool(prompt: str, call: Mapping[str, Any], text: str) -> list[dict[
 
 
 def words() -> dict[str, str]:
-    """The words above by name, for a driver that is not written in Python."""
+    """The prompts above by name, for a driver that is not written in Python."""
     return {
         "say": SAY, "said": SAID, "edit": EDIT, "edited": EDITED, "allow": ALLOW, "allowed": ALLOWED, "run": RUN,
         "printed": PRINTED, "ran": RAN, "wait": WAIT, "look": LOOK, "seen": SEEN, "first": FIRST[0],

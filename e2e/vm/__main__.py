@@ -105,7 +105,7 @@ def _test(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def prepared(options: argparse.Namespace) -> Iterator[Machine]:
-    """A machine that answers, as the options want it."""
+    """A machine that answers, according to the options."""
     made = image()
     with running(made, _kept_disk(made, options.keep) if options.keep else None, accel=options.accel) as machine:
         yield machine

@@ -12,7 +12,7 @@ printf '[Match]\nName=e*\n[Network]\nDHCP=yes\nDNS=10.0.2.3\n' >"$tree/etc/syste
 chroot "$tree" systemctl -q enable systemd-networkd systemd-resolved ssh
 rm -f "$tree/etc/resolv.conf"
 ln -s /run/systemd/resolve/stub-resolv.conf "$tree/etc/resolv.conf"
-# Nothing of its own accord: no downloads, and nobody waits for a network that is there already.
+# Nothing of its own accord: no downloads, and no waiting for a network that is there already.
 chroot "$tree" systemctl -q mask apt-daily.timer apt-daily-upgrade.timer systemd-networkd-wait-online.service
 
 # Only the key made here may log in, over loopback.

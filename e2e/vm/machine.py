@@ -9,31 +9,38 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import IO
 
 from e2e.vm.console import cleaned, death, last_lines
 from e2e.vm.errors import VmError
-from e2e.vm.image import STATE, Image
+from e2e.vm.image import Image
 from e2e.vm.qemu import EMULATION, KVM, Boot, arguments, can_kvm, ends_with_parent
 from e2e.vm.steps import say
 from e2e.vm.suite import USER
 
-BOOT_SECONDS = 420.0  # 30 s under emulation when nothing else runs
-LOGIN_SECONDS = 20.0  # for one try
-OFF_SECONDS = 60.0
-LOOK = 1.0  # seconds between two looks at the console
-CONSOLE = os.path.join(STATE, "console.log")
-QEMU_LOG = os.path.join(STATE, "logs", "qemu.log")
-NO_KVM = os.path.join(STATE, "no-kvm")
-SILENT_SECONDS = 60.0  # in which a kernel that runs has written to its console, under emulation and load too
+
+@dataclass(frozen=True)
+class Limits:
+    """All in seconds."""
+
+    boot: float = 420.0  # 30 s under emulation when nothing else runs
+    login: float = 20.0  # for one try
+    off: float = 60.0
+    look: float = 1.0  # between two looks at the console
+    silent: float = 60.0  # in which a kernel that runs has written to its console, under emulation and load too
+
+
+LIMITS = Limits()
 
 
 class Machine:
-    """What :func:`running` yields."""
+    """The object that :func:`running` yields."""
 
-    def __init__(self, image: Image, qemu: subprocess.Popen[bytes], port: int) -> None:
+    def __init__(self, image: Image, qemu: subprocess.Popen[bytes], port: int, limits: Limits = LIMITS) -> None:
         self._image = image
+        self._limits = limits
         self._qemu = qemu
         self._port = port
         self._answered = False
@@ -49,7 +56,7 @@ class Machine:
         stderr: IO[bytes] | int | None = None,
         terminal: bool = False,
     ) -> int:
-        """``command``, a line of shell, in a login of ``user``: its status. ``limit`` in seconds.
+        """Runs ``command``, a shell command, in a login of ``user``: its status. ``limit`` in seconds.
 
         Raises VmError when the machine dies, when ssh does not answer, and at the limit.
         """
@@ -62,7 +69,7 @@ class Machine:
                 child.wait()
 
     def output(self, command: str, *, user: str = USER, limit: float = 60) -> str:
-        """What ``command`` printed on stdout. Raises VmError, also for a status that is not 0."""
+        """The output of ``command`` on stdout. Raises VmError, also for a status other than 0."""
         read, write = os.pipe()
         with open(read, encoding="utf-8", errors="replace") as reader:
             found: list[str] = []
@@ -77,38 +84,38 @@ class Machine:
 
     def death(self) -> str | None:
         """Why nothing more is to be expected of this machine; None while it runs."""
-        found = death(_text(CONSOLE)) or death(_text(QEMU_LOG))
+        found = death(_text(self._image.console)) or death(_text(self._image.qemu_log))
         if found is None and self._qemu.poll() is not None:
             found = f"QEMU ended with status {self._qemu.returncode}"
         return found
 
     def wait_for_login(self, limit: float) -> None:
-        """Until ssh answers. Raises VmError."""
+        """Wait until ssh answers. Raises VmError."""
         began = time.monotonic()
         said = "nothing"
         while time.monotonic() - began < limit:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 words = self._ssh("root", "true")
                 done = subprocess.run(
-                    words, stdin=subprocess.DEVNULL, capture_output=True, timeout=LOGIN_SECONDS, check=False
+                    words, stdin=subprocess.DEVNULL, capture_output=True, timeout=self._limits.login, check=False
                 )
                 if done.returncode == 0:
                     self._answered = True
                     return
                 said = done.stderr.decode("utf-8", "replace").strip()
             self._check()
-            if time.monotonic() - began > SILENT_SECONDS and not _text(CONSOLE):
-                raise self._error(f"its kernel has said nothing for {SILENT_SECONDS:.0f} s")
-            time.sleep(LOOK)
+            if time.monotonic() - began > self._limits.silent and not _text(self._image.console):
+                raise self._error(f"its kernel has said nothing for {self._limits.silent:.0f} s")
+            time.sleep(self._limits.look)
         raise self._error(f"no answer from ssh within {limit:.0f} s (ssh says: {said})")
 
     def power_off(self) -> None:
-        """In an orderly way where it answers, or not."""
+        """Shut down cleanly where it answers, otherwise by force."""
         steps: list[tuple[int, float]] = [(signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0)]
         if self._answered and self.death() is None:
             with contextlib.suppress(VmError):
                 self.run("systemctl poweroff", user="root", limit=20, stderr=subprocess.DEVNULL)
-            steps = [(0, OFF_SECONDS), *steps]
+            steps = [(0, self._limits.off), *steps]
         for number, seconds in steps:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._qemu.pid, number)
@@ -120,7 +127,7 @@ class Machine:
         end = time.monotonic() + limit
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = child.wait(LOOK)
+                code = child.wait(self._limits.look)
                 if code == 255:  # ssh's own
                     self._check()
                     raise self._error(f"ssh was cut off, or has not answered for two minutes, during `{command[:100]}`")
@@ -134,8 +141,9 @@ class Machine:
             raise self._error(f"the machine died: {why}")
 
     def _error(self, what: str) -> VmError:
-        text = f"{what}; the last lines of its console ({CONSOLE}):\n{last_lines(_text(CONSOLE))}"
-        if said := _text(QEMU_LOG).strip():
+        console = self._image.console
+        text = f"{what}; the last lines of its console ({console}):\n{last_lines(_text(console))}"
+        if said := _text(self._image.qemu_log).strip():
             text += f"\nQEMU said:\n{last_lines(said)}"
         return VmError(text)
 
@@ -151,7 +159,14 @@ class Machine:
 
 
 @contextlib.contextmanager
-def running(image: Image, disk: str | None = None, *, accel: str = "auto") -> Iterator[Machine]:
+def running(
+    image: Image,
+    disk: str | None = None,
+    *,
+    accel: str = "auto",
+    limits: Limits = LIMITS,
+    can_kvm: Callable[[], bool] = can_kvm,
+) -> Iterator[Machine]:
     """A machine that answers. ``disk``: one that keeps what is written; None: the image's, which stays as it is.
 
     ``accel``: "kvm", "tcg", or "auto" for KVM where that works. Raises VmError when it does not come up. It is off
@@ -159,36 +174,36 @@ def running(image: Image, disk: str | None = None, *, accel: str = "auto") -> It
     """
     with contextlib.ExitStack() as stack:
         machine = None
-        if accel == KVM or (accel == "auto" and can_kvm() and not os.path.exists(NO_KVM)):
+        if accel == KVM or (accel == "auto" and can_kvm() and not os.path.exists(image.no_kvm)):
             try:
-                machine = stack.enter_context(_started(image, disk, KVM))
+                machine = stack.enter_context(_started(image, disk, KVM, limits))
             except VmError as exc:
                 if accel == KVM:
                     raise
-                say(f"KVM does not work here, so the machine is emulated from now on ({NO_KVM} says so): {exc}")
-                with open(NO_KVM, "w", encoding="utf-8") as file:
+                say(f"KVM does not work here, so the machine is emulated from now on ({image.no_kvm} says so): {exc}")
+                with open(image.no_kvm, "w", encoding="utf-8") as file:
                     file.write(f"{exc}\n")
-        yield machine or stack.enter_context(_started(image, disk, EMULATION))
+        yield machine or stack.enter_context(_started(image, disk, EMULATION, limits))
 
 
 @contextlib.contextmanager
-def _started(image: Image, disk: str | None, accel: str) -> Iterator[Machine]:
+def _started(image: Image, disk: str | None, accel: str, limits: Limits) -> Iterator[Machine]:
     port = _free_port()
-    boot = Boot(disk or image.disk, image.kernel, image.initrd, CONSOLE, port, accel, fresh=disk is None)
+    boot = Boot(disk or image.disk, image.kernel, image.initrd, image.console, port, accel, fresh=disk is None)
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(CONSOLE)
+        os.unlink(image.console)
     words = ends_with_parent(image.qemu_command(arguments(boot)))
     began = time.monotonic()
     say(f"starting the machine ({accel}, {boot.cpus} processors, {boot.memory} MiB, ssh on 127.0.0.1:{port})")
-    with open(QEMU_LOG, "wb") as log:
+    with open(image.qemu_log, "wb") as log:
         # Its snapshot file goes where the disk is; in a group of its own, so that Ctrl-C is ours to handle.
         qemu = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            env={**os.environ, "TMPDIR": STATE},
+            env={**os.environ, "TMPDIR": image.state},
         )  # fmt: skip
-    machine = Machine(image, qemu, port)
+    machine = Machine(image, qemu, port, limits)
     try:
-        machine.wait_for_login(BOOT_SECONDS)
+        machine.wait_for_login(limits.boot)
         say(f"it answers after {time.monotonic() - began:.0f} s")
         yield machine
     finally:

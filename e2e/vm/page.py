@@ -1,4 +1,4 @@
-"""The table of docs/reference/tested-on.md: what ran in the machine, and what came of it."""
+"""The table of docs/reference/tested-on.md: the parts that ran in the machine, and their results."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from e2e.vm.image import ROOT
 from e2e.vm.suite import PARTS, Part
 
 PAGE = os.path.join(ROOT, "docs", "reference", "tested-on.md")
-# Committed: parts run on several days, in several checkouts.
+# Committed, because parts run on several days, in several checkouts.
 KEPT = os.path.join(ROOT, "docs", "reference", "tested-on.json")
 BEGIN, END = "<!-- written by `make test-vm` -->", "<!-- end -->"
 
-# A line of shell each, in the machine.
+# A shell command each, run in the machine.
 VERSIONS = {
     "Debian": "cat /etc/debian_version",
     "kernel": "uname -r",
@@ -34,9 +34,10 @@ VERSIONS = {
 
 @dataclass(frozen=True)
 class Result:
-    """Of one part. ``status``: its command's; ``passed``, ``failed``: tests, both 0 where it is no pytest.
+    """The result of one part. ``status``: its command's; ``passed``, ``failed``: tests, both 0 if it is not a
+    pytest.
 
-    ``failures``: names of failed tests. ``commit``: what was tested; ``date``: of the day.
+    ``failures``: names of failed tests. ``commit``: the commit that was tested; ``date``: of the day.
     """
 
     status: int
@@ -49,7 +50,7 @@ class Result:
 
 
 def counted(junit: str) -> tuple[int, tuple[str, ...]]:
-    """(passed, names of those that failed) of pytest's report. What a machine sends has no entities to expand."""
+    """(passed, names of failed tests) of pytest's report. Text from the machine has no entities to expand."""
     if "<!DOCTYPE" in junit or "<!ENTITY" in junit:
         raise ValueError("a report with a document type")
     passed, failed = 0, []
@@ -63,7 +64,7 @@ def counted(junit: str) -> tuple[int, tuple[str, ...]]:
 
 
 def table(results: Mapping[str, Result], versions: Mapping[str, str]) -> str:
-    """Markdown: versions, and a row for each part, those that have not run too."""
+    """Markdown: versions, and a row for each part, including those that have not run."""
     lines = [", ".join(f"{name} {version}" for name, version in versions.items()) + ".", ""]
     lines += ["| what | as | result | took | day | commit |", "|---|---|---|---|---|---|"]
     for name, part in PARTS.items():
@@ -93,28 +94,28 @@ def placed(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
-def keep(name: str, result: Result, versions: Mapping[str, str]) -> None:
-    """Add one result to those of earlier runs with the same versions, and write the page from all of them.
+def keep(name: str, result: Result, versions: Mapping[str, str], *, page: str = PAGE, results: str = KEPT) -> None:
+    """Add one result to those of earlier runs with the same versions, and write ``page`` from all of them.
 
-    Raises VmError when the machine does not say a version.
+    ``results``: the file that has those. Raises VmError when the machine does not say a version.
     """
     if unknown := [what for what, version in versions.items() if not version]:
         raise VmError(f"the machine does not say its version of {', '.join(unknown)}")
     kept: dict[str, dict[str, Any]] = {"versions": {}, "parts": {}}
-    if os.path.exists(KEPT):
-        with open(KEPT, encoding="utf-8") as file:
+    if os.path.exists(results):
+        with open(results, encoding="utf-8") as file:
             kept = json.load(file)
     if kept["versions"] != dict(versions):
         kept = {"versions": dict(versions), "parts": {}}
     kept["parts"][name] = asdict(result)
-    with open(KEPT, "w", encoding="utf-8") as file:
+    with open(results, "w", encoding="utf-8") as file:
         json.dump(kept, file, indent=1)
         file.write("\n")
-    results = {part: _result(found) for part, found in kept["parts"].items() if part in PARTS}
-    with open(PAGE, encoding="utf-8") as file:
-        page = file.read()
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(placed(page, table(results, versions)))
+    known = {part: _result(found) for part, found in kept["parts"].items() if part in PARTS}
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    with open(page, "w", encoding="utf-8") as file:
+        file.write(placed(text, table(known, versions)))
 
 
 def _result(found: dict[str, Any]) -> Result:
@@ -122,7 +123,7 @@ def _result(found: dict[str, Any]) -> Result:
 
 
 def needed(names: list[str]) -> dict[str, Part]:
-    """The parts of these names with those that must come before; all, in their order, for none."""
+    """The parts of these names with their prerequisites; all, in their order, if no name is given."""
     wanted = set(names or PARTS)
     wanted |= {PARTS[name].after for name in wanted if PARTS[name].after}
     return {name: part for name, part in PARTS.items() if name in wanted}

@@ -1,4 +1,4 @@
-"""Carrying out one part of the suite in a running machine."""
+"""Runs one part of the suite in a running machine."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from e2e.vm.tree import TREE, bring_back, bundle_in, copy_in
 
 
 def run_part(machine: Machine, name: str, part: Part) -> Result:
-    """Its output goes to .vm/logs/part-NAME.log, which is said. Raises VmError when the machine fails, not the part."""
-    user, commit = part.user or USER, _commit()  # of what is copied, not of what the tree is when it has run
+    """Its output goes to .vm/logs/part-NAME.log, which is printed. Raises VmError when the machine fails, not when
+    the part fails.
+    """
+    user, commit = part.user or USER, _commit()  # the commit that is copied; the tree may have changed when it has run
     copy_in(machine, user)
     bundle_in(machine, user)
     log = os.path.join(STATE, "logs", f"part-{name}.log")
@@ -29,14 +31,14 @@ def run_part(machine: Machine, name: str, part: Part) -> Result:
         if part.then and status == 0:
             status = machine.run(part.then, user="root", limit=part.limit, stdout=out, stderr=subprocess.STDOUT)
     seconds = time.monotonic() - began
-    passed, failures = _report(os.path.join(bring_back(machine, user), f"{name}.xml"))
+    passed, failures = reported(os.path.join(bring_back(machine, user), f"{name}.xml"))
     say(f"{name}: status {status}, {passed} passed, {len(failures)} failed, {seconds:.0f} s")
     for failed in failures:
         say(f"  failed: {failed}")
     return Result(status, seconds, commit, time.strftime("%Y-%m-%d", time.gmtime()), passed, len(failures), failures)
 
 
-def _report(path: str) -> tuple[int, tuple[str, ...]]:
+def reported(path: str) -> tuple[int, tuple[str, ...]]:
     """What pytest reported, where it came to that. The machine made the file: it may be a link, or broken off."""
     try:
         report = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -50,7 +52,7 @@ def _report(path: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _commit() -> str:
-    """Of the tree, with a + when it has changes that are not committed, but for what this run writes."""
+    """The tree's commit, with a + when it has uncommitted changes other than those that this run writes."""
     words = ["git", "rev-parse", "--short=10", "HEAD"]
     name = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     words = ["git", "status", "--porcelain", "--", ".", *(f":!{os.path.relpath(path, ROOT)}" for path in (PAGE, KEPT))]

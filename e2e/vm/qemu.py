@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PROGRAM = "qemu-system-x86_64"
-OLDEST = 10  # 7.2 (Debian 12) let the kernel of Debian 13 panic three times under load
+OLDEST = 10  # with 7.2 (Debian 12) the kernel of Debian 13 panicked three times under load
 MEMORY, CPUS = 6144, 2  # MiB
 KVM, EMULATION = "kvm", "tcg,thread=multi"
 _KVM_CREATE_VM, _KVM_CREATE_VCPU = 0xAE01, 0xAE41
@@ -20,7 +20,9 @@ _KVM_CREATE_VM, _KVM_CREATE_VCPU = 0xAE01, 0xAE41
 
 @dataclass(frozen=True)
 class Boot:
-    """What is started: paths as QEMU sees them. ``fresh``: what is written to the disk is forgotten at the end."""
+    """The parameters of the machine: paths as QEMU sees them. ``fresh``: writes to the disk are discarded at the
+    end.
+    """
 
     disk: str
     kernel: str
@@ -34,7 +36,7 @@ class Boot:
 
 
 def arguments(boot: Boot) -> list[str]:
-    """QEMU's words behind the program. Its one port is on loopback; a panic ends it."""
+    """QEMU's arguments. Its only port is on loopback; a panic ends it."""
     snapshot = "on" if boot.fresh else "off"
     return [
         "-nodefaults", "-display", "none", "-no-reboot",
@@ -60,12 +62,12 @@ def in_tree(tree: str, state: str, words: Sequence[str]) -> list[str]:
 
 
 def ends_with_parent(words: Sequence[str]) -> list[str]:
-    """``words``, ended by the kernel when the thread that starts them ends, however it ends."""
+    """``words``, terminated by the kernel when the thread that starts them ends, however it ends."""
     return ["setpriv", "--pdeathsig", "KILL", *words]
 
 
 def major(version: str) -> int:
-    """Of what ``qemu-system-x86_64 --version`` prints; 0 for anything else."""
+    """The version in the output of ``qemu-system-x86_64 --version``; 0 for anything else."""
     found = re.search(r"version ([0-9]{1,4})\.", version)
     return int(found.group(1)) if found else 0
 
@@ -80,7 +82,7 @@ def installed() -> str | None:
 
 
 def can_kvm() -> bool:
-    """/dev/kvm makes a machine with a processor. Some machines have the device, and refuse that."""
+    """Whether /dev/kvm can make a machine with a processor. Some machines have the device, but refuse that."""
     with contextlib.ExitStack() as stack:
         try:
             device = os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC)

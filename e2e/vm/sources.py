@@ -1,4 +1,4 @@
-"""Where Debian packages of another release come from: this machine's own mirrors."""
+"""The sources of Debian packages of another release: this machine's own mirrors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SECURITY = "Debian-Security"
 
 
 def debian_sources(suite: str) -> list[str]:
-    """One-line apt sources; empty where this machine has none of Debian's, and mmdebstrap takes its default mirror."""
+    """One-line apt sources; empty where this machine has none of Debian's, and mmdebstrap uses its default mirror."""
     words = ["apt-get", "indextargets", "--format", "$(SITE) $(LABEL)", "Created-By: Packages", "Origin: Debian"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
@@ -18,7 +18,7 @@ def debian_sources(suite: str) -> list[str]:
 
 
 def lines(targets: str, suite: str) -> list[str]:
-    """``targets``: lines of ``SITE LABEL``. Addresses with a password, or that are not http, are left out."""
+    """``targets``: lines of ``SITE LABEL``. Addresses with a password, or that are not http, are omitted."""
     sites: dict[str, str] = {}
     for line in targets.splitlines():
         site, _, label = line.partition(" ")

@@ -1,4 +1,4 @@
-"""Running a program with a limit, its output in a log, and its last words in the error."""
+"""Runs a program with a time limit, writes its output to a log, and puts its last lines into the error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def step(what: str, words: Sequence[str], *, limit: float, log: str, env: Mappin
 
 @contextlib.contextmanager
 def alone(path: str) -> Iterator[None]:
-    """Hold the lock ``path``. Raises VmError when another run has it: they would share a console, and disks."""
+    """Hold the lock ``path``. Raises VmError when another run has it, because they would share a console, and disks."""
     with open(path, "w", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +66,7 @@ def need_room(path: str, gigabytes: float, what: str) -> None:
 
 
 def need_programs(packages: Mapping[str, str]) -> None:
-    """Raises VmError that names the packages of programs that are missing. ``packages``: by program."""
+    """Raises VmError with the packages of missing programs. ``packages``: by program."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     missing = [package for program, package in packages.items() if shutil.which(program, path=path) is None]
     if missing:

@@ -1,4 +1,4 @@
-"""What is run in the machine for the page "Tested on". Data only."""
+"""The commands that run in the machine for the page "Tested on". Data only."""
 
 from __future__ import annotations
 
@@ -7,24 +7,30 @@ from dataclasses import dataclass
 
 USER = "ada"  # the ordinary user of the machine
 
-# Of the end-to-end suite, what depends on the engine, the kernel or systemd. The rest does not know where it runs.
+# The parts of the end-to-end suite that depend on the engine, the kernel or systemd. The rest does not depend on the
+# machine.
 E2E = (
-    "test_engine_contract.py", "test_sandbox.py", "test_run.py", "test_exec.py", "test_pipes.py", "test_terminal.py",
+    "test_engine_contract.py", "test_sandbox.py", "test_run.py", "test_exec.py", "test_streams.py", "test_terminal.py",
     "test_suspend.py", "test_host.py", "test_host_ends.py", "test_nested.py", "test_user_ids.py", "test_one_path.py",
-    "test_ends.py",
+    "test_ends.py", "test_guest.py", "test_shell.py", "test_kills.py", "test_start.py", "test_limits.py",
+    "test_confinement.py", "test_networks.py", "test_library_sandbox.py", "test_tool_files.py", "test_suite_life.py",
+    "test_suite_confinement.py",
 )  # fmt: skip
-# As root the engine is another one; what podbot does itself has been seen as an ordinary user by then.
-ROOT_E2E = ("test_engine_contract.py", "test_sandbox.py", "test_run.py", "test_nested.py", "test_user_ids.py")
+# As root the engine is a different one; podbot's own behaviour has been tested as an ordinary user by then.
+ROOT_E2E = (
+    "test_engine_contract.py", "test_sandbox.py", "test_run.py", "test_nested.py", "test_user_ids.py",
+    "test_suite_confinement.py",
+)  # fmt: skip
 _IMAGES = """podman images --format "{{.Repository}}:{{.Tag}}" --filter "reference=localhost/podbot-*\""""
-_PATIENT = "PODBOT_E2E_PATIENCE=8"  # times; the emulated processor is seven times slower where it was compared
+_PATIENT = "PODBOT_E2E_PATIENCE=8"  # factor; where it was compared the emulated processor is seven times slower
 _PYTEST = ".venv/bin/pytest -q -p no:cacheprovider --junitxml=$HOME/results/{name}.xml {tests}"
 
 
 @dataclass(frozen=True)
 class Part:
-    """``script``: a line of shell in the working tree; ``user``: "" is the ordinary user; ``limit`` in seconds.
+    """``script``: a shell command in the working tree; ``user``: "" is the ordinary user; ``limit`` in seconds.
 
-    ``then``: another line, as root, when the user has no login any more. ``after``: the part that must have been done
+    ``then``: another command, as root, when the user has no login any more. ``after``: the part that must have run
     before, in the same machine.
     """
 
@@ -41,7 +47,7 @@ def _e2e(name: str, files: Iterable[str]) -> str:
 
 
 def _inside(title: str, name: str, file: str) -> Part:
-    """Tests that are for this machine alone."""
+    """Tests that run in this machine only."""
     return Part(title, _PYTEST.format(name=name, tests=f"e2e/vm/inside/{file}"), after="newcomer")
 
 

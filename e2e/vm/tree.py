@@ -1,4 +1,4 @@
-"""The working tree into the machine, and results out of it."""
+"""Copies the working tree into the machine, and results out of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from e2e.vm.machine import Machine
 
 TREE = "podbot"  # below the home directory
 CLONE = "clone.bundle"
-RESULTS = "results"  # below the home directory; what is put there comes back
+RESULTS = "results"  # below the home directory; files in it are copied back
 COPY_SECONDS = 300.0
 _MADE = " ".join(f"! -name {name}" for name in (".git", ".venv", ".e2e"))  # by the tree's own targets
 _EMPTIED = f"mkdir -p ~/{TREE} ~/{RESULTS} && find ~/{TREE} -mindepth 1 -maxdepth 1 {_MADE} -exec rm -rf {{}} +"
 
 
 def copy_in(machine: Machine, user: str) -> None:
-    """Every file of this tree that git knows, or would add, in place of those that were there. Raises VmError."""
+    """Every file of this tree that git knows, or would add, replacing the earlier ones. Raises VmError."""
     words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout
     there = [name for name in listed.split(b"\0") if name and os.path.lexists(os.path.join(ROOT, os.fsdecode(name)))]
@@ -29,17 +29,17 @@ def copy_in(machine: Machine, user: str) -> None:
 
 
 def bundle_in(machine: Machine, user: str) -> None:
-    """What is committed here, on whichever branch, as a repository to clone: ~/clone.bundle."""
+    """The commits here, of all branches, as a repository to clone: ~/clone.bundle."""
     words = ["git", "bundle", "create", "-q", "-", "HEAD"]
     _piped(machine, user, words, f"cat > ~/{CLONE}", b"")
 
 
 def bring_back(machine: Machine, user: str) -> str:
-    """What the machine has in ~/results, in .vm/results here. Raises VmError."""
+    """Copy the machine's ~/results to .vm/results here. Raises VmError."""
     place = os.path.join(STATE, RESULTS)
     shutil.rmtree(place, ignore_errors=True)
     os.makedirs(place)
-    # What the machine sends is not trusted: no owners, and tar keeps within the directory.
+    # The machine's data is not trusted: no owners, and tar stays within the directory.
     unpack = subprocess.Popen(
         ["tar", "-x", "--no-same-owner", "--no-same-permissions", "-C", place], stdin=subprocess.PIPE
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from podbot.agents.types import (
+from podbot.agents.definition import (
     CACHE,
     HOST,
     PAST,
@@ -17,17 +17,18 @@ from podbot.agents.types import (
     Family,
     FirstRun,
     Login,
+    OwnLogin,
     Page,
     api_key_advice,
 )
 
-# The adapter takes neither words nor variables for this. A managed setting goes before the operator's own settings and
+# The adapter has neither arguments nor variables for this. A managed setting overrides the operator's own settings and
 # the repository's.
 _MANAGED = "/etc/claude-code/managed-settings.d/podbot.json"
 _LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
 PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")  # named in its trust question
 _KEPT = ("theme", "lastOnboardingVersion")
-_SHOWN = 20  # claude remembers a key that was approved by its last characters
+_SHOWN = 20  # claude records an approved key by its last characters
 
 
 def _mode(mode: str) -> Mapping[str, str]:
@@ -35,22 +36,22 @@ def _mode(mode: str) -> Mapping[str, str]:
 
 
 def reduced(document: bytes, workspace: str | None, api_key: str | None) -> bytes:
-    """The reduced ``~/.claude.json`` from the host's ``document`` (empty, or not JSON: from nothing).
+    """The reduced ``~/.claude.json`` from the host's ``document``, which may be empty or not JSON.
 
-    What Claude needs so that its first screen is the prompt, measured with ``--dangerously-skip-permissions`` and no
-    network. Without the file it ends at its onboarding ("Unable to connect"); with ``hasCompletedOnboarding`` it asks
-    whether the directory is trusted, then whether skipping permissions is accepted, then whether a key from the
-    environment may be used. Each answer below takes one of these screens away. The rest of the host's file (other
-    projects, their histories, tool servers with keys, ids, fragments of other keys) stays.
+    It has what Claude needs to show the prompt first, measured with ``--dangerously-skip-permissions`` and no network.
+    Without the file it exits at its onboarding ("Unable to connect"). With ``hasCompletedOnboarding`` it asks whether
+    the directory is trusted, then whether skipping permissions is accepted, then whether a key from the environment
+    may be used. Each value below removes one of these screens. The rest of the host's file (other projects, their
+    histories, tool servers with keys, ids, fragments of other keys) is not copied.
 
-    ``workspace`` is the only project in it; None: none is trusted, and Claude asks on its screen, where it names the
-    hooks and tool servers of the workspace before any of them runs (measured). ``api_key``: the operator let it in
-    by name, and thereby approved it.
+    ``workspace`` is the only project in it. With None, no directory is trusted, and Claude asks on its screen, where it
+    names the hooks and tool servers of the workspace before any of them runs (measured). ``api_key``: the operator
+    approved it by listing its variable.
     """
     host = _parsed(document)
     made: dict[str, Any] = {key: host[key] for key in _KEPT if isinstance(host.get(key), str)}
     account = host.get("oauthAccount")
-    if isinstance(account, dict):  # whose login ~/.claude/.credentials.json is
+    if isinstance(account, dict):  # the account of the login in ~/.claude/.credentials.json
         made["oauthAccount"] = {key: value for key, value in account.items() if isinstance(value, str | bool | int)}
     made["hasCompletedOnboarding"] = True
     made["bypassPermissionsModeAccepted"] = True
@@ -72,9 +73,9 @@ AGENT = Agent(
     commands={"podbot": ("claude", "--dangerously-skip-permissions"), "acp": ("claude-agent-acp",)},
     asking={"podbot": ("claude", "--permission-mode", "default"), "acp": ("claude-agent-acp",)},
     env={
-        # It refuses to skip permissions as root unless this is exactly "1".
+        # As root it refuses to skip permissions unless this is exactly "1".
         "IS_SANDBOX": "1",
-        # An image of the operator's own may not say it: the version is the image's.
+        # An operator's own image may not set it; the image determines the version.
         "DISABLE_AUTOUPDATER": "1",
     },
     files={"full": _mode("bypassPermissions"), "ask": _mode("default")},
@@ -82,7 +83,7 @@ AGENT = Agent(
         variables=(*_LOGINS, "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
         methods=frozenset({"gateway", "gateway-bedrock"}),
         others=frozenset({"claude-ai-login", "console-login", "claude-login"}),
-        advice=f"run `claude` on the host and log in there, or {api_key_advice('ANTHROPIC_API_KEY')}",
+        advice=f"run `podbot login claude`, or {api_key_advice('ANTHROPIC_API_KEY')}",
     ),
     family=Family(
         "claude",
@@ -92,13 +93,31 @@ AGENT = Agent(
             PAST: "projects sessions session-env history.jsonl file-history shell-snapshots todos tasks plans teams "
             "jobs agent-memory paste-cache image-cache uploads downloads traces shares debug dump-prompts feedback "
             "feedback-bundles usage-data",
-            # .config.json is the older place of ~/.claude.json, and backups holds whole copies of it.
+            # .config.json is the older name of ~/.claude.json, and backups contains copies of it.
             SETTINGS_OF_OTHERS: "backups .config.json*",
             CACHE: "cache statsig telemetry startup-perf stats-cache.json *-discovery-cache gh-pr-status-cache.json",
             HOST: "ide chrome local daemon daemon.* remote-control *.lock .last-*",
         },
+        renewal="claudeAiOauth.refreshToken",
     ),
-    # Asked about the key on its own screen alone: elsewhere no part of the key is to lie in a file.
+    # It replaces the file by a rename and does not follow a link there, but has a variable for the file's directory.
+    own_login=OwnLogin(
+        ".claude/.credentials.json",
+        ("claude", "auth", "login"),
+        # All that it writes (2.1.330). None of them names the account.
+        kept=(
+            "claudeAiOauth.accessToken",
+            "claudeAiOauth.refreshToken",
+            "claudeAiOauth.expiresAt",
+            "claudeAiOauth.scopes",
+            "claudeAiOauth.subscriptionType",
+            "claudeAiOauth.rateLimitTier",
+            "claudeAiOauth.clientId",
+        ),
+        tokens=("claudeAiOauth.accessToken", "claudeAiOauth.refreshToken"),
+        directory_variable="CLAUDE_SECURESTORAGE_CONFIG_DIR",
+    ),
+    # Claude asks about the key only on its screen; otherwise no part of the key should be in a file.
     first_run=FirstRun(".claude.json", variables=_LOGINS, key="ANTHROPIC_API_KEY", reduce=reduced),
     settings=PROJECT_SETTINGS,
     settings_asked="on a terminal Claude asks about them first, with -p and in `podbot host` it does not",
@@ -109,8 +128,8 @@ AGENT = Agent(
         "2.1.330",
         megabytes=442,
         adapter="@agentclientprotocol/claude-agent-acp@0.100.0",
-        # The adapter brings an agent of its own (330 MB; --omit=optional is not heeded with -g). It uses the one
-        # beside it, because CLAUDE_CODE_EXECUTABLE names that.
+        # The adapter includes its own copy of the agent (330 MB; --omit=optional has no effect with -g), which is
+        # removed: CLAUDE_CODE_EXECUTABLE names the installed one.
         remove=("@agentclientprotocol/*/node_modules/@anthropic-ai/claude-agent-sdk-linux-*",),
         env={"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_EXECUTABLE": "/usr/local/bin/claude"},
         node=("claude-agent-acp",),
@@ -128,11 +147,11 @@ AGENT = Agent(
                 "starts in the mode `default`: asks before commands and changes",
             ),
         ),
-        told=(
-            ("`IS_SANDBOX=1`", "as root it refuses to skip permissions without it"),
-            ("`DISABLE_AUTOUPDATER=1`", "its version is the image's; an update would go with the sandbox"),
+        fixed=(
+            ("`IS_SANDBOX=1`", "without it claude refuses to skip permissions as root"),
+            ("`DISABLE_AUTOUPDATER=1`", "the image determines its version; an update would be lost with the sandbox"),
         ),
-        left_alone=(
+        optional=(
             (
                 "`CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1`",
                 "`claude -p` ends after 0.69 s instead of 0.80 s",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from podbot.agents.types import (
+import json
+from collections.abc import Mapping
+
+from podbot.agents.definition import (
     CACHE,
     HOST,
     PAST,
@@ -13,35 +16,38 @@ from podbot.agents.types import (
     Conversations,
     Family,
     Login,
+    OwnLogin,
     Page,
+    ThroughGateway,
     api_key_advice,
 )
 
-# Measured without a network: `codex exec` takes 0.4 s with analytics off, 5.4 s without (it waits to send them at its
-# end). An update would be thrown away with the sandbox, so it is not offered. `-c` is an option of the program, so it
-# stands before the subcommand.
+# Measured without a network: `codex exec` takes 0.4 s with analytics off, 5.4 s with them (it waits to send them at its
+# end). An update would be lost with the sandbox, so it is not offered. `-c` is an option of the program, so it precedes
+# the subcommand.
 _CODEX: Command = (
     "codex", "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false", "-c", TRUSTED,
 )  # fmt: skip
 _NEVER: Command = ("-c", 'approval_policy="never"', "-c", 'sandbox_mode="danger-full-access"')
-# Codex asks only where its own sandbox forbids something: with danger-full-access and on-request it never does, and
-# it has no "untrusted" any more (0.169).
+# Codex asks only if its own sandbox forbids something: with danger-full-access and on-request it never asks, and it no
+# longer has "untrusted" (0.169).
 _CODEX_ASKS: Command = (*_CODEX, "-c", 'approval_policy="on-request"', "-c", 'sandbox_mode="read-only"')
 _APP_SERVER = ("app-server", "--listen", "stdio://")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def trusted(directory: str | None) -> str:
-    """Codex's setting that removes its question whether the folder is trusted; the dotted form has no effect.
+    """Codex's setting that a directory is trusted, so that it does not ask; the dotted form has no effect.
 
-    None: for none. Codex then asks on its screen, and takes nothing from the folder's ``.codex`` without one (0.169).
+    With None, no directory is trusted: Codex asks on its screen, and until then ignores the folder's ``.codex``
+    (0.169).
     """
     key = _inline_string(directory) if directory is not None else None
     return f'projects={{{key}={{trust_level="trusted"}}}}' if key is not None else "projects={}"
 
 
 def _inline_string(text: str) -> str | None:
-    """``text`` as a TOML string on one line; None for a path that is not UTF-8, which TOML cannot hold."""
+    """``text`` as a TOML string on one line; None for a path that is not UTF-8, which TOML cannot contain."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -55,6 +61,27 @@ def _escaped(char: str) -> str:
     return f"\\u{ord(char):04X}" if char < " " or "\x7f" <= char <= "\x9f" else char
 
 
+def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) -> ThroughGateway:
+    """A provider of models of its own: with the built-in one, Codex tries WebSockets six times first (0.169).
+
+    Its adapter for ACP ignores the words, and takes the same from a variable.
+    """
+    if "openai" not in addresses:
+        return ThroughGateway()
+    provider = {
+        "name": "podbot",
+        "base_url": addresses["openai"],
+        "env_key": variables["openai"],
+        "wire_api": "responses",
+        "supports_websockets": False,
+    }
+    inline = ", ".join(f"{key}={json.dumps(value)}" for key, value in provider.items())  # JSON's strings are TOML's
+    return ThroughGateway(
+        {"CODEX_CONFIG": json.dumps({"model_provider": "podbot", "model_providers": {"podbot": provider}})},
+        ("-c", 'model_provider="podbot"', "-c", f"model_providers.podbot={{{inline}}}"),
+    )
+
+
 AGENT = Agent(
     commands={
         "podbot": (*_CODEX, "--dangerously-bypass-approvals-and-sandbox"),
@@ -66,10 +93,10 @@ AGENT = Agent(
     permission_env={"full": {"INITIAL_AGENT_MODE": "agent-full-access"}, "ask": {"INITIAL_AGENT_MODE": "read-only"}},
     login=Login(
         variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
-        # The code of the second is entered in the client's browser, the agent only waits for it.
+        # The code of the second method is entered in the client's browser; the agent only waits for it.
         methods=frozenset({"api-key", "chat-gpt-device-code", "gateway"}),
         others=frozenset({"chat-gpt"}),
-        advice=f"run `codex login` on the host, or {api_key_advice('OPENAI_API_KEY')}",
+        advice=f"run `podbot login codex`, or {api_key_advice('OPENAI_API_KEY')}",
     ),
     family=Family(
         "codex",
@@ -81,18 +108,37 @@ AGENT = Agent(
             CACHE: "cache .tmp tmp models_cache.json version.json",
             HOST: "packages *.lock",
         },
+        renewal="tokens.refresh_token",
+    ),
+    # It replaces the file by a rename in the directory that a link at its path leads to (0.169). The other flow waits
+    # for a browser on a port of its own machine.
+    own_login=OwnLogin(
+        ".codex/auth.json",
+        ("codex", "-c", 'cli_auth_credentials_store="file"', "login", "--device-auth"),
+        kept=(
+            "auth_mode",
+            "OPENAI_API_KEY",
+            "last_refresh",
+            "tokens.id_token",
+            "tokens.access_token",
+            "tokens.refresh_token",
+            "tokens.account_id",
+        ),
+        fixed=("auth_mode", "OPENAI_API_KEY", "tokens.account_id"),
+        tokens=("OPENAI_API_KEY", "tokens.access_token", "tokens.refresh_token"),
     ),
     settings=(".codex",),
     settings_asked="on a terminal Codex asks about them first, and `codex exec` takes none",
     refused=(".codex",),
-    # Its databases beside this directory are an index, which it makes again from the files here (measured).
+    through=through_gateway,
+    # Its databases beside this directory are an index, which it rebuilds from the files here (measured).
     conversations=Conversations("/root/.codex/sessions", ("resume", "--last", "--include-non-interactive")),
     build=Build(
         "@openai/codex",
         "0.169.0",
         megabytes=442,
         adapter="@agentclientprotocol/codex-acp@2.6.0",
-        # The adapter brings an agent of its own (440 MB); it uses the one that CODEX_PATH names.
+        # The adapter includes its own copy of the agent (440 MB), which is removed: CODEX_PATH names the installed one.
         remove=("@agentclientprotocol/*/node_modules/@openai",),
         env={"CODEX_PATH": "/usr/local/bin/codex"},
         node=("codex", "codex-acp"),
@@ -108,18 +154,18 @@ AGENT = Agent(
             (
                 "`codex_app_server`",
                 (
-                    "what a thread has when the client sends no `approvalPolicy` and `sandbox`: "
-                    "`never`, `danger-full-access`"
+                    "the defaults of a thread when the client sends no `approvalPolicy` and `sandbox` are "
+                    "`never` and `danger-full-access`"
                 ),
-                "the same with `on-request`, `read-only`",
+                "the same with `on-request` and `read-only`",
             ),
         ),
-        told=(
+        fixed=(
             ("`-c analytics.enabled=false`", "without a network, `codex exec` ends after 0.4 s instead of 5.4 s"),
-            ("`-c check_for_update_on_startup=false`", "its version is the image's"),
+            ("`-c check_for_update_on_startup=false`", "the image determines its version"),
             (
                 '`-c \'projects={"DIRECTORY"={trust_level="trusted"}}\'`',
-                "else its screen begins with the question whether you trust the directory",
+                "otherwise its screen begins with the question whether you trust the directory",
             ),
             ("`INITIAL_AGENT_MODE`", "the [permissions](#permissions) of `codex-acp`"),
         ),

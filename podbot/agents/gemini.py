@@ -1,16 +1,30 @@
-"""Gemini CLI, which speaks the Agent Client Protocol itself. Measured with 0.61."""
+"""Gemini CLI, which supports the Agent Client Protocol itself. Measured with 0.61."""
 
 from __future__ import annotations
 
-from podbot.agents.types import ASKPASS, GITCONFIG, Agent, Build, Conversations, Login, Page, api_key_advice
+from collections.abc import Mapping
+
+from podbot.agents.definition import (
+    ASKPASS,
+    GITCONFIG,
+    Agent,
+    Build,
+    Conversations,
+    Login,
+    OwnLogin,
+    Page,
+    ThroughGateway,
+    api_key_advice,
+)
 
 _DEFAULTS = "/run/podbot/gemini-defaults.json"
+_SETTINGS = "/run/podbot/gemini-settings.json"
 _BASHENV = "/run/podbot/bashenv"
 
-# What undoes Gemini's change to git's environment, in the shells that it starts. Gemini runs ``bash -c`` with
-# GIT_CONFIG_SYSTEM and GIT_CONFIG_GLOBAL set to /dev/null, GIT_CONFIG_NOSYSTEM to 1 and GIT_ASKPASS to nothing (0.61):
-# no identity, no trusted workspace and no token, so commits and pushes fail. bash reads the file that BASH_ENV names
-# before the command. It takes itself out of the environment, so that no script further down is changed.
+# Undoes Gemini's change to git's environment in the shells that it starts. Gemini runs ``bash -c`` with
+# GIT_CONFIG_SYSTEM and GIT_CONFIG_GLOBAL set to /dev/null, GIT_CONFIG_NOSYSTEM to 1 and an empty GIT_ASKPASS (0.61), so
+# there is no identity, trusted workspace or token, and commits and pushes fail. bash reads the file that BASH_ENV names
+# before the command. The file unsets BASH_ENV, so that scripts run by the command are not affected.
 BASHENV_TEXT = f"""# Written by podbot, for the shells that Gemini starts; it marks those with GEMINI_CLI.
 if [ -n "${{GEMINI_CLI-}}" ]; then
   unset BASH_ENV GIT_CONFIG_NOSYSTEM GIT_CONFIG_GLOBAL
@@ -20,6 +34,16 @@ fi
 """
 _FILES = {_BASHENV: BASHENV_TEXT}
 
+
+def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) -> ThroughGateway:
+    """With another address in its variable it otherwise selects a kind of login that it then refuses (0.61)."""
+    del variables
+    if "gemini" not in addresses:
+        return ThroughGateway()
+    settings = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}\n'
+    return ThroughGateway({"GEMINI_CLI_SYSTEM_SETTINGS_PATH": _SETTINGS}, files={_SETTINGS: settings})
+
+
 AGENT = Agent(
     commands={"podbot": ("gemini", "--yolo"), "acp": ("gemini", "--acp", "--yolo")},
     asking={
@@ -27,9 +51,9 @@ AGENT = Agent(
         "acp": ("gemini", "--acp", "--approval-mode", "default"),
     },
     env={
-        # Without it, --yolo asks for permission nevertheless, and without a terminal gemini ends with status 55.
+        # Without it, gemini asks for permission despite --yolo, and without a terminal it exits with status 55.
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
-        # A repository's settings could have it start a container of its own inside this one.
+        # Otherwise a repository's settings could make it start its own container inside this one.
         "GEMINI_SANDBOX": "false",
         "BASH_ENV": _BASHENV,
     },
@@ -38,44 +62,59 @@ AGENT = Agent(
         variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
         methods=frozenset({"gemini-api-key", "vertex-ai", "gateway"}),
         others=frozenset({"oauth-personal"}),
-        advice=f"{api_key_advice('GEMINI_API_KEY')}, and set it where podbot starts",
+        advice=f"run `podbot login gemini`, or {api_key_advice('GEMINI_API_KEY')}, and set it where podbot starts",
+    ),
+    # It writes into the file that a link leads to (0.61). On a terminal it asks for a kind of login, even if there is a
+    # file, until its settings select one.
+    own_login=OwnLogin(
+        ".gemini/oauth_creds.json",
+        ("gemini",),
+        kept=("access_token", "refresh_token", "id_token", "scope", "token_type", "expiry_date"),
+        tokens=("access_token", "refresh_token"),
+        hint="when Gemini shows its prompt, the login is done: leave it with /quit",
+        env={"NO_BROWSER": "true"},
+        texts={".gemini/settings.json": '{"security": {"auth": {"selectedType": "oauth-personal"}}}\n'},
     ),
     settings=(".gemini/settings.json", ".gemini/extensions"),
     refused=(".gemini",),
+    through=through_gateway,
     conversations=Conversations(
         "/root/.gemini/tmp",
         ("--resume", "latest"),
-        # session/load leaves an empty file with the conversation's id, and the clean-up at gemini's next start
-        # deletes every file with that id (measured with 0.61): so there is none, unless the user's settings ask for it.
+        # session/load leaves an empty file with the conversation's id, and the clean-up at gemini's next start deletes
+        # every file with that id (measured with 0.61). So the clean-up is off, unless the user's settings enable it.
         env={"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": _DEFAULTS},
         texts={_DEFAULTS: '{"general": {"sessionRetention": {"enabled": false}}}\n'},
     ),
     build=Build("@google/gemini-cli", "0.61.0", megabytes=101, node=("gemini",)),
     page=Page(
         permissions=(("", "`--yolo`", "`--approval-mode default`: asks before commands and changes"),),
-        told=(
+        fixed=(
             (
                 "`GEMINI_CLI_TRUST_WORKSPACE=true`",
-                "else `--yolo` asks nevertheless, and without a terminal it ends with status 55",
+                "otherwise it asks despite `--yolo`, and without a terminal it exits with status 55",
             ),
             (
                 f"`BASH_ENV={_BASHENV}`",
                 (
                     "gemini hides git's configuration and askpass helper from the commands that it runs, so commits "
-                    "and pushes fail; this small file gives them back"
+                    "and pushes fail; this small file restores them"
                 ),
             ),
             (
                 "`GEMINI_SANDBOX=false`",
-                "else a repository's settings make it start a container of its own, from an image that is not there",
+                (
+                    "otherwise a repository's settings make it start its own container, from an image that does not "
+                    "exist"
+                ),
             ),
         ),
-        left_alone=(
+        optional=(
             (
                 "`GEMINI_CLI_NO_RELAUNCH=true`",
                 (
-                    "`gemini -p` ends after 2.1 s instead of 3.8 s, without the larger heap that it starts itself "
-                    "again for"
+                    "`gemini -p` ends after 2.1 s instead of 3.8 s, without the larger heap for which it otherwise "
+                    "restarts itself"
                 ),
             ),
         ),

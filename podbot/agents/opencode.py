@@ -1,21 +1,37 @@
-"""opencode, which speaks the Agent Client Protocol itself. Measured with 1.18."""
+"""opencode, which supports the Agent Client Protocol itself. Measured with 1.18."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from podbot.agents.types import Agent, Build, Conversations, Login, Page, api_key_advice
+from podbot.agents.definition import Agent, Build, Conversations, Login, OwnLogin, Page, ThroughGateway, api_key_advice
 
 _ASKS = {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask", "doom_loop": "ask"}
+# Provider -> the API, and the path that the provider's own address has.
+_PROVIDERS = {"anthropic": ("anthropic", "/v1"), "openai": ("openai", ""), "google": ("gemini", "/v1beta"),
+              "openrouter": ("openrouter", "")}  # fmt: skip
 _HISTORY = "/root/.local/share/opencode/history"
+
+
+def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) -> ThroughGateway:
+    """Addresses of its providers; it takes the keys from their variables."""
+    del variables
+    providers = {
+        name: {"options": {"baseURL": addresses[api] + path}}
+        for name, (api, path) in _PROVIDERS.items()
+        if api in addresses
+    }
+    return ThroughGateway({"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})} if providers else {})
+
 
 AGENT = Agent(
     commands={"podbot": ("opencode",), "acp": ("opencode", "acp")},
     asking={"podbot": ("opencode",), "acp": ("opencode", "acp")},
-    # An image of the operator's own may not say it: the version is the image's.
+    # An operator's own image may not set it; the image determines the version.
     env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     permission_env={
-        # By default it asks before it leaves the workspace, and when it repeats itself.
+        # By default it asks before it leaves the workspace, and if it repeats itself.
         "full": {"OPENCODE_PERMISSION": json.dumps({"*": "allow", **dict.fromkeys(_ASKS, "allow")})},
         "ask": {"OPENCODE_PERMISSION": json.dumps(_ASKS)},
     },
@@ -23,36 +39,55 @@ AGENT = Agent(
         variables=(),
         methods=frozenset(),
         others=frozenset({"opencode-login"}),
-        advice=f"{api_key_advice('OPENROUTER_API_KEY')}, or that of another provider of yours",
+        advice=f"run `podbot login opencode`, or {api_key_advice('OPENROUTER_API_KEY')}, or that of another provider",
         needed=False,
     ),
+    # It writes into the file that a link leads to (1.18). An entry of the type "wellknown" would make it fetch
+    # settings, with tool servers, from the address in its name. Its token is not kept, and without one it is ignored.
+    own_login=OwnLogin(
+        ".local/share/opencode/auth.json",
+        ("opencode", "auth", "login"),
+        kept=(
+            "*.type",
+            "*.key",
+            "*.access",
+            "*.refresh",
+            "*.expires",
+            "*.accountId",
+            "*.enterpriseUrl",
+            "*.metadata.*",
+        ),
+        fixed=("*.type", "*.key", "*.accountId", "*.enterpriseUrl", "*.metadata.*"),
+        tokens=("*.key", "*.access", "*.refresh"),
+    ),
     settings=("opencode.json", "opencode.jsonc", ".opencode"),
+    through=through_gateway,
     refused=(".local/share/opencode", ".config/opencode"),
-    # Its database lies beside auth.json by default; alone in a directory it is mounted without that.
+    # By default its database is beside auth.json; in a directory of its own it is mounted without that file.
     conversations=Conversations(_HISTORY, ("--continue",), env={"OPENCODE_DB": f"{_HISTORY}/opencode.db"}),
     build=Build(
         "opencode-ai",
         "1.18.33",
         megabytes=185,
-        # opencode.exe is a hard link to the one of these that fits this processor; the other is 185 MB.
+        # opencode.exe is a hard link to the one of these for this processor; the other takes 185 MB.
         remove=("opencode-ai/node_modules/opencode-linux-*",),
     ),
     page=Page(
         permissions=(
             (
                 "",
-                "allows everything, leaving the workspace included",
+                "allows everything, including leaving the workspace",
                 "asks before it edits, runs a command, fetches a page, leaves the workspace, or repeats itself",
             ),
         ),
-        told=(
-            ("`OPENCODE_DISABLE_AUTOUPDATE=1`", "its version is the image's"),
+        fixed=(
+            ("`OPENCODE_DISABLE_AUTOUPDATE=1`", "the image determines its version"),
             ("`OPENCODE_PERMISSION`", "its [permissions](#permissions)"),
         ),
-        left_alone=(
+        optional=(
             (
                 "`OPENCODE_DISABLE_MODELS_FETCH=1`",
-                "none that stands out: 3 to 6 s either way; the fetch fails at once",
+                "no significant effect: 3 to 6 s with and without it; the fetch fails at once",
             ),
         ),
         store=", with `OPENCODE_DB`",

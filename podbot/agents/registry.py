@@ -1,7 +1,7 @@
-"""Which agents there are: each module of this package but three is one, named as its kind, with its ``AGENT``.
+"""The list of agents: each module of this package except three is one, named like its kind, with its ``AGENT``.
 
-The names cost one listing of the directory (0.03 ms); a module is loaded when its agent is asked for, because `podbot
-exec` and `podbot ps` read the configuration, which has to know the names, and need nothing else of it (ADR 0025).
+Listing the directory for the names costs 0.03 ms. A module is loaded only when its agent is needed, because `podbot
+exec` and `podbot ps` read the configuration, which needs only the names (ADR 0025).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from podbot.agents.types import Agent, Family
+    from podbot.agents.definition import Agent, Family
 
 AgentMode = Literal["podbot", "codex_app_server", "acp"]
 Permissions = Literal["full", "ask"]
 
-CUSTOM = "custom"  # a command of the operator's own; podbot knows nothing else of it
-_OTHERS = ("__init__", "registry", "types")
+CUSTOM = "custom"  # the operator's own command, about which podbot knows nothing else
+_OTHERS = ("__init__", "registry", "definition")
 _SUFFIXES = (".py", ".pyc")
 
 
@@ -32,7 +32,7 @@ def names() -> tuple[str, ...]:
 
 
 def known() -> tuple[str, ...]:
-    """The kinds that podbot knows something of: all but ``custom``."""
+    """The kinds that podbot knows: all except ``custom``."""
     return tuple(name for name in names() if name != CUSTOM)
 
 

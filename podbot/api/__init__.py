@@ -1,5 +1,5 @@
-"""The library's front door: typed calls that never print, never exit and install no signal handler.
+"""The library's public calls: they are typed, never print, never exit and install no signal handlers.
 
-One file for each group of calls; :mod:`podbot` exports them. The only room that picks an engine. Each call opens its
-own connection; imports happen inside, so that a caller pays for what it uses.
+There is one file for each group of calls; :mod:`podbot` exports them. This is the only room that selects an engine.
+Each call opens its own connection, and imports what it needs only when it is called.
 """

@@ -1,4 +1,4 @@
-"""What calls that run a session or a command have in common."""
+"""Functions shared by calls that run a session or a command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_subcommand(request: LaunchRequest, wanted: Subcommand) -> None:
-    """Raise IllegalCombination for a request that is another call's."""
+    """Raise IllegalCombination for a request that belongs to another call."""
     if request.subcommand != wanted:
         raise IllegalCombination(
             field="subcommand",
@@ -28,7 +28,7 @@ def check_subcommand(request: LaunchRequest, wanted: Subcommand) -> None:
 
 
 def host_facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, str]) -> HostFacts:
-    """What planning must know of this host. Raises ConfigError and FilesystemError subclasses."""
+    """The facts about this host that planning needs. Raises ConfigError and FilesystemError subclasses."""
     from podbot.places import runtime_root
     from podbot.session.facts import collect_facts
 
@@ -38,7 +38,7 @@ def host_facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, 
 
 @contextlib.contextmanager
 def woken(wake: Wake | None) -> Iterator[Wake]:
-    """``wake``, or one of the call's own that is closed with the block."""
+    """``wake``, or a new one that is closed at the end of the block."""
     if wake is not None:
         yield wake
         return

@@ -17,14 +17,14 @@ __all__ = ["find_history", "history", "remove_history"]
 
 
 def history(*, environ: Mapping[str, str] | None = None) -> list[ProjectHistory]:
-    """The projects whose conversations are kept on this host, the one used last first. Asks no engine."""
+    """The projects with conversations on this host, most recently used first. Contacts no engine."""
     from podbot.management.history_list import list_history
 
     return list_history(environment(environ))
 
 
 def find_history(project: str, *, environ: Mapping[str, str] | None = None) -> ProjectHistory:
-    """The one of :func:`history` that ``project`` names: a directory, ``owner/name``, a key. Raises HistoryNotFound."""
+    """The entry of :func:`history` for ``project``: a directory, ``owner/name``, or a key. Raises HistoryNotFound."""
     from podbot.management.history_remove import find_history as find
 
     return find(environment(environ), os.getcwd(), project)
@@ -38,9 +38,9 @@ def remove_history(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> list[ProjectHistory]:
-    """Remove conversations for good, of one ``agent`` or of all; returns the projects that had any.
+    """Remove conversations permanently, of one ``agent`` or of all; returns the projects that had any.
 
-    Raises HistoryInUse before anything is removed when a session mounts them, and HistoryNotFound; HistoryNotRemoved.
+    Raises HistoryInUse before anything is removed if a session mounts them, HistoryNotFound and HistoryNotRemoved.
     """
     from podbot.management.history_remove import remove_history as remove
 

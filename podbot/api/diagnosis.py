@@ -1,4 +1,4 @@
-"""Doctor: is this machine ready, and if not, what to do."""
+"""Doctor: whether this machine is ready, and how to fix it if not."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def doctor(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> list[Check]:
-    """Look at the configuration, this machine, the engine, the image and the GitHub App, and change nothing.
+    """Check the configuration, this machine, the engine, the image and the GitHub App, without changing anything.
 
-    The checks in the order in which things must be fixed. No error escapes: each is a check that failed.
-    ``probe_image``: also run a throw-away container of the image, without network and mounts, to see what it lacks.
+    Returns the checks in the order in which problems must be fixed. Errors are not raised but become failed checks.
+    ``probe_image``: also run a temporary container of the image, without network and mounts, to find what it lacks.
     """
     from podbot.diagnosis.doctor import diagnose
 
@@ -36,11 +36,12 @@ def doctor(
 
 
 def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -> DoctorContext:
-    """The real machine, configuration and engine. ``emit`` hears of sessions that a killed podbot left."""
+    """The real machine, configuration and engine. ``emit`` gets events about sessions that a killed podbot left."""
     from podbot.config.load import config_location, load_config
     from podbot.diagnosis.disk_checks import look_at_disks
     from podbot.diagnosis.doctor import DoctorContext
     from podbot.launch.seccomp import profile_path
+    from podbot.management.login_list import list_logins
     from podbot.places import private_runtime_root, state_dir
     from podbot.session.confined import place_seccomp
     from podbot.session.orphans import report_orphans
@@ -61,4 +62,5 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
         disks=lambda host: look_at_disks(host, environ),
         seccomp=lambda: place_seccomp(profile_path(os.path.realpath(state_dir(environ)))),
         token_unit=os.path.exists(unit_path(environ)),
+        logins=lambda: list_logins(environ),
     )

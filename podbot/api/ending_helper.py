@@ -1,6 +1,6 @@
-"""Runs as a process of its own, by its path: ends what a hosted session left behind. See ``ending`` for what it does.
+"""A helper process, started by its path, that ends a hosted session; see ``hosting.ending``.
 
-Its stdin is the job, as JSON. It holds the session's locks by descriptors that it was given.
+Its stdin is the job as JSON. It holds the session's locks through inherited descriptors.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import os
 import signal
 import sys
 
-LIMIT = 90  # seconds for all of it; then the kernel frees the locks, and the next podbot command looks after the rest
+LIMIT = 90  # seconds in all; then the kernel releases the locks, and the next podbot command finishes the work
 
 
 def main() -> None:
-    """Ends with the process."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # whatever podbot's own parent left
+    """The helper's main function."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # podbot's own parent may have had it ignored
     signal.alarm(LIMIT)
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from podbot.api.engines import reopen
+    from podbot.api.engines import reopen, revived
     from podbot.hosting.ending import run
 
-    run(sys.stdin.buffer.read(), reopen)
+    run(sys.stdin.buffer.read(), reopen, lambda engine: revived(engine, os.environ))
 
 
 if __name__ == "__main__":

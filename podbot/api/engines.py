@@ -1,4 +1,4 @@
-"""Opening engines: the only module that picks one."""
+"""Opens engines: the only module that selects one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from podbot.config.models import DEFAULT_ENGINE, AppConfig
-from podbot.engine import registry
-from podbot.errors import ImageNotFound
+from podbot.engine import kinds
+from podbot.errors import ContainerError, CreateFailed, ImageNotFound, MachineNotReady, PodbotError, StartFailed
 from podbot.events import Emit, ignore
 
 if TYPE_CHECKING:
     from podbot.engine.driver import EngineDriver
+    from podbot.engine.endpoint import EngineRef
     from podbot.engine.port import Engine
 
 __all__ = ["open_engine"]
 
 
 def driver_of(config: AppConfig) -> EngineDriver:
-    """What finds and opens engines of the configured kind. Raises InvalidValue for a kind that is not known."""
-    return registry.driver(config.engine, str(config.origin("engine")))
+    """The driver of the configured kind of engine. Raises InvalidValue for an unknown kind."""
+    return kinds.driver(config.engine, str(config.origin("engine")))
 
 
 @contextlib.contextmanager
 def open_engine(
     config: AppConfig, *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
 ) -> Iterator[Engine]:
-    """A checked engine for the block. Raises ContainerError subclasses when there is none."""
+    """A healthy engine for the block. Raises ContainerError subclasses if there is none."""
     engine = driver_of(config).connect(config, environment(environ), emit)
     try:
         yield engine
@@ -36,27 +37,51 @@ def open_engine(
         engine.close()
 
 
-def reopen(endpoint: str, kind: str = DEFAULT_ENGINE) -> Engine:
-    """The engine of a session's record, not yet spoken to. Raises InvalidValue and UnsupportedEndpoint."""
+def reopen(engine: EngineRef) -> Engine:
+    """The engine in a session's record, not yet contacted. Raises InvalidValue and UnsupportedEndpoint."""
     origin = "the session's record"
-    return registry.driver(kind, origin).reopen(endpoint, origin)
+    return kinds.driver(engine.kind or DEFAULT_ENGINE, origin).reopen(engine.endpoint, origin)
+
+
+def revived(engine: EngineRef, environ: Mapping[str, str]) -> Engine:
+    """As :func:`reopen`, for an engine that podbot may have to start again. Also raises ContainerError subclasses."""
+    kinds.driver(engine.kind or DEFAULT_ENGINE, "the session's record").revive(engine.endpoint, environ)
+    return reopen(engine)
 
 
 def engine_socket(config: AppConfig, environ: Mapping[str, str]) -> str | None:
-    """Path of the engine's unix socket; None for an engine elsewhere, and for one that podbot would start."""
+    """Path of the engine's unix socket; None for a remote engine, and for one that podbot would start."""
     endpoint = driver_of(config).locate(config, environ)
     return endpoint.path if endpoint is not None and endpoint.scheme == "unix" else None
 
 
-def explained(exc: ImageNotFound, config: AppConfig, environ: Mapping[str, str]) -> ImageNotFound:
-    """The error with its cause, where an image cannot be on this user's own engine."""
+NOT_STARTED = (ImageNotFound, CreateFailed, StartFailed)
+
+
+def explained(
+    exc: ImageNotFound | CreateFailed | StartFailed, engine: Engine, config: AppConfig, environ: Mapping[str, str]
+) -> PodbotError:
+    """The error, with its cause on this machine if there is one that podbot knows.
+
+    For a missing image: why this user's own engine cannot have any. For a container that did not start: what doctor
+    says of this machine, in place of the engine's own words, which name a program of which the user has not heard.
+    """
     driver = driver_of(config)
-    hint = driver.machine(environ).image_hint if driver.locate(config, environ) is None else ""
-    return ImageNotFound(image=exc.image, origin=exc.origin, hint=hint, engine_hint=exc.engine_hint)
+    if isinstance(exc, ImageNotFound):
+        hint = driver.machine(environ).image_hint if driver.locate(config, environ) is None else ""
+        return ImageNotFound(image=exc.image, origin=exc.origin, hint=hint, engine_hint=exc.engine_hint)
+    from podbot.provisioning.readiness import machine_problems, require_ready
+
+    try:
+        is_private = driver.locate(config, environ) is None
+        require_ready(machine_problems(engine, driver.machine(environ), config, is_private=is_private))
+    except ContainerError as found:
+        return found if isinstance(found, MachineNotReady) else exc
+    return exc
 
 
 def report_left(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "") -> None:
-    """Orphans are looked for only when the runtime directory holds a session at all."""
+    """Report orphans, but search only if the runtime directory contains a session."""
     from podbot.places import runtime_root
 
     with contextlib.suppress(OSError), os.scandir(runtime_root(environ)) as entries:

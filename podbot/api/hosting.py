@@ -1,4 +1,4 @@
-"""Hosting: an agent that speaks a protocol with a client."""
+"""Hosting: an agent that communicates with a client over a protocol."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.hosting.host import HostResult
-    from podbot.hosting.hosted import HasFileno, HostedSession
+    from podbot.hosting.hosted_session import HasFileno, HostedSession
     from podbot.launch.types import LaunchRequest
-    from podbot.streams.channel import Channel
+    from podbot.streams.protocol_channel import Channel
 
 __all__ = ["host", "host_until_end"]
 
@@ -33,14 +33,14 @@ def host(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> HostedSession:
-    """Start one agent that speaks a protocol with the caller, in a thread; see :class:`HostedSession`.
+    """Start one agent that communicates with the caller over a protocol, in a thread; see :class:`HostedSession`.
 
-    ``stdin``: what the client sends is read from here; ``stdout`` gets the agent's frames and nothing else;
-    ``stderr`` None: the agent's diagnostics are events. Descriptors, or objects with ``fileno()``; one socket
-    may be both. ``transcript``: a file to which what passes is added, redacted. ``emit`` is called in that
-    thread. Raises ConfigError before anything is created; all else is raised by ``wait``.
+    ``stdin``: the client's frames are read from it; ``stdout``: gets only the agent's frames; ``stderr``: with None,
+    the agent's diagnostics become events. Each is a descriptor or an object with ``fileno()``; one socket may be both.
+    ``transcript``: a file to which the redacted traffic is appended. ``emit`` is called in that thread. Raises
+    ConfigError before anything is created; ``wait`` raises all other errors.
     """
-    from podbot.hosting.hosted import HostedSession
+    from podbot.hosting.hosted_session import HostedSession
 
     channel, work = _hosting(config, request, transcript, environ, emit)
     return HostedSession(work, channel, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -56,9 +56,9 @@ def host_until_end(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> HostResult:
-    """:func:`host` in the calling thread, for a process that then ends; what ``podbot host`` itself is made of.
+    """Like :func:`host`, in the calling thread, for a process that ends afterwards, such as ``podbot host``.
 
-    A client that leaves is not kept waiting: a helper process ends the agent and removes the sandbox.
+    A client that leaves does not have to wait: a helper process ends the agent and removes the sandbox.
     """
     from podbot.api import ending_helper
 
@@ -74,8 +74,10 @@ def _hosting(
     *,
     helper: str | None = None,
 ) -> tuple[Channel, Callable[[ExecIO, Wake], HostResult]]:
-    """The channel of a hosted session, and what carries it out. Raises ConfigError subclasses."""
+    """The channel of a hosted session, and the function that runs it. Raises ConfigError subclasses."""
+    from podbot.api import killed_helper
     from podbot.hosting.host import channel_for, run_hosted
+    from podbot.session.kill_watcher import HelperProgram
 
     environ = environment(environ)
     check_subcommand(request, "host")
@@ -85,6 +87,9 @@ def _hosting(
     def work(io: ExecIO, wake: Wake) -> HostResult:
         with open_engine(config, environ=environ, emit=emit) as engine:
             report_left(engine, environ, emit)
-            return run_hosted(engine, decided, io, wake, emit, channel=channel, transcript=transcript, helper=helper)
+            return run_hosted(
+                engine, decided, io, wake, emit, channel=channel, transcript=transcript, helper=helper,
+                killed_helper=HelperProgram(killed_helper.__file__, environ),
+            )  # fmt: skip
 
     return channel, work

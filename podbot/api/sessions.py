@@ -8,32 +8,32 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from podbot.api.calls import check_subcommand, host_facts, woken
-from podbot.api.engines import environment, explained, open_engine, report_left
+from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
 from podbot.config.load import load_config
 from podbot.config.models import AppConfig
-from podbot.errors import ImageNotFound
 from podbot.events import Emit, Event, ignore
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
+    from podbot.engine.port import Engine
     from podbot.launch.command import ExecSpec
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.run import SessionResult
-    from podbot.session.sandbox import Sandbox
     from podbot.session.starting import StartResult
 
-__all__ = ["exec_", "load_config", "plan", "ps", "run", "sandbox", "start", "stop"]
+__all__ = ["exec_", "load_config", "plan", "ps", "remove", "run", "start", "stop"]
 
 
 def plan(config: AppConfig, request: LaunchRequest, *, environ: Mapping[str, str] | None = None) -> LaunchPlan:
-    """What :func:`run` or :func:`host` would do, decided without touching an engine. Raises ConfigError subclasses."""
+    """The plan of :func:`run` or :func:`host`, decided without contacting an engine. Raises ConfigError subclasses."""
     from podbot.launch.plan import normalize
 
     if request.subcommand == "sandbox":
@@ -56,6 +56,9 @@ def run(
     thread ends the session. Raises ConfigError before anything is created, then ContainerError,
     FilesystemError and StreamError subclasses.
     """
+    from podbot.api import killed_helper
+    from podbot.api.advice import tell_outdated
+    from podbot.session.kill_watcher import HelperProgram
     from podbot.session.orphans import report_orphans
     from podbot.session.run import run_session
 
@@ -64,44 +67,13 @@ def run(
     decided = plan(config, request, environ=environ)
     with open_engine(config, environ=environ, emit=emit) as engine, woken(wake) as waker:
         report_orphans(engine, environ, emit)
+        helper = HelperProgram(killed_helper.__file__, environ)
         try:
-            return run_session(engine, decided, io or ExecIO(), waker, emit)
-        except ImageNotFound as exc:
-            raise explained(exc, config, environ) from exc
-
-
-@contextlib.contextmanager
-def sandbox(
-    config: AppConfig,
-    request: LaunchRequest,
-    *,
-    environ: Mapping[str, str] | None = None,
-    emit: Emit | None = None,
-) -> Iterator[Sandbox]:
-    """A sandbox without an agent for the block, in which commands are run: see :class:`Sandbox`.
-
-    The same refusals, limits, guard, GitHub token and clone as for :func:`run`; settings of the agent have no effect.
-    It ends with the block: removed, or kept as ``run`` keeps one. Raises ConfigError before anything is created, then
-    ContainerError, FilesystemError, GitHubError and CloneError subclasses.
-    """
-    from podbot.launch.plan import plan_sandbox
-    from podbot.session.sandbox import Sandbox
-    from podbot.session.session import opened_sandbox
-
-    environ, emit = environment(environ), emit or ignore
-    check_subcommand(request, "sandbox")
-    decided = plan_sandbox(config, request, host_facts(config, request, environ))
-    with contextlib.ExitStack() as stack:
-        engine = stack.enter_context(open_engine(config, environ=environ, emit=emit))
-        wake = stack.enter_context(woken(None))
-        report_left(engine, environ, emit)
-        try:
-            opened = stack.enter_context(opened_sandbox(engine, decided, wake, emit, subcommand="sandbox"))
-        except ImageNotFound as exc:
-            raise explained(exc, config, environ) from exc
-        made = Sandbox(opened)
-        stack.callback(made.close)
-        yield made
+            result = run_session(engine, decided, io or ExecIO(), waker, emit, killed_helper=helper)
+        except NOT_STARTED as exc:
+            raise explained(exc, engine, config, environ) from exc
+        tell_outdated(engine, decided.sandbox.container.image, decided.agent.kind, environ, emit)
+        return result
 
 
 def exec_(
@@ -114,24 +86,63 @@ def exec_(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> ExecStatus:
-    """Run a command in any container that the engine lets the operator reach.
+    """Run a command in any container on the engine; in a session with a guest, by that and without the engine.
 
-    Raises ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, OutputClosed, CommandSurvived.
+    The beginning of a session's name is enough if no other begins so. Raises ContainerNotFound, AmbiguousName,
+    ExecFailed, EngineGone, EngineStorageFull, SandboxDied, ChannelLost, OutputClosed, CommandSurvived.
     """
-    from podbot.execution.runner import run_exec
+    from podbot.execution.runner import run_exec, run_in_guest
+    from podbot.launch.names import is_name
     from podbot.places import runtime_root
     from podbot.session.flags import in_use
-    from podbot.session.sessions import session_pipes
 
-    environ = environment(environ)
-    with (
-        open_engine(config, environ=environ, emit=emit) as engine,
-        woken(wake) as waker,
-        in_use(os.path.join(runtime_root(environ), os.path.basename(container))),
-    ):
+    environ, io = environment(environ), io or ExecIO()
+    with contextlib.ExitStack() as stack:
+        waker = stack.enter_context(woken(wake))
+
+        @functools.cache
+        def connect() -> Engine:
+            return stack.enter_context(open_engine(config, environ=environ, emit=emit))
+
+        container = _meant(container, environ, connect)
+        if is_name(container):  # of anything else (".", ".engine") the directory would be no session's, and get a file
+            stack.enter_context(in_use(os.path.join(runtime_root(environ), container)))
+        if (guest := _guest_of(config, environ, container)) is not None:
+            status = run_in_guest(guest, container, spec, io, waker, connect=connect)
+            if status is not None:
+                return status
+        engine = connect()
         report_left(engine, environ, emit, spare=container)
-        pipes = session_pipes(engine, environ, container)
-        return run_exec(engine, container, spec, io or ExecIO(), waker, pipes=pipes)
+        return run_exec(engine, container, spec, io, waker)
+
+
+def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]) -> str:
+    """The name of the container that ``given`` means.
+
+    The engine is asked only where ``given`` may be the beginning of a name, because that costs a request.
+    """
+    from podbot.session.sessions import names_here
+
+    begun = names_here(environ, given)
+    if given in begun or not (begun or not connect().local):
+        return given
+    from podbot.session.session_names import container_meant
+
+    return container_meant(connect(), given).name
+
+
+def _guest_of(config: AppConfig, environ: Mapping[str, str], container: str) -> str | None:
+    """The directory of the guest's socket of a session of this user's, unless the configured engine is another one."""
+    from podbot.session.sessions import session_guest
+
+    found = session_guest(environ, container)
+    if found is None:
+        return None
+    record, directory = found
+    if record.engine not in ("", config.engine):
+        return None
+    endpoint = driver_of(config).locate(config, environ)  # None: podbot's own service, which is contacted by its name
+    return directory if endpoint is None or endpoint.uri == record.endpoint else None
 
 
 def ps(
@@ -158,11 +169,12 @@ def start(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> StartResult:
-    """Bring a kept session back: its container runs again, with its token, logins and guard, and no podbot process.
+    """Restart a kept session: its container runs again with its token, logins and guard, without a podbot process.
 
-    ``exec_``, ``ps`` and ``stop`` work on it. Raises ContainerNotFound, NotOurs, SessionExists, SessionNotRestorable,
-    SessionRecordUnknown, MountRefused, then ContainerError, FilesystemError and GitHubError subclasses, and
-    Interrupted when ``wake`` got a signal; the container is then stopped, as it was.
+    ``exec_``, ``ps`` and ``stop`` work on it. ``session``: its name, or the beginning if no other begins so. Raises
+    ContainerNotFound, AmbiguousName, NotOurs, SessionExists, SessionNotRestorable, SessionRecordUnknown, MountRefused,
+    then ContainerError, FilesystemError and GitHubError subclasses, and Interrupted when ``wake`` got a signal;
+    after an error the container is stopped again.
     """
     from podbot.session.starting import start_session
 
@@ -186,12 +198,11 @@ def stop(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> list[StopResult]:
-    """Stop sessions by name, or all of podbot's; a session that is not to be kept is removed.
+    """Stop sessions by name, or all of podbot's; sessions that are not kept are removed.
 
-    A clone's is kept while it holds unsaved work, unless that was decided otherwise at its start.
-
-    ``seconds``: what the processes get between TERM and KILL. Raises ContainerNotFound and NotOurs
-    before anything is stopped.
+    A clone's session is kept if it has unsaved work, unless its start decided otherwise. ``names``: also the beginning
+    of one, if no other begins so. ``seconds``: the time of the processes between TERM and KILL. Raises
+    ContainerNotFound, AmbiguousName and NotOurs before anything is stopped.
     """
     from podbot.management.manage import stop_sessions
 
@@ -203,5 +214,38 @@ def stop(
         ):
             emit(Event("info", "session.stopped", result.session, {"session": result.session}))
             results.append(result)
-        report_left(engine, environ, emit)  # afterwards: it removes what may have been named
+        report_left(engine, environ, emit)  # afterwards, because it removes sessions that may have been named
+        return results
+
+
+def remove(
+    config: AppConfig,
+    names: Sequence[str] = (),
+    *,
+    all_sessions: bool = False,
+    force: bool = False,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> list[StopResult]:
+    """Remove sessions that have ended, with unsaved work: kept ones, by name or all of podbot's.
+
+    ``force``: stop and remove those that run, too. Raises ContainerNotFound, AmbiguousName, NotOurs and SessionRuns
+    before anything is removed; SessionRuns also later, for a named one that is restarted meanwhile.
+    """
+    from podbot.management.manage import stop_sessions
+
+    environ = environment(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine:
+        stopped = stop_sessions(
+            engine,
+            environ,
+            names,
+            seconds=10,
+            remove_kept=True,
+            all_sessions=all_sessions,
+            only_ended=not force,
+            emit=emit,
+        )
+        results = list(stopped)
+        report_left(engine, environ, emit)  # afterwards, as in `stop`
         return results

@@ -26,12 +26,12 @@ def token_daemon(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> list[TokenRenewal]:
-    """Keep the GitHub tokens of the runtime directory's sessions, or of ``names``, fresh; ``once``: what is due now.
+    """Renew the GitHub tokens of the runtime directory's sessions, or of ``names``; ``once``: only those due now.
 
-    Blocks until ``wake.post(Signal(SIGTERM))`` from another thread; the list is then empty (SIGHUP does not end it).
-    With ``once`` it is one entry a session, failures included. ``notifier`` receives READY, WATCHDOG and STATUS.
-    Reads no configuration: each session's record has what its renewal needs. Raises TokenSessionMissing and
-    UnsafeDirectory, and with ``once`` Interrupted.
+    Blocks until ``wake.post(Signal(SIGTERM))`` from another thread, and then returns an empty list (SIGHUP does not end
+    it). With ``once`` it returns one entry for each session, including failures. ``notifier`` receives READY, WATCHDOG
+    and STATUS. It reads no configuration, because each session's record has the data for its renewal. Raises
+    TokenSessionMissing and UnsafeDirectory, and with ``once`` Interrupted.
     """
     environ = environment(environ)
     with woken(wake) as waker:

@@ -1,4 +1,4 @@
-"""Typer's commands, made from the table: for help, completion, errors, and what the fast path declines."""
+"""Typer's commands, made from the table: for help, completion, errors, and command lines that the fast path rejects."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import typer
 
 from podbot._version import __version__
 from podbot.agents.registry import known
-from podbot.cli import completion
-from podbot.cli.commands import COMMANDS, EPILOG, GROUPS, HELP_TEXT, Command
+from podbot.cli.commands import COMMANDS, EPILOG, GROUPS, HELP_TEXT, CarryOut, Command
 from podbot.cli.globals import Globals
 from podbot.cli.grammar import PlainCommand, SessionCommand, words_behind
 from podbot.cli.options import COMMON, HELP, Argument, Option
@@ -25,9 +24,7 @@ _TYPES = {
     "many": (list[str], list[str] | None),
     "number": (int, int | None),
     "count": (int, int),
-}  # Option.takes -> the type of the value, and the type when it can be None
-
-CarryOut = Callable[[Command, Globals, dict[str, Any]], int]
+}  # Option.takes -> the type of the value, and the type if it can be None
 
 
 @functools.cache
@@ -38,7 +35,22 @@ def root() -> Any:
 
 def parser(carry_out: CarryOut) -> Any:
     """The same, with subcommands that call ``carry_out`` with the command and its values."""
-    return typer.main.get_command(_application(carry_out))
+    made = typer.main.get_command(_application(carry_out))
+    _show_no_types(made)
+    return made
+
+
+def _show_no_types(command: Any) -> None:
+    """In the help, newer Typers (0.29) add the Python type to the name of an argument: ``SESSION <str>``."""
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _no_type
+    for one in getattr(command, "commands", {}).values():
+        _show_no_types(one)
+
+
+def _no_type(ctx: Any) -> str:  # noqa: ARG001 - Typer passes it by name
+    return ""
 
 
 def _application(carry_out: CarryOut) -> typer.Typer:
@@ -48,6 +60,7 @@ def _application(carry_out: CarryOut) -> typer.Typer:
         epilog=EPILOG,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        add_completion=False,  # `podbot completion` needs no Typer
         rich_markup_mode=None,
         context_settings={"help_option_names": list(HELP)},
     )
@@ -84,7 +97,7 @@ def _main() -> Callable[..., None]:
     def main(ctx: typer.Context, version: bool, **values: Any) -> None:  # noqa: ARG001 - see _show_version
         ctx.obj = Globals.current = Globals(**values)
 
-    version = typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    version = typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version and exit.")
     last = _parameter("version", Annotated[bool, version], default=False)
     return _with_parameters(main, [*map(_option, COMMON), last])
 
@@ -99,7 +112,7 @@ def _callback(command: Command, carry_out: CarryOut) -> Callable[..., None]:
     """Calls ``carry_out`` with the same values as the fast path: merged globals, and the command's values by name."""
 
     def callback(ctx: typer.Context, **values: Any) -> None:
-        after = Globals(**{option.name: values.pop(option.name) for option in COMMON})
+        after = Globals(**{option.name: values.pop(option.name) for option in command.common})
         Globals.current = g = (ctx.find_object(Globals) or Globals()).under(after)
         for name in many:
             values[name] = tuple(values[name] or ())
@@ -109,18 +122,18 @@ def _callback(command: Command, carry_out: CarryOut) -> Callable[..., None]:
             raise typer.BadParameter(mistake)
         try:
             code = carry_out(command, g, values)
-        except BrokenPipeError as exc:  # Typer would end with 1 and say nothing
+        except BrokenPipeError as exc:  # Typer would exit with 1 without a message
             raise OutputClosed(stream="stdout") from exc
         raise typer.Exit(code)
 
     many = {argument.name for argument in command.arguments if argument.many}
     many |= {option.name for option in command.options if option.takes == "many"}
     own = [*map(_argument, command.arguments), *map(_option, command.options)]
-    return _with_parameters(callback, [*own, *map(_option, COMMON)])
+    return _with_parameters(callback, [*own, *map(_option, command.common)])
 
 
 def _filled(text: str) -> str:
-    """``text`` with ``{agents}`` as a choice of all agents, and ``{known}`` as a list of those to install."""
+    """``text`` with ``{agents}`` replaced by a choice of all agents, and ``{known}`` by a list of installable ones."""
     return text.replace("{agents}", "|".join(AGENT_KINDS)).replace("{known}", ", ".join(known()))
 
 
@@ -129,7 +142,6 @@ def _argument(argument: Argument) -> inspect.Parameter:
         metavar=argument.metavar or None,
         help=argument.help or None,
         hidden=argument.hidden,
-        autocompletion=_completion(argument.completes),
     )
     kind: Any = list[str] if argument.many else str
     if argument.required:
@@ -148,15 +160,10 @@ def _option(option: Option) -> inspect.Parameter:
         help=option.help,
         min=option.least,
         max=option.most,
-        autocompletion=_completion(option.completes),
         **counted,
     )
     default = option.absent or None if option.takes == "many" else option.absent
     return _parameter(option.name, Annotated[_TYPES[option.takes][default is None], info], default=default)
-
-
-def _completion(name: str) -> Callable[[str], list[str]] | None:
-    return getattr(completion, f"complete_{name}") if name else None
 
 
 def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
@@ -164,7 +171,7 @@ def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter
 
 
 def _with_parameters(function: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
-    """``function`` with a signature of these parameters: Typer reads nothing else of it."""
+    """``function`` with a signature of these parameters, which is all that Typer reads."""
     context = _parameter("ctx", typer.Context, default=inspect.Parameter.empty)
     function.__signature__ = inspect.Signature([*parameters, context])  # type: ignore[attr-defined]
     function.__annotations__ = {one.name: one.annotation for one in (*parameters, context)}

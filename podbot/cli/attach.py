@@ -1,13 +1,13 @@
-"""podbot's own descriptors as a command's streams, with the terminal given back whatever happens."""
+"""Connects podbot's own descriptors to a command, and restores the terminal whatever happens."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from podbot.cli.job import TerminalJob
 from podbot.engine.port import Size
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.streams.terminal import RawMode, is_terminal, raw_mode, terminal_size
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def both_terminals() -> bool:
-    """stdin and stdout are terminals: the only case in which the command inside gets one."""
+    """Whether stdin and stdout are terminals; only then does the command inside get one."""
     return is_terminal(0) and is_terminal(1)
 
 
@@ -28,14 +28,34 @@ def size() -> Size | None:
     return Size(*found) if found else None
 
 
-def attached(work: Callable[[ExecIO], ExecStatus], *, tty: bool, wake: Wake, own_line: bool = False) -> ExecStatus:
+def in_foreground() -> bool:
+    """Whether this process can read and set the terminal without being stopped.
+
+    True on a terminal that is not the controlling one (`setsid podbot …`), where no process is in the background.
+    """
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError as exc:
+        return exc.errno == errno.ENOTTY
+
+
+def attached(
+    work: Callable[[ExecIO], ExecStatus],
+    *,
+    tty: bool,
+    wake: Wake,
+    own_line: bool = False,
+    foreground: Callable[[], bool] = in_foreground,
+) -> ExecStatus:
     """Run ``work`` with the process's streams; the command gets the terminal, raw, when ``tty``.
 
     ``wake``: what the command's relay polls. ``own_line``: podbot says more behind a command that ends well, too.
+    ``foreground``: whether the terminal may be touched; a process in the background would be stopped by it.
     """
     if not tty:
         return work(ExecIO(0, 1, 2))
-    from podbot.streams import answers  # here, for a command without a terminal needs neither
+    from podbot.cli.job import TerminalJob  # imported here: only a command with a terminal needs them
+    from podbot.streams import terminal_answers
     from podbot.streams.screen import ScreenModes
 
     screen = ScreenModes()
@@ -50,33 +70,23 @@ def attached(work: Callable[[ExecIO], ExecStatus], *, tty: bool, wake: Wake, own
             try:
                 yield
             finally:
-                _settle(screen, mode, own_line=own_line)
+                if mode.taken and foreground():
+                    _settle(screen, mode, own_line=own_line)
 
     try:
         return work(ExecIO(0, 1, 2, size=size, terminal=terminal, job=job, screen=screen))
     except BaseException:
-        if lent and not own_line and _in_foreground():
-            answers.write(1, screen.next_line()[1:])  # what is wrong will be said; a terminal makes the \r itself
+        if lent and not own_line and foreground():
+            # An error message follows; the terminal, in its own mode again, adds the carriage return itself.
+            terminal_answers.write(1, screen.next_line()[1:])
         raise
 
 
 def _settle(screen: ScreenModes, mode: RawMode, *, own_line: bool) -> None:
-    """The terminal as a shell expects it, and nothing in its input that a shell would take for typed.
-
-    Not for a process in the background, which would be stopped by it.
-    """
-    if not mode.taken or not _in_foreground():
-        return
-    from podbot.streams import answers
+    """The terminal as a shell expects it, and nothing in its input that a shell would take for typed."""
+    from podbot.streams import terminal_answers
 
     end = screen.end(own_line=own_line)
-    if end and answers.write(1, end) and screen.commanded:
-        answers.drain(0, 1)
+    if end and terminal_answers.write(1, end) and screen.commanded:
+        terminal_answers.drain(0, 1)
         mode.give_back(emptied=True)
-
-
-def _in_foreground() -> bool:
-    try:
-        return os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:
-        return False

@@ -1,18 +1,60 @@
-"""What the shell completes: from podbot's own directories and the code alone, no engine is asked."""
+"""The values that the shell's completion offers, from podbot's own directories and code; no engine is contacted.
+
+:mod:`podbot.cli.completing` decides which values a command line needs, :mod:`podbot.cli.completion_scripts` asks for
+them from a shell.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import get_args
 
-from podbot.config.models import AGENT_KINDS
+from podbot.config.models import AGENT_KINDS, Profile
 
 
 def complete_session(incomplete: str) -> list[str]:
     """Names of sessions."""
-    from podbot.session.sessions import sessions
+    from podbot.session.sessions import names_here
 
-    return _beginning(incomplete, (record.session for record in sessions(os.environ)))
+    return names_here(os.environ, incomplete)
+
+
+def complete_copy(incomplete: str) -> list[str]:
+    """Names of sessions, as they stand before a path inside."""
+    return [f"{name}:" for name in complete_session(incomplete)]
+
+
+def complete_shell(incomplete: str) -> list[str]:
+    """The shells that podbot completes in."""
+    return _beginning(incomplete, ["bash", "zsh", "fish"])
+
+
+def complete_profile(incomplete: str) -> list[str]:
+    """The sandbox's profiles for an agent."""
+    return _beginning(incomplete, [profile for profile in get_args(Profile) if profile != "sealed"])
+
+
+def complete_network(incomplete: str) -> list[str]:
+    """Networks that every engine has."""
+    from podbot.launch.network_choice import CHOICES
+
+    return _beginning(incomplete, CHOICES)
+
+
+def complete_image(incomplete: str) -> list[str]:
+    """The configured image, and those that a podbot command built or listed last."""
+    from podbot.config.load import load_config
+    from podbot.config.models import LoadOptions
+    from podbot.errors import PodbotError
+    from podbot.images.image_names import image_names
+
+    names = list(image_names(os.environ))
+    try:
+        configured = load_config(LoadOptions(environ=os.environ)).image
+    except PodbotError:
+        configured = None
+    return _beginning(incomplete, dict.fromkeys([*([configured] if configured else []), *names]))
 
 
 def complete_agent(incomplete: str) -> list[str]:
@@ -21,13 +63,25 @@ def complete_agent(incomplete: str) -> list[str]:
 
 
 def complete_run_mode(incomplete: str) -> list[str]:
-    """The modes that ``run`` takes."""
+    """The modes of ``run``."""
     return _beginning(incomplete, ["podbot"])
 
 
 def complete_host_mode(incomplete: str) -> list[str]:
-    """The modes that ``host`` takes."""
+    """The modes of ``host``."""
     return _beginning(incomplete, ["acp", "codex_app_server"])
+
+
+def complete_mcp_backend(incomplete: str) -> list[str]:
+    """The backends of ``mcp``."""
+    return _beginning(incomplete, ["podman", "unsafe-local"])
+
+
+def complete_command(incomplete: str) -> list[str]:
+    """Names of commands."""
+    from podbot.cli.commands import COMMANDS
+
+    return _beginning(incomplete, dict.fromkeys(command.path[0] for command in COMMANDS))
 
 
 def complete_project(incomplete: str) -> list[str]:
@@ -41,3 +95,9 @@ def complete_project(incomplete: str) -> list[str]:
 
 def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
+
+
+def values(kind: str, incomplete: str) -> list[str]:
+    """The values of a kind that begin so; see ``completes`` of :class:`~podbot.cli.options.Option`."""
+    found: list[str] = globals()[f"complete_{kind}"](incomplete)
+    return found

@@ -1,4 +1,4 @@
-"""``podbot config``: show what is in force, write a first file, say where it lies, check it."""
+"""``podbot config``: show the effective values, write a first file, print its path, check it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from podbot.config.schema import KEYS, value_of
 from podbot.errors import PathError
 
 
-def show(g: Globals, *, origin: bool, as_json: bool) -> int:
-    """Print every value in force, as TOML."""
+def show(g: Globals, *, workspace: str | None, origin: bool, as_json: bool) -> int:
+    """Print every effective value as TOML, for a session on ``workspace`` if there is one."""
     from podbot.config.write import render_effective
 
-    config = load_config(g.load_options(os.environ, {}, {}))
+    values = {} if workspace is None else {"workspace.host_path": workspace, "workspace.source": "host_mount"}
+    config = load_config(g.load_options(os.environ, values, dict.fromkeys(values, "--workspace")))
     if as_json:
         typer.echo(json.dumps(_for_programs(config), indent=2))
     else:
@@ -28,7 +29,7 @@ def show(g: Globals, *, origin: bool, as_json: bool) -> int:
 
 
 def init(g: Globals, *, force: bool) -> int:
-    """Write a documented file in which every key is commented out, and print where it is."""
+    """Write a documented file in which every key is commented out, and print its path."""
     from podbot.config.write import render_example, write_file
 
     path, _, exists = config_location(g.load_options(os.environ, {}, {}))
@@ -49,7 +50,7 @@ def path(g: Globals) -> int:
 
 
 def check(g: Globals) -> int:
-    """Load the configuration, every layer of it, and say whether it is valid."""
+    """Load every layer of the configuration and report whether it is valid."""
     options = g.load_options(os.environ, {}, {})
     load_config(options)
     found, _, exists = config_location(options)
@@ -64,4 +65,6 @@ def _for_programs(config: AppConfig) -> dict[str, Any]:
         value, origin = value_of(config, key), config.origin(dotted)
         plain = dict(value) if key.kind == "table" else value
         report[dotted] = {"value": plain, "origin": origin.kind, "detail": origin.detail}
+        if origin.project:
+            report[dotted]["project"] = origin.project
     return report

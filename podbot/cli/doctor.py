@@ -1,4 +1,4 @@
-"""``podbot doctor``: is this machine ready, and if not, what to do."""
+"""``podbot doctor``: whether this machine is ready, and how to fix it if not."""
 
 from __future__ import annotations
 
@@ -8,24 +8,85 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
+from podbot.errors import UsageError
 
 if TYPE_CHECKING:
+    from podbot.diagnosis.repair_plan import RepairPlan
     from podbot.engine.check import Check
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def doctor(g: Globals, *, as_json: bool) -> int:
-    """Returns 0 when nothing fails (warnings are fine), 1 otherwise."""
+def mistake(*, repair: bool, yes: bool, **_: object) -> str:
+    """An error about options that have no effect together, or empty."""
+    return "--yes has no effect without --fix" if yes and not repair else ""
+
+
+def doctor(g: Globals, *, as_json: bool, repair: bool, yes: bool) -> int:
+    """Returns 0 if no check fails (warnings are allowed), otherwise 1."""
     from podbot.api.diagnosis import doctor as diagnose
     from podbot.cli.report import Reporter
 
-    checks = diagnose(g.load_options(os.environ, {}, {}), probe_image=g.image is not None, emit=Reporter(g))
+    if repair and g.image is not None:
+        hint = "--image REF checks what an image lacks, and only its author can fix that. Leave one of them out."
+        raise UsageError(command="podbot doctor", reason="--fix with --image", hint=hint)
+    if repair:
+        checks = _repaired(g, yes=yes)
+    else:
+        checks = diagnose(g.load_options(os.environ, {}, {}), probe_image=g.image is not None, emit=Reporter(g))
     if as_json:
         _json(checks)
     else:
         _table(checks)
     return int(any(check.status == "fail" for check in checks))
+
+
+def _repaired(g: Globals, *, yes: bool) -> list[Check]:
+    """The checks after the repairs to which the operator agreed."""
+    from podbot.api.preparing import fix
+    from podbot.cli.image import end_on_signals
+    from podbot.cli.interaction import Streams
+    from podbot.cli.report import Reporter
+
+    end_on_signals()
+    person = Streams.of_process().person
+    reporter = Reporter(g, progress=True)
+
+    def approve(plan: RepairPlan) -> None:
+        reporter.clear()
+        _show(plan)
+        if not yes:
+            _confirm(person=person)
+
+    try:
+        _, checks = fix(g.load_options(os.environ, {}, {}), approve=approve, may_ask=person, emit=reporter)
+    finally:
+        reporter.clear()
+    return checks
+
+
+def _show(plan: RepairPlan) -> None:
+    from podbot.cli.report import printable, say
+
+    say("podbot doctor --fix will run")
+    for repair in plan.commands:
+        say(f"  - {printable(repair.line)}{' (as root)' if repair.root else ''}")
+    if plan.setup:
+        first = f"installs {' or '.join(plan.helpers)}, as Podman's version needs, and " if plan.helpers else ""
+        say(f"  - podbot setup, which {first}builds the sandbox image")
+    for check in plan.left:
+        say(f"It cannot fix {check.name}: {printable(check.found)}. {printable(check.fix)}")
+
+
+def _confirm(*, person: bool) -> None:
+    from podbot.cli.grammar import Abort
+    from podbot.cli.offer import ask
+    from podbot.errors import MissingRequired
+
+    if not person:
+        raise MissingRequired(field="--yes", hint="There is no terminal on which podbot could ask; add --yes.")
+    if not ask("Go ahead? [y/N] "):
+        raise Abort
 
 
 def _json(checks: Iterable[Check]) -> None:

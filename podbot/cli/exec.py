@@ -1,10 +1,10 @@
-"""``podbot exec``: a command in a running sandbox. On the fast lane: no Typer here."""
+"""``podbot exec``: a command in a running sandbox. On the fast path, so without Typer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from podbot.cli.attach import attached, both_terminals
 from podbot.cli.globals import Globals
@@ -15,17 +15,17 @@ from podbot.errors import InvalidValue, UsageError
 from podbot.events import Event
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.frozen import Frozen
 from podbot.launch.command import ExecSpec
 
-# What `podbot exec SESSION` alone runs: one exec decides and starts.
+# The command of `podbot exec SESSION` alone: one exec both chooses and starts the shell.
 SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh")
 _TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 _COMMAND = "podbot exec"
 
 
-@dataclass(frozen=True)
-class ExecArgs:
-    """The command line of ``podbot exec``, parsed. ``tty``: None leaves it to the streams."""
+class ExecArgs(Frozen):
+    """The parsed command line of ``podbot exec``. ``tty``: None means that the streams decide."""
 
     session: str
     command: tuple[str, ...] = ()
@@ -39,16 +39,27 @@ class ExecArgs:
 
 
 def command_words(behind: Sequence[str]) -> tuple[str, ...]:
-    """The command out of everything behind SESSION: one ``--`` in front of it is dropped. Raises UsageError."""
-    if list(behind) == ["--"]:  # in a script, a shell would wait for input where a list of words was empty
+    """The command after SESSION, without one ``--`` in front of it. Raises UsageError."""
+    if list(behind) == ["--"]:  # in a script whose list of words is empty, a shell would wait for input
         raise UsageError(
-            command=_COMMAND, reason="no command stands behind --", hint="`podbot exec SESSION` alone opens a shell."
+            command=_COMMAND, reason="there is no command after --", hint="`podbot exec SESSION` alone opens a shell."
         )
     return tuple(behind[1:] if behind and behind[0] == "--" else behind)
 
 
-def invoke(
-    g: Globals,
+def invoke(g: Globals, **values: Any) -> int:
+    """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
+    return execute(g, arguments(**values))
+
+
+def open_shell(
+    g: Globals, *, session: str, user: str | None, workdir: str | None, env: tuple[str, ...], env_file: tuple[str, ...]
+) -> int:
+    """Open a shell in a session; returns podbot's exit code, which is the shell's."""
+    return execute(g, ExecArgs(session, workdir=workdir, env=env, user=user, env_files=env_file))
+
+
+def arguments(
     *,
     session: str,
     command: tuple[str, ...],
@@ -59,10 +70,9 @@ def invoke(
     workdir: str | None,
     env: tuple[str, ...],
     env_file: tuple[str, ...],
-) -> int:
-    """The command line's values; returns podbot's exit code. Raises UsageError."""
-    words = command_words(command)
-    return execute(g, ExecArgs(session, words, detach, workdir, env, user, env_file, tty, interactive))
+) -> ExecArgs:
+    """The command line's values in one. Raises UsageError."""
+    return ExecArgs(session, command_words(command), detach, workdir, env, user, env_file, tty, interactive)
 
 
 def execute(g: Globals, args: ExecArgs) -> int:
@@ -75,7 +85,7 @@ def execute(g: Globals, args: ExecArgs) -> int:
     config = api.load_config(g.load_options(environ, {}, {}))
     emit = Reporter(g)
     if given.taken:
-        text = f"passing on from this host, as --env-file says: {', '.join(given.taken)}"
+        text = f"passing variables of this host that --env-file names: {', '.join(given.taken)}"
         emit(Event("notice", "exec.variables", text, {"names": list(given.taken)}))
     if notice := _without_effect(args, tty=spec.tty):
         emit(Event("notice", "exec.streams", notice))
@@ -110,21 +120,21 @@ def _terminal(args: ExecArgs) -> bool:
 
 
 def _without_effect(args: ExecArgs, *, tty: bool) -> str:
-    """What the operator asked for and does not get, in a sentence; empty when there is nothing."""
+    """A sentence on options without effect; empty if there are none."""
     if args.detach and (args.tty or args.interactive):
-        return "-d attaches no stream: -i and -t have no effect"
+        return "-d attaches no streams: -i and -t have no effect"
     if args.tty and not tty:
         return "the command gets no terminal (-t): podbot's stdin and stdout are not both terminals"
     return ""
 
 
 def _value(text: str) -> str:
-    """``-u=root`` is ``-u root`` for podman and docker; nothing that is named here begins with ``=``."""
+    """``text`` without a leading ``=``: podman and docker read ``-u=root`` as ``-u root``."""
     return text.removeprefix("=")
 
 
 def _not_blank(field: str, text: str | None) -> str | None:
-    """Blank is what an unset variable leaves in a script: as root, or elsewhere, is not what was meant."""
+    """Refuse a blank value, as an unset variable in a script leaves: the default was probably not intended."""
     if text is None:
         return None
     if not (value := _value(text)).strip():

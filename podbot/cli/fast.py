@@ -1,43 +1,48 @@
-"""The fast path: commands that do without Typer, which takes 40 ms or more to import, a third of a whole ``exec``.
+"""The fast path, which parses commands without Typer, whose import takes 40 ms or more, a third of a whole ``exec``.
 
-``token-daemon`` is on it for its memory: Typer, and pydantic that it imports, are 10 MB that would be kept for good.
+``token-daemon`` uses it to save memory: Typer, and pydantic that it imports, would occupy 10 MB all the time.
 
-It reads the plain spellings of all commands and options in the table (:mod:`podbot.cli.commands`). For anything else,
-and for every mistake, the result is None, and Typer parses the command line and explains it.
-``tests/cli/test_fast.py`` checks that both read the same command lines the same way.
+It parses the plain spellings of all commands and options in the table (:mod:`podbot.cli.commands`). For anything else,
+and for every error, the result is None, and Typer parses the command line and explains the error.
+``tests/cli/test_fast.py`` checks that both parse command lines in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from podbot.cli.commands import Command, find
+from podbot.cli.argv_scan import Scan, scan
+from podbot.cli.commands import CarryOut, Command, find
 from podbot.cli.globals import Globals
 from podbot.cli.options import COMMON
-from podbot.cli.scan import Scan, scan
 from podbot.errors import InvalidValue
+from podbot.frozen import Frozen
 
 
-class Line(NamedTuple):
-    """A command line that was read. ``values``: by name, of every argument and option of the command."""
+class Line(Frozen):
+    """A parsed command line. ``values``: the command's arguments and options by name."""
 
     command: Command
     g: Globals
     values: dict[str, Any]
 
 
-def parse(argv: list[str]) -> Callable[[], int] | None:
-    """What to run for ``argv`` (without the program's name), or None when Typer has to read it."""
+def parse(argv: list[str], carry_out: CarryOut | None = None) -> Callable[[], int] | None:
+    """What to run for ``argv`` (without the program's name), or None when Typer has to read it.
+
+    ``carry_out``: what is done with the command, if not what it says.
+    """
     line = read(argv)
     if line is None or not line.command.fast:
         return None
     Globals.current = line.g
-    return lambda: line.command.carry_out(line.g, line.values)
+    act = carry_out or Command.carry_out
+    return lambda: act(line.command, line.g, line.values)
 
 
 def read(argv: list[str]) -> Line | None:
-    """``argv`` as values, or None when that takes more than the plain spellings."""
+    """Parse ``argv``; None if it has more than plain spellings."""
     before = scan(argv, COMMON, stop_at_word=True)
     command = find(before.words) if before is not None else None
     if before is None or command is None:
@@ -47,7 +52,7 @@ def read(argv: list[str]) -> Line | None:
     if command.takes_words:
         at = tail.index("--") if "--" in tail else len(tail)
         tail, values["words"] = tail[:at], tuple(tail[at + 1 :])
-    after = scan(tail, (*command.options, *COMMON), stop_at_word=command.ends_at_word)
+    after = scan(tail, (*command.options, *command.common), stop_at_word=command.ends_at_word)
     arguments = _arguments(after.words, command) if after is not None else None
     g = _globals(before, after) if after is not None else None
     if after is None or arguments is None or g is None:
@@ -57,7 +62,7 @@ def read(argv: list[str]) -> Line | None:
 
 
 def _arguments(words: list[str], command: Command) -> dict[str, Any] | None:
-    """None for one that is missing or blank where it is required, and for one too many."""
+    """The arguments' values; None if a required one is missing or blank, or if there are too many."""
     values: dict[str, Any] = {}
     for argument in command.arguments:
         if argument.many:
@@ -70,7 +75,7 @@ def _arguments(words: list[str], command: Command) -> dict[str, Any] | None:
 
 
 def _globals(before: Scan, after: Scan) -> Globals | None:
-    """The same option in both places: the later one counts. None for a value that is refused."""
+    """Merge options from before and after the command's name; the later one counts. None for an invalid value."""
     try:
         first, second = (
             Globals(**{option.name: found.value(option) for option in COMMON}) for found in (before, after)

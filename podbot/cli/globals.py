@@ -1,22 +1,21 @@
-"""The global options as a value; free of Typer, so that the fast lane can use it."""
+"""The global options as a value; without Typer, so that the fast path can use it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from podbot.config.models import LoadOptions
 from podbot.errors import InvalidValue
+from podbot.frozen import Frozen
 
 LOG_FORMATS = ("", "text", "json")
 
 
-@dataclass(frozen=True)
-class Globals:
-    """``--config``, ``--engine-socket``, ``--image``, ``-v``, ``--log-format``, ``--log-file``.
+class Globals(Frozen):
+    """``--config``, ``--engine-socket``, ``--image``, ``-v``, ``--log-format``, ``--log-file``, ``-q``.
 
-    ``current`` is what the running command was given, so that ``main`` can render its error with it.
+    ``current`` has the options of the running command, so that ``main`` can use them to print its error.
     """
 
     config: str | None = None
@@ -25,6 +24,7 @@ class Globals:
     verbose: int = 0
     log_format: str = ""
     log_file: str = ""
+    quiet: bool = False
 
     current: ClassVar[Globals]
 
@@ -35,7 +35,7 @@ class Globals:
             )
 
     def under(self, after: Globals) -> Globals:
-        """These options with ``after``'s on top."""
+        """These options, overridden by those of ``after``."""
         return Globals(
             config=after.config or self.config,
             engine_socket=after.engine_socket or self.engine_socket,
@@ -43,12 +43,13 @@ class Globals:
             verbose=self.verbose + after.verbose,
             log_format=after.log_format or self.log_format,
             log_file=after.log_file or self.log_file,
+            quiet=after.quiet or self.quiet,
         )
 
     def load_options(
         self, environ: Mapping[str, str], overrides: Mapping[str, Any], flags: Mapping[str, str]
     ) -> LoadOptions:
-        """As the library's options; a command's own overrides come on top."""
+        """The options for the library, with a command's own overrides."""
         mine = {"engine_socket": self.engine_socket, "image": self.image}
         given = {key: value for key, value in mine.items() if value is not None}
         names = {"engine_socket": "--engine-socket", "image": "--image"}

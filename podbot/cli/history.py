@@ -1,4 +1,4 @@
-"""``podbot history``: the conversations that are kept on this host, and removing them."""
+"""``podbot history``: list and remove the conversations that are kept on this host."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def ls(_: Globals, *, as_json: bool) -> int:
 
 
 def mistake(*, project: str | None, all_: bool, agent: str | None, yes: bool) -> str:  # noqa: ARG001 - values by name
-    """What is wrong with the values together; empty when they are fine."""
+    """An error about the combination of values, or empty."""
     if project is not None and all_:
         return "PROJECT and --all exclude each other"
     if project is None and not all_:
-        return "name a PROJECT, or say --all; `podbot history ls` lists them"
+        return "name a PROJECT, or use --all; `podbot history ls` lists them"
     return ""
 
 
 def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: bool) -> int:  # noqa: ARG001
-    """Remove conversations for good; returns podbot's exit code."""
+    """Remove conversations permanently; returns podbot's exit code."""
     from podbot.api import conversations
     from podbot.cli.report import Reporter, printable
     from podbot.config.load import load_config
@@ -60,7 +60,7 @@ def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: b
 
 
 def _check_agent(agent: str) -> None:
-    """Raises InvalidValue, which names the nearest agent."""
+    """Raise InvalidValue, which suggests the nearest agent, for an unknown one."""
     from podbot.config.coerce import from_text
     from podbot.config.models import Origin
     from podbot.config.schema import KEYS
@@ -69,7 +69,7 @@ def _check_agent(agent: str) -> None:
 
 
 def _found(project: str, agent: str | None) -> ProjectHistory:
-    """Raises HistoryNotFound when nothing is kept of ``project``, or nothing of ``agent`` in it."""
+    """Find a project. Raises HistoryNotFound if it has no kept conversations, or none with ``agent``."""
     from podbot.api import conversations
     from podbot.errors import HistoryNotFound
 
@@ -87,7 +87,7 @@ def _has(found: ProjectHistory, agent: str | None) -> bool:
 
 
 def _looked_for(project: str) -> str:
-    """As what ``project`` was looked for: OWNER/NAME and an address as they stand, a path with its links resolved."""
+    """The name that was searched for: OWNER/NAME and an address unchanged, a path with its links resolved."""
     typed_as_path = project.startswith(("/", ".", "~")) or "/" not in project
     if typed_as_path or os.path.lexists(project):
         return os.path.realpath(os.path.expanduser(project))
@@ -101,8 +101,8 @@ def _confirm(projects: Sequence[ProjectHistory], agent: str | None) -> None:
     for found in projects:
         typer.echo(printable(f"  - {found.project}: {agent or _agents(found)}"), err=True)
     if not os.isatty(0):
-        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; say --yes.")
-    if not typer.confirm("Remove these conversations for good?", default=False, err=True):
+        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
+    if not typer.confirm("Remove these conversations permanently?", default=False, err=True):
         raise typer.Exit(1)
 
 
@@ -121,7 +121,7 @@ def _table(found: Sequence[ProjectHistory]) -> None:
     from podbot.cli.report import printable
 
     console = Console(highlight=False)
-    if not console.is_terminal:  # a pipe has no width: nothing is to be cut off
+    if not console.is_terminal:  # a pipe has no width, so nothing must be cut off
         console = Console(highlight=False, width=10_000)
     table = Table(box=None, pad_edge=False)
     for title in ("PROJECT", "AGENTS", "SIZE", "LAST USED"):

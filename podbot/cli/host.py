@@ -1,4 +1,4 @@
-"""``podbot host``: an agent in a sandbox behind a protocol, for an editor. On the fast lane: no Typer here."""
+"""``podbot host``: serves an agent in a sandbox to an editor over a protocol. On the fast path, so without Typer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import Unpack
 
-from podbot.cli import guard
+from podbot.cli import stdio_guard
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter
 from podbot.cli.selection import Given, Selection, check_plan_json, selected, show
@@ -26,7 +26,7 @@ def invoke(
     transcript: str | None,
     **given: Unpack[Given],
 ) -> int:
-    """The command line's values; returns podbot's exit code. Raises UsageError."""
+    """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
     check_plan_json("podbot host", given)
     if operands:
         from podbot.cli.operands import refuse_words
@@ -47,12 +47,12 @@ def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:
         config = sessions.load_config(g.load_options(os.environ, args.overrides, args.flags))
         show(sessions.plan(config, args.request("host", tty=False)), as_json=args.as_json)
         return 0
-    streams = guard.engage()
+    streams = stdio_guard.engage()
     for name, fd in (("stdin", streams.stdin), ("stdout", streams.stdout)):
         if is_terminal(fd):
             raise NotATerminalCommand(stream=name)
     config = sessions.load_config(g.load_options(os.environ, args.overrides, args.flags))
-    # The agent's own words on stderr are events, too: none passes for podbot's, and no line is written by two.
+    # The agent's stderr becomes events too, so that no line of it looks like podbot's and lines are not mixed.
     io = ExecIO(streams.stdin, streams.stdout, None)
     emit = Reporter(g, progress=True, beside_protocol=True)
     with contextlib.closing(emit), handled(tty=False) as wake:

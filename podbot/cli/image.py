@@ -1,4 +1,4 @@
-"""``podbot image``: build the sandbox image, and list those that are there."""
+"""``podbot image``: build the sandbox image, and list images."""
 
 from __future__ import annotations
 
@@ -52,6 +52,39 @@ def build(
     return 0
 
 
+def update(g: Globals, *, agents: tuple[str, ...]) -> int:
+    """Install other versions of agents; returns podbot's exit code."""
+    from podbot.api.preparing import update_agents
+    from podbot.cli.report import Reporter, printable
+
+    end_on_signals()
+    reporter = Reporter(g, progress=True)
+    try:
+        result = update_agents(g.load_options(os.environ, {}, {}), versions_in(agents), emit=reporter)
+    finally:
+        reporter.clear()
+    found = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    if result.built:
+        typer.echo(printable(f"{result.image} was built in {result.seconds:.0f} s with {found}."))
+    else:
+        typer.echo(printable(f"{result.image} has {found}; nothing was built."))
+    return 0
+
+
+def versions_in(words: Iterable[str]) -> dict[str, str]:
+    """``claude`` and ``codex=0.170.0`` as agent -> version, empty for the newest. Raises InvalidValue."""
+    from podbot.errors import InvalidValue
+
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, version = word.partition("=")
+        if not name or (equals and not version) or name in found:
+            reason = f"{word!r} is not AGENT or AGENT=VERSION, or names an agent twice"
+            raise InvalidValue(field="agents", origin="argument AGENT", reason=reason)
+        found[name] = version
+    return found
+
+
 def ls(g: Globals, *, as_json: bool) -> int:
     """List podbot's images: name, agents and their versions, size, age."""
     from podbot.api.images import list_images
@@ -72,7 +105,7 @@ def names(text: str) -> list[str]:
 
 
 def end_on_signals() -> None:
-    """TERM and HUP as Ctrl-C: the build is broken off and swept up."""
+    """Handle TERM and HUP like Ctrl-C: the build is cancelled and cleaned up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
 
@@ -84,7 +117,7 @@ def _build_args(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            # The value may be a proxy's password: it is not repeated.
+            # The value may contain a proxy's password, so it is not repeated.
             reason = "an argument is written NAME=VALUE"
             raise InvalidValue(field="build-arg", origin="flag --build-arg", reason=reason)
         args[name] = value
@@ -93,7 +126,7 @@ def _build_args(pairs: Iterable[str]) -> dict[str, str]:
 
 def _summary(result: BuildResult) -> str:
     agents = ", ".join(f"{name} {version}" for name, version in result.agents.items()) or "no agent"
-    how = "is up to date: every layer was there already" if result.cached else f"was built in {result.seconds:.0f} s"
+    how = "is up to date: every layer existed already" if result.cached else f"was built in {result.seconds:.0f} s"
     return f"{result.image} with {agents} {how} ({result.size / 1e6:.0f} MB)."
 
 
@@ -113,7 +146,7 @@ def _table(found: Iterable[SandboxImage]) -> None:
     from podbot.cli.report import printable
 
     console = Console(highlight=False)
-    if not console.is_terminal:  # a pipe has no width: nothing is to be cut off
+    if not console.is_terminal:  # a pipe has no width, so nothing must be cut off
         console = Console(highlight=False, width=1000)
     table = Table(box=None, pad_edge=False)
     for title in ("IMAGE", "AGENTS", "SIZE", "AGE"):
@@ -132,7 +165,7 @@ def _table(found: Iterable[SandboxImage]) -> None:
 
 
 def age(seconds: float) -> str:
-    """Time that passed, in its largest unit: ``3 days``."""
+    """A duration in its largest unit, such as ``3 days``."""
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
             count = int(seconds // length)

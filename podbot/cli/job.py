@@ -1,4 +1,4 @@
-"""podbot as a job of the operator's shell: stopped with the terminal given back, and continued by ``fg``."""
+"""podbot as a job of the operator's shell: stopped with the terminal restored, and continued by ``fg``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podbot.streams.wake import Continued, Suspend, Wake
 
 
 class TerminalJob:
-    """See :class:`~podbot.execution.suspension.Job`. ``output``: the terminal that the command's output goes to."""
+    """See :class:`~podbot.execution.suspension.Job`. ``output``: the terminal to which the command's output goes."""
 
     def __init__(self, wake: Wake, *, output: int) -> None:
         self._wake = wake
@@ -21,9 +21,9 @@ class TerminalJob:
 
     @contextlib.contextmanager
     def using(self, mode: RawMode) -> Iterator[None]:
-        """While the block runs the command has the terminal in ``mode``, and stops from outside are noticed.
+        """While the block runs, the command has the terminal in ``mode``, and outside SIGTSTP and SIGCONT are handled.
 
-        What podbot was started to ignore stays ignored.
+        Signals that podbot was started to ignore stay ignored.
         """
         self._mode = mode
         before = {}
@@ -41,18 +41,18 @@ class TerminalJob:
         self._wake.post(Suspend() if number == signal.SIGTSTP else Continued())
 
     def suspend(self, leave: bytes, enter: bytes, *, commanded: bool) -> None:
-        """See the class. The whole group is stopped, as a terminal does it: a script that started podbot, too."""
+        """See the class. The whole process group is stopped, as a terminal does, with a script that started podbot."""
         if self._mode is None or signal.getsignal(signal.SIGTSTP) == signal.SIG_IGN:
             return
-        from podbot.streams import answers
+        from podbot.streams import terminal_answers
 
-        emptied = answers.write(self._output, leave) and commanded and self._in_foreground()
+        emptied = terminal_answers.write(self._output, leave) and commanded and self._in_foreground()
         if emptied:
-            answers.drain(0, self._output)
+            terminal_answers.drain(0, self._output)
         self._mode.give_back(emptied=emptied)
         before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTSTP, signal.SIGCONT)}
         try:
-            # The kernel knows whether anybody could continue us: it discards this in an orphaned group and in PID 1.
+            # The kernel discards the signal if no process could continue us: in an orphaned group and in PID 1.
             os.kill(0, signal.SIGTSTP)
         finally:
             for number, handler in before.items():
@@ -60,7 +60,7 @@ class TerminalJob:
         self.retake(enter)
 
     def retake(self, enter: bytes) -> None:
-        """See the class. Not when podbot is to end: it may be in the background, and would be stopped once more."""
+        """See the class. Skipped when podbot is about to end: in the background it would be stopped once more."""
         import errno
         import termios
 
@@ -70,7 +70,7 @@ class TerminalJob:
             except termios.error as exc:
                 if exc.args[0] == errno.EINTR:
                     continue
-                return  # the terminal is gone, or another group has it and no shell could give it to us
+                return  # the terminal is gone, or another group has it and no shell can give it to us
             self._write(enter)
             return
 

@@ -1,4 +1,4 @@
-"""What may stand before ``--`` on the command line of ``run``: an agent's name and a path. Free of Typer."""
+"""The arguments of ``run`` before ``--``: an agent's name and a path. Without Typer."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from podbot.config.checks import shown
 from podbot.config.models import AGENT_KINDS
 from podbot.config.schema import nearest
 from podbot.errors import UsageError
+from podbot.frozen import Frozen
 
-AGENT = "argument AGENT"  # as a value's origin names it
+AGENT = "argument AGENT"  # the name in a value's origin
 PATH = "argument PATH"
 _RUN = "podbot run"
-_LONGEST = 60  # characters of one or several words that a message repeats
-_MOUNT = re.compile(r"[^:]+:/[^:]*(?::[a-zA-Z,]*)?")  # as for `podman run -v`
-_ADDRESS = re.compile(r"[a-z+]+://|git@", re.IGNORECASE)
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+")
-_GRAMMAR = "Before -- stand options, and at most an agent's name and a path: `podbot run [AGENT] [PATH] [-- WORDS…]`."
+_LONGEST = 60  # characters of words in a message
+_MOUNT = r"[^:]+:/[^:]*(?::[a-zA-Z,]*)?"  # as for `podman run -v`
+_ADDRESS = r"(?i:[a-z+]+://|git@)"
+_REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+"
+_GRAMMAR = "Only options, an agent's name and a path may precede --: `podbot run [AGENT] [PATH] [-- WORDS…]`."
 
 
-class Operands(NamedTuple):
+class Operands(Frozen):
     """An agent's name and a path, as they were typed."""
 
     agent: str | None = None
@@ -31,7 +31,7 @@ class Operands(NamedTuple):
 
 
 def read_operands(words: Sequence[str], is_directory: Callable[[str], bool] = os.path.isdir) -> Operands:
-    """The agent and the path among ``words``, in either order. Raises UsageError, which says what to type."""
+    """The agent and the path among ``words``, in either order. Raises UsageError with a corrected command line."""
     agent: str | None = None
     path: str | None = None
     for at, word in enumerate(words):
@@ -41,7 +41,7 @@ def read_operands(words: Sequence[str], is_directory: Callable[[str], bool] = os
             agent = word
         elif _is_path(word, is_directory):
             if path is not None:
-                hint = "A session works on one directory; sandbox.extra_mounts in the configuration adds others."
+                hint = "A session works on one directory; `--mount PATH` adds others."
                 raise _wrong(f"two paths, {shown(path)} and {shown(word)}", hint)
             path = word
         else:
@@ -50,7 +50,7 @@ def read_operands(words: Sequence[str], is_directory: Callable[[str], bool] = os
 
 
 def refuse_words(words: Sequence[str]) -> None:
-    """``host`` takes none before ``--``. Raises UsageError, which says what to type."""
+    """Refuse words before ``--``, which ``host`` does not take. Raises UsageError with a corrected command line."""
     if not words:
         return
     word = words[0]
@@ -59,12 +59,12 @@ def refuse_words(words: Sequence[str]) -> None:
     elif _spelled_as_path(word):
         hint = f"Name the directory with `--workspace {_typed([word], 'PATH')}`."
     else:
-        hint = "Words for the agent stand behind --."
+        hint = "Arguments for the agent follow --."
     raise UsageError(command="podbot host", reason=f"{shown(word)} is not an option", hint=hint)
 
 
 def refuse_twice(operands: Operands, *, agent: str | None, workspace: str | None, repo: str | None) -> None:
-    """An operand and an option that say the same thing. Raises UsageError."""
+    """Raise UsageError for an operand and an option that set the same value."""
     twice = [
         (operands.agent, "--agent", agent),
         (operands.path, "--workspace", workspace),
@@ -78,30 +78,30 @@ def refuse_twice(operands: Operands, *, agent: str | None, workspace: str | None
 
 
 def _is_path(word: str, is_directory: Callable[[str], bool]) -> bool:
-    """A directory that is there, or what can only be meant as one: its errors come from the mount policy."""
+    """Whether ``word`` is a directory, or can only be meant as one; the mount policy then reports errors."""
     if not word or "\0" in word:
         return False
     if is_directory(word):
         return True
-    return _spelled_as_path(word) and not _MOUNT.fullmatch(word) and not _names_repository(word)
+    return _spelled_as_path(word) and not re.fullmatch(_MOUNT, word) and not _names_repository(word)
 
 
 def _spelled_as_path(word: str) -> bool:
-    # A sentence with a slash in it is a prompt; a path with a blank in it that is not there is a rare typing mistake.
+    # A sentence with a slash is a prompt; a missing path with a blank in it is a rare typing mistake.
     return word.startswith(("/", ".", "~")) or ("/" in word and not any(map(str.isspace, word)))
 
 
 def _names_repository(word: str) -> bool:
-    return bool(_ADDRESS.match(word) or _REPOSITORY.fullmatch(word))
+    return bool(re.match(_ADDRESS, word) or re.fullmatch(_REPOSITORY, word))
 
 
 def _not_understood(words: Sequence[str], at: int) -> UsageError:
-    """What ``words[at]`` may have been meant as; an agent's name and a path can stand in front of it."""
+    """The error for ``words[at]``, with a guess of its meaning; an agent's name and a path may precede it."""
     word = words[at]
     near = nearest(word, AGENT_KINDS)
-    if _MOUNT.fullmatch(word) and not _ADDRESS.match(word):
+    if re.fullmatch(_MOUNT, word) and not re.match(_ADDRESS, word):
         reason = f"{shown(word)} is neither an agent nor a directory; -v is --verbose"
-        hint = f"More mounts are set in the configuration: sandbox.extra_mounts = [{shown(word)}]."
+        hint = f"Another directory is mounted with `--mount {_typed([word], 'SRC:DST')}`."
     elif _names_repository(word):
         reason = f"there is no directory {shown(word)}"
         hint = "A repository is named with --repo OWNER/NAME."
@@ -109,18 +109,18 @@ def _not_understood(words: Sequence[str], at: int) -> UsageError:
         reason, hint = f"{shown(word)} is neither an agent nor a directory", f"Did you mean {near}? {_GRAMMAR}"
     else:
         reason = f"{shown(word)} is neither an agent nor a directory"
-        hint = f"Words for the agent stand behind --: `{_line(words[:at], words[at:])}`. {_GRAMMAR}"
+        hint = f"Arguments for the agent follow --: `{_line(words[:at], words[at:])}`. {_GRAMMAR}"
     return _wrong(reason, hint)
 
 
 def _line(before: Sequence[str], behind: Sequence[str]) -> str:
-    """The command line with its words on the right sides of ``--``."""
+    """The corrected command line."""
     operands = [_typed([word], word if word in AGENT_KINDS else "PATH") for word in before]
     return " ".join([_RUN, *operands, "--", _typed(behind, "WORDS…")])
 
 
 def _typed(words: Sequence[str], instead: str) -> str:
-    """``words`` as a shell reads them; ``instead`` of what is long or cannot be shown."""
+    """``words`` quoted for a shell; ``instead`` if they are long or not printable."""
     text = shlex.join(words)
     return text if text.isprintable() and len(text) <= _LONGEST else instead
 

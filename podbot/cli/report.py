@@ -1,4 +1,4 @@
-"""Events and errors on stderr: a line of text, a spinner on a terminal, or JSON lines."""
+"""Prints events and errors on stderr: as lines of text, a spinner on a terminal, or JSON lines."""
 
 from __future__ import annotations
 
@@ -9,40 +9,68 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from podbot.cli import guard
+from podbot.cli import stdio_guard
 from podbot.cli.globals import Globals
 from podbot.cli.log import STDERR, channel, give_up
 from podbot.errors import PathError, PodbotError
 from podbot.events import Event
+from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from podbot.cli.progress import Throttle
+
 _OF_THE_AGENT = ("agent.stderr", "agent.noise")
-LAST_WORDS = 0.3  # seconds for a reader of stderr that has fallen behind
+LAST_WORDS = 0.3  # seconds at the end for a slow reader of stderr
+
+
+class Patience(Frozen):
+    """Seconds for which a reader of stderr is waited for that has fallen behind.
+
+    ``log``: without progress, before what does not fit is lost; None: as a relay's log. ``last``: at the end.
+    """
+
+    log: float | None = None
+    last: float = LAST_WORDS
+
+
+PATIENCE = Patience()
 
 
 class Reporter:
-    """Called with each event, from any thread: a token is renewed beside the agent.
+    """Called with each event, from any thread, because tokens are renewed while the agent runs.
 
-    ``progress``: the command shows what it does (``spinner``: on a terminal, one line). What is said while the
-    agent has the terminal, raw, would tear its screen, and waits until it has given it back.
-    ``beside_protocol``: no spinner, and a stderr that nobody reads holds nothing up: lines are lost then, and counted.
+    ``progress``: the command shows what it does (``spinner``: on a terminal, one line). Messages while the
+    agent has the terminal, raw, would tear its screen, and wait until it has returned it.
+    ``beside_protocol``: no spinner, and a stderr that is not read blocks nothing: lines are lost then, and counted.
+    ``patience``: how long it is waited for.
     """
 
     def __init__(
-        self, g: Globals, *, progress: bool = False, spinner: bool = True, beside_protocol: bool = False
+        self,
+        g: Globals,
+        *,
+        progress: bool = False,
+        spinner: bool = True,
+        beside_protocol: bool = False,
+        patience: Patience = PATIENCE,
     ) -> None:
         self._json = g.log_format == "json"
         self._verbose = g.verbose
+        self._quiet = g.quiet
         self._progress = progress
         self._fd = channel(g.log_file)
         self._terminal = self._fd == STDERR and _on_terminal()
-        self._spin = progress and spinner and self._terminal and not (self._json or g.verbose or beside_protocol)
-        self._patient = _Patient(self._lost, self._fd) if beside_protocol else None
+        self._spin = (
+            progress and spinner and self._terminal and not (self._json or g.verbose or g.quiet or beside_protocol)
+        )
+        self._writer = _StderrWriter(self._lost, self._fd, patience) if beside_protocol else None
         self._status: Status | None = None
         self._held: list[str] = []
-        self._lock = allocate_lock()  # `threading` would cost the fast lane 2 ms
+        self._began = time.monotonic()
+        self._clone: Throttle | None = None
+        self._lock = allocate_lock()  # `threading` would cost the fast path 2 ms
 
     def __call__(self, event: Event) -> None:
         with self._lock:
@@ -51,39 +79,55 @@ class Reporter:
     def _report(self, event: Event) -> None:
         self._release()
         if event.kind == "agent.start":
-            self._stop()  # the screen is the agent's from here on
+            self._stop()  # the agent uses the screen from now on
             if self._spin:
                 return
+        if self._quiet and event.level != "warning":
+            return
         if event.level == "debug" and not self._verbose:
             return
         if event.level == "info" and not (self._progress or self._verbose):
             return
-        if event.kind == "clone.progress" and not (self._spin or self._verbose):
-            return  # several a second: for who watches
+        if event.kind == "clone.progress" and not (self._spin or self._verbose or self._is_clone_due()):
+            return  # several a second, too many where lines are not replaced
         if event.kind == ("guard.summary" if self._json else "guard.finding"):
-            return  # programs get one event a finding, people a short block
+            return  # programs get one event for each finding, people a short summary
         if event.level == "info" and self._spin:
-            self._show(event.message)
+            self._show(event)
         else:
             self._stop()
             self._say(self._rendered(event))
 
-    def _show(self, message: str) -> None:
+    def _is_clone_due(self) -> bool:
+        if self._clone is None:
+            from podbot.cli.progress import Throttle
+
+            self._clone = Throttle()
+        return self._clone.ready()
+
+    def _show(self, event: Event) -> None:
+        from podbot.cli.progress import LiveLine, elapsed_of
+
         if self._status is None:
             from rich.console import Console
 
             self._status = Console(stderr=True).status("")
             self._status.start()
-        from rich.markup import escape
-
-        self._status.update(escape(message))
+        now = time.monotonic()
+        began = now - elapsed_of(event.fields, now - self._began)
+        self._status.update(LiveLine(printable(event.message), printable(str(event.fields.get("next", ""))), began))
 
     def _rendered(self, event: Event) -> str:
         if not self._json:
-            # An agent must not be able to say something in podbot's name.
+            # An agent must not be able to imitate podbot's messages.
             if event.kind in _OF_THE_AGENT:
                 return f"agent: {printable(event.message.expandtabs())}"
-            return f"podbot: {printable(event.message)}"
+            text = event.message
+            if event.level == "info":
+                from podbot.cli.progress import elapsed_of, progress_text
+
+                text = progress_text(text, elapsed_of(event.fields, 0), str(event.fields.get("next", "")))
+            return f"podbot: {printable(text)}"
         fields = {key: value for key, value in event.fields.items() if key not in ("level", "kind", "message")}
         return _json({"level": event.level, "kind": event.kind, "message": event.message, **fields})
 
@@ -92,15 +136,15 @@ class Reporter:
         return self._rendered(Event("warning", "log.lost", text, {"bytes": size}))
 
     def close(self) -> None:
-        """The command is over."""
+        """The command has ended: print what is left."""
         self.clear()
-        if self._patient is not None:
+        if self._writer is not None:
             with self._lock:
-                self._patient.close()
+                self._writer.close()
 
     def _say(self, line: str) -> None:
-        if self._patient is not None:
-            self._patient(line)
+        if self._writer is not None:
+            self._writer(line)
             return
         self._held.append(line)
         self._release()
@@ -112,7 +156,7 @@ class Reporter:
                 say(line)
 
     def clear(self) -> None:
-        """Take the spinner off the screen, and say what was held back."""
+        """Remove the spinner, and print the messages that were held back."""
         with self._lock:
             self._stop()
             self._release()
@@ -124,30 +168,32 @@ class Reporter:
 
 
 def report_error(exc: PodbotError, g: Globals) -> None:
-    """One paragraph: what happened, where it came from, what to do."""
+    """Print an error as one paragraph: what happened, its origin, and the remedy."""
+    from podbot.cli.remedies import paragraph, remedy_of
+
     if g.log_format == "json":
         name = type(exc).__name__
-        line = {"level": "error", "kind": name, "message": exc.message, "remedy": exc.remedy, "fields": exc.fields}
+        line = {"level": "error", "kind": name, "message": exc.message, "remedy": remedy_of(exc), "fields": exc.fields}
         say(_json(line))
     else:
-        say(f"podbot: {printable(str(exc))}")
+        say(f"podbot: {printable(paragraph(exc))}")
 
 
 def printable(text: str) -> str:
-    """``text`` on one line, with control and direction characters made visible: names are not ours to trust."""
+    """``text`` on one line, with control and direction characters escaped, because names may be hostile."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def say(line: str) -> None:
-    """A line for the user; a stderr that is closed is no reason to fail.
+    """Print a line for the user. A closed stderr is not an error.
 
-    A log, or beside a protocol stderr, that is full is no reason to hang.
+    A full log file, or a full stderr beside a protocol, does not block.
     """
     fd = _channel()
-    if guard.Guard.current is not None or fd != STDERR:
-        patient = _Patient(str, fd)
-        patient(line)
-        patient.close()
+    if stdio_guard.Guard.current is not None or fd != STDERR:
+        writer = _StderrWriter(str, fd)
+        writer(line)
+        writer.close()
         return
     try:
         if sys.stderr is not None:
@@ -161,35 +207,36 @@ def _channel() -> int:
     try:
         return channel(Globals.current.log_file)
     except PathError:
-        return STDERR  # where the error is said
+        return STDERR  # the error itself is reported there
 
 
-class _Patient:
-    """:func:`say` for a stderr that may be a pipe nobody reads: what does not fit waits, and then is lost.
+class _StderrWriter:
+    """Like :func:`say`, for a stderr that may be an unread pipe: lines that do not fit wait, and are then dropped.
 
-    A blocked write could not even be ended by a signal: Python's handlers run when it returns.
+    A blocked write could not even be interrupted by a signal, because Python's handlers run only when it returns.
     """
 
-    def __init__(self, lost: Callable[[int], str], fd: int = STDERR) -> None:
+    def __init__(self, lost: Callable[[int], str], fd: int = STDERR, patience: Patience = PATIENCE) -> None:
         self._lost = lost
+        self._patience = patience
         self._open(fd)
 
     def _open(self, fd: int) -> None:
         from podbot.streams.sink import LogSink
 
         self._fd = fd
-        self._sink = LogSink(fd, lambda size: (self._lost(size) + "\n").encode())
+        self._sink = LogSink(fd, lambda size: (self._lost(size) + "\n").encode(), patience=self._patience.log)
 
     def __call__(self, line: str) -> None:
         self._sink.push(memoryview((line + "\n").encode("utf-8", "backslashreplace")))
         self._flush()
-        while self._sink.full():  # for a second at the most without progress: a slow reader loses nothing
+        while self._sink.full():  # waits one second at most without progress, so a slow reader loses nothing
             self._writable(0.02)
             self._flush()
 
     def close(self) -> None:
         """The last words get a moment."""
-        end = time.monotonic() + LAST_WORDS
+        end = time.monotonic() + self._patience.last
         while self._sink.pending and (left := end - time.monotonic()) > 0:
             self._writable(left)
             self._flush()
@@ -209,11 +256,11 @@ class _Patient:
                 self._use_stderr(waiting, exc)
 
     def _use_stderr(self, waiting: bytes, exc: OSError) -> None:
-        """The log takes nothing more; that is said once."""
+        """Switch to stderr because the log cannot be written; report that once."""
         path = give_up(self._fd)
         self._open(STDERR)
         if path:
-            self(_log_failed(f"cannot write messages to {path}: {exc.strerror}. They go to stderr from here on"))
+            self(_log_failed(f"cannot write messages to {path}: {exc.strerror}. They go to stderr from now on"))
         self._sink.push(memoryview(waiting))
         self._flush()
 
@@ -238,7 +285,7 @@ def _on_terminal() -> bool:
 
 
 def _is_raw(fd: int) -> bool:
-    """The terminal does not begin a new line where one ends: somebody paints its screen."""
+    """Whether the terminal is in raw mode: a full-screen program is drawing."""
     import termios
 
     try:

@@ -1,32 +1,32 @@
-"""``podbot run``: an agent in a sandbox, on the operator's directory or on a clone."""
+"""``podbot run``: runs an agent in a sandbox, on the operator's directory or on a clone."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from podbot.cli.attach import attached, both_terminals
+from podbot.cli.attach import attached
 from podbot.cli.globals import Globals
+from podbot.cli.interaction import Streams, offers_setup, works_here
 from podbot.cli.operands import AGENT, PATH, read_operands, refuse_twice
 from podbot.cli.report import Reporter
 from podbot.cli.selection import Given, Selection, check_plan_json, selected, show
 from podbot.cli.signals import handled
 from podbot.config.models import AppConfig
-from podbot.errors import GuardTripped, UsageError
+from podbot.errors import GuardTripped, PodbotError, UsageError
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.frozen import replace
 from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, GuardReport
 
 if TYPE_CHECKING:
     from podbot.session.run import SessionResult
 
-HERE = "the current directory"  # as a value's origin names it
-CLONE_KEYS = ("workspace.depth", "workspace.submodules")
+HERE = "the current directory"  # the name in a value's origin
 
 
-def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, **given: Unpack[Given]) -> int:
-    """The command line's values; returns podbot's exit code. Raises UsageError."""
+def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, logs: bool, **given: Unpack[Given]) -> int:
+    """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
     check_plan_json("podbot run", given)
     typed = read_operands(operands)
     refuse_twice(typed, agent=given["agent"], workspace=given["workspace"], repo=given["repo"])
@@ -34,7 +34,7 @@ def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, **given: 
     given["workspace"] = typed.path or given["workspace"]
     args = selected(
         given,
-        {},
+        {"--logs": ("session.logs", True if logs else None)},
         agent_flag=AGENT if typed.agent else "--agent",
         workspace_flag=PATH if typed.path else "--workspace",
     )
@@ -42,12 +42,30 @@ def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, **given: 
 
 
 def execute(g: Globals, args: Selection) -> int:
-    """Run the session; returns podbot's exit code, which is the agent's when it ran."""
+    """Run the session; returns podbot's exit code, which is the agent's when it ran.
+
+    Where no session can start for want of an image or of packages, a person at a terminal is asked, once, whether
+    podbot shall set up.
+    """
+    streams = Streams.of_process()
+    try:
+        return _run(g, args, streams)
+    except PodbotError as exc:
+        if not offers_setup(streams, log_format=g.log_format, dry_run=args.dry_run):
+            raise
+        from podbot.cli.offer import set_up
+
+        if not set_up(g, args, exc):
+            raise
+    return _run(g, args, streams)
+
+
+def _run(g: Globals, args: Selection, streams: Streams) -> int:
     from podbot.api import sessions as api
 
     config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
-    tty = both_terminals()
-    if tty and _works_nowhere(config, args):
+    tty = streams.attach
+    if works_here(streams, config, clone=bool(args.repo or args.branch), flags=args.flags):
         args = args.works_on(os.curdir, HERE)
         config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
     request = args.request("run", tty=tty)
@@ -76,10 +94,10 @@ def execute(g: Globals, args: Selection) -> int:
 
 
 def check_guard_exit(config: AppConfig, *, asked: bool) -> None:
-    """Raise UsageError for ``--guard-exit`` where nothing is looked at: it would promise what nobody checks."""
+    """Raise UsageError for ``--guard-exit`` if the guard does not run, since the exit code would then be misleading."""
     reason = ""
     if config.workspace.source != "host_mount":
-        reason = "--guard-exit with a clone, which lies in no directory of this host"
+        reason = "--guard-exit with a clone, which is not in a directory of this host"
     elif config.workspace.guard == "off":
         reason = f"--guard-exit with workspace.guard = off ({config.origin('workspace.guard')})"
     if asked and reason:
@@ -87,16 +105,10 @@ def check_guard_exit(config: AppConfig, *, asked: bool) -> None:
 
 
 def check_left(report: GuardReport | None, workspace: str) -> None:
-    """Raise GuardTripped for what acts at `git status` or `cd`, and when not all was looked at."""
+    """Raise GuardTripped for findings that act at `git status` or `cd`, and for an incomplete scan."""
     first = [found.path for found in report.findings if found.danger == GIT_OR_SHELL] if report is not None else []
     if first:
         more = f" and {len(first) - 1} more act" if first[1:] else " acts"
         raise GuardTripped(workspace=workspace, reason=f"{first[0][:200]}{more} {ACTS_AT[GIT_OR_SHELL]}")
     if report is None or report.gaps or report.more:
-        raise GuardTripped(workspace=workspace, reason="podbot did not look at all of it")
-
-
-def _works_nowhere(config: AppConfig, args: Selection) -> bool:
-    """No workspace is named, by an argument, an option or the configuration; nor anything that only a clone has."""
-    clone = args.repo or args.branch or not args.flags.keys().isdisjoint(CLONE_KEYS)
-    return not clone and config.origin("workspace.host_path").kind == "default"
+        raise GuardTripped(workspace=workspace, reason="podbot could not check all of it")

@@ -1,20 +1,28 @@
-"""What ``run`` and ``host`` share: which workspace, which agent, which session, and showing the plan."""
+"""The part that ``run`` and ``host`` share: choosing workspace, agent and session, and showing the plan."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from podbot.cli.report import printable
-from podbot.errors import UsageError
+from podbot.cli.variables import session_variables
+from podbot.config.checks import shown
+from podbot.config.coerce import from_text
+from podbot.config.models import Origin
+from podbot.config.schema import KEYS
+from podbot.errors import InvalidValue, UsageError
+from podbot.frozen import Frozen, field, replace
 from podbot.launch.types import LaunchPlan, LaunchRequest, Subcommand
 
+_LONGEST = 80  # characters of a command line that a message repeats
 
-@dataclass(frozen=True)
-class Selection:
-    """A command line, parsed. ``overrides`` and ``flags``: see LoadOptions."""
+
+class Selection(Frozen):
+    """A parsed command line. ``overrides`` and ``flags``: see LoadOptions. ``env``: may hold secrets."""
 
     words: tuple[str, ...] = ()
     name: str | None = None
@@ -23,6 +31,10 @@ class Selection:
     branch: str | None = None
     github_access: str | None = None
     follow_links: bool = False
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    mounts: tuple[str, ...] = ()
+    publish: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
     dry_run: bool = False
     as_json: bool = False
     guard_exit: bool = False
@@ -40,10 +52,14 @@ class Selection:
             branch=self.branch,
             github_access=self.github_access,
             follow_links=self.follow_links,
+            env=self.env,
+            mounts=self.mounts,
+            publish=self.publish,
+            allow=self.allow,
         )
 
     def works_on(self, directory: str, flag: str) -> Selection:
-        """The same on ``directory``, as if it had been typed; ``flag`` is what messages call it."""
+        """The same with the workspace ``directory``, as if it had been typed; ``flag`` is its name in messages."""
         values = {"workspace.host_path": directory, "workspace.source": "host_mount"}
         return replace(
             self,
@@ -54,7 +70,7 @@ class Selection:
 
 
 class Given(TypedDict):
-    """The values of the options that ``run`` and ``host`` share, and the words behind ``--``."""
+    """The values of the options that ``run`` and ``host`` share, and the words after ``--``."""
 
     words: tuple[str, ...]
     workspace: str | None
@@ -64,6 +80,7 @@ class Given(TypedDict):
     depth: int | None
     submodules: bool | None
     github_access: str | None
+    github_auth: str | None
     agent: str | None
     agent_mode: str | None
     ask: bool
@@ -71,20 +88,35 @@ class Given(TypedDict):
     keep: bool | None
     no_history: bool
     no_guard: bool
+    env: tuple[str, ...]
+    env_file: tuple[str, ...]
+    mounts: tuple[str, ...]
+    publish: tuple[str, ...]
+    network: str | None
+    allow: tuple[str, ...]
+    memory: str | None
+    cpus: str | None
+    profile: str | None
+    read_only: bool
+    no_creds: bool
     dry_run: bool
     as_json: bool
 
 
 def selected(
     given: Given,
-    others: Mapping[str, tuple[str, str | None]],
+    others: Mapping[str, tuple[str, str | bool | None]],
     *,
     agent_flag: str = "--agent",
     workspace_flag: str = "--workspace",
 ) -> Selection:
-    """``others``: flag -> (configuration key, value or None). The flags: how the agent and the workspace were named."""
+    """``others``: flag -> (configuration key, value or None). ``*_flag``: how agent and workspace were named.
+
+    Raises InvalidValue for a variable that cannot be passed and for a number that is none.
+    """
     keys: dict[str, tuple[str, Any]] = {
         workspace_flag: ("workspace.host_path", given["workspace"]),
+        "--github-auth": ("github.auth", given["github_auth"]),
         "--depth": ("workspace.depth", given["depth"]),
         "--submodules" if given["submodules"] else "--no-submodules": ("workspace.submodules", given["submodules"]),
         "--keep" if given["keep"] else "--rm": ("session.keep", given["keep"]),
@@ -93,10 +125,19 @@ def selected(
         agent_flag: ("agent.kind", given["agent"]),
         "--agent-mode": ("agent.mode", given["agent_mode"]),
         "--ask": ("agent.permissions", "ask" if given["ask"] else None),
+        "--network": ("sandbox.network", given["network"]),
+        "--memory": ("sandbox.memory", given["memory"]),
+        "--cpus": ("sandbox.cpus", _number("sandbox.cpus", "--cpus", given["cpus"])),
+        "--profile": ("sandbox.profile", given["profile"]),
+        "--read-only": ("workspace.read_only", given["read_only"] or None),
         **others,
     }
     overrides = {key: value for key, value in keys.values() if value is not None}
     flags = {key: flag for flag, (key, value) in keys.items() if value is not None}
+    if given["no_creds"]:
+        copied = [key for key in KEYS if key.startswith("creds.copy_")]
+        overrides |= dict.fromkeys(copied, False)
+        flags |= dict.fromkeys(copied, "--no-creds")
     if given["repo"] is not None:
         overrides["workspace.source"], flags["workspace.source"] = "github_clone", "--repo"
     elif given["workspace"] is not None:
@@ -109,6 +150,10 @@ def selected(
         branch=given["branch"],
         github_access=given["github_access"],
         follow_links=given["follow_links"],
+        env=session_variables(_values(given["env"]), given["env_file"], os.environ),
+        mounts=given["mounts"],
+        publish=_ports(_values(given["publish"])),
+        allow=given["allow"],
         dry_run=given["dry_run"],
         as_json=given["as_json"],
         overrides=overrides,
@@ -116,15 +161,45 @@ def selected(
     )
 
 
+def _values(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Values of an option with a short spelling: podman and docker read ``-p=1:2`` as ``-p 1:2``."""
+    return tuple(word.removeprefix("=") for word in words)
+
+
+def _ports(words: tuple[str, ...]) -> tuple[str, ...]:
+    """``words``, if none of them was meant for the agent: ``-p`` is also Claude's and Gemini's option for a prompt."""
+    for word in words:
+        if ":" not in word and not word.isdigit():
+            typed = shlex.join(["-p", word])
+            typed = typed if typed.isprintable() and len(typed) <= _LONGEST else "-p PROMPT"
+            raise InvalidValue(
+                field="sandbox.publish",
+                origin="flag --publish",
+                reason=f"{shown(word)} is not PORT:PORT",
+                hint=f"Options for the agent follow --: `podbot run [AGENT] [PATH] -- {typed}`.",
+            )
+    return words
+
+
+def _number(key: str, flag: str, text: str | None) -> Any:
+    """The flag's text as a number. A blank one is an error, because an unset variable of a script is no limit."""
+    if text is None:
+        return None
+    origin = Origin("flag", flag)
+    if not text.strip():
+        raise InvalidValue(field=key, origin=str(origin), reason="it is blank", hint="Leave the option out.")
+    return from_text(KEYS[key], text, origin)
+
+
 def check_plan_json(command: str, given: Given) -> None:
-    """Raise UsageError for ``--json`` where nothing is to be shown: it would start a session."""
+    """Raise UsageError for ``--json`` without ``--dry-run``, which would start a session."""
     if given["as_json"] and not given["dry_run"]:
         hint = f"`{command} --dry-run --json` prints the plan; `--log-format json` makes messages JSON."
         raise UsageError(command=command, reason="--json without --dry-run", hint=hint)
 
 
 def show(plan: LaunchPlan, *, as_json: bool) -> None:
-    """The plan on stdout, for ``--dry-run``."""
+    """Print the plan on stdout, for ``--dry-run``."""
     import json
 
     from podbot.launch.describe import describe
@@ -133,13 +208,18 @@ def show(plan: LaunchPlan, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(described, indent=2) + "\n")
         return
+    print_tree(plan.sandbox.session, "  (nothing was created)", described)
+
+
+def print_tree(title: str, remark: str, described: Mapping[str, Any]) -> None:
+    """Print plain values on stdout as a tree."""
     from rich.console import Console
     from rich.markup import escape
     from rich.tree import Tree
 
-    tree = Tree(f"[bold]{escape(plan.sandbox.session)}[/bold]  (nothing was created)")
+    tree = Tree(f"[bold]{escape(printable(title))}[/bold]{escape(remark)}")
     _grow(tree, described)
-    # Folded paths cannot be searched for: lines are broken on a terminal only.
+    # Lines are folded on a terminal only, because folded paths cannot be searched for.
     Console(width=None if sys.stdout.isatty() else 10_000).print(tree)
 
 

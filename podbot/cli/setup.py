@@ -1,23 +1,22 @@
-"""``podbot setup``: make this machine ready: the sandbox image, and its name in the configuration."""
+"""``podbot setup``: builds the sandbox image and writes its name into the configuration."""
 
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import typer
 
 from podbot.cli.globals import Globals
+from podbot.cli.interaction import Streams
 
 if TYPE_CHECKING:
-    from podbot.images.image_build import Step
     from podbot.provisioning.setup import SetupPlan, SetupResult
 
 
-def setup(g: Globals, *, yes: bool, agents: str | None, force: bool) -> int:
+def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, force: bool) -> int:
     """Build the sandbox image and write its name into the configuration; returns podbot's exit code."""
-    from podbot.api.images import setup as carry_out
+    from podbot.api.preparing import setup as carry_out
     from podbot.cli.image import end_on_signals, names
     from podbot.cli.report import Reporter, printable
 
@@ -33,7 +32,10 @@ def setup(g: Globals, *, yes: bool, agents: str | None, force: bool) -> int:
         result = carry_out(
             g.load_options(os.environ, {}, {}),
             agents=None if agents is None else names(agents),
+            also=also,
             force=force,
+            may_install=True,
+            may_ask=Streams.of_process().person,
             approve=approve,
             emit=reporter,
         )
@@ -43,26 +45,19 @@ def setup(g: Globals, *, yes: bool, agents: str | None, force: bool) -> int:
     return 0
 
 
-def _is_terminal(stream: object) -> bool:
-    isatty = getattr(stream, "isatty", None)
-    return bool(isatty and isatty())
-
-
 def _confirm(plan: SetupPlan) -> None:
+    from podbot.cli.offer import described
     from podbot.errors import MissingRequired
 
     typer.echo("podbot setup will", err=True)
-    for step in plan.steps:
-        typer.echo(f"  - {_described(step)}", err=True)
-    if not _is_terminal(sys.stdin):
-        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; say --yes.")
+    for line in described(plan):
+        typer.echo(f"  - {line}", err=True)
+    if plan.seconds:
+        typer.echo(f"This takes about {plan.seconds} s if the package mirrors are near.", err=True)
+    if not Streams.of_process().stdin:
+        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
     if not typer.confirm("Go ahead?", default=True, err=True):
         raise typer.Exit(1)
-
-
-def _described(step: Step) -> str:
-    size = f" (about {step.megabytes} MB, {step.seconds} s when the packages are near)" if step.megabytes else ""
-    return step.text + size
 
 
 def _summary(result: SetupResult) -> str:
@@ -70,7 +65,7 @@ def _summary(result: SetupResult) -> str:
     if result.built:
         first = f"{result.image}{agents} was built in {result.seconds:.0f} s."
     else:
-        first = f"{result.image}{agents} is there already; nothing was built."
+        first = f"{result.image}{agents} exists already; nothing was built."
     if result.other_image:
         return f"{first} It is not in use: {result.other_origin} names {result.other_image}."
-    return f"{first} Next: podbot run ."
+    return f"{first} Next, in a project: podbot run"

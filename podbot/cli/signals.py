@@ -1,4 +1,4 @@
-"""Signal handlers, installed only by commands that run something in a container."""
+"""Signal handlers for commands that run something in a container."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 @contextlib.contextmanager
 def handled(*, tty: bool) -> Iterator[Wake]:
-    """A Wake that INT, TERM and HUP are delivered to, and WINCH when there is a terminal.
+    """A Wake to which INT, TERM and HUP are delivered, and WINCH if there is a terminal.
 
-    What podbot was started to ignore (HUP under nohup, INT behind a shell's ``&``) stays ignored.
+    Signals that podbot was started to ignore (HUP under nohup, INT after a shell's ``&``) stay ignored.
     """
     wake = Wake()
 

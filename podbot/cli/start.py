@@ -1,4 +1,4 @@
-"""``podbot start``: bring kept sessions back."""
+"""``podbot start``: restarts kept sessions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ from podbot.cli.report import Reporter, printable
 from podbot.cli.signals import handled
 
 
-def invoke(g: Globals, *, sessions: tuple[str, ...]) -> int:
-    """Start each; prints its name once it runs. Returns podbot's exit code."""
+def invoke(g: Globals, *, sessions: tuple[str, ...], as_json: bool) -> int:
+    """Start each session, and print its name once it runs, or all as JSON. Returns podbot's exit code."""
     from podbot.api import sessions as api
 
     config = api.load_config(g.load_options(os.environ, {}, {}))
     emit = Reporter(g, progress=True)
+    results = []
     with handled(tty=False) as wake:
         for name in dict.fromkeys(sessions):
             try:
                 result = api.start(config, name, wake=wake, emit=emit)
             finally:
                 emit.clear()
-            sys.stdout.write(f"{printable(result.session)}\n")
+            results.append(result)
+            if not as_json:
+                sys.stdout.write(f"{printable(result.session)}\n")
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        sys.stdout.write(json.dumps([asdict(result) for result in results], indent=2) + "\n")
     return 0

@@ -1,37 +1,40 @@
-"""``podbot stop``: end sessions and remove their containers."""
+"""``podbot stop`` and ``podbot rm``: end sessions and remove their containers."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter, printable
 from podbot.errors import MissingRequired
+from podbot.frozen import Frozen
+
+if TYPE_CHECKING:
+    from podbot.management.manage import StopResult
 
 
-@dataclass(frozen=True)
-class StopArgs:
-    """The command line of ``podbot stop``, parsed."""
+class StopArgs(Frozen):
+    """The parsed command line of ``podbot stop``."""
 
     sessions: tuple[str, ...] = ()
     all_sessions: bool = False
     seconds: int = 10
     remove_kept: bool = False
+    as_json: bool = False
 
 
-def invoke(g: Globals, *, sessions: tuple[str, ...], all_: bool, time: int, remove: bool) -> int:
-    """The command line's values; returns podbot's exit code."""
-    return execute(g, StopArgs(sessions, all_, time, remove))
+def invoke(g: Globals, *, sessions: tuple[str, ...], all_: bool, time: int, remove: bool, as_json: bool) -> int:
+    """Run with the command line's values; returns podbot's exit code."""
+    return execute(g, StopArgs(sessions, all_, time, remove, as_json))
 
 
 def execute(g: Globals, args: StopArgs) -> int:
-    """Stop; prints each session's name once it is down. Returns podbot's exit code."""
+    """Stop the sessions, and print each one's name once it is stopped. Returns podbot's exit code."""
     from podbot.api import sessions as api
 
-    if not args.sessions and not args.all_sessions:
-        raise MissingRequired(field="SESSION", hint="Name a session (`podbot ps` lists them), or say --all.")
+    _check_named(args.sessions, all_sessions=args.all_sessions)
     config = api.load_config(g.load_options(os.environ, {}, {}))
     results = api.stop(
         config,
@@ -41,7 +44,33 @@ def execute(g: Globals, args: StopArgs) -> int:
         remove_kept=args.remove_kept,
         emit=Reporter(g, progress=False),
     )
+    _print(results, as_json=args.as_json)
+    return 0
+
+
+def remove(g: Globals, *, sessions: tuple[str, ...], all_: bool, force: bool, as_json: bool) -> int:
+    """Remove sessions, and print the name of each. Returns podbot's exit code."""
+    from podbot.api import sessions as api
+
+    _check_named(sessions, all_sessions=all_)
+    config = api.load_config(g.load_options(os.environ, {}, {}))
+    emit = Reporter(g, progress=False)
+    _print(api.remove(config, sessions, all_sessions=all_, force=force, emit=emit), as_json=as_json)
+    return 0
+
+
+def _check_named(sessions: tuple[str, ...], *, all_sessions: bool) -> None:
+    if not sessions and not all_sessions:
+        raise MissingRequired(field="SESSION", hint="Name a session (`podbot ps` lists them), or use --all.")
+
+
+def _print(results: list[StopResult], *, as_json: bool) -> None:
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        sys.stdout.write(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+        return
     for result in results:
         suffix = "" if result.removed else "  (kept, stopped)"
         sys.stdout.write(f"{printable(result.session)}{suffix}\n")
-    return 0

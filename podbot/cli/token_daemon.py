@@ -1,4 +1,4 @@
-"""``podbot token-daemon``: keep tokens fresh, and the systemd unit that does so."""
+"""``podbot token-daemon``: renews tokens, and manages its systemd unit."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter, printable, say
 from podbot.errors import UsageError
+from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
     from podbot.tokens.systemd_unit import UnitState
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 UNIT_WORDS = ("install", "uninstall", "status")
 
 
-@dataclass(frozen=True)
-class TokenArgs:
-    """The command line of ``podbot token-daemon``, parsed."""
+class TokenArgs(Frozen):
+    """The parsed command line of ``podbot token-daemon``."""
 
     words: tuple[str, ...] = ()
     once: bool = False
@@ -32,33 +31,36 @@ class TokenArgs:
 
     @property
     def unit_word(self) -> str:
-        """install, uninstall or status; empty when the words are sessions."""
+        """install, uninstall or status; empty if the words are sessions."""
         return self.words[0] if self.words and self.words[0] in UNIT_WORDS else ""
 
     @property
     def mistake(self) -> str:
-        """What is wrong with the combination; empty when it is fine."""
+        """An error about the combination of values, or empty."""
         if self.unit_word and (len(self.words) > 1 or self.once):
-            return f"{self.unit_word} stands alone."
+            return f"{self.unit_word} takes no other words or --once."
         return (
-            "--json goes with --once or status."
-            if self.as_json and not (self.once or self.unit_word == "status")
-            else ""
+            "--json needs --once or status." if self.as_json and not (self.once or self.unit_word == "status") else ""
         )
 
 
 def mistake(*, words: tuple[str, ...], once: bool, as_json: bool) -> str:
-    """What is wrong with the values together; empty when they are fine."""
-    return TokenArgs(words, once, as_json).mistake
+    """An error about the combination of values, or empty."""
+    return arguments(words=words, once=once, as_json=as_json).mistake
 
 
 def invoke(g: Globals, *, words: tuple[str, ...], once: bool, as_json: bool) -> int:
-    """The command line's values; returns podbot's exit code."""
-    return execute(g, TokenArgs(words, once, as_json))
+    """Run with the command line's values; returns podbot's exit code."""
+    return execute(g, arguments(words=words, once=once, as_json=as_json))
+
+
+def arguments(*, words: tuple[str, ...], once: bool, as_json: bool) -> TokenArgs:
+    """The command line's values in one."""
+    return TokenArgs(words, once, as_json)
 
 
 def execute(g: Globals, args: TokenArgs) -> int:
-    """Do what the words say; returns podbot's exit code."""
+    """Carry out the command; returns podbot's exit code."""
     unit_word = args.unit_word
     if unit_word == "install":
         return _install(g)
@@ -79,14 +81,14 @@ def _serve(g: Globals, args: TokenArgs) -> int:
 
     notifier = taken(os.environ)
     _raise_file_limit()
-    # Log lines, not a spinner: this is a service, and its progress is its log.
+    # Log lines instead of a spinner, because this is a service.
     with handled(tty=False) as wake:
         tokens.token_daemon(args.words, notifier=notifier, wake=wake, emit=Reporter(g, progress=True, spinner=False))
     return 0
 
 
 def _raise_file_limit() -> None:
-    """Two locks a session: the usual soft limit of 1024 would end at 500 sessions."""
+    """Raise the limit of open files: each session takes two locks, so the usual 1024 would allow only 500 sessions."""
     import resource
 
     with contextlib.suppress(OSError, ValueError):
@@ -102,6 +104,8 @@ def _once(g: Globals, args: TokenArgs) -> int:
     with handled(tty=False) as wake:
         results = tokens.token_daemon(args.words, once=True, wake=wake, emit=Reporter(g))
     if args.as_json:
+        from dataclasses import asdict
+
         _print_json([asdict(result) for result in results])
     else:
         _table([("SESSION", "TOKEN", ""), *(_renewal_row(result, time.time()) for result in results)])
@@ -118,7 +122,7 @@ def _renewal_row(result: TokenRenewal, now: float) -> tuple[str, str, str]:
 # --- the unit -------------------------------------------------------------------------------------
 
 
-def _command(g: Globals) -> list[str]:
+def unit_command(g: Globals) -> list[str]:
     """This very podbot, which reads no configuration. -P: a ``podbot`` in the home must not be taken for it."""
     command = [sys.executable, "-P", "-m", "podbot"]
     command += ["-v"] * min(g.verbose, 2)
@@ -133,16 +137,16 @@ def _install(g: Globals) -> int:
         raise UsageError(command="podbot token-daemon", reason="--log-file with install", hint=hint)
     from podbot.tokens.systemd_unit import UNIT, install
 
-    done = install(_command(g), os.environ)
+    done = install(unit_command(g), os.environ)
     say(f"podbot: {'wrote' if done.changed else 'unchanged:'} {done.path}")
     if done.running:
         say(f"podbot: {UNIT} runs, and starts when you log in.")
-        say("podbot: to have it run without a login, too: loginctl enable-linger")
+        say("podbot: to run it without a login too: loginctl enable-linger")
         return 0
-    say(f"podbot: it does not run: {printable(done.reason)}")
+    say(f"podbot: it is not running: {printable(done.reason)}")
     enable = f"systemctl --user daemon-reload && systemctl --user enable --now {UNIT}"
-    say(f"podbot: where systemd runs, in a session of yours: {enable}")
-    say("podbot: to have it run without a login, before that: loginctl enable-linger")
+    say(f"podbot: with systemd, in a login session of yours: {enable}")
+    say("podbot: to run it without a login, first: loginctl enable-linger")
     say("podbot: without systemd: podbot token-daemon")
     return 1
 
@@ -153,8 +157,8 @@ def _uninstall() -> int:
     done = uninstall(os.environ)
     say(f"podbot: removed {done.path}" if done.removed else f"podbot: there is no {done.path}")
     if done.reason:
-        say(f"podbot: systemd could not be told: {printable(done.reason)}")
-        say(f"podbot: a daemon that it runs is ended by: systemctl --user stop {UNIT}")
+        say(f"podbot: systemd did not answer: {printable(done.reason)}")
+        say(f"podbot: if it still runs a daemon, stop that with: systemctl --user stop {UNIT}")
         return 1
     return 0
 
@@ -166,6 +170,8 @@ def _status(*, as_json: bool) -> int:
     unit = unit_state(os.environ)
     tokens = token_sessions(os.environ)
     if as_json:
+        from dataclasses import asdict
+
         sessions = [{"session": name, "token": token and asdict(token)} for name, token in tokens.items()]
         _print_json({"unit": asdict(unit), "sessions": sessions})
         return 0
@@ -192,16 +198,21 @@ def _token_row(name: str, token: TokenInfo | None) -> tuple[str, str, str]:
     return (
         name,
         token_words(token, time.time()) or "none",
-        f"{holder.kind} (process {holder.pid})" if holder else "nobody",
+        f"{holder.kind} (process {holder.pid})" if holder else "no process",
     )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> None:
-    cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    for row in cells:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write(line.rstrip() + "\n")
+    """Print rows, of which the first has the titles; on a terminal they fit it. Names are never cut."""
+    from podbot.cli.columns import Column, laid_out
+    from podbot.streams.terminal import terminal_size
+
+    size = terminal_size(1)
+    columns = [
+        Column(title, tuple(map(printable, cells)), least=12 if number else 0)
+        for number, (title, *cells) in enumerate(zip(*rows, strict=True))
+    ]
+    sys.stdout.write(laid_out(columns, None if size is None else size[0]))
 
 
 def _print_json(value: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> None:

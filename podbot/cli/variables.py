@@ -1,34 +1,38 @@
-"""The variables that ``podbot exec`` gives a command: from ``--env-file``, then from ``-e``. Values may be secrets."""
+"""The variables that the options ``--env-file`` and ``-e`` set for a command or an agent. Values may be secrets."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from podbot.cli.env_files import read_env_file
 from podbot.config.checks import is_variable_name
 from podbot.errors import InvalidValue
+from podbot.frozen import Frozen
 
-LARGEST_FILE = 1 << 20  # bytes; a mistyped --env-file /dev/zero must end
+# Ends of names whose values are secrets. Every user of a machine can read the arguments of its processes.
+_SECRETS = ("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "COOKIE")
+_OR_OWN = "Write NAME=VALUE, or NAME alone to pass your own value."
+_WITH_VALUES = "Write NAME=VALUE. To pass your own value, add `-e NAME` instead."
+_NAMES = "Write `-e NAME` to pass your own value, or `-e NAME=VALUE` if it is not secret."
 _BLANKS = " \t\n\v\f\r"
 
 
-class Variables(NamedTuple):
-    """``env``, and which of it a file took from the host's own: an agent that writes the file chooses them."""
+class Variables(Frozen):
+    """``env``, and the names in it whose values a file took from the host: an agent may have written that file."""
 
     env: dict[str, str]
     taken: tuple[str, ...] = ()
 
 
 def variables(pairs: Sequence[str], files: Sequence[str], environ: Mapping[str, str]) -> Variables:
-    """``-e`` counts before a file and a later file before an earlier one, as for podman.
+    """``-e`` overrides a file, and a later file overrides an earlier one, as with podman.
 
-    Raises InvalidValue, which repeats no value.
+    Raises InvalidValue, which never repeats a value.
     """
     env: dict[str, str] = {}
     taken: dict[str, None] = {}
     for path in files:
-        for name, value in file_variables(_read(path), path):
+        for name, value in file_variables(read_env_file(path, environ), path, _OR_OWN):
             if value is not None:
                 env[name] = value
             elif name in environ:
@@ -38,54 +42,89 @@ def variables(pairs: Sequence[str], files: Sequence[str], environ: Mapping[str, 
     return Variables(env, tuple(taken))
 
 
-def file_variables(data: bytes, path: str) -> Iterator[tuple[str, str | None]]:
-    """``K=V`` lines as podman and docker read them: no quoting, spaces in front and lines with ``#`` are ignored.
+def session_variables(pairs: Sequence[str], files: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that ``run`` and ``host`` pass to the agent.
 
-    None for ``K`` alone, which passes the host's value on, if there is one. Raises InvalidValue, which names the line.
+    An agent starts at once, so here a file names no variable of the host: it may be one of the repository's. And
+    ``-e NAME=VALUE`` is refused for what looks like a secret. Raises InvalidValue, which never repeats a value.
+    """
+    env: dict[str, str] = {}
+    for path in files:
+        for name, value in file_variables(read_env_file(path, environ), path, _WITH_VALUES):
+            if value is None:
+                shown = name if _is_showable(name) else "NAME"
+                raise InvalidValue(
+                    field="env-file",
+                    origin="flag --env-file",
+                    reason=f"{path} names {shown if shown == name else 'a variable'} without a value",
+                    hint=f"Add `-e {shown}` to pass your own value, or write {shown}=VALUE into the file.",
+                )
+            env[name] = value
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if equals and is_variable_name(name) and _looks_secret(name, value):
+            shown = name[:80] if _is_showable(name) else "NAME"
+            raise InvalidValue(
+                field="env",
+                origin="flag -e",
+                reason=f"{shown}=… looks like a secret, and every user of this machine can read a command line",
+                hint="Set it where podbot starts and write the name alone, as in `-e OPENAI_API_KEY`, or write it into"
+                " a file for --env-file.",
+            )
+    env.update(_pairs(pairs, environ))
+    return env
+
+
+def _looks_secret(name: str, value: str) -> bool:
+    return name.upper().endswith(_SECRETS) or not _is_showable(value)
+
+
+def _is_showable(text: str) -> bool:
+    """Whether ``text`` contains no known form of a secret. Many tokens could be names of variables."""
+    from podbot.protocol.redact import Redactor
+
+    return Redactor(()).text(text) == text
+
+
+def file_variables(data: bytes, path: str, hint: str) -> Iterator[tuple[str, str | None]]:
+    """``K=V`` lines as podman and docker read them: no quoting; leading spaces and lines with ``#`` are ignored.
+
+    The value is None for ``K`` alone, which passes the host's value if it is set. Raises InvalidValue with the line
+    and ``hint``.
     """
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         try:
             text = line.removesuffix(b"\r").decode().lstrip(_BLANKS)
         except UnicodeDecodeError:
-            raise _refused(path, number, "it is not UTF-8") from None
+            raise _refused(path, number, "it is not UTF-8", hint) from None
         if not text or text.startswith("#"):
             continue
         name, equals, value = text.partition("=")
-        if not is_variable_name(name):  # not shown: half of a secret may stand there
-            raise _refused(path, number, "it does not begin with the name of a variable")
+        if not is_variable_name(name):  # not shown, because it may be part of a secret
+            raise _refused(path, number, "it does not begin with a variable's name", hint)
         if "\0" in value:
-            raise _refused(path, number, "its value contains a NUL character")
+            raise _refused(path, number, "its value contains a NUL character", hint)
         yield name, value if equals else None
 
 
 def _pairs(pairs: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """``K=V``, or ``K`` for the host's own value, which keeps a secret out of podbot's argv."""
+    """Parse ``K=V``, or ``K`` for the host's value, which keeps a secret out of podbot's argv."""
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not is_variable_name(name) or (not equals and name not in environ):
-            reason = f"{name} is not set here" if is_variable_name(name) else f"{name!r} cannot name a variable"
-            raise InvalidValue(field="env", origin="flag -e", reason=reason, hint="Write -e NAME=VALUE.")
+            # What is no name is not shown: with `-e "$KEY"` it is the secret.
+            reason, hint = "it does not begin with a variable's name", _NAMES
+            if is_variable_name(name):
+                reason = f"{name if _is_showable(name) else 'the variable'} is not set here"
+                hint = f"Set it where podbot starts. {_NAMES}"
+            raise InvalidValue(field="env", origin="flag -e", reason=reason, hint=hint)
         yield name, value if equals else environ[name]
 
 
-def _read(path: str) -> bytes:
-    try:
-        # Not to wait for an agent that has a lease on the file, as it can on one in the workspace.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
-            os.set_blocking(file.fileno(), True)
-            data = file.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as exc:
-        reason = f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}"
-        raise InvalidValue(field="env-file", origin="flag --env-file", reason=reason) from exc
-    if len(data) > LARGEST_FILE:
-        raise InvalidValue(field="env-file", origin="flag --env-file", reason=f"{path} is larger than 1 MiB")
-    return data
-
-
-def _refused(path: str, number: int, reason: str) -> InvalidValue:
+def _refused(path: str, number: int, reason: str, hint: str) -> InvalidValue:
     return InvalidValue(
         field="env-file",
         origin="flag --env-file",
         reason=f"line {number} of {path}: {reason}",
-        hint="Write NAME=VALUE, or NAME alone to pass your own value on.",
+        hint=hint,
     )

@@ -1,6 +1,6 @@
 """The configuration: models, layers (file, environment, overrides), merge, load.
 
-Light on purpose: every command loads this room. Writing lives in :mod:`podbot.config.write`.
+Every command loads this room, so its imports are cheap. :mod:`podbot.config.write` writes configurations.
 """
 
 from podbot.config.load import config_location, load_config

@@ -1,18 +1,21 @@
-"""What a value must be beyond its type, where the value alone can tell. Pure.
+"""Checks of values beyond their type that need no other value. Pure.
 
-Each check raises :class:`Refusal`. A refusal never repeats what may be a secret: a variable's value,
-or the user information in an address.
+Each check raises :class:`Refusal`, which never repeats a possible secret, such as a variable's value or the user
+information in an address.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from podbot.agents.registry import known
 
 LARGEST = 2**63 - 1  # the engine reads limits as signed 64-bit integers
 LEAST_MEMORY = 6 << 20  # bytes; measured with runc: 2 MiB does not start, 4 MiB runs a shell
 LEAST_CPUS = 0.01  # the kernel's smallest quota is 1 ms in a period of 100 ms
-LEAST_PIDS = 8  # measured with runc: below that a container starts, and no command in it does
+LEAST_PIDS = 8  # measured with runc: with fewer, a container starts but commands in it do not
 LEAST_NOFILE = 64  # measured with runc: 8 does not start, Node fails with 16 and works with 24
 LONGEST_METHOD = 200  # characters
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -21,7 +24,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Refusal(ValueError):
-    """A value that will not do: why, and what would."""
+    """An invalid value, with the reason and a hint."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -30,24 +33,27 @@ class Refusal(ValueError):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value as a message may show it: quoted, on one line, bounded."""
+    """A value for a message: quoted, on one line, limited in length."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def check_text(text: str) -> None:
-    """Refuse what neither an engine request nor a TOML file can carry."""
+    """Refuse text that an engine request or a TOML file cannot contain."""
     if "\0" in text:
         raise Refusal("it contains a NUL character")
     if any("\ud800" <= c <= "\udfff" for c in text):
         raise Refusal("it is not valid UTF-8")
 
 
-def parse_memory(text: str) -> int:
-    """``512m`` or ``2g`` as bytes; units b, k, m, g (powers of 1024), either case. ValueError otherwise."""
+def parse_memory(text: str, *, called: str = "an amount of memory") -> int:
+    """``512m`` or ``2g`` as bytes; units b, k, m, g (powers of 1024), either case. ValueError otherwise.
+
+    ``called``: what it is, for the message.
+    """
     digits, unit = text[:-1], text[-1:].lower()
     if unit not in _UNITS or not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(LARGEST)):
-        raise Refusal(f"{shown(text)} is not an amount of memory", "Write a whole number and b, k, m or g: 512m, 2g.")
+        raise Refusal(f"{shown(text)} is not {called}", "Write a whole number and b, k, m or g: 512m, 2g.")
     size = int(digits) * _UNITS[unit]
     if not 0 < size <= LARGEST:
         raise Refusal(f"{shown(text)} is out of range", "Write an amount above zero, such as 512m or 2g.")
@@ -66,9 +72,9 @@ def _positive(value: int) -> None:
 
 
 def memory_limit(text: str, machine: int = 0) -> int | None:
-    """``sandbox.memory`` in bytes; None is no limit. Raises Refusal for what no sandbox starts with.
+    """``sandbox.memory`` in bytes; None is no limit. Raises Refusal for a value with which no sandbox starts.
 
-    ``machine``: bytes of memory that the machine has, of which ``50%`` is a share; 0 is unknown, and no limit.
+    ``machine``: the machine's memory in bytes, for shares such as ``50%``; 0 is unknown, and then means no limit.
     """
     if text.strip().lower() == "none":
         return None
@@ -83,14 +89,14 @@ def memory_limit(text: str, machine: int = 0) -> int | None:
 
 
 def cpu_limit(value: float) -> float:
-    """``sandbox.cpus``; as :func:`memory_limit`."""
+    """``sandbox.cpus``; see :func:`memory_limit`."""
     if not LEAST_CPUS <= value < float("inf"):
         raise Refusal(f"{value} is not a number of cores", f"Write {LEAST_CPUS} or more, such as 1.5.")
     return value
 
 
 def pids_limit(value: int) -> int:
-    """``sandbox.pids``, 0 for no limit; as :func:`memory_limit`."""
+    """``sandbox.pids``, 0 for no limit; see :func:`memory_limit`."""
     if value == 0:
         return value
     _positive(value)
@@ -100,7 +106,7 @@ def pids_limit(value: int) -> int:
 
 
 def nofile_limit(value: int) -> int:
-    """``sandbox.nofile``, 0 for the engine's own; as :func:`memory_limit`."""
+    """``sandbox.nofile``, 0 for the engine's own; see :func:`memory_limit`."""
     if value == 0:
         return value
     _positive(value)
@@ -117,7 +123,10 @@ def _absolute(value: str) -> None:
 
 def _container_path(value: str) -> None:
     if value != "host" and not value.startswith("/"):
-        raise Refusal(f"{shown(value)} is neither an absolute path nor 'host'")
+        raise Refusal(
+            f"{shown(value)} is neither an absolute path nor 'host'",
+            "Write a path from the root on, such as /workspace.",
+        )
 
 
 def _allowlist(value: tuple[str, ...]) -> None:
@@ -153,15 +162,46 @@ def _roots(value: tuple[str, ...]) -> None:
 def _mounts(value: tuple[str, ...]) -> None:
     for mount in value:
         source, found, target = mount.removesuffix(":ro").rpartition(":/")
-        if not found or not _anchored(source) or ":" in target:  # ':' would hide a misspelt option, such as :rw
+        if not found or not _anchored(source) or ":" in target:  # a ':' may be a misspelt option, such as :rw
             hint = "Write SOURCE:TARGET or SOURCE:TARGET:ro; SOURCE begins with / or ~/, TARGET with /."
             raise Refusal(f"{shown(mount)} is not a mount", hint)
+
+
+def _published(value: tuple[str, ...]) -> None:
+    from podbot.config.published import parse_published
+
+    for text in value:
+        parse_published(text)
 
 
 def _permissions(value: Mapping[str, str]) -> None:
     for name, level in value.items():
         if not is_variable_name(name) or level not in _LEVELS:
-            raise Refusal(f"{shown(name)} = {shown(level)} is no permission", f"Levels are {', '.join(_LEVELS)}.")
+            raise Refusal(f"{shown(name)} = {shown(level)} is not a permission", f"Levels are {', '.join(_LEVELS)}.")
+
+
+def is_version(text: str) -> bool:
+    """Whether ``text`` can be the version of an npm package; it is inserted into a Containerfile's step."""
+    rest = text.replace(".", "").replace("+", "").replace("-", "")
+    return len(text) <= 64 and text[:1].isalnum() and rest.isalnum() and rest.isascii()
+
+
+def is_exact_version(text: str) -> bool:
+    """Whether ``text`` is one version of an npm package, not a tag or a range: ``2.1.300``, ``1.0.0-rc.1``."""
+    return len(text) <= 64 and re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?", text) is not None
+
+
+def _installed(value: tuple[str, ...]) -> None:
+    for name in value:
+        if name not in known():
+            raise Refusal(f"podbot cannot install {shown(name)}", f"Agents: {', '.join(known())}.")
+
+
+def _versions(value: Mapping[str, str]) -> None:
+    _installed(tuple(value))
+    for name, version in value.items():
+        if not is_exact_version(version):
+            raise Refusal(f"{name} = {shown(version)} is not a version", "Write one like 2.1.300.")
 
 
 def _server(value: str) -> None:
@@ -175,11 +215,18 @@ def _server(value: str) -> None:
     if url.scheme not in {"https", "http"} or not host:
         raise Refusal("it is not an address of a server", "Write it as https://host.")
     if url.username is not None or url.password is not None:
-        raise Refusal("it holds a user name or password", "Leave them out: podbot uses the App's token.")
+        raise Refusal("it contains a user name or password", "Leave them out: podbot uses the App's token.")
     if url.query or url.fragment or any(char in value for char in "?# \\\"'") or not value.isprintable():
-        raise Refusal("it holds more than a server's address", "Write it as https://host.")
+        raise Refusal("it contains more than a server's address", "Write it as https://host.")
     if url.scheme == "http" and host not in _LOOPBACK:
         raise Refusal("plain http would send a token in the clear", "Write it as https://host.")
+
+
+def _auth(value: str) -> None:
+    kind, colon, name = value.partition(":")
+    if value not in ("app", "gh", "none") and not (kind == "env" and colon and is_variable_name(name)):
+        # Not shown: it may be a token.
+        raise Refusal("it is none of app, gh, env:NAME and none", "NAME is the variable that contains the token.")
 
 
 def _frame_limit(value: str) -> None:
@@ -194,7 +241,18 @@ def _methods(value: tuple[str, ...]) -> None:
             raise Refusal(f"{shown(method)} is not a method", hint)
 
 
+def _hosts(value: tuple[str, ...]) -> None:
+    from podbot.gateway.host_rules import BadRule, expand  # loaded only if such a key is set
+
+    for text in value:
+        try:
+            expand((text,))
+        except BadRule as exc:
+            raise Refusal(str(exc), "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com.") from None
+
+
 CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "github.auth": _auth,
     "github.app_id": _positive,
     "github.installation_id": _positive,
     "github.private_key_path": _host_file,
@@ -210,7 +268,13 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "sandbox.pids": pids_limit,
     "sandbox.nofile": nofile_limit,
     "sandbox.extra_mounts": _mounts,
+    "sandbox.publish": _published,
     "sandbox.env": _variables,
+    "network.allow": _hosts,
+    "network.deny": _hosts,
+    "network.private": _hosts,
+    "agent.install": _installed,
+    "agent.versions": _versions,
     "agent.env_allowlist": _allowlist,
     "agent.extra_methods": _methods,
     "agent.frame_limit": _frame_limit,

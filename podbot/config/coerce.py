@@ -1,4 +1,4 @@
-"""One value, from a TOML file, an environment string or a caller, to the type of its key. Pure.
+"""Converts a value from a TOML file, an environment string or a caller to the type of its key. Pure.
 
 ``None`` as a result means that the layer does not set the key: a blank string for an optional key
 (``PODBOT_IMAGE=``) reads as unset, as it does for most programs' variables.
@@ -30,13 +30,15 @@ _WANTED = {
 }
 _FORMS = {
     "boolean": "Write true, false, 1 or 0.",
+    "integer": "Write it in digits and without quotes, such as 2.",
+    "number": "Write it in digits and without quotes, such as 1.5.",
     "list": 'Write a list, such as ["a", "b"].',
     "table": 'Write a table, such as { NAME = "value" }.',
 }
 
 
 def from_value(key: Key, value: object, origin: Origin) -> Any:
-    """A TOML value, or a caller's, as the key's type. Raises InvalidValue."""
+    """Convert a TOML value, or a caller's, to the key's type. Raises InvalidValue."""
     try:
         return _checked(key, _typed(key, value))
     except Refusal as refusal:
@@ -44,9 +46,9 @@ def from_value(key: Key, value: object, origin: Origin) -> Any:
 
 
 def from_text(key: Key, text: str, origin: Origin) -> Any:
-    """An environment string as the key's type. Raises InvalidValue.
+    """Convert an environment string to the key's type. Raises InvalidValue.
 
-    Lists are comma-separated, tables ``name=value`` pairs, both without a way to escape a comma.
+    Lists are comma-separated, tables are ``name=value`` pairs; a comma cannot be escaped in either.
     """
     if key.optional and not text.strip():
         return None
@@ -90,13 +92,13 @@ def _boolean(text: str) -> bool:
 
 
 def _number(key: Key, text: str) -> object:
-    # int() and float() also take other scripts' digits and underscores, which no engine would.
+    # int() and float() also accept digits of other scripts and underscores, which no engine does.
     if text.isascii() and "_" not in text:
         try:
             return int(text) if key.kind == "integer" else float(text)
         except ValueError:
             pass
-    raise Refusal(f"expected {_WANTED[key.kind]}, not {shown(text)}")
+    raise Refusal(f"expected {_WANTED[key.kind]}, not {shown(text)}", _FORMS[key.kind])
 
 
 def _items(text: str) -> list[str]:
@@ -118,7 +120,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _typed(key: Key, value: object) -> object:
-    """``value`` as the key's type, or Refusal. A boolean is no integer; an integer is a number."""
+    """``value`` as the key's type. Raises Refusal. A boolean is not an integer; an integer is a number."""
     match key.kind, value:
         case (("string" | "choice"), str()):
             return value
@@ -134,7 +136,9 @@ def _typed(key: Key, value: object) -> object:
             return MappingProxyType(
                 {_text(k, "a name"): _text(v, f"the value of {shown(k)}") for k, v in value.items()}
             )
-    raise Refusal(f"expected {_WANTED[key.kind]}, not {type_name(value)}", _FORMS.get(key.kind, ""))
+    # A list or a table may hold a secret that was written as a string; a switch or a number does not.
+    text = f" ({shown(value)})" if isinstance(value, str) and key.kind in ("boolean", "integer", "number") else ""
+    raise Refusal(f"expected {_WANTED[key.kind]}, not {type_name(value)}{text}", _FORMS.get(key.kind, ""))
 
 
 def _float(value: float) -> float:

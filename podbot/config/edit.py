@@ -1,8 +1,8 @@
-"""Setting one key in the text of a TOML file and leaving every other byte alone. Pure.
+"""Sets one key in the text of a TOML file without changing any other byte. Pure.
 
-No TOML library for Python keeps comments without being a large dependency. So this scans statements
-(what starts where), and whatever it proposes counts only when parsing it gives the old document with
-the one key changed: a scanner that misunderstands a file ends in an error, never in a broken file.
+Every TOML library for Python that keeps comments is a large dependency. So this module scans the statements and
+proposes edits. An edit is accepted only if parsing it gives the old document with the one key changed. So if the
+scanner misunderstands a file, the result is an error, never a broken file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 Path = tuple[str, ...]
@@ -32,10 +32,10 @@ class CannotEdit(ValueError):
 
 
 class Statement(NamedTuple):
-    """A statement or a whole-line comment. ``table``: the header it stands under, () at top level.
+    """A statement or a whole-line comment. ``table``: the header above it, () at top level.
 
-    ``path``: of a header or an assignment, from the root. ``start``, ``end``: the assignment's value, or
-    the whole of anything else. ``after``: where the next line begins.
+    ``path``: of a header or an assignment, from the root. ``start``, ``end``: the range of an assignment's value, or
+    of the whole of anything else. ``after``: where the next line begins.
     """
 
     kind: Literal["header", "assignment", "comment"]
@@ -47,9 +47,9 @@ class Statement(NamedTuple):
 
 
 def set_in_text(text: str, path: Path, literal: str) -> str:
-    """``text`` with the key at ``path`` set to the TOML ``literal``. ``text`` is valid TOML.
+    """``text`` with the key at ``path`` set to the TOML ``literal``. ``text`` must be valid TOML.
 
-    Raises CannotEdit when no edit gives exactly that.
+    Raises CannotEdit when no edit gives exactly that result.
     """
     wanted = _parse(text)
     _assign(wanted, path, _parse(f"value = {literal}")["value"])
@@ -59,11 +59,28 @@ def set_in_text(text: str, path: Path, literal: str) -> str:
                 return proposal
         except ValueError:
             continue
-    raise CannotEdit(f"{'.'.join(path)} stands in an inline table or an array there")
+    raise CannotEdit(f"{'.'.join(path)} is in an inline table or an array there")
+
+
+def set_table_in_text(text: str, path: Path, literals: Mapping[str, str], literal: str) -> str:
+    """``text`` with the key at ``path`` set to the table of ``literals``; ``literal``: all of it as one.
+
+    A table with a header or with dotted keys stays in that form. Raises CannotEdit when no edit gives that result.
+    """
+    try:
+        return set_in_text(text, path, literal)
+    except CannotEdit:
+        wanted = _parse(text)
+        _assign(wanted, path, _parse(f"value = {literal}")["value"])
+        for name, item in literals.items():
+            text = set_in_text(text, (*path, name), item)
+        if _parse(text) != wanted:
+            raise
+        return text
 
 
 def scan(text: str) -> Iterator[Statement]:
-    """The statements of ``text``, which is valid TOML, in order."""
+    """The statements of ``text``, which must be valid TOML, in order."""
     table: Path = ()
     at = 0
     while at < len(text):
@@ -105,7 +122,7 @@ def _proposals(text: str, path: Path, literal: str) -> Iterator[str]:
 
 
 def _place(text: str, statements: list[Statement], table: Path, name: str) -> int:
-    """Where a new line of ``table`` belongs: below its commented-out self, else below the last assignment."""
+    """Where to insert a new line of ``table``: below the same key as a comment, else below the last assignment."""
     commented = re.compile(rf"#+\s*{re.escape(name)}\s*=")
     place = 0
     for found in statements:
@@ -167,7 +184,7 @@ def _path(statement: str) -> Path:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    # Numbers with a point stay strings: nan, which is unequal to itself, would spoil the comparison.
+    # Floats stay strings, because nan is unequal to itself and would break the comparison.
     return tomllib.loads(text, parse_float=str)
 
 

@@ -1,6 +1,6 @@
-"""The layers of a configuration: a file, the environment, and what the caller overrides.
+"""The layers of a configuration: a file, the environment, and the caller's overrides.
 
-A layer maps dotted keys to validated values with their origin; a key it does not set is not in it.
+A layer maps dotted keys to validated values with their origin; it contains only keys that it sets.
 """
 
 from __future__ import annotations
@@ -8,21 +8,23 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from podbot.config.coerce import from_text, from_value, type_name
 from podbot.config.models import LoadOptions, Origin
 from podbot.config.schema import KEYS, SECTIONS, VARIABLES, nearest, nearest_key
 from podbot.errors import ConfigFileNotFound, InvalidValue, MalformedFile, UnknownKey, UnsafeConfigFile
+from podbot.frozen import Frozen
 
 LARGEST_FILE = 1 << 20  # bytes; a mistyped --config /dev/zero must end
 PREFIX = "PODBOT_"
+PROJECT = "project"  # the table of tables with settings of one project
 CONFIG_PATH = "PODBOT_CONFIG_PATH"
 RESERVED = frozenset({CONFIG_PATH, "PODBOT_CACHE"})
 RESERVED_PREFIXES = ("PODBOT_E2E_", "PODBOT_BENCH_")
 
 
-class Setting(NamedTuple):
+class Setting(Frozen):
     """A typed value and where it came from."""
 
     value: Any
@@ -32,15 +34,13 @@ class Setting(NamedTuple):
 Layer = Mapping[str, Setting]
 
 
-def file_layer(path: str, named_by: Origin) -> Layer:
-    """The settings of a TOML file. ``named_by`` says who chose the path, for ConfigFileNotFound.
+def document_layer(document: Mapping[str, Any], origin: Origin, table: str = "") -> Layer:
+    """The settings of a parsed TOML table with the sections of a configuration. Raises UnknownKey, InvalidValue.
 
-    Raises ConfigFileNotFound (missing, a directory, unreadable), MalformedFile, UnknownKey, InvalidValue.
+    ``table``: the table in which they are, for messages; empty for the whole document.
     """
-    document = parse_file(path, read_file(path, named_by))
-    origin = Origin("file", path)
     layer = {}
-    for dotted, given in _flat(document, origin):
+    for dotted, given in _flat(document, origin, table):
         value = from_value(KEYS[dotted], given, origin)
         if value is not None:
             layer[dotted] = Setting(value, origin)
@@ -48,7 +48,7 @@ def file_layer(path: str, named_by: Origin) -> Layer:
 
 
 def environment_layer(environ: Mapping[str, str]) -> Layer:
-    """The settings of ``PODBOT_*``. Any such variable that is neither a key nor reserved is an UnknownKey."""
+    """The settings of ``PODBOT_*``. Raises UnknownKey for any such variable that is neither a key nor reserved."""
     layer = {}
     for name, text in environ.items():
         if not name.startswith(PREFIX) or name in RESERVED or name.startswith(RESERVED_PREFIXES):
@@ -63,7 +63,7 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
 
 
 def override_layer(options: LoadOptions) -> Layer:
-    """The caller's own settings, strongest of all. A value of None is one that was not given."""
+    """The caller's own settings, which have the highest priority. None means that a value was not given."""
     layer = {}
     for dotted, given in options.overrides.items():
         flag = options.flags.get(dotted)
@@ -77,7 +77,7 @@ def override_layer(options: LoadOptions) -> Layer:
 
 
 def read_file(path: str, named_by: Origin) -> bytes:
-    """The bytes of a configuration file. Raises ConfigFileNotFound, UnsafeConfigFile, or MalformedFile when huge."""
+    """The bytes of a configuration file. Raises ConfigFileNotFound, UnsafeConfigFile, or MalformedFile if too large."""
     reasons: Mapping[type[Exception], str] = {FileNotFoundError: "no such file", IsADirectoryError: "it is a directory"}
     try:
         with open(path, "rb") as file:
@@ -92,14 +92,15 @@ def read_file(path: str, named_by: Origin) -> bytes:
 
 
 def _check_owner(found: os.stat_result, path: str, named_by: Origin) -> None:
-    """Whoever can write the file can mount the operator's home: it is ours or root's, and closed to the world.
+    """Check the file's owner and mode, because a user who can write it can mount the operator's home.
 
-    A group may write: many systems have umask 002 and a group of one.
+    It must belong to this user or root and not be world-writable. A group may write to it, because many systems have
+    umask 002 and a separate group for each user.
     """
     if found.st_uid not in (os.geteuid(), 0):
         raise UnsafeConfigFile(path=path, origin=str(named_by), reason=f"it belongs to user {found.st_uid}")
     if found.st_mode & stat.S_IWOTH:
-        raise UnsafeConfigFile(path=path, origin=str(named_by), reason="anybody can write to it")
+        raise UnsafeConfigFile(path=path, origin=str(named_by), reason="every user can write to it")
 
 
 def parse_file(path: str, data: bytes) -> dict[str, Any]:
@@ -112,48 +113,56 @@ def parse_file(path: str, data: bytes) -> dict[str, Any]:
         reason = f"byte {exc.start} is not UTF-8"
     except RecursionError:
         reason = "it is nested too deeply"
-    except ValueError as exc:  # TOMLDecodeError, and what int() says of 5,000 digits
+    except ValueError as exc:  # TOMLDecodeError, and int()'s error for 5,000 digits
         reason = str(exc)
     raise MalformedFile(path=path, reason=reason)
 
 
-def _flat(document: Mapping[str, Any], origin: Origin) -> Iterator[tuple[str, Any]]:
+def _flat(document: Mapping[str, Any], origin: Origin, table: str) -> Iterator[tuple[str, Any]]:
     """(dotted key, value) for every known key; anything else in the document is an error."""
     for name, value in document.items():
         if name in SECTIONS:
-            yield from _section(name, value, origin)
+            yield from _section(name, value, origin, table)
         elif name in KEYS and "." not in name:
             yield name, value
         else:
-            raise _unknown(name, value, origin)
+            raise _unknown(name, value, origin, table)
 
 
-def _section(section: str, value: object, origin: Origin) -> Iterator[tuple[str, Any]]:
+def _section(section: str, value: object, origin: Origin, table: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, dict):
-        hint = f"Write [{section}] on a line of its own and its keys below it."
+        hint = f"Write [{_in_table(table, section)}] on a line of its own and its keys below it."
         raise InvalidValue(
-            field=section, origin=str(origin), reason=f"expected a table, not {type_name(value)}", hint=hint
+            field=_in_table(table, section),
+            origin=str(origin),
+            reason=f"expected a table, not {type_name(value)}",
+            hint=hint,
         )
     for name, inner in value.items():
         dotted = f"{section}.{name}"
         if "." in name or dotted not in KEYS:
             near = nearest_key(dotted)
-            raise UnknownKey(key=f"{section}.{_quoted(name)}", origin=str(origin), suggestion=near)
+            key = _in_table(table, f"{section}.{_quoted(name)}")
+            raise UnknownKey(key=key, origin=str(origin), suggestion=near)
         yield dotted, inner
 
 
-def _unknown(name: str, value: object, origin: Origin) -> UnknownKey:
-    near = nearest(name, SECTIONS) if isinstance(value, dict) else ""
-    return UnknownKey(key=_quoted(name), origin=str(origin), suggestion=near or nearest_key(name))
+def _unknown(name: str, value: object, origin: Origin, table: str) -> UnknownKey:
+    near = nearest(name, (*SECTIONS, *([] if table else [PROJECT]))) if isinstance(value, dict) else ""
+    return UnknownKey(key=_in_table(table, _quoted(name)), origin=str(origin), suggestion=near or nearest_key(name))
+
+
+def _in_table(table: str, name: str) -> str:
+    return f"{table}.{name}" if table else name
 
 
 def _nearest_variable(name: str) -> str:
-    # Without the prefix, which would make every short name look like every other.
+    # Without the prefix, which would make all short names look similar.
     near = nearest(name.removeprefix(PREFIX), (known.removeprefix(PREFIX) for known in (*VARIABLES, *RESERVED)))
     return near and PREFIX + near
 
 
 def _quoted(name: str) -> str:
-    """A name from outside as a message may show it: bare when it is one word, else quoted and bounded."""
+    """A foreign name for a message: unquoted if it is one word, else quoted and limited in length."""
     bare = name.isascii() and name.replace("-", "_").isidentifier()
     return name if bare and len(name) <= 80 else repr(name[:80])

@@ -1,40 +1,98 @@
-"""Where the configuration file lies, and the whole configuration from all its layers."""
+"""Finds the configuration file, and loads the configuration from all its layers."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from podbot import places
-from podbot.config.layers import CONFIG_PATH, environment_layer, file_layer, override_layer
+from podbot.config.layers import (
+    CONFIG_PATH,
+    PROJECT,
+    Layer,
+    document_layer,
+    environment_layer,
+    override_layer,
+    parse_file,
+    read_file,
+)
 from podbot.config.merge import merge
 from podbot.config.models import DEFAULT_ORIGIN, AppConfig, LoadOptions, Origin
 from podbot.errors import InvalidValue
+from podbot.frozen import Frozen, replace
+
+if TYPE_CHECKING:
+    from podbot.config.projects import ProjectTable
+
+
+class FileLayers(Frozen):
+    """The settings of a file: those of all sessions, and its project tables."""
+
+    base: Layer
+    projects: tuple[ProjectTable, ...] = ()
 
 
 def load_config(options: LoadOptions) -> AppConfig:
-    """The configuration: overrides, then environment, then file, then defaults, merged per key.
+    """The configuration: overrides, then environment, then the file's table for the workspace, then the rest of the
+    file, then defaults, merged per key.
 
-    Raises a ConfigError that names the key and the origin of the first thing that is wrong.
+    Raises a ConfigError that names the key and the origin of the first error.
     """
-    path, named_by, exists = config_location(options)
-    layers = [file_layer(path, named_by)] if exists or named_by is not DEFAULT_ORIGIN else []
-    config = merge([*layers, environment_layer(options.environ), override_layer(options)])
+    file, upper = _layers(options)
+    config = merge([file.base, *upper])
+    if file.projects:
+        from podbot.config.projects import chosen
+
+        choice, layer = chosen(file.projects, config, options.environ)
+        config = replace(merge([file.base, layer, *upper]), project=choice)
     return config if options.file is None else replace(config, file=os.path.abspath(options.file))
 
 
-def config_location(options: LoadOptions) -> tuple[str, Origin, bool]:
-    """(path, who named it, whether it is there) of the configuration file; reads nothing.
+def load_without_project(options: LoadOptions) -> AppConfig:
+    """The configuration without a project's table: what is prepared for all sessions does not depend on a workspace.
 
-    ``options.file``, else PODBOT_CONFIG_PATH, else the user's own place. Never the working directory:
-    a repository could grant itself privileges. Only the operator's own ``--config`` may be relative.
+    Raises as :func:`load_config`.
+    """
+    file, upper = _layers(options)
+    config = merge([file.base, *upper])
+    return config if options.file is None else replace(config, file=os.path.abspath(options.file))
+
+
+def _layers(options: LoadOptions) -> tuple[FileLayers, tuple[Layer, Layer]]:
+    """The file's layers, and those that override it."""
+    path, named_by, exists = config_location(options)
+    found = exists or named_by is not DEFAULT_ORIGIN
+    file = file_layers(path, named_by, options.environ) if found else FileLayers({})
+    return file, (environment_layer(options.environ), override_layer(options))
+
+
+def file_layers(path: str, named_by: Origin, environ: Mapping[str, str]) -> FileLayers:
+    """The settings of a TOML file. ``named_by``: who chose the path, for ConfigFileNotFound.
+
+    Raises ConfigFileNotFound (missing, a directory, unreadable), MalformedFile, UnknownKey, InvalidValue.
+    """
+    document = parse_file(path, read_file(path, named_by))
+    projects: tuple[ProjectTable, ...] = ()
+    if PROJECT in document:
+        from podbot.config.projects import project_tables
+
+        projects = project_tables(document.pop(PROJECT), path, environ)
+    return FileLayers(document_layer(document, Origin("file", path)), projects)
+
+
+def config_location(options: LoadOptions) -> tuple[str, Origin, bool]:
+    """(path, who named it, whether it exists) of the configuration file, without reading it.
+
+    It is ``options.file``, else PODBOT_CONFIG_PATH, else the user's default path. The working directory is never used,
+    because a repository could grant itself privileges. Only the operator's own ``--config`` may be relative.
     """
     path, origin = _chosen(options)
     return path, origin, _is_there(path)
 
 
 def _is_there(path: str) -> bool:
-    """Whether something lies at ``path``. What may not be looked at counts: reading it then says why."""
+    """Whether ``path`` exists. True also without permission to check, so that reading it reports the reason."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):

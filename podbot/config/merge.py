@@ -1,4 +1,4 @@
-"""Layers into one configuration: per key, the strongest layer that sets it. Pure."""
+"""Merges layers into one configuration: for each key, the layer of highest priority that sets it decides. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from podbot.config.schema import KEYS, SECTIONS
 
 
 def merge(layers: Iterable[Layer]) -> AppConfig:
-    """The configuration that ``layers`` (weakest first) and the defaults make.
+    """Merge ``layers`` (lowest priority first) and the defaults.
 
-    A list or table is one value: a stronger layer replaces it whole. Keys are not weighed against
-    each other here (``sandbox.profile`` and ``sandbox.privileged`` may both be set): launch does that.
+    A list or table is one value, so a higher layer replaces it completely. Contradictions between keys
+    (``sandbox.profile`` and ``sandbox.privileged`` may both be set) are checked in ``launch``.
     """
     settled: dict[str, Setting] = {}
     for layer in layers:
@@ -23,6 +23,6 @@ def merge(layers: Iterable[Layer]) -> AppConfig:
     for dotted, setting in settled.items():
         key = KEYS[dotted]
         parts[key.section][key.name] = setting.value
-    sections = {name: cls(**parts[name]) for name, cls in SECTIONS.items()}
+    sections: dict[str, Any] = {name: cls(**parts[name]) for name, cls in SECTIONS.items()}
     origins = {dotted: setting.origin for dotted, setting in settled.items()}
     return AppConfig(**parts[""], **sections, origins=origins)

@@ -1,24 +1,24 @@
-"""The configuration as typed, frozen values: the one place that names every key, default and type.
+"""The configuration as typed, frozen values: the only definition of every key, default and type.
 
-Plain dataclasses and not pydantic models: pydantic costs 35-60 ms at import, a third of a whole
-``podbot exec``, and errors here must name the key, its origin and a near miss anyway (ADR 0002).
-Each field's ``metadata["doc"]`` is the sentence that the reference page and ``config init`` print;
-``metadata["example"]`` is a value to show where the default would teach nothing.
+These are frozen dataclasses (``podbot.frozen``), not pydantic models: pydantic's import costs 35-60 ms, as much as a
+whole ``podbot exec``, and errors must name the key, its origin and a similar key anyway (ADR 0002).
+Each field's ``metadata["doc"]`` is its description in the reference page and in ``config init``;
+``metadata["example"]`` is a value to show if the default is not instructive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from podbot.agents.registry import AgentMode, Permissions, names
+from podbot.frozen import Frozen, field
 
 AgentKind = str  # one of AGENT_KINDS
-WorkspaceSource = Literal["github_clone", "host_mount"]
+WorkspaceSource = Literal["github_clone", "host_mount", "none"]
 SelinuxLabelMode = Literal["disable_for_container", "keep_default"]
-Profile = Literal["hardened", "minimal", "privileged"]
+Profile = Literal["hardened", "minimal", "privileged", "sealed"]
 Delegation = Literal["none", "fs", "terminal", "all"]
 McpServers = Literal["strip", "pass"]
 Guard = Literal["report", "protect", "off"]
@@ -27,27 +27,30 @@ AGENT_KINDS: tuple[AgentKind, ...] = names()
 
 
 def key(default: Any, doc: str, example: Any = None) -> Any:
-    """A configuration key: its default, the sentence that documents it, and a value to show."""
+    """A configuration key: its default, its description, and an example."""
     metadata = {"doc": doc, "example": example}
     if isinstance(default, dict):
         return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-class Origin(NamedTuple):
+class Origin(Frozen):
     """Where a value came from. ``detail``: the flag (or the argument, in words), the variable, or the file's path.
 
-    ``override`` is a value that a Python caller handed over without naming a flag.
+    ``override`` is a value from a Python caller that named no flag. ``project``: the name of the project table of the
+    file that has the value, or empty.
     """
 
     kind: Literal["flag", "override", "environment", "file", "default"]
     detail: str = ""
+    project: str = ""
 
     def __str__(self) -> str:
         if self.kind == "flag" and not self.detail.startswith("-"):
             return self.detail
         names = {"environment": "variable", "file": "config file"}
-        return f"{names.get(self.kind, self.kind)} {self.detail}".strip()
+        text = f"{names.get(self.kind, self.kind)} {self.detail}".strip()
+        return f"{text}, project {self.project}" if self.project else text
 
 
 DEFAULT_ORIGIN = Origin("default")
@@ -55,17 +58,22 @@ DEFAULT_ORIGIN = Origin("default")
 DEFAULT_ENGINE = "podman"
 
 
-@dataclass(frozen=True)
-class GitHubConfig:
-    """``[github]``: the App whose installation tokens a clone and `--github-access` use."""
+class GitHubConfig(Frozen):
+    """``[github]``: the token that a clone and `--github-access` use, and the GitHub App that can make it."""
 
+    auth: str | None = key(
+        None,
+        "Where the token comes from: app, gh (your `gh` login), env:NAME (a variable) or none. Unset, the App if one"
+        " is set, otherwise none.",
+        "gh",
+    )
     app_id: int | None = key(None, "GitHub App id.", 12345)
     installation_id: int | None = key(None, "Installation of the App on the repository's owner.", 67890)
     private_key_path: str | None = key(
         None, "PEM file with the App's RSA private key.", "/home/you/.config/podbot/github-app.pem"
     )
     server_url: str = key(
-        "https://github.com", "GitHub server: clones come from it, and tokens are answered to it only."
+        "https://github.com", "GitHub server that repositories are cloned from; tokens are sent to it only."
     )
     api_url: str | None = key(None, "API address; unset, it follows server_url.", "https://api.github.com")
     permissions: Mapping[str, str] = key(
@@ -74,13 +82,15 @@ class GitHubConfig:
     )
 
 
-@dataclass(frozen=True)
-class WorkspaceConfig:
-    """``[workspace]``: where the agent sees source code."""
+class WorkspaceConfig(Frozen):
+    """``[workspace]``: the source code that the agent works on."""
 
-    source: WorkspaceSource = key("github_clone", "Clone a repository, or mount a host directory.")
+    source: WorkspaceSource = key(
+        "github_clone",
+        "Clone a repository, mount a host directory, or neither (none: only for `podbot.sandbox` of the library).",
+    )
     base_dir: str = key("/work", "Directory inside the sandbox that clones go to (github_clone).")
-    depth: int | None = key(None, "Commits of history that a clone gets; unset, all of it (github_clone).", 50)
+    depth: int | None = key(None, "Number of commits that a clone gets; unset, the whole history (github_clone).", 50)
     submodules: bool = key(False, "Clone the submodules, too (github_clone).")
     host_path: str | None = key(None, "Host directory to mount (host_mount).", "/home/you/src/project")
     container_path: str = key(
@@ -94,38 +104,49 @@ class WorkspaceConfig:
     read_only: bool = key(False, "Mount the workspace read-only.")
     guard: Guard = key(
         "report",
-        "What the agent leaves in the workspace that acts on the host: report it at the end; protect git's"
-        " configuration and hooks as well; or off (host_mount).",
+        "Files left by the agent that act on the host: report them at the end; also protect git's configuration"
+        " and hooks; or off (host_mount).",
     )
 
 
-@dataclass(frozen=True)
-class CredsConfig:
+class CredsConfig(Frozen):
     """``[creds]``: which of the operator's agent credentials go into the sandbox."""
 
     copy_claude: bool = key(True, "Copy ~/.claude into the sandbox of an agent that can use it: claude, custom.")
     copy_codex: bool = key(True, "Copy ~/.codex into the sandbox of an agent that can use it: codex, custom.")
+    copy_podbot: bool = key(True, "Use the login that `podbot login` made for the agent, instead of the host's.")
 
 
-@dataclass(frozen=True)
-class SandboxConfig:
+class SandboxConfig(Frozen):
     """``[sandbox]``: how tightly the container is confined."""
 
     privileged: bool = key(False, "The same as profile = 'privileged'.")
-    profile: Profile = key("hardened", "Confinement: hardened, minimal or privileged.")
-    mount_dev_fuse: bool = key(True, "Give the sandbox /dev/fuse, for nested containers.")
+    profile: Profile = key(
+        "hardened", "Confinement: hardened, minimal or privileged; or sealed, for a sandbox without an agent."
+    )
+    mount_dev_fuse: bool = key(True, "Add /dev/fuse to the sandbox, for nested containers.")
     selinux_label_mode: SelinuxLabelMode = key(
         "disable_for_container", "SELinux: switch labels off for the container, or keep the engine's default."
     )
     memory: str = key(
-        "50%", "Memory limit: a share of the machine's memory; or a whole number and b, k, m or g; or none.", "2g"
+        "50%", "Memory limit: a share of the machine's memory (50%), a whole number and b, k, m or g, or none.", "2g"
     )
     cpus: float | None = key(None, "CPU limit, in cores (1.5 is one and a half).", 1.5)
-    pids: int = key(2048, "Most processes and threads at a time; 0 is no limit.", 512)
-    nofile: int = key(65_536, "Most open files of one process; 0 is the engine's own limit.", 1_000_000)
-    network: str = key("default", "default (the engine's own), none, host, or the name of an engine network.")
+    pids: int = key(2048, "Maximum number of processes and threads; 0 is no limit.", 512)
+    nofile: int = key(65_536, "Maximum number of open files of one process; 0 is the engine's own limit.", 1_000_000)
+    network: str = key(
+        "default",
+        "filtered (only the hosts of [network]), none, default (the engine's own: everything), host, or the name of"
+        " an engine network.",
+        "filtered",
+    )
     extra_mounts: tuple[str, ...] = key(
         (), "More mounts, each 'SOURCE:TARGET' or 'SOURCE:TARGET:ro'.", ("/home/you/reference:/reference:ro",)
+    )
+    publish: tuple[str, ...] = key(
+        (),
+        "Ports of the sandbox that this host offers, each '[ADDRESS:]PORT:PORT'; without ADDRESS on 127.0.0.1.",
+        ("3000:3000",),
     )
     env: Mapping[str, str] = key(
         {}, "Variables for the sandbox. Not for secrets: see agent.env_allowlist.", {"TZ": "UTC"}
@@ -133,55 +154,92 @@ class SandboxConfig:
     runtime: str | None = key(None, "OCI runtime for the container.", "crun")
 
 
-@dataclass(frozen=True)
-class AgentConfig:
+class NetworkConfig(Frozen):
+    """``[network]``: what a sandbox with network = "filtered" can reach."""
+
+    allow: tuple[str, ...] = key(
+        ("@models", "@registries", "@github"),
+        "Hosts that the sandbox can reach: HOST, *.HOST (its subdomains), HOST:PORT, or @SET, a named set of hosts."
+        " Without a port, 443 and 80.",
+        ("@models", "@registries", "docs.example.com"),
+    )
+    deny: tuple[str, ...] = key((), "Hosts that it cannot reach, whatever allow says.", ("gist.github.com",))
+    private: tuple[str, ...] = key(
+        (),
+        "Hosts and addresses of your own networks or this host that it can reach; each needs its port, unless that is"
+        " 443 or 80.",
+        ("gitlab.example.com", "127.0.0.1:11434"),
+    )
+
+
+class AgentConfig(Frozen):
     """``[agent]``: which agent runs, and how."""
 
     kind: AgentKind = key("claude", "Which agent runs; custom is a command of your own.")
     mode: AgentMode = key("podbot", "podbot (interactive) for run; acp (its default) or codex_app_server for host.")
     command: str | None = key(None, "Program of a custom agent.", "my-agent")
     args: tuple[str, ...] = key((), "Arguments of a custom agent.", ("--verbose",))
+    install: tuple[str, ...] = key(
+        (), "Agents in podbot's image, for a build that finds no image; `podbot setup --agents` writes it.", ("claude",)
+    )
+    versions: Mapping[str, str] = key(
+        {},
+        "Versions of agents in podbot's image, in place of podbot's own choice; `podbot image update` writes them.",
+        {"claude": "2.1.300"},
+    )
     env_allowlist: tuple[str, ...] = key(
         (), "Names of host variables whose values the agent gets.", ("ANTHROPIC_API_KEY",)
     )
     permissions: Permissions = key(
-        "full", "full: the agent never asks, for the sandbox is what confines it; ask: it asks before it acts."
+        "full", "full: the agent never asks, because the sandbox confines it; ask: it asks before it acts."
     )
     delegation: Delegation = key(
         "none", "ACP: what the agent may use of the editor's machine: none, fs, terminal or all."
     )
     mcp_servers: McpServers = key(
-        "strip", "The editor's MCP servers, with their tokens: strip leaves them out, pass hands them to the agent."
+        "strip", "The editor's MCP servers, with their tokens: strip removes them, pass passes them to the agent."
     )
     extra_methods: tuple[str, ...] = key(
         (),
-        "Methods that the agent of host may call at the editor beside the known ones, spelled exactly.",
+        "Additional methods that the agent of host may call at the editor, by their exact names.",
         ("_example.com/show",),
     )
-    frame_limit: str = key("64m", "Longest frame that host hands on: a whole number and b, k, m or g.")
+    frame_limit: str = key("64m", "Longest frame that host passes on: a whole number and b, k, m or g.")
 
 
-@dataclass(frozen=True)
-class SessionConfig:
-    """``[session]``: what becomes of a session."""
+class SessionConfig(Frozen):
+    """``[session]``: what happens to a session when its agent exits."""
 
     keep: bool = key(
         False,
-        "Keep the container, stopped, when the agent ends. Set nowhere, a clone's is kept when it holds unsaved work.",
+        "Keep the stopped container when the agent exits. Unset, a clone's container is kept when it has unsaved work.",
     )
     history: bool = key(True, "Keep the agent's conversations, so that later sessions of the project continue them.")
+    logs: bool = key(False, "Record what the agent of `podbot run` prints, without known secrets, for `podbot logs`.")
 
 
-@dataclass(frozen=True)
-class AppConfig:
-    """A whole, validated configuration. ``origins`` maps dotted keys to where the value came from.
+class ProjectChoice(Frozen):
+    """The choice among the project tables of the file. ``workspace``: the real path that it was made for.
 
-    ``file``: the absolute path of the file that the caller named (``--config``); None when nobody named one.
+    ``table``: the name of the table in effect, or empty. ``linked``: a table that would be in effect if links in its
+    path were followed, and where its path leads; both empty if there is none.
+    """
+
+    workspace: str
+    table: str = ""
+    linked: tuple[str, str] = ("", "")
+
+
+class AppConfig(Frozen):
+    """A complete, validated configuration. ``origins`` maps dotted keys to the origins of their values.
+
+    ``file``: the absolute path of the file that the caller named (``--config``), or None. ``project``: None if the
+    file has no project tables, or if no directory of this host is the workspace.
     """
 
     engine: str = key(DEFAULT_ENGINE, "Kind of engine that runs sandboxes.")
     engine_socket: str | None = key(
-        None, "Engine endpoint; unset, podbot looks for one.", "unix:///run/user/1000/podman/podman.sock"
+        None, "Engine endpoint; unset, podbot searches for one.", "unix:///run/user/1000/podman/podman.sock"
     )
     image: str | None = key(
         None, "Image of the sandbox; `podbot setup` builds one and writes this key.", "localhost/podbot:latest"
@@ -190,23 +248,24 @@ class AppConfig:
     workspace: WorkspaceConfig = field(default_factory=WorkspaceConfig)
     creds: CredsConfig = field(default_factory=CredsConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     session: SessionConfig = field(default_factory=SessionConfig)
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False, repr=False)
     file: str | None = field(default=None, compare=False, repr=False)
+    project: ProjectChoice | None = field(default=None, compare=False, repr=False)
 
     def origin(self, dotted: str) -> Origin:
         """Where the value of ``dotted`` (such as ``agent.kind``) came from."""
         return self.origins.get(dotted, DEFAULT_ORIGIN)
 
 
-@dataclass(frozen=True)
-class LoadOptions:
-    """What a caller hands to :func:`podbot.config.load_config`; no CLI type in it.
+class LoadOptions(Frozen):
+    """The arguments of :func:`podbot.config.load_config`, without CLI types.
 
-    ``file``: a configuration file named by the caller. ``overrides``: dotted key -> typed value,
-    the strongest layer. ``flags``: dotted key -> the flag that set it, for error messages.
-    ``environ``: the environment to read ``PODBOT_*`` from.
+    ``file``: a configuration file that the caller names. ``overrides``: dotted key -> typed value, the layer of
+    highest priority. ``flags``: dotted key -> the flag that set it, for error messages. ``environ``: the environment
+    from which ``PODBOT_*`` is read.
     """
 
     file: str | None = None

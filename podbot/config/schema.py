@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import Field, fields
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from podbot.config import models
+from podbot.frozen import Field, Frozen, fields_of
 
 Kind = Literal["string", "boolean", "integer", "number", "list", "table", "choice"]
 
@@ -20,7 +20,7 @@ _TYPE_NAMES: Mapping[Kind, str] = {
     "table": "table of strings",
 }
 
-# typing.get_type_hints would evaluate every annotation, and pulls in more than this table saves.
+# typing.get_type_hints would evaluate every annotation, and imports more than this table costs.
 _KINDS: Mapping[str, Kind] = {
     "str": "string",
     "bool": "boolean",
@@ -31,7 +31,7 @@ _KINDS: Mapping[str, Kind] = {
 }
 
 
-class Key(NamedTuple):
+class Key(Frozen):
     """One key: ``dotted`` name, type, default, documentation, and the variable that sets it.
 
     ``optional``: unset (None) is a value. ``choices``: the members of an enumeration, else empty.
@@ -48,7 +48,7 @@ class Key(NamedTuple):
 
     @property
     def section(self) -> str:
-        """The table that the key lies in; empty at top level."""
+        """The table that contains the key; empty at top level."""
         return self.dotted.rpartition(".")[0]
 
     @property
@@ -58,30 +58,29 @@ class Key(NamedTuple):
 
     @property
     def type_name(self) -> str:
-        """The type in words, for people."""
+        """The type in words."""
         return "one of " + ", ".join(self.choices) if self.choices else _TYPE_NAMES[self.kind]
 
 
-def _sections() -> Iterator[tuple[str, type]]:
-    for field in fields(models.AppConfig):
-        factory: Any = field.default_factory
-        if hasattr(factory, "__dataclass_fields__"):
-            yield field.name, factory
+def _sections() -> Iterator[tuple[str, type[Frozen]]]:
+    for name, found in fields_of(models.AppConfig).items():
+        if isinstance(found.default_factory, type) and issubclass(found.default_factory, Frozen):
+            yield name, found.default_factory
 
 
-def _key(section: str, field: Field[Any]) -> Key:
-    annotation = str(field.type)
+def _key(section: str, name: str, found: Field) -> Key:
+    annotation = found.annotation
     plain = annotation.removesuffix(" | None")
     choices = () if plain in _KINDS else _choices(plain)
-    dotted = f"{section}.{field.name}" if section else field.name
+    dotted = f"{section}.{name}" if section else name
     return Key(
         dotted=dotted,
         kind=_KINDS.get(plain, "choice"),
         optional=plain != annotation,
         choices=choices,
-        default=field.default_factory() if callable(field.default_factory) else field.default,
-        doc=field.metadata["doc"],
-        example=field.metadata["example"],
+        default=found.value(name),
+        doc=found.metadata["doc"],
+        example=found.metadata["example"],
         variable="PODBOT_" + dotted.upper().replace(".", "_"),
     )
 
@@ -91,19 +90,20 @@ def _choices(annotation: str) -> tuple[str, ...]:
 
 
 def _keys() -> Iterator[Key]:
-    for section, cls in {"": models.AppConfig, **SECTIONS}.items():
-        for field in fields(cls):
-            if "doc" in field.metadata:
-                yield _key(section, field)
+    tables: dict[str, type[Frozen]] = {"": models.AppConfig, **SECTIONS}
+    for section, cls in tables.items():
+        for name, found in fields_of(cls).items():
+            if "doc" in found.metadata:
+                yield _key(section, name, found)
 
 
-SECTIONS: Mapping[str, type] = MappingProxyType(dict(_sections()))
+SECTIONS: Mapping[str, type[Frozen]] = MappingProxyType(dict(_sections()))
 KEYS: Mapping[str, Key] = MappingProxyType({key.dotted: key for key in _keys()})
 VARIABLES: Mapping[str, Key] = MappingProxyType({key.variable: key for key in KEYS.values()})
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str:
-    """The candidate most like ``word``, or an empty string when none is near."""
+    """The candidate most similar to ``word``, or empty if none is similar enough."""
     import difflib
 
     by_shape = {candidate.casefold(): candidate for candidate in candidates}
@@ -112,7 +112,7 @@ def nearest(word: str, candidates: Iterable[str]) -> str:
 
 
 def nearest_key(dotted: str) -> str:
-    """The known key that ``dotted`` was probably meant to be: the same name in another section, or a typo."""
+    """The key that was probably meant by ``dotted``: one of the same name in another section, or a similar one."""
     name = dotted.rpartition(".")[2].casefold().replace("-", "_")
     elsewhere = [key.dotted for key in KEYS.values() if key.name == name]
     if elsewhere:
@@ -125,5 +125,5 @@ def nearest_key(dotted: str) -> str:
 
 
 def value_of(config: models.AppConfig, key: Key) -> Any:
-    """The value that ``config`` holds for ``key``."""
+    """The value of ``key`` in ``config``."""
     return getattr(getattr(config, key.section) if key.section else config, key.name)

@@ -1,12 +1,12 @@
-"""Writing configuration: values as TOML, the documented example, one key set in an existing file."""
+"""Writes configurations: values as TOML, the documented example, and one key in an existing file."""
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from podbot.atomic import NO_SPACE
 from podbot.config.coerce import from_value
 from podbot.config.layers import parse_file, read_file
 from podbot.config.models import DEFAULT_ORIGIN, AppConfig, Origin
@@ -15,11 +15,23 @@ from podbot.errors import DiskFull, InvalidValue, PathError, UnknownKey
 from podbot.places import make_dirs
 
 _HEAD = """\
-# podbot's configuration. Every key stands here commented out, at its default, or at an example when it
-# has none; remove the # to set it. Flags win over PODBOT_* variables, those over this file, key by key.
-# `podbot config show --origin` tells what is in force and where it came from.
+# podbot's configuration. Every key is listed here, commented out, with its default, or with an example if it
+# has none. Remove the # to set it. For each key, flags override PODBOT_* variables, and these override this file.
+# `podbot config show --origin` prints the values in force and their origins.
 """
-_WIDEST = 72  # columns: one long list must not push every origin off the screen
+_PROJECTS = """
+# Settings of one project, for sessions whose workspace is that directory or below it. They override those above; of
+# several tables the one of the nearest directory applies, alone. The keys of [sandbox], [agent], [creds] and [session]
+# are possible, and image, workspace.read_only, workspace.guard and workspace.container_path. The path is the real one:
+# a link in it is not followed. Write each table below everything else.
+
+#[project."~/src/shop"]
+#agent.kind = "codex"
+#agent.env_allowlist = ["OPENAI_API_KEY"]
+#sandbox.memory = "4g"
+#sandbox.publish = ["3000:3000"]
+"""
+_WIDEST = 72  # columns, so that one long list does not push every origin off the screen
 
 
 def literal(value: Any) -> str:
@@ -44,12 +56,15 @@ def render_example() -> str:
         for key in _keys(section):
             shown = key.example if key.default is None else key.default
             lines += ["", f"# {key.doc}", f"# {_facts(key)}", f"#{key.name} = {literal(shown)}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + _PROJECTS
 
 
 def render_effective(config: AppConfig, *, origins: bool = False) -> str:
-    """Every value in force as TOML; unset keys are comments. With ``origins`` each line ends in its own."""
-    rows: list[tuple[str, str]] = []
+    """Every effective value as TOML; unset keys are comments. With ``origins``, each line ends with its origin.
+
+    The first line names the project whose settings are included, if there is one.
+    """
+    rows = [(f"# project {_one_line(config.project.table)}", "")] if config.project and config.project.table else []
     for section in ("", *SECTIONS):
         if section:
             rows += [("", ""), (f"[{section}]", "")]
@@ -62,13 +77,27 @@ def render_effective(config: AppConfig, *, origins: bool = False) -> str:
     return "\n".join(texts) + "\n"
 
 
-def set_key(path: str, dotted: str, value: Any) -> None:
-    """Set ``dotted`` in the file at ``path`` and keep every other byte; a missing file is made, 0600.
+def set_keys(path: str, values: Mapping[str, Any]) -> None:
+    """Set dotted keys in the file at ``path`` and keep every other byte; a missing file is created with mode 0600.
 
     The new text is parsed and compared before it replaces the old file in one rename. Raises
     UnknownKey, InvalidValue, MalformedFile, ConfigFileNotFound (unreadable), PathError, DiskFull.
     """
-    from podbot.config.edit import CannotEdit, set_in_text
+    write_file(path, edited(path, values))
+
+
+def edited(path: str, values: Mapping[str, Any]) -> bytes:
+    """What :func:`set_keys` would write. Raises what it raises before it writes."""
+    data = read_file(path, DEFAULT_ORIGIN) if os.path.lexists(path) else b""
+    parse_file(path, data)
+    text = data.decode()
+    for dotted, value in values.items():
+        text = _with_key(path, text, dotted, value)
+    return text.encode()
+
+
+def _with_key(path: str, text: str, dotted: str, value: Any) -> str:
+    from podbot.config.edit import CannotEdit, set_in_text, set_table_in_text
 
     origin = Origin("override")
     if dotted not in KEYS:
@@ -76,26 +105,27 @@ def set_key(path: str, dotted: str, value: Any) -> None:
     checked = from_value(KEYS[dotted], value, origin)
     if checked is None:
         raise InvalidValue(field=dotted, origin=str(origin), reason="it is blank")
-    data = read_file(path, DEFAULT_ORIGIN) if os.path.lexists(path) else b""
-    parse_file(path, data)
+    place = tuple(dotted.split("."))
     try:
-        text = set_in_text(data.decode(), tuple(dotted.split(".")), literal(checked))
+        if isinstance(checked, Mapping):
+            literals = {name: literal(item) for name, item in checked.items()}
+            return set_table_in_text(text, place, literals, literal(checked))
+        return set_in_text(text, place, literal(checked))
     except CannotEdit as exc:
         raise PathError(path=path, operation=f"set {dotted} in", reason=f"{exc}; write it by hand") from None
-    write_file(path, text.encode())
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Replace the file at ``path`` whole, or make it (0600, directories 0700). Raises PathError, DiskFull.
+    """Replace the file at ``path`` atomically, or create it (0600, directories 0700). Raises PathError, DiskFull.
 
-    A link is followed, so that a file kept elsewhere (a dotfiles repository) stays where it is.
+    A link is followed, so that a file that is kept elsewhere (in a dotfiles repository) stays there.
     """
     target = os.path.realpath(path)
     try:
         make_dirs(os.path.dirname(target))
         _replace(target, data)
     except OSError as exc:
-        if exc.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if exc.errno in NO_SPACE:
             raise DiskFull(path=target, operation="write the configuration") from exc
         raise PathError(path=target, operation="write", reason=exc.strerror or str(exc)) from exc
 

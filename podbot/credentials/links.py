@@ -1,11 +1,12 @@
-"""Which links of a family go along: those that end inside it. Pure: decided on the tree as it was read."""
+"""Which links of a family are copied: those that end inside it. Pure: decided on the tree as it was read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
 
-from podbot.credentials.tree import Entry, Skipped, Tree
+from podbot.credentials.login_files import Entry, Skipped, Tree
+from podbot.frozen import replace
 
 _MOST_LINKS = 40  # followed on one way, as the kernel does
 
@@ -25,10 +26,10 @@ def settle(tree: Tree, tops: Iterable[str]) -> Tree:
             continue
         end = _end(entry, found, spelled)
         if end is None:
-            skipped.append(Skipped(entry.path, "it is a link that does not end inside", told=True))
+            skipped.append(Skipped(entry.path, "it is a link that does not end inside", notify=True))
         else:
             start = "/" + os.path.dirname(entry.path)
-            entries.append(entry._replace(link=os.path.relpath("/" + end, start)))
+            entries.append(replace(entry, link=os.path.relpath("/" + end, start)))
     return Tree(tuple(entries), tuple(skipped))
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from podbot.agents.definition import HOME, OWN_LOGIN, REPLACED, Family
 from podbot.agents.registry import agent, families
-from podbot.agents.types import HOME, Family
 from podbot.credentials.links import settle
-from podbot.credentials.tree import Entry, Skipped, scan
+from podbot.credentials.login_files import LIMIT, Entry, Skipped, scan
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
 from podbot.events import Emit, Event
+from podbot.frozen import Frozen, field, replace
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.types import CredentialSource
 
@@ -20,8 +20,7 @@ _MOST = 32 << 20  # bytes of the host's first-run file that are looked at; histo
 _NAMED = 5  # skipped names in an event's message; its fields have them all
 
 
-@dataclass(frozen=True)
-class Bundle:
+class Bundle(Frozen):
     """An archive to unpack at ``/root``, empty when there is nothing.
 
     ``paths``: the families in it, as seen inside; ``first_run``: the first-run files in it, likewise.
@@ -32,18 +31,19 @@ class Bundle:
     first_run: tuple[str, ...] = ()
 
 
-def pack(plan: CredentialsPlan, emit: Emit) -> Bundle:
-    """Read what the plan selected.
+def pack(plan: CredentialsPlan, emit: Emit, *, limit: int = LIMIT) -> Bundle:
+    """Read what the plan selected. ``limit``: bytes of archive for each family.
 
     Raises CredentialUnreadable and CredentialsTooLarge; nothing of the sandbox need exist yet.
     """
     entries: list[Entry] = []
     for source in plan.sources:
-        entries += _family(source, emit)
+        entries += _family(source, emit, limit, own=source.family == plan.own)
     entries += [_first_run(plan, source) for source in plan.first_run]
+    entries += _own_login(plan.own)
     if not entries:
         return Bundle()
-    from podbot.credentials.archive import build
+    from podbot.credentials.tar_archive import build
 
     return Bundle(
         build(entries),
@@ -57,17 +57,33 @@ def upload(engine: Engine, container: str, bundle: Bundle, emit: Emit) -> None:
     if not bundle.archive:
         return
     engine.put_archive(container, HOME, bundle.archive)
-    text = f"copied {', '.join(bundle.paths or bundle.first_run)} into the sandbox"
+    names = bundle.paths or bundle.first_run
+    if not names:
+        return  # a link to podbot's own login, which has a notice
+    text = f"copied {', '.join(names)} into the sandbox"
     emit(Event("info", "credentials.uploaded", text, {"paths": list(bundle.paths)}))
 
 
-def _family(source: CredentialSource, emit: Emit) -> Iterator[Entry]:
+def _own_login(kind: str) -> Iterator[Entry]:
+    """The link to the login that podbot keeps, and the settings that select it."""
+    spec = agent(kind).own_login if kind else None
+    if spec is None:
+        return
+    for path, text in spec.texts.items():
+        yield Entry(path, "file", 0o600, text.encode())
+    if not spec.directory_variable:
+        yield Entry(spec.path, "link", 0o777, link=os.path.join(OWN_LOGIN, os.path.basename(spec.path)))
+
+
+def _family(source: CredentialSource, emit: Emit, limit: int, *, own: bool) -> Iterator[Entry]:
     family = families()[source.family]
+    if own:
+        family = replace(family, excluded={**family.excluded, REPLACED: family.login})
     _check_top(source)
-    tree = settle(scan(family, source.source), _tops(source))
-    _tell(family, source, tree.skipped, emit)
+    tree = settle(scan(family, source.source, limit=limit), _tops(source))
+    _report(family, source, tree.skipped, emit)
     for entry in tree.entries:
-        yield entry._replace(path=f"{family.directory}/{entry.path}" if entry.path else family.directory)
+        yield replace(entry, path=f"{family.directory}/{entry.path}" if entry.path else family.directory)
 
 
 def _tops(source: CredentialSource) -> list[str]:
@@ -81,7 +97,7 @@ def _check_top(source: CredentialSource) -> None:
     home = os.path.realpath(os.path.dirname(source.given))
     reason = None
     if os.path.realpath(source.given) != source.source:
-        reason = "it leads elsewhere since podbot looked first"
+        reason = "the link's target changed after it was checked"
     elif os.path.islink(source.source):
         reason = "it is a loop of links"
     elif home == source.source or home.startswith(source.source.rstrip("/") + "/"):
@@ -90,19 +106,19 @@ def _check_top(source: CredentialSource) -> None:
         raise CredentialUnreadable(path=source.given, operation="copy", reason=reason, family=source.family)
 
 
-def _tell(family: Family, source: CredentialSource, skipped: tuple[Skipped, ...], emit: Emit) -> None:
-    """One event for what may be missed inside, by reason, and one for the rest."""
-    for told in (True, False):
+def _report(family: Family, source: CredentialSource, skipped: tuple[Skipped, ...], emit: Emit) -> None:
+    """A notice for each reason of what may be missed inside; the rest at debug level."""
+    for notify in (True, False):
         reasons: dict[str, list[str]] = {}
         for found in skipped:
-            if found.told is told:
+            if found.notify is notify:
                 reasons.setdefault(found.reason, []).append(found.path)
         for reason, names in reasons.items():
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             shown = ", ".join(map(repr, names[:_NAMED]))
-            text = f"not everything of {source.given} went along: {shown}{more}: {reason}"
+            text = f"some files in {source.given} were not copied: {shown}{more}: {reason}"
             fields = {"family": family.name, "reason": reason, "names": list(map(_showable, names))}
-            emit(Event("notice" if told else "debug", "credentials.skipped", text, fields))
+            emit(Event("notice" if notify else "debug", "credentials.skipped", text, fields))
 
 
 def _showable(name: str) -> str:

@@ -1,8 +1,9 @@
-"""``podbot doctor``: look at the configuration, the machine, the engine, the image and the App; change nothing."""
+"""``podbot doctor``: checks the configuration, the machine, the engine, the image and the App; changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from podbot.config.models import AppConfig
@@ -15,14 +16,15 @@ from podbot.engine.driver import EngineMachine
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine, EngineHost
 from podbot.errors import PodbotError
-from podbot.images.recipe import LABEL_AGENTS, load_recipe
+from podbot.images.recipe import LABEL_AGENTS, load_recipe, other_image
+from podbot.management.login_list import AgentLogin
 
 BUILD_ONE = "podbot setup"
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """What doctor asks of the world; :func:`podbot.api.diagnosis.this_machine` is the real one."""
+    """The functions by which doctor gets its data; :func:`podbot.api.diagnosis.this_machine` has the real ones."""
 
     machine: Callable[[AppConfig], EngineMachine]
     load: Callable[[], AppConfig]
@@ -34,12 +36,13 @@ class DoctorContext:
     seccomp: Callable[[], str]
     token_unit: bool = False
     github: Callable[[AppConfig], Iterator[Check]] = check_github
+    logins: Callable[[], Sequence[AgentLogin]] = tuple
 
 
 def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[Check]:
-    """Every check, in the order in which things must be fixed; no error escapes, each becomes a check.
+    """Every check, in the order in which problems must be fixed. Errors are not raised but become checks.
 
-    ``probe_image``: also run a throw-away container of the image to see what it lacks.
+    ``probe_image``: also run a temporary container of the image to find what it lacks.
     """
     config, check = _config(context)
     yield check
@@ -49,20 +52,34 @@ def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[C
         yield check_endpoint
     elif endpoint is None or endpoint.local:
         machine = context.machine(config)
-        yield from machine.checks(config.sandbox.network)
+        yield from machine.checks(config.sandbox.network, private=endpoint is None)
         yield from check_host(machine.facts, token_unit=context.token_unit)
     if check_endpoint is None:
         yield from _engine(context, config, endpoint, probe_image=probe_image)
     yield from context.github(config)
+    yield from _logins(context)
 
 
 def _config(context: DoctorContext) -> tuple[AppConfig, Check]:
-    """The configuration, or the defaults when it is not valid, so that the rest can be looked at."""
+    """The configuration, or the defaults if it is not valid, so that the rest can be checked."""
     try:
         config = context.load()
         return config, Check("config", "ok", context.config_path())
     except PodbotError as exc:
         return AppConfig(), _failed("config", exc)
+
+
+def _logins(context: DoctorContext) -> Iterator[Check]:
+    """Which login the sessions of each agent get; none if there is no login."""
+    try:
+        found = context.logins()
+    except PodbotError as exc:
+        yield _failed("logins", exc)
+        return
+    words = {"podbot": "podbot's own", "host": "a copy of this host's"}
+    there = [f"{login.agent}: {words[login.source]}" for login in found if login.source in words]
+    if there:
+        yield Check("logins", "ok", ", ".join(there))
 
 
 def _runtime_dir(context: DoctorContext) -> Check:
@@ -94,7 +111,7 @@ def _engine(
         if engine.local:
             yield _disk(context, engine, config)
         if probe_image and config.image:
-            yield from check_image(engine, config, BUILD_ONE, context.seccomp() if engine.local else None)
+            yield from check_image(engine, config, _get(engine, config), context.seccomp() if engine.local else None)
         else:
             yield _image(engine, config)
     except PodbotError as exc:
@@ -119,9 +136,19 @@ def _image(engine: Engine, config: AppConfig) -> Check:
     where = f"{config.image} ({config.origin('image')})"
     found = engine.image(config.image)
     if found is None:
-        return Check("image", "fail", f"{where} is not on the engine", "No session can start.", BUILD_ONE)
+        return Check("image", "fail", f"{where} is not on the engine", "No session can start.", _get(engine, config))
     agents = found.labels.get(LABEL_AGENTS)
     return Check("image", "ok", f"{where}, {found.size / 1e6:.0f} MB" + (f", {agents}" if agents else ""))
+
+
+def _get(engine: Engine, config: AppConfig) -> str:
+    """How to get the image that the configuration names."""
+    image = other_image(config)
+    if not image:
+        return BUILD_ONE
+    if engine.words.can_fetch(image):
+        return f"{engine.words.pull} {shlex.quote(image)}"
+    return f"build {image} again, or choose another image"
 
 
 def _failed(name: str, exc: PodbotError) -> Check:

@@ -1,25 +1,27 @@
-"""``podbot doctor`` on the GitHub App: each step from the keys in the configuration to the permissions, by its name."""
+"""The checks of ``podbot doctor`` for GitHub tokens: an App, from its keys to its permissions, or another source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from podbot.config.models import AppConfig, GitHubConfig
 from podbot.engine.check import Check
 from podbot.errors import GitHubUnreachable, PodbotError
+from podbot.launch.github_auth import APP, NONE, Source, owner_of, source_of
 
 if TYPE_CHECKING:
     from podbot.github.installation import AppInfo, InstallationInfo
     from podbot.github.key import PrivateKey
 
-PATIENCE = 5.0  # seconds for one answer; there are two questions
+PATIENCE = 5.0  # seconds for one response; there are two requests
 KEYS = ("app_id", "installation_id", "private_key_path")
 NO_CLONES = "`podbot run --repo` cannot clone."
 
 
 class Client(Protocol):
-    """What is asked of :class:`podbot.github.app.AppClient`."""
+    """The part of :class:`podbot.github.app_client.AppClient` that is used here."""
 
     def check_app(self) -> AppInfo: ...
     def check_installation(self, installation_id: int) -> InstallationInfo: ...
@@ -28,16 +30,25 @@ class Client(Protocol):
 MakeClient = Callable[[int, "PrivateKey", str], Client]
 
 
-def app_client(app_id: int, key: PrivateKey, api_url: str) -> Client:
+def app_client(app_id: int, key: PrivateKey, api_url: str, *, timeout: float = PATIENCE) -> Client:
     """The real one."""
-    from podbot.github.app import AppClient
+    from podbot.github.app_client import AppClient
 
-    return AppClient(app_id, key, api_url, timeout=PATIENCE)
+    return AppClient(app_id, key, api_url, timeout=timeout)
 
 
-def check_github(config: AppConfig, make: MakeClient = app_client) -> Iterator[Check]:
-    """Nothing, and no request, where no github key is set; else every step up to the first that fails."""
+def check_github(
+    config: AppConfig, make: MakeClient = app_client, environ: Mapping[str, str] | None = None
+) -> Iterator[Check]:
+    """Every check up to the first that fails; none, and no request, if no github key is set.
+
+    ``environ``: for a token that the operator already has; None: this process's.
+    """
     if not _is_set(config):
+        return
+    source = source_of(config)
+    if source.auth != APP:
+        yield _token(config, source, environ)
         return
     github = config.github
     missing = [f"github.{name}" for name in KEYS if not getattr(github, name)]
@@ -55,6 +66,18 @@ def _is_set(config: AppConfig) -> bool:
     return any(name.startswith("github.") and origin.kind != "default" for name, origin in config.origins.items())
 
 
+def _token(config: AppConfig, source: Source, environ: Mapping[str, str] | None) -> Check:
+    from podbot.github.borrowed import reader
+
+    if source.auth == NONE:
+        return Check("github-token", "ok", "none: only public repositories can be cloned, and nothing can be pushed")
+    try:
+        reader(source.auth, config.github.server_url, os.environ if environ is None else environ)()
+    except PodbotError as exc:
+        return _failed("github-token", exc)
+    return Check("github-token", "ok", f"{owner_of(source.auth)}, for {config.github.server_url}")
+
+
 def _key(github: GitHubConfig) -> Generator[Check, None, PrivateKey | None]:
     from podbot.github.key import load_private_key
 
@@ -65,10 +88,10 @@ def _key(github: GitHubConfig) -> Generator[Check, None, PrivateKey | None]:
         return None
     yield Check("github-key", "ok", f"{key.path}, RSA with {key.rsa.key_size} bits")
     if key.warnings:
-        meaning = "Who has the key can act as the App."
+        meaning = "Anyone who has the key can act as the App."
         yield Check("github-key-mode", "warn", key.warnings[0], meaning, f"chmod 600 {key.path}")
     else:
-        yield Check("github-key-mode", "ok", "yours alone")
+        yield Check("github-key-mode", "ok", "only you can read it")
     return key
 
 
@@ -107,7 +130,7 @@ def _installation(github: GitHubConfig, client: Client) -> Iterator[Check]:
     yield Check("github-installation", "ok", where)
     short = lacking(github.permissions, info.permissions)
     if short:
-        fix = "grant them in the App's settings (its owner then has to accept), or ask for less in github.permissions"
+        fix = "grant them in the App's settings (its owner must then accept), or request fewer in github.permissions"
         yield Check("github-permissions", "fail", f"not granted: {', '.join(short)}", NO_CLONES, fix)
         return
     asked = ", ".join(f"{name}: {level}" for name, level in sorted(github.permissions.items()))

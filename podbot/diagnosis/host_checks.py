@@ -1,16 +1,17 @@
-"""What ``podbot doctor`` thinks of a machine, whatever the engine. Pure: facts in, checks out."""
+"""The checks of ``podbot doctor`` for a machine with any engine. Pure: facts in, checks out."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
-from podbot.engine.check import Check, install_command, sudo
+from podbot.engine.check import Check, Repair, lacks, repaired_by
 from podbot.images.base_image import can_debootstrap
 from podbot.machine import MachineFacts
 
 
 def check_host(facts: MachineFacts, *, token_unit: bool = False) -> Iterator[Check]:
-    """``token_unit``: token-daemon's user unit is installed. Nothing on other systems than Linux."""
+    """Every check; none except on Linux. ``token_unit``: whether token-daemon's user unit is installed."""
     if facts.platform != "linux":
         return
     if facts.systemd:
@@ -20,14 +21,14 @@ def check_host(facts: MachineFacts, *, token_unit: bool = False) -> Iterator[Che
 
 
 def check_linger(facts: MachineFacts, *, token_unit: bool) -> Check:
-    """A user's units end with the user's last login, unless the user lingers."""
+    """Without lingering, a user's units end with the user's last login."""
     if facts.linger:
         return Check("linger", "ok", "on")
     if not token_unit:
-        return Check("linger", "ok", "off; only an installed token-daemon wants it")
-    fix = f"{sudo(facts)}loginctl enable-linger {facts.user or facts.uid}"
-    meaning = "token-daemon's unit ends when you log out, and the tokens of sessions that go on are not renewed."
-    return Check("linger", "warn", "off, and token-daemon's unit is installed", meaning, fix)
+        return Check("linger", "ok", "off; only an installed token-daemon needs it")
+    enable = Repair(f"loginctl enable-linger {shlex.quote(facts.user or str(facts.uid))}")
+    meaning = "token-daemon's unit ends when you log out; tokens of sessions that continue are then not renewed."
+    return repaired_by(facts, "linger", "warn", ("off, and token-daemon's unit is installed", meaning), enable)
 
 
 def check_fuse(facts: MachineFacts) -> Check:
@@ -35,15 +36,18 @@ def check_fuse(facts: MachineFacts) -> Check:
     if facts.dev_fuse:
         return Check("fuse", "ok", "/dev/fuse")
     meaning = "Nested containers fall back to the slow vfs storage; set sandbox.mount_dev_fuse = false."
-    fix = "sudo modprobe fuse && sudo chmod 0666 /dev/fuse" if facts.rootless else "modprobe fuse"
-    return Check("fuse", "warn", "/dev/fuse may not be opened", meaning, fix)
+    if facts.container:
+        fix = "Start the container that podbot runs in with `--device /dev/fuse`"
+        return Check("fuse", "warn", "/dev/fuse may not be opened", meaning, fix)
+    repairs = (Repair("modprobe fuse"), *([Repair("chmod 0666 /dev/fuse")] if facts.rootless else []))
+    return repaired_by(facts, "fuse", "warn", ("/dev/fuse may not be opened", meaning), *repairs)
 
 
 def check_base(facts: MachineFacts) -> Check:
-    """Where the sandbox's base image can come from."""
+    """The source of the sandbox's base image."""
     if can_debootstrap(facts):
         return Check("base-image", "ok", f"mmdebstrap, {facts.codename} packages")
     if {"debian", "ubuntu"} & {*facts.distribution}:
         meaning = "`podbot setup` would have to pull its base from an image registry."
-        return Check("base-image", "warn", "no mmdebstrap", meaning, install_command(facts, "mmdebstrap"))
+        return lacks(facts, "base-image", "warn", ("no mmdebstrap", meaning), "mmdebstrap")
     return Check("base-image", "ok", "pulled through the engine (not a Debian or Ubuntu machine)")

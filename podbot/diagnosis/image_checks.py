@@ -1,10 +1,11 @@
-"""``podbot doctor --image``: what an image lacks for podbot's sessions, asked of a throw-away container of it."""
+"""``podbot doctor --image``: finds what an image lacks for podbot's sessions, in a temporary container."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,14 +14,16 @@ from podbot.agents.registry import agents, names
 from podbot.config.models import AppConfig
 from podbot.engine.check import Check
 from podbot.engine.port import Engine, ImageInfo
-from podbot.errors import ContainerError, OutputClosed, PodbotError
+from podbot.errors import ContainerError, OutputClosed, PodbotError, StartFailed
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.security import DROPPED
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
 
 OLDEST_NODE = 22
+OLDEST_PYTHON = (3, 8)  # that a guest runs on
 PROBE_SECONDS = 60.0
 _OUTPUT_LIMIT = 1 << 16
+ENDING, _PAUSE = 10.0, 0.05  # seconds; on a busy machine an end showed after more than two
 
 PROGRAMS = ("git", "node", "npm", "python3", "rg", "podman", "crun", "runc", "fuse-overlayfs")
 BUNDLES = (
@@ -40,18 +43,21 @@ echo "end probe x"
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What an image has: programs with their paths, versions in the programs' words, CA bundles."""
+    """The content of an image: programs with their paths, their version output, CA bundles."""
 
     programs: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     bundles: tuple[str, ...] = ()
-    whole: bool = False  # the script came to its end
+    whole: bool = False  # whether the script ran to its end
 
 
-def check_image(engine: Engine, config: AppConfig, remedy: str, seccomp: str | None = None) -> Iterator[Check]:
-    """Every check of ``config.image``. ``remedy``: how to get an image that is missing. Raises ContainerError.
+def check_image(
+    engine: Engine, config: AppConfig, remedy: str, seccomp: str | None = None, *, ending: float = ENDING
+) -> Iterator[Check]:
+    """Every check of ``config.image``. ``remedy``: how to get a missing image. Raises ContainerError.
 
-    ``seccomp``: where podbot's profile lies, for an engine on this machine.
+    ``seccomp``: the path of podbot's profile, for an engine on this machine. ``ending``: the seconds within which the
+    end of a container shows, if nothing runs in it.
     """
     ref = config.image or ""
     where = f"{ref} ({config.origin('image')})"
@@ -61,9 +67,9 @@ def check_image(engine: Engine, config: AppConfig, remedy: str, seccomp: str | N
         return
     yield Check("image", "ok", f"{where}, {found.size / 1e6:.0f} MB")
     try:
-        text, status = probe(engine, ref, str(config.origin("image")), seccomp)
+        text, status = probe(engine, ref, str(config.origin("image")), seccomp, ending=ending)
     except PodbotError as exc:
-        yield _fail("start", f"no container of it runs: {exc.message}", "sleep is what a sandbox's first process runs.")
+        yield _fail("start", f"no container of it runs: {exc.message}", "A sandbox's first process runs sleep.")
         return
     yield Check("start", "ok", "a container of it runs")
     probed = parse(text)
@@ -77,7 +83,7 @@ def check_image(engine: Engine, config: AppConfig, remedy: str, seccomp: str | N
 def wanted_programs(config: AppConfig, image: ImageInfo) -> tuple[str, tuple[str, ...]]:
     """(program of the configured agent in its mode, programs of its other modes and of the label's agents).
 
-    The first is empty for a custom agent, whose command is the operator's.
+    The first is empty for a custom agent, whose command the operator chooses.
     """
     commands = known(config.agent.kind).commands.get(config.agent.mode, ())
     kinds = [config.agent.kind, *agents_in(image.labels.get(LABEL_AGENTS, ""))]
@@ -92,18 +98,18 @@ def known_programs() -> frozenset[str]:
 
 
 def node_programs() -> frozenset[str]:
-    """Those of them that Node runs."""
+    """The agents' programs that Node runs."""
     builds = (found.build for found in agents().values() if found.build is not None)
     return frozenset(program for build in builds for program in build.node)
 
 
 def judge(probed: Probed, agent: str, others: tuple[str, ...] = ()) -> Iterator[Check]:
-    """What the probe found, as checks. Pure. ``agent`` and ``others`` as of :func:`wanted_programs`."""
+    """The checks for the probe's result. Pure. ``agent`` and ``others``: see :func:`wanted_programs`."""
     yield Check("shell", "ok", "sh")
     yield _program(probed, "git", "fail", "Agents work with it, and a clone needs it.")
     yield from _agents(probed, agent, others)
     yield _node(probed, (agent, *others))
-    yield _program(probed, "python3", "warn", "podbot's sandbox tools need it; agents do without.")
+    yield _python(probed)
     yield _inner_podman(probed)
     yield _bundle(probed)
 
@@ -111,7 +117,7 @@ def judge(probed: Probed, agent: str, others: tuple[str, ...] = ()) -> Iterator[
 def _agents(probed: Probed, agent: str, others: tuple[str, ...]) -> Iterator[Check]:
     fix = "Install it in the image, or use one that `podbot image build --agents NAME,…` makes."
     if not agent:
-        yield Check("agent", "ok", "a command of your own; it is not looked for")
+        yield Check("agent", "ok", "a command of your own, which is not checked")
     elif agent in probed.programs:
         yield Check("agent", "ok", f"{agent} ({probed.programs[agent]})")
     else:
@@ -143,6 +149,16 @@ def _program(probed: Probed, name: str, otherwise: str, meaning: str) -> Check:
     return Check(name, "fail" if otherwise == "fail" else "warn", "not installed", meaning, fix)
 
 
+def _python(probed: Probed) -> Check:
+    meaning = "No guest can run in it: the commands of shells go over the engine, which is slower."
+    version = probed.versions.get("python3", "")
+    match = re.match(r"Python ([0-9]{1,3})\.([0-9]{1,3})", version)
+    if "python3" in probed.programs and not (match and (int(match[1]), int(match[2])) >= OLDEST_PYTHON):
+        found = f"{version or 'no version'} ({probed.programs['python3']})"
+        return Check("python3", "warn", found, meaning, "Install Python 3.8 or later.")
+    return _program(probed, "python3", "warn", meaning)
+
+
 def _inner_podman(probed: Probed) -> Check:
     runtime = [name for name in ("crun", "runc") if name in probed.programs]
     missing = [name for name in ("podman", "fuse-overlayfs") if name not in probed.programs]
@@ -158,7 +174,7 @@ def _inner_podman(probed: Probed) -> Check:
 def _bundle(probed: Probed) -> Check:
     if probed.bundles:
         return Check("ca-certificates", "ok", probed.bundles[0])
-    meaning = "Git, curl and agents cannot check whom they talk to over https, and refuse."
+    meaning = "Git, curl and agents cannot verify https servers, and refuse to connect."
     return _fail("ca-certificates", "no bundle of certificate authorities", meaning, "Install ca-certificates.")
 
 
@@ -167,7 +183,7 @@ def _fail(name: str, found: str, meaning: str, fix: str = "") -> Check:
 
 
 def parse(text: str) -> Probed:
-    """The probe's output; lines of any other form, which a hostile image may print, are dropped."""
+    """Parse the probe's output; other lines, which a hostile image may print, are ignored."""
     found: dict[str, dict[str, str]] = {"program": {}, "version": {}, "bundle": {}, "end": {}}
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
@@ -178,10 +194,12 @@ def parse(text: str) -> Probed:
     return Probed(found["program"], found["version"], bundles, whole="probe" in found["end"])
 
 
-def probe(engine: Engine, image: str, origin: str, seccomp: str | None = None) -> tuple[str, int]:
-    """(output, status) of the script in a container of ``image``, confined as a session is, without network and mounts.
+def probe(
+    engine: Engine, image: str, origin: str, seccomp: str | None = None, *, ending: float = ENDING
+) -> tuple[str, int]:
+    """(output, status) of the script in a container of ``image``, confined like a session, without network and mounts.
 
-    Raises ContainerError. The container is gone afterwards, whatever happens.
+    Raises ContainerError. The container is always removed afterwards.
     """
     name = f"podbot-doctor-{os.urandom(4).hex()}"
     spec = ContainerSpec(
@@ -197,10 +215,24 @@ def probe(engine: Engine, image: str, origin: str, seccomp: str | None = None) -
     try:
         container = engine.create(spec)
         engine.start(container)
-        return _output_of(engine, container, ExecSpec(command=("sh", "-c", script()), workdir="/", stdin=False))
+        output, status = _output_of(
+            engine, container, ExecSpec(command=("sh", "-c", script()), workdir="/", stdin=False)
+        )
+        if not parse(output).whole:  # whatever its status, it may have failed because the container ended
+            _check_still_runs(engine, container, ending)
+        return output, status
     finally:
         with contextlib.suppress(ContainerError):
             engine.remove(name)
+
+
+def _check_still_runs(engine: Engine, container: str, ending: float) -> None:
+    """Raise StartFailed for a container whose first process has ended, which may show a moment after its start."""
+    end = time.monotonic() + ending
+    while time.monotonic() < end:
+        if engine.inspect(container).state != "running":
+            raise StartFailed(container=container, reason="its first process ended at once")
+        time.sleep(_PAUSE)
 
 
 def script() -> str:
@@ -209,7 +241,7 @@ def script() -> str:
 
 
 def _output_of(engine: Engine, container: str, spec: ExecSpec) -> tuple[str, int]:
-    """At most 64 KiB of output, and 60 s: the image may be hostile."""
+    """Run the command with at most 64 KiB of output and 60 s, because the image may be hostile."""
     import signal
     import threading
 

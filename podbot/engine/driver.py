@@ -1,4 +1,4 @@
-"""What an engine's folder gives: the module that :mod:`podbot.engine.registry` names is an ``EngineDriver``."""
+"""The interface of an engine's folder: the module that :mod:`podbot.engine.kinds` names is an ``EngineDriver``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podbot.engine.check import Check
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine, EngineWords
 from podbot.events import Emit
-from podbot.machine import MachineFacts
+from podbot.machine import Disk, MachineFacts
 
 
 class EngineMachine(Protocol):
@@ -21,31 +21,50 @@ class EngineMachine(Protocol):
 
     @property
     def image_hint(self) -> str:
-        """Why an engine that podbot starts for this user can unpack no image, and how to fix it; empty when it can."""
+        """Why an engine that podbot starts for this user cannot unpack images, with a fix; empty if it can."""
         ...
 
-    def checks(self, network: str) -> Iterator[Check]:
-        """What ``podbot doctor`` says of what the engine needs here. ``network``: ``sandbox.network``."""
+    def disk(self, path: str) -> Disk | None:
+        """The file system of ``path`` on this machine, or of the nearest existing directory above; None if unknown."""
+        ...
+
+    def checks(self, network: str, *, private: bool) -> Iterator[Check]:
+        """The checks of ``podbot doctor`` for the engine's needs on this machine. ``network``: ``sandbox.network``.
+
+        ``private``: podbot starts the engine; what it then configures it for is no warning.
+        """
+        ...
+
+    def missing(self) -> tuple[str, ...]:
+        """The programs, in the names of :mod:`podbot.engine.check`, that a complete engine of this user lacks here."""
+        ...
+
+    def undecided(self) -> tuple[tuple[str, ...], ...]:
+        """Sets of programs of which the engine lacks one as well; which one, its version decides, not yet known."""
+        ...
+
+    def unusable(self) -> str:
+        """Why the engine that packages would bring could not be used; empty if it could, or is not known."""
         ...
 
     def problems(self, network: str, *, version: str = "", rootless: bool | None = None) -> list[Check]:
-        """The failed checks that mean that no session can start here, or none with ``network``.
+        """The failed checks because of which no session can start, or none with ``network``.
 
-        ``version``: the engine's; empty: that of the program on this machine. ``rootless``: the engine is an ordinary
-        user's; None: this user's own.
+        ``version``: the engine's; if empty, that of the program on this machine. ``rootless``: whether the engine runs
+        as an ordinary user; None: it runs as this user.
         """
         ...
 
 
 class EngineDriver(Protocol):
-    """Finding, starting and opening one kind of engine. Which variables and sockets belong to it is decided there."""
+    """Finds, starts and opens one kind of engine. It also decides which variables and sockets belong to that kind."""
 
     @property
     def WORDS(self) -> EngineWords:  # noqa: N802 - a module's constant
         ...
 
     def connect(self, config: AppConfig, environ: Mapping[str, str], emit: Emit) -> Engine:
-        """A checked engine: named, found, or started. Raises ContainerError subclasses."""
+        """Return a healthy engine, which was named, found, or started. Raises ContainerError subclasses."""
         ...
 
     def locate(self, config: AppConfig, environ: Mapping[str, str]) -> Endpoint | None:
@@ -53,7 +72,11 @@ class EngineDriver(Protocol):
         ...
 
     def reopen(self, endpoint: str, origin: str) -> Engine:
-        """An engine at a recorded endpoint, not yet spoken to. Raises UnsupportedEndpoint, naming ``origin``."""
+        """An engine at a recorded endpoint, not yet contacted. Raises UnsupportedEndpoint, naming ``origin``."""
+        ...
+
+    def revive(self, endpoint: str, environ: Mapping[str, str]) -> None:
+        """Start the engine at a recorded endpoint if podbot had started it and it has ended. Raises ContainerError."""
         ...
 
     def machine(self, environ: Mapping[str, str]) -> EngineMachine:

@@ -1,21 +1,27 @@
-"""Engine endpoints: their written forms, and who named one. Where an engine is looked for is said in its folder."""
+"""Engine endpoints: their written forms, and where one was named. Each engine's folder has its default sockets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from podbot.errors import UnsupportedEndpoint
+from podbot.frozen import Frozen
 
 DEFAULT_PORT = {"http": 80, "https": 443, "ssh": 22}
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """A parsed endpoint. ``path``: the socket (unix, npipe, ssh's remote one); ``host``/``port`` else.
+class EngineRef(Frozen):
+    """An engine as a record names it. ``kind``: its name in the registry; empty in a record of an older podbot."""
 
-    ``tcp://`` is an alias of ``http://``, as in the Docker CLI. ``origin`` says who named it.
+    endpoint: str
+    kind: str = ""
+
+
+class Endpoint(Frozen):
+    """A parsed endpoint. ``path``: the socket (unix, npipe, remote over ssh); otherwise ``host`` and ``port``.
+
+    ``tcp://`` is an alias of ``http://``, as in the Docker CLI. ``origin``: where it was named.
     """
 
     scheme: Literal["unix", "npipe", "http", "https", "ssh"]
@@ -36,15 +42,15 @@ class Endpoint:
 
     @property
     def local(self) -> bool:
-        """The engine's processes live on this host."""
+        """Whether the engine's processes are on this host."""
         return self.scheme == "unix"
 
 
 def parse_endpoint(text: str, origin: str) -> Endpoint:
     """Parse a URI or a bare path. Raises UnsupportedEndpoint, naming ``origin``.
 
-    A path that starts with ``\\\\`` or ``//`` is a Windows pipe on every system: the rule is about
-    syntax, so that one configuration means the same everywhere.
+    A path that starts with ``\\\\`` or ``//`` is a Windows pipe on every system, so that a configuration means the same
+    everywhere.
     """
     text = text.strip()
     try:
@@ -54,14 +60,14 @@ def parse_endpoint(text: str, origin: str) -> Endpoint:
 
 
 def _shown(text: str) -> str:
-    """``text`` without what stands before an @: there may be a password in it."""
+    """``text`` without the part before an @, which may contain a password."""
     scheme, separator, rest = text.partition("://")
     return f"{scheme}{separator}{'…@' if '@' in rest else ''}{rest.rpartition('@')[2]}" or "''"
 
 
 def _parse(text: str, origin: str) -> Endpoint:
     if not text or any(ord(char) < 32 or ord(char) == 127 for char in text):
-        raise ValueError("it is empty or holds control characters")
+        raise ValueError("it is empty or contains control characters")
     scheme, separator, rest = text.partition("://")
     if not separator:
         return Endpoint("npipe" if text.startswith(("\\\\", "//")) else "unix", origin, path=text)
@@ -76,7 +82,7 @@ def _parse(text: str, origin: str) -> Endpoint:
         return _http("http", rest, origin)
     if scheme == "https":
         return _http("https", rest, origin)
-    raise ValueError(f"{scheme}:// is not a form that podbot knows")
+    raise ValueError(f"{scheme}:// is not supported")
 
 
 def _http(scheme: Literal["http", "https"], rest: str, origin: str) -> Endpoint:
@@ -106,7 +112,7 @@ def _host_port(text: str, default: int) -> tuple[str, int]:
     else:
         host = text.partition(":")[0]
         tail = text[len(host) :]
-    # A host that starts with a dash would be an option to ssh.
+    # A host that starts with a dash would be an option of ssh.
     if not host or host.startswith("-") or any(char.isspace() or char in "[]@/?#" for char in host):
         raise ValueError("its host is not valid")
     if not tail:
@@ -120,7 +126,7 @@ def _host_port(text: str, default: int) -> tuple[str, int]:
 def named_endpoint(
     configured: str | None, origin: str, environ: Mapping[str, str], variables: Iterable[str]
 ) -> Endpoint | None:
-    """The endpoint that the operator named: configuration first, then ``variables``, the engine's own, best first."""
+    """The endpoint that the operator named in the configuration, or else in the engine's ``variables``, best first."""
     if configured:
         return parse_endpoint(configured, origin)
     for name in variables:

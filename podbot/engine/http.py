@@ -1,7 +1,7 @@
-"""HTTP/1.1 over one socket, as much of it as the engine's API needs: JSON requests and the upgrade.
+"""HTTP/1.1 over one socket, limited to what the engine's API needs: JSON requests and the upgrade.
 
-Not ``http.client``: it costs 22 ms at import (the email parser), a fifth of a ``podbot exec``, and
-hides the bytes that arrive behind a 101. The parser is a plain function of bytes; see ADR 0003.
+``http.client`` is not used: its import costs 22 ms (the email parser), a fifth of a ``podbot exec``, and it hides
+the bytes that arrive after a 101. The parser is a plain function of bytes; see ADR 0003.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from podbot.deadline import Deadline
+from podbot.frozen import Frozen
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
@@ -20,31 +20,29 @@ _CHUNK = 65536
 
 
 class BadResponse(Exception):
-    """The peer's bytes are not an HTTP answer that we accept; ``closed``: it went away before the answer's end."""
+    """The response is not valid HTTP, or not acceptable; ``closed``: the peer closed the connection before its end."""
 
     def __init__(self, reason: str, *, closed: bool = False) -> None:
         super().__init__(reason)
         self.closed = closed
 
 
-@dataclass(frozen=True)
-class Head:
-    """Status and headers (names in lower case) of an answer."""
+class Head(Frozen):
+    """Status and headers (names in lower case) of a response."""
 
     status: int
     headers: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Response:
-    """A whole answer."""
+class Response(Frozen):
+    """A complete response."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON; BadResponse when it is none."""
+        """The body as JSON. Raises BadResponse when it is not JSON."""
         import json
 
         try:
@@ -54,7 +52,7 @@ class Response:
 
 
 def parse_head(data: bytes) -> Head:
-    """Parse the bytes before the blank line of an answer."""
+    """Parse the bytes of a response before the blank line."""
     lines = data.decode("latin-1").split("\r\n")
     version, _, rest = lines[0].partition(" ")
     code = rest[:3]
@@ -70,9 +68,9 @@ def parse_head(data: bytes) -> Head:
 
 
 class Wire:
-    """A connected socket and the bytes read from it that nobody has taken yet.
+    """A connected socket and a buffer of bytes that were read from it.
 
-    ``deadline``: of the request that is under way; without one each wait is bounded by the socket's own timeout.
+    ``deadline``: for the current request; without one, each wait is bounded by the socket's own timeout.
     """
 
     def __init__(self, sock: socket.socket, deadline: Deadline | None = None) -> None:
@@ -81,20 +79,20 @@ class Wire:
         self._buffer = b""
 
     def send_request(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> None:
-        """Write a request whose body is in memory. A peer that stops reading it may have answered already."""
+        """Write a request whose body is in memory. A peer that stops reading it may have responded already."""
         lines = [f"{method} {target} HTTP/1.1", "Host: d", *(f"{name}: {value}" for name, value in headers.items())]
         if body is not None or method in ("POST", "PUT"):
             lines.append(f"Content-Length: {len(body or b'')}")
         if any("\r" in line or "\n" in line for line in lines):
-            raise ValueError("a request line holds a line break")
+            raise ValueError("a request line contains a line break")
         rest = memoryview("\r\n".join([*lines, "", ""]).encode() + (body or b""))
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # reading will say so, or have the answer
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # reading reports it, or has the response
             while rest:
                 self._arm()
                 rest = rest[self.sock.send(rest[:_CHUNK]) :]
 
     def read_head(self) -> Head:
-        """The next answer's head."""
+        """The next response's head."""
         while b"\r\n\r\n" not in self._buffer:
             if len(self._buffer) > MAX_HEAD:
                 raise BadResponse("the answer's head is too long")
@@ -105,7 +103,7 @@ class Wire:
         return parse_head(head)
 
     def read_body(self, head: Head) -> bytes:
-        """The body that belongs to ``head``, bounded."""
+        """The body that belongs to ``head``, limited in size."""
         if head.status in (204, 304) or head.status < 200:
             return b""
         if "chunked" in head.headers.get("transfer-encoding", "").lower():
@@ -115,7 +113,7 @@ class Wire:
         return self._joined(self._rest())
 
     def take_leftover(self) -> bytes:
-        """Bytes behind an upgrade's head; the socket's owner must handle them first."""
+        """Bytes after an upgrade's head, which the socket's owner must process first."""
         data, self._buffer = self._buffer, b""
         return data
 
@@ -181,7 +179,7 @@ class Wire:
 
 def _number(text: str, base: int) -> int:
     text = text.strip()
-    # The length first: int() has words of its own for more than 4,300 digits.
+    # The length is checked first, because int() raises its own error for more than 4,300 digits.
     if not 0 < len(text) <= 16 or not all(
         char in "0123456789abcdefABCDEF"[: 22 if base == 16 else 10] for char in text
     ):

@@ -1,4 +1,4 @@
-"""What podbot asks of an engine: a narrow port. Implementations: the folders that ``engine.registry`` names.
+"""The narrow interface of an engine. Its implementations are the folders that ``engine.kinds`` names.
 
 ``testing.FakeEngine`` is one in memory. ``testing.engine_contract`` has the tests that every implementation passes.
 """
@@ -6,21 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from podbot.frozen import Frozen, field
 
 if TYPE_CHECKING:
     from podbot.launch.types import ContainerSpec, ExecSpec
 
 
-class EngineWords(NamedTuple):
+class EngineWords(Frozen):
     """How messages name a kind of engine, and the commands of its own program that remedies show.
 
-    ``kind``: its name in the registry and in the configuration. ``name``: as in a sentence. ``start``, ``needs`` and
-    ``prune`` are whole sentences, for an endpoint where nothing listens, one that answers wrongly, and a full storage;
-    ``pull`` and ``load`` commands that fetch an image and read one from a file. Any of them is empty where there is
-    nothing to say. ``unshare``: what stands before a command so that it runs in the user
-    namespace of a rootless engine's containers.
+    ``kind``: its name in the registry and in the configuration. ``name``: its name in sentences. ``start``, ``needs``
+    and ``prune`` are whole sentences for an endpoint where nothing listens, for one that is not such an engine, and for
+    a full storage; ``pull`` and ``load`` are commands that fetch an image and read one from a file, ``resume`` one that
+    continues a paused container. Each may be empty.
+    ``unshare``: the prefix that runs a command in the user namespace of a rootless engine's containers.
     """
 
     kind: str
@@ -30,26 +31,29 @@ class EngineWords(NamedTuple):
     prune: str = ""
     pull: str = ""
     load: str = ""
+    resume: str = ""
     unshare: tuple[str, ...] = ()
 
     def fetch(self, image: str) -> str:
-        """How to get ``image`` onto the engine, one sentence."""
-        return f"`{self.pull} {image}` fetches it." if self.pull else ""
+        """A sentence that says how to get ``image`` onto the engine; empty for one that was built there."""
+        return f"`{self.pull} {image}` fetches it." if self.can_fetch(image) else ""
+
+    def can_fetch(self, image: str) -> bool:
+        """Whether the engine can get ``image`` from a registry. What is built here is named localhost/."""
+        return bool(self.pull) and not image.startswith("localhost/")
 
 
-@dataclass(frozen=True)
-class EngineInfo:
+class EngineInfo(Frozen):
     """A healthy engine: its endpoint as a URI and its version, such as "4.3.1"."""
 
     endpoint: str
     version: str
 
 
-@dataclass(frozen=True)
-class EngineHost:
+class EngineHost(Frozen):
     """The machine that the engine runs on. ``storage``: the directory of its images and containers.
 
-    ``temporary``: where it puts layers meanwhile, by its own TMPDIR and containers.conf; empty when it does not say.
+    ``temporary``: where it stores layers temporarily, by its own TMPDIR and containers.conf; empty if unknown.
     """
 
     rootless: bool
@@ -57,20 +61,19 @@ class EngineHost:
     temporary: str = ""
 
 
-class BindMount(NamedTuple):
-    """A path of the engine's machine that a container mounts, and where."""
+class BindMount(Frozen):
+    """A path on the engine's machine that a container mounts, and its target inside."""
 
     source: str
     target: str
     read_only: bool
 
 
-@dataclass(frozen=True)
-class ContainerInfo:
+class ContainerInfo(Frozen):
     """A container as the engine lists it. ``created`` in seconds since the epoch.
 
-    ``storage``: the directory on the engine's machine that holds what is written inside; ``mounts``: what is mounted
-    from there; only :meth:`Engine.inspect` tells both.
+    ``storage``: the directory on the engine's machine for files written inside; ``mounts``: paths mounted from that
+    machine; only :meth:`Engine.inspect` sets both.
     """
 
     id: str
@@ -85,8 +88,7 @@ class ContainerInfo:
     mounts: frozenset[BindMount] = frozenset()
 
 
-@dataclass(frozen=True)
-class ImageInfo:
+class ImageInfo(Frozen):
     """An image on the engine; ``size`` in bytes."""
 
     id: str
@@ -96,19 +98,40 @@ class ImageInfo:
     created: str
 
 
-class Unmet(NamedTuple):
-    """Something that was asked for and the engine did not do. ``key`` is the configuration key."""
+class Unmet(Frozen):
+    """A request that the engine did not fulfil. ``key`` is the configuration key."""
 
     key: str
     wanted: str
     got: str
 
 
-@dataclass(frozen=True)
-class ExecState:
-    """An exec session. ``exit_code`` is None while it runs, or when the engine never learned it.
+class Confinement(Frozen):
+    """How the engine says that a container is confined. ``capabilities``: those of its first process.
 
-    ``pid`` is the process's id on the engine's host; 0 when it does not run.
+    ``bounding``: those that any process in it can get. Limits: memory in bytes, cpus in cores; None is no limit.
+    ``user``: empty for the image's own.
+    """
+
+    runtime: str
+    privileged: bool
+    no_new_privileges: bool
+    capabilities: tuple[str, ...]
+    bounding: tuple[str, ...]
+    devices: tuple[str, ...]
+    read_only_root: bool
+    user: str
+    network: str
+    memory_limit: int | None
+    cpus_limit: float | None
+    pids_limit: int | None
+    nofile_limit: int | None
+
+
+class ExecState(Frozen):
+    """An exec session. ``exit_code`` is None while it runs, or when the engine does not know it.
+
+    ``pid`` is the process's id on the engine's host; 0 when it is not running.
     """
 
     running: bool
@@ -116,8 +139,7 @@ class ExecState:
     pid: int
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(Frozen):
     """A terminal's size in character cells."""
 
     columns: int
@@ -127,20 +149,20 @@ class Size:
 class ExecStream(Protocol):
     """A hijacked exec connection: raw bytes both ways."""
 
-    leftover: bytes  # bytes that arrived with the answer's head
+    leftover: bytes  # bytes that arrived together with the response's head
 
     def fileno(self) -> int: ...
 
     def recv(self, limit: int) -> bytes:
-        """Bytes that are there now; ``b""`` at end of stream. Raises BlockingIOError when there are none."""
+        """Bytes that are available now; ``b""`` at end of stream. Raises BlockingIOError when there are none."""
         ...
 
     def send(self, data: bytes | memoryview) -> int:
-        """Bytes taken. Raises BlockingIOError when none can be taken now."""
+        """Returns the number of bytes written. Raises BlockingIOError when none can be written now."""
         ...
 
     def shut_write(self) -> None:
-        """Give the command inside end of file on its stdin."""
+        """Signal end of file on the stdin of the command inside."""
         ...
 
     def close(self) -> None: ...
@@ -162,13 +184,13 @@ class ImageBuilder(Protocol):
         no_cache: bool,
         on_line: Callable[[str], None],
     ) -> None:
-        """Build ``containerfile`` of the tar archive ``context``. The tag is what it was after a failure."""
+        """Build ``containerfile`` of the tar archive ``context``. A failure leaves the tag unchanged."""
         ...
 
     def import_rootfs(self, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
-        """Make an image of a root filesystem's tar stream. ``changes``: in Containerfile syntax.
+        """Make an image from a root filesystem's tar stream. ``changes``: in Containerfile syntax.
 
-        An ``archive`` that raises breaks the import off, and nothing of it stays.
+        If ``archive`` raises, the import is cancelled and leaves nothing behind.
         """
         ...
 
@@ -177,7 +199,7 @@ class ImageBuilder(Protocol):
         ...
 
     def remove(self, *, image: str) -> bool:
-        """Remove an image that nothing uses; False when the engine would not."""
+        """Remove an unused image; returns False if the engine refused."""
         ...
 
 
@@ -192,47 +214,56 @@ class Engine(Protocol):
 
     @property
     def image_builder(self) -> ImageBuilder | None:
-        """What makes images on this engine; None for one that cannot: see ``images.image_build.builder_of``."""
+        """The builder of images; None if this engine has none: see ``images.image_build.builder_of``."""
         ...
 
     @property
     def local(self) -> bool:
-        """The engine's processes are on this host, so their pids mean something here."""
+        """Whether the engine's processes are on this host, so that their pids are valid here."""
         ...
 
     def ping(self) -> EngineInfo: ...
 
     def host(self) -> EngineHost:
-        """What the engine says of its machine; slower than :meth:`ping`, as it starts programs to ask them."""
+        """The engine's description of its machine; slower than :meth:`ping`, since the engine runs programs for it."""
         ...
 
     def create(self, spec: ContainerSpec) -> str:
-        """Id of the new container. Raises ImageNotFound, NameTaken, CreateFailed."""
+        """Create a container; returns its id. Raises ImageNotFound, NameTaken, CreateFailed."""
         ...
 
     def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
-        """What of ``spec`` the engine accepted and silently did not do."""
+        """The parts of ``spec`` that the engine accepted but silently did not apply."""
+        ...
+
+    def confinement(self, container: str) -> Confinement:
+        """What the engine has applied to a container."""
         ...
 
     def isolate(self, container: str, network: str, labels: Mapping[str, str]) -> Unmet | None:
-        """Move a container that was not started from the network that it shares by default to one of its own.
+        """Move a container that is not started from the shared default network to a network of its own.
 
-        ``network`` is made, like the default one, with ``labels``, or is there and has them. Nothing is done where
-        every container has a network stack of its own, or the engine's default is no shared network. What is returned
-        says that the engine knows no isolated networks: then the container stays where it is.
+        ``network`` is created like the default one, with ``labels``, unless it exists and has them. Nothing is done if
+        every container has its own network stack, or if the engine's default is not a shared network. Returns Unmet if
+        the engine does not support isolated networks; the container then stays where it is.
         """
         ...
 
     def remove_network(self, network: str, labels: Mapping[str, str]) -> None:
-        """Remove a network that :meth:`isolate` made. One that is gone, has containers, or other labels is left."""
+        """Remove a network that :meth:`isolate` made. One that has containers or other labels stays."""
         ...
 
-    def start(self, container: str) -> None: ...
+    def start(self, container: str) -> None:
+        """Start a container; one that runs stays as it is. Raises StartFailed, and PortUnusable for a taken port."""
+        ...
 
     def stop(self, container: str, *, seconds: int) -> None: ...
 
-    def remove(self, container: str) -> None:
-        """Kill if need be, and remove. A container that is gone already is no error."""
+    def remove(self, container: str, *, kill: bool = True) -> None:
+        """Kill the container if it runs, and remove it. A missing container is not an error.
+
+        Without ``kill``, a container that runs or is paused stays as it is. Raises RemoveFailed.
+        """
         ...
 
     def inspect(self, container: str) -> ContainerInfo: ...
@@ -242,13 +273,13 @@ class Engine(Protocol):
     def image(self, ref: str) -> ImageInfo | None: ...
 
     def list_images(self, *, label: str) -> list[ImageInfo]:
-        """Images with this label (``name=value``), those without a tag too."""
+        """Images with this label (``name=value``), including those without a tag."""
         ...
 
     def put_archive(self, container: str, path: str, archive: bytes) -> None: ...
 
     def processes(self, container: str) -> dict[int, int]:
-        """Processes of a container: pid on the engine's host -> pid inside; none of one that does not run."""
+        """Processes of a container: pid on the engine's host -> pid inside; empty if it is not running."""
         ...
 
     def exec_create(self, container: str, spec: ExecSpec) -> str: ...

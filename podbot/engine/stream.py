@@ -19,7 +19,7 @@ class SocketStream:
         return self._sock.fileno()
 
     def recv(self, limit: int) -> bytes:
-        """See the port. A TLS socket says "would block" with classes of its own."""
+        """See the port. A TLS socket reports "would block" with its own exceptions."""
         try:
             return self._sock.recv(limit)
         except OSError as exc:
@@ -32,8 +32,8 @@ class SocketStream:
             raise _would_block(exc) from exc
 
     def shut_write(self) -> None:
-        with contextlib.suppress(OSError):  # the peer is gone already; reading will say so
-            # Not the TLS socket's own method: it drops the session, and what still comes is read undeciphered.
+        with contextlib.suppress(OSError):  # the peer is gone already, which reading reports
+            # Not the TLS socket's own method, which drops the session, so that later data would be read undecrypted.
             socket.socket.shutdown(self._sock, socket.SHUT_WR)
 
     def close(self) -> None:

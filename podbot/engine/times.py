@@ -1,4 +1,4 @@
-"""Times as engines write them."""
+"""Parsing times in engines' responses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def seconds(text: Any) -> float:
-    """A time such as "2026-11-21T21:51:46.229760239Z", of any zone, in seconds since the epoch; 0.0 when it is none."""
+    """A time such as "2026-11-21T21:51:46.229760239Z", in any zone, as seconds since the epoch; 0.0 if invalid."""
     from datetime import UTC, datetime
 
     try:

@@ -6,11 +6,12 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from podbot.deadline import Deadline, connected
 from podbot.engine.endpoint import Endpoint
 from podbot.errors import ConnectionFailed, ContainerError, PermissionDenied, SocketNotFound, UnsupportedEndpoint
+from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
     import subprocess
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 TIMEOUT = 10.0  # seconds to connect, and for the health check
 
 
-class Dial(NamedTuple):
-    """What a connection needs to know of the kind of engine.
+class Dial(Frozen):
+    """The parts of a connection that depend on the kind of engine.
 
-    ``remote``: the command that speaks for it at the far end of ssh, given its socket's path there or "".
-    ``start``: how to start its service, a sentence for an endpoint where there is no socket.
+    ``remote``: the command that connects to the engine on the remote side of ssh, given its socket's path there or "".
+    ``start``: a sentence on how to start its service, for an endpoint without a socket.
     """
 
     remote: Callable[[str], Sequence[str]]
@@ -30,11 +31,9 @@ class Dial(NamedTuple):
 
 
 def connect(endpoint: Endpoint, dial: Dial, deadline: Deadline | None = None) -> socket.socket:
-    """A connected stream socket, TLS included; within 10 s, and before ``deadline``."""
-    limit = Deadline(TIMEOUT)
+    """A connected stream socket, with TLS if needed; within 10 s, and before ``deadline``."""
+    limit = Deadline(TIMEOUT) if deadline is None else deadline.within(TIMEOUT)
     try:
-        if deadline is not None and deadline.left() < TIMEOUT:
-            limit = deadline
         if endpoint.scheme == "unix":
             return _unix(endpoint.path, limit)
         if endpoint.scheme == "http":
@@ -45,14 +44,14 @@ def connect(endpoint: Endpoint, dial: Dial, deadline: Deadline | None = None) ->
             return _ssh(endpoint, dial, limit)
     except OSError as exc:
         raise connect_error(endpoint, dial, exc, limit.seconds) from exc
-    except UnicodeError:  # from the resolver: a label that is empty, too long, or no text
+    except UnicodeError:  # from the resolver: a label that is empty, too long, or not text
         reason = "its host is not valid"
         raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason) from None
     raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason="named pipes exist on Windows only")
 
 
 def connect_error(endpoint: Endpoint, dial: Dial, exc: OSError, seconds: float = TIMEOUT) -> ContainerError:
-    """The error for a connect that failed, or took longer than ``seconds``. Only a unix socket has a path to blame."""
+    """The error for a connect that failed or took longer than ``seconds``. Only a unix socket has a path to name."""
     if endpoint.scheme == "unix":
         if exc.errno in (errno.ENOENT, errno.ENOTDIR):
             return SocketNotFound(path=endpoint.path, origin=endpoint.origin, engine_hint=dial.start)
@@ -86,7 +85,7 @@ def _tls(endpoint: Endpoint, limit: Deadline) -> socket.socket:
     context = ssl.create_default_context()
     raw = connected(endpoint.host, endpoint.port, limit)
     try:
-        return context.wrap_socket(raw, server_hostname=endpoint.host)  # its timeout is for the handshake as a whole
+        return context.wrap_socket(raw, server_hostname=endpoint.host)  # the timeout applies to the whole handshake
     except BaseException:
         raw.close()
         raise
@@ -95,7 +94,7 @@ def _tls(endpoint: Endpoint, limit: Deadline) -> socket.socket:
 def ssh_command(endpoint: Endpoint, remote: Callable[[str], Sequence[str]]) -> list[str]:
     """The command whose stdin and stdout are a connection to the remote engine.
 
-    The remote side is a shell line, hence the quoting; BatchMode, because nobody can answer a prompt.
+    The remote side runs a shell line, hence the quoting; BatchMode, because a prompt cannot be answered.
     """
     import shlex
 
@@ -105,7 +104,7 @@ def ssh_command(endpoint: Endpoint, remote: Callable[[str], Sequence[str]]) -> l
 
 
 class _SshSocket(socket.socket):
-    """Our end of the pair; closing it ends ssh, which is waited for."""
+    """Our end of the pair; closing it ends ssh and waits for it."""
 
     _child: subprocess.Popen[bytes] | None = None
 
@@ -120,13 +119,19 @@ class _SshSocket(socket.socket):
 def _ssh(endpoint: Endpoint, dial: Dial, limit: Deadline) -> socket.socket:
     import subprocess
 
+    from podbot.machine import find_programs
+
+    program = find_programs(os.environ, ("ssh",)).get("ssh")
+    if program is None:
+        raise OSError(errno.ENOENT, "there is no ssh program")
     ours, theirs = socket.socketpair()
     sock = _SshSocket(ours.family, ours.type, ours.proto, fileno=ours.detach())
     sock.settimeout(limit.left())
     with theirs:
         try:
             sock._child = subprocess.Popen(  # noqa: SLF001
-                ssh_command(endpoint, dial.remote),
+                [program, *ssh_command(endpoint, dial.remote)[1:]],
+                cwd="/",  # not the working directory, which may be a hostile repository
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
@@ -134,6 +139,5 @@ def _ssh(endpoint: Endpoint, dial: Dial, limit: Deadline) -> socket.socket:
             )
         except OSError as exc:
             sock.close()
-            missing = isinstance(exc, FileNotFoundError)
-            raise OSError(exc.errno, "there is no ssh program" if missing else os.strerror(exc.errno or 0)) from exc
+            raise OSError(exc.errno, os.strerror(exc.errno or 0)) from exc
     return sock

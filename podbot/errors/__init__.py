@@ -3,42 +3,58 @@
 ::
 
     PodbotError
-     +-- ConfigError       what the operator asked for is not valid       exit 2
+     +-- ConfigError       an invalid flag, variable or file              exit 2
      |    +-- MissingRequired, InvalidValue, UnknownKey, MalformedFile,
      |    |   ConfigFileNotFound, UnsafeConfigFile, IllegalCombination,
-     |    |   MountRefused, UsageError
+     |    |   MountRefused, UsageError, TokenFileRefused, AddressUnusable
      +-- ContainerError    the engine, or a container on it               exit 1
      |    +-- SocketNotFound, PermissionDenied, ConnectionFailed,
      |    |   HealthCheckFailed, EngineGone, UnsupportedEndpoint,
-     |    |   ServiceStartFailed, CreateFailed, NameTaken, StartFailed,
+     |    |   ServiceStartFailed, CreateFailed, NameTaken, StartFailed, PortUnusable,
      |    |   StopFailed, RemoveFailed, ExecFailed, UploadFailed,
      |    |   ImageNotFound, ImageBuildFailed, AgentNotInImage,
      |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed,
-     |    |   EngineStorageFull, CommandSurvived, MachineNotReady, NoImageBuilder
+     |    |   EngineStorageFull, CommandSurvived, MachineNotReady, RepairFailed, NoImageBuilder,
+     |    |   SandboxPaused, AmbiguousName, SessionRuns
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
      |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
      |    |   HistoryNotRemoved, SessionKept, SessionNotRestorable,
-     |    |   SessionRecordUnknown,
+     |    |   SessionRecordUnknown, LoginFailed, CopyFailed, NoLog,
+     |    |   NoGateway, GatewayRefused,
      |    |   GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
      |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
-     |    |   InstallationUnsuitable
+     |    |   InstallationUnsuitable, TokenSourceFailed
      +-- CloneError        a clone inside the sandbox                     exit 1
      |    +-- CloneFailed, BranchNotFound, EmptyRepository,
      |    |   RepositoryNotFound, ServerUnreachable, GitNotInImage,
-     |    |   TokenUnreadable, TransferFailed
+     |    |   TokenUnreadable, TransferFailed, TokenNeeded
+     +-- GuestError        the guest in a sandbox, or the channel to it   exit 1
+     |    +-- ChannelLost, NoGuest, TooManyChannels (RuntimeError too),
+     |    |   CommandRefused, BadWorkingDirectory (ValueError too)
      +-- StreamError       podbot's own stdin, stdout or terminal         exit 1
-          +-- OutputClosed, ClientBroken, TerminalTooSmall,
-              NotATerminalCommand
+     |    +-- OutputClosed, ClientBroken, TerminalTooSmall,
+     |        NotATerminalCommand
+     +-- ShellError        a shell did not run a command                  exit 1
+     |    +-- InvalidCommand (ValueError), InvalidWorkingDirectory (ValueError),
+     |        CommandBlocked (PermissionError), ShellUnavailable (RuntimeError)
+     +-- ToolError         a tool did not do what was asked               exit 1
+     |    +-- FileRefused (ValueError), WorkerLost (RuntimeError),
+     |        WorkerUnavailable, WorkspaceDied, WorkspaceClosed, WorkspaceInUse
+     |        (RuntimeError), ToolValidationError (ValueError),
+     |        PromptInvalid (ValueError)
+     +-- ExtraUnusable     a package of an extra is missing (ImportError) exit 1
 
-An error carries fields, never a sentence alone: ``exc.path``, ``exc.origin``. ``str(exc)`` is the
-message followed by the remedy. Fields never hold a secret.
+A ContainerError is a RuntimeError as well.
 
-The classes are built by a small base instead of ``@dataclass``: forty generated ``__init__`` cost
-15 ms at import, which every ``podbot exec`` would pay.
+An error has fields such as ``exc.path`` and ``exc.origin``, never only a sentence. ``str(exc)`` is the message followed
+by the remedy, which names no command or option of podbot's: the command line adds those. Fields never contain a secret.
+
+The classes use a small base instead of ``@dataclass``, because forty generated ``__init__`` would cost every
+``podbot exec`` 15 ms at import.
 """
 
 from podbot.errors.base import PodbotError
@@ -50,6 +66,7 @@ from podbot.errors.clone import (
     GitNotInImage,
     RepositoryNotFound,
     ServerUnreachable,
+    TokenNeeded,
     TokenUnreadable,
     TransferFailed,
 )
@@ -83,9 +100,12 @@ from podbot.errors.container import (
     NoImageBuilder,
     NotOurs,
     PermissionDenied,
+    PortUnusable,
     RemoveFailed,
+    RepairFailed,
     RequestFailed,
     SandboxDied,
+    SandboxPaused,
     ServiceStartFailed,
     SocketNotFound,
     StartFailed,
@@ -93,6 +113,8 @@ from podbot.errors.container import (
     UnsupportedEndpoint,
     UploadFailed,
 )
+from podbot.errors.copying import CopyFailed
+from podbot.errors.extras import ExtraUnusable
 from podbot.errors.github import (
     GitHubAnswerInvalid,
     GitHubBusy,
@@ -102,15 +124,18 @@ from podbot.errors.github import (
     InstallationUnsuitable,
     PrivateKeyLoadFailed,
     PrivateKeyMissing,
+    TokenSourceFailed,
 )
+from podbot.errors.guest import BadWorkingDirectory, ChannelLost, CommandRefused, GuestError, NoGuest, TooManyChannels
 from podbot.errors.history import HistoryInUse, HistoryNotFound, HistoryNotRemoved, UnsafeStore
-from podbot.errors.host import (
+from podbot.errors.host_files import (
     ClientBroken,
     CredentialsTooLarge,
     CredentialUnreadable,
     DiskFull,
     FilesystemError,
     GuardTripped,
+    LoginFailed,
     NotATerminalCommand,
     OutputClosed,
     PathError,
@@ -120,20 +145,48 @@ from podbot.errors.host import (
     TokenSessionMissing,
     UnsafeDirectory,
 )
-from podbot.errors.session import SessionKept, SessionNotRestorable, SessionRecordUnknown
+from podbot.errors.mcp import AddressUnusable, TokenFileRefused
+from podbot.errors.session import (
+    AmbiguousName,
+    GatewayRefused,
+    NoGateway,
+    NoLog,
+    SessionKept,
+    SessionNotRestorable,
+    SessionRecordUnknown,
+    SessionRuns,
+)
+from podbot.errors.shell import CommandBlocked, InvalidCommand, InvalidWorkingDirectory, ShellError, ShellUnavailable
+from podbot.errors.tool_values import PromptInvalid, ToolValidationError
+from podbot.errors.tools import (
+    FileRefused,
+    ToolError,
+    WorkerLost,
+    WorkerUnavailable,
+    WorkspaceClosed,
+    WorkspaceDied,
+    WorkspaceInUse,
+)
 
 __all__ = [
+    "AddressUnusable",
     "AgentNotInImage",
+    "AmbiguousName",
+    "BadWorkingDirectory",
     "BranchNotFound",
+    "ChannelLost",
     "ClientBroken",
     "CloneError",
     "CloneFailed",
+    "CommandBlocked",
+    "CommandRefused",
     "CommandSurvived",
     "ConfigError",
     "ConfigFileNotFound",
     "ConnectionFailed",
     "ContainerError",
     "ContainerNotFound",
+    "CopyFailed",
     "CreateFailed",
     "CredentialUnreadable",
     "CredentialsTooLarge",
@@ -142,7 +195,10 @@ __all__ = [
     "EngineGone",
     "EngineStorageFull",
     "ExecFailed",
+    "ExtraUnusable",
+    "FileRefused",
     "FilesystemError",
+    "GatewayRefused",
     "GitHubAnswerInvalid",
     "GitHubBusy",
     "GitHubError",
@@ -150,6 +206,7 @@ __all__ = [
     "GitHubUnreachable",
     "GitNotInImage",
     "GuardTripped",
+    "GuestError",
     "HealthCheckFailed",
     "HistoryInUse",
     "HistoryNotFound",
@@ -158,38 +215,57 @@ __all__ = [
     "ImageBuildFailed",
     "ImageNotFound",
     "InstallationUnsuitable",
+    "InvalidCommand",
     "InvalidValue",
+    "InvalidWorkingDirectory",
+    "LoginFailed",
     "MachineNotReady",
     "MalformedFile",
     "MissingRequired",
     "MountRefused",
     "NameTaken",
+    "NoGateway",
+    "NoGuest",
     "NoImageBuilder",
+    "NoLog",
     "NotATerminalCommand",
     "NotOurs",
     "OutputClosed",
     "PathError",
     "PermissionDenied",
     "PodbotError",
+    "PortUnusable",
     "PrivateKeyLoadFailed",
     "PrivateKeyMissing",
+    "PromptInvalid",
     "RemoveFailed",
+    "RepairFailed",
     "RepositoryNotFound",
     "RequestFailed",
     "SandboxDied",
+    "SandboxPaused",
     "ServerUnreachable",
     "ServiceStartFailed",
     "SessionExists",
     "SessionKept",
     "SessionNotRestorable",
     "SessionRecordUnknown",
+    "SessionRuns",
+    "ShellError",
+    "ShellUnavailable",
     "SocketNotFound",
     "StartFailed",
     "StopFailed",
     "StreamError",
     "TerminalTooSmall",
+    "TokenFileRefused",
+    "TokenNeeded",
     "TokenSessionMissing",
+    "TokenSourceFailed",
     "TokenUnreadable",
+    "TooManyChannels",
+    "ToolError",
+    "ToolValidationError",
     "TransferFailed",
     "UnknownKey",
     "UnsafeConfigFile",
@@ -198,4 +274,9 @@ __all__ = [
     "UnsupportedEndpoint",
     "UploadFailed",
     "UsageError",
+    "WorkerLost",
+    "WorkerUnavailable",
+    "WorkspaceClosed",
+    "WorkspaceDied",
+    "WorkspaceInUse",
 ]

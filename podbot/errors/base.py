@@ -7,20 +7,23 @@ from typing import Any, ClassVar, dataclass_transform
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class _Fields:
-    """Keyword-only fields from annotations; a class attribute of the same name is the default."""
+    """Keyword-only fields from annotations; a class attribute of the same name is the default.
 
-    _names: ClassVar[tuple[str, ...]] = ()
+    ``field_names``: of a class, in order.
+    """
+
+    field_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # Not inspect.get_annotations: importing inspect costs 8 ms.
         annotations = cls.__dict__.get("__annotations__", {})  # noqa: RUF063
         own = (name for name, kind in annotations.items() if not str(kind).startswith("ClassVar"))
-        cls._names = (*cls._names, *(n for n in own if n not in cls._names))
+        cls.field_names = (*cls.field_names, *(n for n in own if n not in cls.field_names))
 
     def __init__(self, **fields: Any) -> None:
-        unknown = fields.keys() - set(self._names)
-        missing = [n for n in self._names if n not in fields and not hasattr(type(self), n)]
+        unknown = fields.keys() - set(self.field_names)
+        missing = [n for n in self.field_names if n not in fields and not hasattr(type(self), n)]
         if unknown or missing:
             raise TypeError(f"{type(self).__name__}: missing {missing}, unknown {sorted(unknown)}")
         for name, value in fields.items():
@@ -28,14 +31,14 @@ class _Fields:
 
 
 class PodbotError(_Fields, Exception):
-    """Base of all. ``message`` says what happened and where it came from, ``remedy`` what to do."""
+    """The base of all errors. ``message`` says what happened and its origin, ``remedy`` what to do."""
 
     template: ClassVar[str] = "podbot failed"
     advice: ClassVar[str] = ""
     exit_code: ClassVar[int] = 1
 
     def _render(self, text: str) -> str:
-        return text.format_map({n: getattr(self, n) for n in self._names}).strip()
+        return text.format_map({n: getattr(self, n) for n in self.field_names}).strip()
 
     @property
     def message(self) -> str:
@@ -44,13 +47,13 @@ class PodbotError(_Fields, Exception):
 
     @property
     def remedy(self) -> str:
-        """What the operator can do; empty when nothing is known."""
+        """What the caller can do, or empty. It names no command and no option, which ``podbot.cli.remedies`` adds."""
         return self._render(self.advice)
 
     @property
     def fields(self) -> dict[str, Any]:
         """The error's fields by name, for programs (``--log-format json``)."""
-        return {name: getattr(self, name) for name in self._names}
+        return {name: getattr(self, name) for name in self.field_names}
 
     def __str__(self) -> str:
         remedy = self.remedy

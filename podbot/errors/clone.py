@@ -12,7 +12,7 @@ class CloneError(PodbotError):
 
 
 class CloneFailed(CloneError):
-    """git failed for a reason that has no class of its own; ``reason`` is its last words."""
+    """git failed for a reason without a class of its own; ``reason`` is the end of its output."""
 
     repo: str
     reason: str
@@ -41,13 +41,28 @@ class EmptyRepository(CloneError):
 
 
 class RepositoryNotFound(CloneError):
-    """The server knows no such repository, or the token may not read it: it says the same for both."""
+    """The repository does not exist, or the token may not read it; the server's reply is the same for both.
+
+    ``owner``: whose token it was.
+    """
 
     repo: str
     server: str
     reason: str
-    template: ClassVar[str] = "{server} does not let the App read {repo}: {reason}"
-    advice: ClassVar[str] = "Check the name, and that the installation has that repository with contents: read."
+    owner: str = "the App"
+    hint: str = "Check the name, and that the installation has that repository with contents: read."
+    template: ClassVar[str] = "{server} does not let {owner} read {repo}: {reason}"
+    advice: ClassVar[str] = "{hint}"
+
+
+class TokenNeeded(CloneError):
+    """The repository cannot be cloned without a token: it is private, or does not exist."""
+
+    repo: str
+    server: str
+    hint: str
+    template: ClassVar[str] = "{repo} cannot be read on {server} without a token: it is private, or does not exist"
+    advice: ClassVar[str] = "Check the name. If it is private, {hint}."
 
 
 class ServerUnreachable(CloneError):
@@ -57,17 +72,17 @@ class ServerUnreachable(CloneError):
     server: str
     reason: str
     template: ClassVar[str] = "the sandbox cannot reach {server} to clone {repo}: {reason}"
-    advice: ClassVar[str] = "sandbox.network says what it may reach; `none` leaves nothing to clone from."
+    advice: ClassVar[str] = "Check sandbox.network: with `none`, nothing can be cloned."
 
 
 class TransferFailed(CloneError):
-    """The server let the App read the repository, and its transfer broke off or brought something broken."""
+    """The server let the App read the repository, but the transfer was interrupted or its data is corrupt."""
 
     repo: str
     server: str
     reason: str
     template: ClassVar[str] = "the transfer of {repo} from {server} failed: {reason}"
-    advice: ClassVar[str] = "Try again; if it fails at the same place, look at the server and at proxies on the way."
+    advice: ClassVar[str] = "Try again; if it fails at the same point, check the server and any proxies."
 
 
 class GitNotInImage(CloneError):
@@ -75,7 +90,7 @@ class GitNotInImage(CloneError):
 
     image: str
     template: ClassVar[str] = "{image} has no git, so nothing can be cloned in it"
-    advice: ClassVar[str] = "`podbot doctor --image` says what an image needs; `podbot setup` builds one that has it."
+    advice: ClassVar[str] = "Use an image that has git, as podbot's own has."
 
 
 class TokenUnreadable(CloneError):

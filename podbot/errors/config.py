@@ -1,4 +1,4 @@
-"""What the operator asked for is not valid."""
+"""Errors in the operator's flags, variables or files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from podbot.errors.base import PodbotError
 
 
 class ConfigError(PodbotError):
-    """What the operator asked for, by flag, variable or file, is not valid."""
+    """A flag, a variable or a file is not valid."""
 
     exit_code: ClassVar[int] = 2
 
 
 class UsageError(ConfigError):
-    """A command line that podbot cannot read. ``command``: as it is typed, such as ``podbot run``."""
+    """An invalid command line. ``command``: as it is typed, such as ``podbot run``."""
 
     command: str
     reason: str
@@ -24,15 +24,13 @@ class UsageError(ConfigError):
     @property
     def message(self) -> str:
         """One sentence that begins with the command."""
-        return super().message.removeprefix("podbot ")  # who speaks is said in front of it
+        return super().message.removeprefix("podbot ")  # "podbot:" is printed in front of it
 
-    @property
-    def remedy(self) -> str:
-        return self.hint or f"`{self.command} --help` shows what it takes."
+    advice: ClassVar[str] = "{hint}"
 
 
 class MissingRequired(ConfigError):
-    """A value is needed and none was given (or it was blank). ``field`` may name several, the last after "and"."""
+    """A required value is missing or blank. ``field`` may name several, the last one after "and"."""
 
     field: str
     hint: str = ""
@@ -46,7 +44,7 @@ class MissingRequired(ConfigError):
 
 
 class InvalidValue(ConfigError):
-    """A value has the wrong type, is out of range, or is no member of its enumeration."""
+    """A value has the wrong type, is out of range, or is not one of the allowed values."""
 
     field: str
     origin: str
@@ -57,7 +55,7 @@ class InvalidValue(ConfigError):
 
 
 class UnknownKey(ConfigError):
-    """A key that podbot does not know; ``suggestion`` is the nearest known key, or empty."""
+    """An unknown key; ``suggestion`` is the nearest known key, or empty."""
 
     key: str
     origin: str
@@ -66,8 +64,7 @@ class UnknownKey(ConfigError):
 
     @property
     def remedy(self) -> str:
-        near = f"Did you mean {self.suggestion}? " if self.suggestion else ""
-        return f"{near}`podbot config show` lists every key."
+        return f"Did you mean {self.suggestion}?" if self.suggestion else ""
 
 
 class MalformedFile(ConfigError):
@@ -76,7 +73,7 @@ class MalformedFile(ConfigError):
     path: str
     reason: str
     template: ClassVar[str] = "the configuration file {path} is not valid TOML: {reason}"
-    advice: ClassVar[str] = "Mend that line, or write a fresh file with `podbot config init --force`."
+    advice: ClassVar[str] = "Correct that line."
 
 
 class ConfigFileNotFound(ConfigError):
@@ -86,23 +83,23 @@ class ConfigFileNotFound(ConfigError):
     origin: str
     reason: str = "no such file"
     template: ClassVar[str] = "the configuration file {path} ({origin}) cannot be read: {reason}"
-    advice: ClassVar[str] = "Name another file, or write one with `podbot config init`."
+    advice: ClassVar[str] = "Name another file, or make this one readable."
 
 
 class UnsafeConfigFile(ConfigError):
-    """A configuration file that somebody else could have written."""
+    """A configuration file that another user could have written."""
 
     path: str
     origin: str
     reason: str
     template: ClassVar[str] = "the configuration file {path} ({origin}) cannot be trusted: {reason}"
     advice: ClassVar[str] = (
-        "It decides what a sandbox may reach. Make it yours: `chown $(id -u) {path}; chmod o-w {path}`."
+        "It controls what a sandbox can access. Make it yours: `chown $(id -u) {path}; chmod o-w {path}`."
     )
 
 
 class IllegalCombination(ConfigError):
-    """(subcommand, agent.kind, agent.mode, workspace.source) do not go together."""
+    """A combination of subcommand, agent.kind, agent.mode and workspace.source that is not allowed."""
 
     field: str
     value: str
@@ -120,5 +117,5 @@ class MountRefused(ConfigError):
     origin: str
     reason: str
     hint: str = "Choose a project directory instead."
-    template: ClassVar[str] = "podbot will not mount {path} ({origin}): {reason}"
+    template: ClassVar[str] = "refused to mount {path} ({origin}): {reason}"
     advice: ClassVar[str] = "{hint}"

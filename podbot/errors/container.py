@@ -7,21 +7,21 @@ from typing import ClassVar
 from podbot.errors.base import PodbotError
 
 
-class ContainerError(PodbotError):
+class ContainerError(PodbotError, RuntimeError):
     """The engine, or a container on it, failed."""
 
 
 class SocketNotFound(ContainerError):
-    """No engine socket: ``path`` is what was looked for, ``origin`` who named it.
+    """No engine socket at ``path``; ``origin``: where that path was named.
 
-    ``engine_hint``, here and below: what the engine's own program can do about it, one sentence.
+    ``engine_hint``, here and below: a sentence on what the engine's own program can do about it.
     """
 
     path: str
     origin: str
     engine_hint: str = ""
     template: ClassVar[str] = "there is no engine socket at {path} ({origin})"
-    advice: ClassVar[str] = "{engine_hint} `podbot doctor` shows what is missing."
+    advice: ClassVar[str] = "{engine_hint} Check that the path is right and that the engine runs."
 
 
 class PermissionDenied(ContainerError):
@@ -30,11 +30,11 @@ class PermissionDenied(ContainerError):
     path: str
     origin: str
     template: ClassVar[str] = "this user may not use the engine socket {path} ({origin})"
-    advice: ClassVar[str] = "Use your own rootless socket (`podbot doctor` shows how), or ask for access to this one."
+    advice: ClassVar[str] = "Use your own rootless socket, or ask for access to this one."
 
 
 class UnsupportedEndpoint(ContainerError):
-    """An endpoint whose form podbot cannot use on this system."""
+    """An endpoint of a form that podbot does not support on this system."""
 
     endpoint: str
     origin: str
@@ -45,41 +45,42 @@ class UnsupportedEndpoint(ContainerError):
 
 
 class ConnectionFailed(ContainerError):
-    """The engine could not be reached."""
+    """The engine is not reachable."""
 
     endpoint: str
     origin: str
     reason: str
     template: ClassVar[str] = "cannot connect to the engine at {endpoint} ({origin}): {reason}"
-    advice: ClassVar[str] = "Check that the engine runs there; `podbot doctor` tests it."
+    advice: ClassVar[str] = "Check that the engine runs there."
 
 
 class HealthCheckFailed(ContainerError):
-    """Something answers at the endpoint, but not like a healthy engine of its kind, or not within 10 s."""
+    """The server at the endpoint is not a healthy engine of its kind, or did not answer within 10 s."""
 
     endpoint: str
     reason: str
+    origin: str = "in use"
     engine_hint: str = ""
-    template: ClassVar[str] = "the engine at {endpoint} failed its health check: {reason}"
-    advice: ClassVar[str] = "{engine_hint} `podbot doctor` says more."
+    template: ClassVar[str] = "the engine at {endpoint} ({origin}) failed its health check: {reason}"
+    advice: ClassVar[str] = "{engine_hint} Choose another endpoint there, or set engine_socket."
 
 
 class EngineGone(ContainerError):
-    """The engine went away in the middle of a request or a session."""
+    """The connection to the engine was lost during a request or a session."""
 
     endpoint: str
     reason: str
     template: ClassVar[str] = "the engine at {endpoint} went away: {reason}"
-    advice: ClassVar[str] = "When it is back, `podbot ps -a` shows what is left and `podbot stop` removes it."
+    advice: ClassVar[str] = "Sessions that it ran may still exist when it is back."
 
 
 class ServiceStartFailed(ContainerError):
-    """podbot's own private engine service did not come up."""
+    """podbot's private engine service did not start."""
 
     reason: str
     log: str
     template: ClassVar[str] = "podbot could not start a private engine service: {reason}"
-    advice: ClassVar[str] = "`podbot doctor` names the cause; the service's own words are in {log}."
+    advice: ClassVar[str] = "The service's output is in {log}."
 
 
 class RequestFailed(ContainerError):
@@ -92,23 +93,30 @@ class RequestFailed(ContainerError):
 
 
 class EngineStorageFull(ContainerError):
-    """No space left where the engine keeps images and containers; ``operation`` is what it could not do."""
+    """No space left in the engine's storage; ``operation`` is what failed."""
 
     operation: str
     engine_hint: str = ""
     template: ClassVar[str] = "no space left in the engine's storage: cannot {operation}"
-    advice: ClassVar[str] = (
-        "Free some (`podbot stop --rm` removes sessions that `podbot ps -a` lists), then try again. {engine_hint}"
-    )
+    advice: ClassVar[str] = "Free some, for example by removing kept sessions, then try again. {engine_hint}"
 
 
 class CommandSurvived(ContainerError):
-    """A command that podbot was to end may still run: no signal reached it, or the kernel keeps it after KILL."""
+    """A command may still run although podbot tried to terminate it: no signal reached it, or it survived KILL.
+
+    ``hint``: instead of the remedy for a command in a session.
+    """
 
     container: str
     command: str
-    template: ClassVar[str] = "could not end {command} in {container}, so it may still run"
-    advice: ClassVar[str] = "`podbot stop --time 0 {container}` ends everything in that session."
+    hint: str = ""
+    template: ClassVar[str] = "could not terminate {command} in {container}, so it may still be running"
+    advice: ClassVar[str] = "Stopping that container ends everything in it."
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return self.hint or super().remedy
 
 
 class ContainerNotFound(ContainerError):
@@ -116,15 +124,15 @@ class ContainerNotFound(ContainerError):
 
     container: str
     template: ClassVar[str] = "there is no container {container}"
-    advice: ClassVar[str] = "`podbot ps -a` lists podbot's sessions."
+    advice: ClassVar[str] = "Check the name: it is that of a session, or the container's id."
 
 
 class NotOurs(ContainerError):
-    """A container that podbot did not create, and so does not touch."""
+    """A container that podbot did not create, and therefore does not touch."""
 
     container: str
     template: ClassVar[str] = "{container} is not one of podbot's containers"
-    advice: ClassVar[str] = "podbot stops only what it started; `podbot ps -a` lists that. Use the engine's own tools."
+    advice: ClassVar[str] = "Use the engine's own tools for containers that podbot did not create."
 
 
 class CreateFailed(ContainerError):
@@ -134,7 +142,7 @@ class CreateFailed(ContainerError):
     image: str
     reason: str
     template: ClassVar[str] = "the engine could not create {container} from {image}: {reason}"
-    advice: ClassVar[str] = "`podbot run --dry-run` shows the request; `podbot doctor` checks the engine."
+    advice: ClassVar[str] = "Check the image, the mounts and the limits that the reason names."
 
 
 class NameTaken(ContainerError):
@@ -142,16 +150,28 @@ class NameTaken(ContainerError):
 
     container: str
     template: ClassVar[str] = "the name {container} is taken by another container"
-    advice: ClassVar[str] = "Choose another --name, or end that one with `podbot stop {container}`."
+    advice: ClassVar[str] = "Choose another name, or remove that container."
 
 
 class StartFailed(ContainerError):
-    """The container was created and did not start."""
+    """The container was created but did not start."""
 
     container: str
     reason: str
     template: ClassVar[str] = "the container {container} did not start: {reason}"
-    advice: ClassVar[str] = "`podbot doctor` checks the engine for the usual causes."
+    advice: ClassVar[str] = "Check the cause on the engine's machine, then try again."
+
+
+class PortUnusable(ContainerError):
+    """A port of the engine's machine could not be published, so the container did not start; it was removed, or is
+    stopped if it was kept. ``at``: the port, with its address where the engine names it.
+    """
+
+    at: str
+    reason: str
+    hint: str = ""
+    template: ClassVar[str] = "cannot publish {at}: {reason}"
+    advice: ClassVar[str] = "{hint}"
 
 
 class StopFailed(ContainerError):
@@ -160,7 +180,7 @@ class StopFailed(ContainerError):
     container: str
     reason: str
     template: ClassVar[str] = "the container {container} did not stop: {reason}"
-    advice: ClassVar[str] = "Try `podbot stop --time 0 {container}`."
+    advice: ClassVar[str] = "Try again without a grace period."
 
 
 class RemoveFailed(ContainerError):
@@ -169,11 +189,13 @@ class RemoveFailed(ContainerError):
     container: str
     reason: str
     template: ClassVar[str] = "the container {container} could not be removed: {reason}"
-    advice: ClassVar[str] = "`podbot stop --all` tries again."
+    advice: ClassVar[str] = "Try again, or remove it with the engine's own tools."
 
 
 class ExecFailed(ContainerError):
-    """A command could not be run in the container, or its end was never learned."""
+    """A command could not be run in the container, or its status is unknown."""
+
+    NOT_RUNNING: ClassVar[str] = "it is not running"  # the reason when the container is stopped
 
     container: str
     command: str
@@ -187,50 +209,62 @@ class SandboxDied(ContainerError):
     container: str
     reason: str
     template: ClassVar[str] = "the sandbox {container} ended while its command was running: {reason}"
-    advice: ClassVar[str] = "It was stopped from outside or ran out of a limit; `podbot ps -a` shows what is left."
+    advice: ClassVar[str] = "It was stopped from outside or exceeded a limit."
+
+
+class SandboxPaused(ContainerError):
+    """The container is paused: its processes are frozen, and no command can run in it. It is not lost."""
+
+    container: str
+    engine_hint: str = ""
+    template: ClassVar[str] = "the sandbox {container} is paused"
+    advice: ClassVar[str] = "{engine_hint}"
 
 
 class UploadFailed(ContainerError):
-    """Files could not be put into the container."""
+    """Files could not be copied into the container."""
 
     container: str
     path: str
     reason: str
     template: ClassVar[str] = "could not write {path} in {container}: {reason}"
     advice: ClassVar[str] = (
-        "The image may have no usable {path}. To go without your logins, set creds.copy_claude = false and"
+        "The image may have no usable {path}. To start without your logins, set creds.copy_claude = false and"
         " creds.copy_codex = false."
     )
 
 
 class ImageNotFound(ContainerError):
-    """The image is not on the engine and podbot does not pull by itself."""
+    """The image is not on the engine, and podbot does not pull images by itself."""
 
     image: str
     origin: str
     hint: str = ""
     engine_hint: str = ""
     template: ClassVar[str] = "the image {image} ({origin}) is not on this engine"
-    advice: ClassVar[str] = "{hint} Build podbot's own with `podbot setup`. {engine_hint}"
+    advice: ClassVar[str] = "{hint} Build podbot's own image, or name one that is there. {engine_hint}"
 
 
 class AgentNotInImage(ContainerError):
-    """An image of podbot's was built without this agent; ``agents`` are those to build it with, with commas."""
+    """An image of podbot's was built without this agent; ``agents``: the agents to build it with, comma-separated."""
 
     image: str
+    origin: str
     agent: str
     agents: str
-    template: ClassVar[str] = "{image} was built without {agent}"
+    template: ClassVar[str] = "the image {image} ({origin}) was built without {agent}"
     advice: ClassVar[str] = (
-        "`podbot image build --agents {agents}` builds it in; an image that has it by other means says so with a label"
-        " (docs/reference/images.md)."
+        "Build podbot's image with the agents {agents}. An image that already has the agent must say so with the label"
+        " io.podbot.agents."
     )
 
 
 class MachineNotReady(ContainerError):
-    """No session could start on this machine, or none with the configured network, or an image has no room.
+    """No session can start on this machine, or none with the configured network, or there is no room for an image.
 
-    ``problems``: what `podbot doctor` found, in its words; ``fixes``: the commands that fix it.
+    `podbot setup` raises it before it builds anything; a session that did not start raises it in place of StartFailed.
+
+    ``problems``: the findings of `podbot doctor`; ``fixes``: the commands that fix them.
     """
 
     problems: str
@@ -239,16 +273,25 @@ class MachineNotReady(ContainerError):
     advice: ClassVar[str] = "{fixes}"
 
 
+class RepairFailed(ContainerError):
+    """A command that prepares this machine, to which the operator agreed, failed. ``reason``: its last lines."""
+
+    command: str
+    reason: str
+    template: ClassVar[str] = "`{command}` failed: {reason}"
+    advice: ClassVar[str] = "Run it by hand to see all of its output."
+
+
 class NoImageBuilder(ContainerError):
-    """An engine of a kind that makes no images was to make one. ``engine``: its name."""
+    """This kind of engine cannot make images. ``engine``: its name."""
 
     engine: str
     template: ClassVar[str] = "podbot cannot build images with {engine}"
-    advice: ClassVar[str] = "Name an image that is on the engine already: `image` in the configuration, or --image."
+    advice: ClassVar[str] = "Name an image that exists on the engine, with the key `image`."
 
 
 class ImageBuildFailed(ContainerError):
-    """A build of podbot's image failed; ``step`` is what was being done."""
+    """A build of podbot's image failed at ``step``."""
 
     image: str
     step: str

@@ -1,4 +1,4 @@
-"""GitHub, the App's key, or an installation token failed."""
+"""Errors of GitHub, the App's key, or an installation token."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from podbot.errors.base import PodbotError
 class GitHubError(PodbotError):
     """GitHub, the App's key, or an installation token failed.
 
-    Every one has ``step`` (what was being done; may be empty), ``status`` (HTTP; 0 without an answer),
-    ``retry_after`` (seconds that GitHub asked to wait; 0 when it did not) and ``transient``: whether the
-    same request may succeed later with nothing fixed.
+    Every one has ``step`` (the operation; may be empty), ``status`` (HTTP; 0 without a response), ``retry_after``
+    (seconds that GitHub asked to wait, or 0) and ``transient``: whether the same request may succeed later by itself.
     """
 
-    # Without annotations: defaults of what only some classes have as a field.
+    # Without annotations: defaults for attributes that only some classes have as a field.
     step = ""
     status = 0
     retry_after = 0
@@ -23,7 +22,7 @@ class GitHubError(PodbotError):
 
 
 class PrivateKeyMissing(GitHubError):
-    """There is no key at the path, or an empty file. Transient: a key that is being replaced looks so for a moment."""
+    """There is no key at the path, or an empty file. Transient, because this happens while a key is being replaced."""
 
     path: str
     reason: str
@@ -34,7 +33,7 @@ class PrivateKeyMissing(GitHubError):
 
 
 class PrivateKeyLoadFailed(GitHubError):
-    """The file cannot be read, or what it holds is no RSA private key that podbot can use."""
+    """The file cannot be read, or contains no RSA private key that podbot can use."""
 
     path: str
     reason: str
@@ -43,8 +42,18 @@ class PrivateKeyLoadFailed(GitHubError):
     advice: ClassVar[str] = "{hint}"
 
 
+class TokenSourceFailed(GitHubError):
+    """The operator's own token, which ``github.auth`` selected, could not be read."""
+
+    source: str
+    reason: str
+    hint: str = ""
+    template: ClassVar[str] = "cannot take a GitHub token from {source}: {reason}"
+    advice: ClassVar[str] = "{hint}"
+
+
 class GitHubUnreachable(GitHubError):
-    """No answer: the name, the connection, TLS, or the time failed."""
+    """No response: resolving, connecting or TLS failed, or it took too long."""
 
     step: str
     api_url: str
@@ -56,7 +65,7 @@ class GitHubUnreachable(GitHubError):
 
 
 class GitHubRefused(GitHubError):
-    """GitHub said no: who asks, what for, or where is wrong."""
+    """GitHub refused the request because of its credentials, its content or its address."""
 
     step: str
     status: int
@@ -67,7 +76,7 @@ class GitHubRefused(GitHubError):
 
 
 class GitHubBusy(GitHubError):
-    """GitHub cannot answer now: a rate limit or its own failure."""
+    """GitHub cannot respond now: a rate limit or a server error."""
 
     step: str
     status: int
@@ -86,19 +95,19 @@ class GitHubBusy(GitHubError):
 
 
 class GitHubAnswerInvalid(GitHubError):
-    """What answered is not GitHub's API, or its answer is not what was asked for."""
+    """The server is not GitHub's API, or its response does not match the request."""
 
     step: str
     status: int
     reason: str
     hint: str = ""
-    template: ClassVar[str] = "the answer to the request to {step} cannot be used (HTTP {status}): {reason}"
+    template: ClassVar[str] = "the response to the request to {step} cannot be used (HTTP {status}): {reason}"
     advice: ClassVar[str] = "{hint}"
     transient: ClassVar[bool] = True
 
 
 class InstallationUnsuitable(GitHubError):
-    """The installation, or the token that it gave, is not for this repository with these permissions."""
+    """The installation or its token is not for this repository with these permissions."""
 
     installation: int
     repo: str

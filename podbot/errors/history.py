@@ -1,31 +1,31 @@
-"""A store of conversations cannot be used, found or removed."""
+"""Errors of using, finding or removing a store of conversations."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from podbot.errors.host import FilesystemError
+from podbot.errors.host_files import FilesystemError
 
 
 class UnsafeStore(FilesystemError):
-    """The store of an agent's conversations is no directory."""
+    """The store of an agent's conversations is not a directory."""
 
     path: str
-    template: ClassVar[str] = "{path}, the store of conversations, is a link or no directory"
-    advice: ClassVar[str] = "Remove it, or start with --no-history."
+    template: ClassVar[str] = "{path}, the store of conversations, is a link or not a directory"
+    advice: ClassVar[str] = "Remove it, or set session.history = false."
 
 
 class HistoryNotFound(FilesystemError):
-    """No conversations are kept of that project, or of that agent in it."""
+    """There are no conversations of that project, or none with that agent."""
 
     project: str
     agent: str = ""
-    template: ClassVar[str] = "no conversations are kept of {project!r}"
-    advice: ClassVar[str] = "`podbot history ls` shows of which projects."
+    template: ClassVar[str] = "there are no conversations of {project!r}"
+    advice: ClassVar[str] = "Check the project's name and the agent's."
 
     @property
     def message(self) -> str:
-        """One sentence; the agent at its end, if one was asked for."""
+        """One sentence, with the agent at its end if one was named."""
         return f"{super().message} with {self.agent}" if self.agent else super().message
 
 

@@ -1,40 +1,92 @@
-"""A session cannot be had, or not be brought back."""
+"""Errors of naming, starting or restarting a session."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Self
 
-from podbot.errors.host import FilesystemError
+from podbot.errors.container import ContainerError
+from podbot.errors.host_files import FilesystemError
+
+_LISTED = 8  # names in a message
+
+
+class AmbiguousName(ContainerError):
+    """A name is the beginning of several sessions' names; ``candidates`` lists them."""
+
+    name: str
+    candidates: str
+    template: ClassVar[str] = "{name} is the beginning of several names: {candidates}"
+    advice: ClassVar[str] = "Type more of the name."
+
+    @classmethod
+    def among(cls, name: str, names: Iterable[str]) -> Self:
+        """The error for these names, of which the first are listed."""
+        found = sorted(names)
+        more = len(found) - _LISTED
+        return cls(name=name, candidates=", ".join(found[:_LISTED]) + (f" and {more} more" if more > 0 else ""))
+
+
+class SessionRuns(ContainerError):
+    """``podbot rm``: the session has not been stopped. ``state``: the engine's term, or `being started`."""
+
+    session: str
+    state: str
+    template: ClassVar[str] = "the session {session} is {state}, so it is not removed"
+    advice: ClassVar[str] = "Stop it first, or force its removal."
+
+
+class NoLog(FilesystemError):
+    """The session's output was not recorded, or nothing was printed."""
+
+    session: str
+    template: ClassVar[str] = "there is no log of the session {session}"
+    advice: ClassVar[str] = "The output of an agent is recorded with session.logs = true."
+
+
+class NoGateway(FilesystemError):
+    """There is no running session of that name with the filtered network."""
+
+    session: str
+    reason: str
+    template: ClassVar[str] = "the filtered network of {session} cannot be reached: {reason}"
+    advice: ClassVar[str] = "It exists while a session with sandbox.network = filtered runs."
+
+
+class GatewayRefused(FilesystemError):
+    """The gateway of a session refused to change its rules."""
+
+    session: str
+    reason: str
+    template: ClassVar[str] = "the network of {session} was not changed: {reason}"
+    advice: ClassVar[str] = "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com."
 
 
 class SessionKept(FilesystemError):
-    """A session of that name was kept: its container is there, stopped."""
+    """There is a kept, stopped session of that name."""
 
     session: str
     template: ClassVar[str] = "there is a kept session named {session}"
-    advice: ClassVar[str] = (
-        "`podbot start {session}` brings it back, `podbot stop --rm {session}` removes it; or choose another --name."
-    )
+    advice: ClassVar[str] = "Restart it, remove it, or choose another name."
 
 
 class SessionNotRestorable(FilesystemError):
-    """``podbot start``: the session cannot be brought back as it was."""
+    """``podbot start``: the session cannot be restarted as it was."""
 
     session: str
     reason: str
     hint: str = ""
-    template: ClassVar[str] = "the session {session} cannot be started again: {reason}"
+    template: ClassVar[str] = "the session {session} cannot be restarted: {reason}"
     advice: ClassVar[str] = "{hint}"
 
 
 class SessionRecordUnknown(FilesystemError):
-    """A session's record is not one that this podbot can read: a newer podbot's, or not podbot's at all."""
+    """This podbot cannot read a session's record: a newer podbot wrote it, or it is not podbot's."""
 
     session: str
     path: str
     reason: str
     template: ClassVar[str] = "the record {path} of the session {session} cannot be read: {reason}"
     advice: ClassVar[str] = (
-        "Use the podbot that wrote it. If that is gone, `podbot stop --rm {session}` removes its container, and then"
-        " the record's directory can be removed."
+        "Use the podbot that wrote it, or remove the session's container and then the record's directory."
     )

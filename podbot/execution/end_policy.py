@@ -1,4 +1,4 @@
-"""How a command is brought to its end: what signals do, and when podbot waits for it no longer."""
+"""How a command ends: what signals do to it, and when podbot stops waiting for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from podbot.execution import runner
+from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.streams.wake import Signal
 
 if TYPE_CHECKING:
@@ -15,33 +15,37 @@ if TYPE_CHECKING:
 
 
 class EndPolicy(Protocol):
-    """Decides for one command. A new one for each."""
+    """Decides how one command ends. Each command needs a new instance."""
+
+    @property
+    def limits(self) -> TimeLimits: ...
 
     @property
     def ending(self) -> int | None:
-        """The signal by which podbot was told to end the command."""
+        """The signal that asked podbot to end the command; None if there was none."""
         ...
 
     @property
     def left_running(self) -> bool:
-        """The command was left to another process, which ends it: nothing more is done to it here."""
+        """Whether another process has taken over ending the command, so that nothing more is done to it here."""
         ...
 
     def relay(self, session: ExecSession, relay: Relay) -> None:
-        """Relay, and act on what is posted meanwhile, until there is nothing more to relay."""
+        """Relay, and handle the messages posted meanwhile, until there is nothing more to relay."""
         ...
 
     def check(self) -> None:
-        """Raise what makes the session a failure, whatever the command's status."""
+        """Raise an error if the session failed, whatever the command's status."""
         ...
 
 
 class EndBySignal:
-    """INT is passed on; TERM and HUP end the command (TERM, 2 s, KILL), as does INT with ``interrupt_ends``."""
+    """INT is passed on; TERM and HUP terminate the command (TERM, 2 s, KILL), and INT too with ``interrupt_ends``."""
 
     left_running = False
 
-    def __init__(self, *, interrupt_ends: bool = False) -> None:
+    def __init__(self, *, interrupt_ends: bool = False, limits: TimeLimits = TIME_LIMITS) -> None:
+        self.limits = limits
         self.ending: int | None = None
         self._passed_on = () if interrupt_ends else (signal.SIGINT,)
 
@@ -56,22 +60,22 @@ class EndBySignal:
                 return
             if outcome == "woken":
                 if self._handle_messages(session) and deadline is None:
-                    deadline = time.monotonic() + runner.TERM_GRACE
+                    deadline = time.monotonic() + self.limits.term
             elif outcome == "noticed":
-                continue  # from now on a look is due
+                continue  # a check for Ctrl-Z is scheduled now
             elif suspension is not None and look is not None and (deadline is None or look <= deadline):
                 suspension.act()
             elif session.killed:
-                return  # killed, and whoever reads our output does not: leave the rest
+                return  # killed, and our output is not being read: drop the rest
             else:
                 session.kill()
-                deadline = time.monotonic() + runner.KILL_GRACE
+                deadline = time.monotonic() + self.limits.kill
 
     def check(self) -> None:
         """See EndPolicy."""
 
     def _handle_messages(self, session: ExecSession) -> bool:
-        """Act on what was posted; true when the session is to end now."""
+        """Handle the posted messages; returns true when one of them ends the session."""
         begun = False
         for message in session.wake.take():
             if isinstance(message, Signal):
@@ -81,10 +85,13 @@ class EndBySignal:
         return begun
 
     def _passed(self, session: ExecSession, number: int) -> bool:
-        """Pass a signal on; true when it is the one that ends the session."""
+        """Pass a signal on; returns true when it ends the session."""
         if self.ending is not None:
             return False
-        session.signal(number)
+        if number == signal.SIGTERM:
+            session.terminate()
+        else:
+            session.signal(number)
         if number in self._passed_on:
             return False
         if session.suspension is not None:

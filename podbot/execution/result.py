@@ -1,17 +1,72 @@
-"""What a captured command gave."""
+"""The results of a captured command, as text and as bytes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+_SHOWN = 4000  # characters of each stream that a printed result shows
+_WORDS = 80  # characters of the command that it shows
 
-@dataclass(frozen=True, slots=True)
-class ExecutionResult:
-    """A command that ended. ``exit_code``: its own status; -1 when it was ended because its time was up.
 
-    ``stdout``, ``stderr``: what it printed, empty when that was not captured; bytes that are not UTF-8 became
-    replacement characters. ``cwd``: the directory inside. ``truncated``: some of what it printed is missing.
-    ``signal``: by which podbot ended it, else None.
+class _Printed:
+    """How a result prints: one line that says what happened, and its output with control characters made visible."""
+
+    __slots__ = ()
+
+    exit_code: int
+    stdout: str | bytes
+    stderr: str | bytes
+    command: tuple[str, ...]
+    duration_seconds: float
+    truncated: bool
+    timed_out: bool
+    signal: int | None
+    out_of_memory: bool
+
+    @property
+    def success(self) -> bool:
+        """Whether it ended by itself with status 0."""
+        return self.exit_code == 0 and not self.timed_out
+
+    @property
+    def summary(self) -> str:
+        """What happened, in one line: ``make test: exit code 2 after 3.1 s``."""
+        import shlex
+
+        words = _visible(shlex.join(self.command)).replace("\n", "\\n")
+        words = words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
+        notes = "; some of its output is missing" if self.truncated else ""
+        return f"{words}: {self._end()} after {self.duration_seconds:.3g} s{notes}"
+
+    def _end(self) -> str:
+        if self.timed_out:
+            return "terminated by its timeout"
+        if self.out_of_memory:
+            return "killed, because the sandbox's memory was used up,"
+        if self.signal is not None:
+            return f"ended by signal {self.signal}"
+        return f"exit code {self.exit_code}"
+
+    def __str__(self) -> str:
+        shown = [self.summary]
+        for name, output in (("stdout", self.stdout), ("stderr", self.stderr)):
+            text = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
+            if text:
+                shown += [f"--- {name}", _visible(_shortened(text)).removesuffix("\n")]
+        return "\n".join(shown)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary}; stdout {len(self.stdout)}, stderr {len(self.stderr)}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExecutionResult(_Printed):
+    """A command that ended. ``exit_code``: its own status; -1 when it was terminated after its timeout.
+
+    ``stdout``, ``stderr``: its output, empty when it was not captured; bytes that are not UTF-8 became replacement
+    characters. ``cwd``: the directory inside. ``truncated``: some of the output is missing. ``signal``: the signal
+    that killed it, or by which podbot ended it, else None. ``out_of_memory``: the kernel killed it because the
+    sandbox's memory was used up. ``print`` shows all of it that a person wants to see.
     """
 
     exit_code: int
@@ -23,8 +78,33 @@ class ExecutionResult:
     truncated: bool = False
     timed_out: bool = False
     signal: int | None = None
+    out_of_memory: bool = False
 
-    @property
-    def success(self) -> bool:
-        """It ended by itself, with status 0."""
-        return self.exit_code == 0 and not self.timed_out
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BytesResult(_Printed):
+    """A command that ended, with the first bytes of each stream, undecoded. The other fields: see ExecutionResult."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    command: tuple[str, ...]
+    cwd: str
+    duration_seconds: float
+    truncated: bool = False
+    timed_out: bool = False
+    signal: int | None = None
+    out_of_memory: bool = False
+
+
+def _shortened(text: str) -> str:
+    """The beginning and the end of a long text; the end of a log says most."""
+    if len(text) <= _SHOWN:
+        return text
+    half = _SHOWN // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
+
+
+def _visible(text: str) -> str:
+    """Terminals obey control characters, and the command's output is not trusted."""
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)

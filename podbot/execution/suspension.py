@@ -1,26 +1,26 @@
-"""Ctrl-Z in a session with a terminal: the agent suspends itself, and no shell inside would ever continue it.
+"""Ctrl-Z in a session with a terminal: the agent suspends itself, and no shell inside would continue it.
 
-An agent stops itself by SIGSTOP; or it gives the terminal back and sends itself SIGTSTP, which the kernel discards,
-because the group is orphaned: nobody in its session is left to continue it. Then it runs on and waits for SIGCONT
-(Claude Code, Gemini CLI and OpenCode, as measured). Both are looked for in a short while after the key; then podbot
-suspends itself, as a job of the operator's shell, and continues the agent when it is continued.
+Either the agent stops itself by SIGSTOP. Or it restores the terminal and sends itself SIGTSTP, which the kernel
+discards because the process group is orphaned (no process of its session could continue it); the agent then keeps
+running and waits for SIGCONT (measured with Claude Code, Gemini CLI and OpenCode). Podbot checks for both shortly
+after the key. It then suspends itself, as a job of the operator's shell, and continues the agent when it is continued.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from podbot.execution.stopped import Group
-from podbot.streams.keys import has_suspend_key
+from podbot.execution.time_limits import TIME_LIMITS
 from podbot.streams.screen import ScreenModes
+from podbot.streams.suspend_key import has_suspend_key
 from podbot.streams.wake import Continued, Resize, Suspend
 
-LOOKS = (0.1, 0.3, 0.7, 1.5)  # seconds after the key
-# Seconds after a size at which the real one is sent. Of two that follow each other at once, conmon lost the second in 6
-# of 40 (measured; in none of 40 with 20 ms between them).
+# Seconds after a changed size at which the real size is sent again. When two sizes followed each other at once, conmon
+# lost the second in 6 of 40 cases (measured; in none of 40 with 20 ms between them).
 SIZES = (0.1, 0.5)
 
 
@@ -28,25 +28,25 @@ class Job(Protocol):
     """podbot itself as a job of the operator's shell."""
 
     def suspend(self, leave: bytes, enter: bytes, *, commanded: bool) -> None:
-        """Give the terminal back, stop, and take it again when continued; ``leave`` and ``enter`` are for its screen.
+        """Restore the terminal, stop, and take the terminal again when continued. ``leave`` and ``enter`` are written
 
-        ``commanded``: it may still answer what was printed, which no shell is to read.
+        to it before and after. ``commanded``: the terminal may still send replies to the program's output, which must
 
-        Returns at once where nobody could continue podbot.
+        not reach the shell. Returns at once if no shell could continue podbot.
         """
         ...
 
     def retake(self, enter: bytes) -> None:
-        """The terminal again, after podbot was stopped by others and somebody else had it."""
+        """Take the terminal again after another process stopped podbot, since a shell may have used the terminal."""
         ...
 
 
 class Suspension:
-    """Watches one command's terminal. ``act`` is to be called when :attr:`due` has come.
+    """Watches one command's terminal. ``act`` must be called at the time :attr:`due`.
 
-    ``group`` looks at the command's processes; None: they cannot be seen. ``signal_group`` signals them, ``send_size``
-    gives their terminal its size, with so many rows less. ``job`` None: podbot is not to be suspended, only the command
-    continued. ``screen``: is fed with all output.
+    ``group`` returns the command's processes, or None when they are not visible. ``signal_group`` signals them.
+    ``send_size`` sends them the terminal's size, reduced by the given number of rows. Without a ``job``, the command
+    is continued at once and podbot is not suspended. ``screen`` gets all output. ``looks``: see ``TimeLimits``.
     """
 
     def __init__(
@@ -57,38 +57,40 @@ class Suspension:
         send_size: Callable[[int], None],
         job: Job | None,
         screen: ScreenModes | None = None,
+        looks: Sequence[float] = TIME_LIMITS.looks,
     ) -> None:
         self._group = group
         self._signal_group = signal_group
         self._send_size = send_size
         self._job = job
         self._screen = screen or ScreenModes()
-        self._looks: list[float] = []  # monotonic times, as in the next
+        self._look_after = looks
+        self._looks: list[float] = []  # monotonic times, like _sizes
         self._sizes: list[float] = []
-        self._before: Group | None = None  # at the key
-        self._had_screen = False  # the command had changed the terminal's modes then
+        self._before: Group | None = None  # the processes when the key was pressed
+        self._had_screen = False  # whether the command had changed the terminal's modes by then
 
     @property
     def due(self) -> float | None:
-        """Monotonic time of the next act."""
+        """Monotonic time at which :meth:`act` must be called next."""
         return min((*self._looks[:1], *self._sizes[:1]), default=None)
 
     def typed(self, data: bytes) -> bool:
-        """What is about to go to the command; true when it has Ctrl-Z in it."""
+        """Inspect input before it is sent to the command; returns true when it contains Ctrl-Z."""
         if not has_suspend_key(data):
             return False
         if not self._looks:
             self._before, self._had_screen = self._group(), not self._screen.clean
         now = time.monotonic()
-        self._looks = [now + seconds for seconds in LOOKS]
+        self._looks = [now + seconds for seconds in self._look_after]
         return True
 
     def shown(self, data: bytes | memoryview) -> None:
-        """What the command printed."""
+        """Record the command's output."""
         self._screen.feed(bytes(data))
 
     def act(self) -> None:
-        """What is due."""
+        """Do what is due."""
         due = self.due
         if self._sizes[:1] == [due]:
             self._sizes.pop(0)
@@ -98,7 +100,7 @@ class Suspension:
             self._look()
 
     def _look(self) -> None:
-        """See whether the command has suspended itself, and act on it."""
+        """Check whether the command has suspended itself, and react."""
         now = self._group()
         if now is not None and (now.stopped or self._waits(now)):
             self.suspend()
@@ -106,7 +108,7 @@ class Suspension:
             self._signal_group(signal.SIGCONT)
 
     def obey(self, message: Resize | Suspend | Continued) -> None:
-        """What happened to the terminal, or was done to podbot."""
+        """React to a changed terminal size, or to podbot being stopped or continued."""
         if isinstance(message, Resize):
             self._sized(0)
         elif isinstance(message, Suspend):
@@ -117,15 +119,15 @@ class Suspension:
             self._sized(1)
 
     def suspend(self) -> None:
-        """Suspend podbot, then continue the command. Bounded: only a key, or a signal from outside, brings us here."""
+        """Suspend podbot, then continue the command. This cannot loop: only a key or an outside signal leads here."""
         self.forget()
         if self._job is not None:
             self._job.suspend(self._screen.lend(), self._screen.enter(), commanded=self._screen.commanded)
         self._signal_group(signal.SIGCONT)
-        self._sized(1)  # the kernel, and Node after it, tell a program only of a change
+        self._sized(1)  # the kernel, and Node too, report only a size that differs
 
     def forget(self) -> None:
-        """No more looks."""
+        """Cancel the scheduled checks."""
         self._looks = []
 
     def _sized(self, less: int) -> None:
@@ -133,11 +135,11 @@ class Suspension:
         self._sizes = [time.monotonic() + seconds for seconds in SIZES]
 
     def _waits(self, now: Group) -> bool:
-        """Somebody who handles SIGCONT has given the screen back, or handles it only since the key.
+        """Whether a process that handles SIGCONT has restored the screen, or has handled it only since the key.
 
-        Not at the first look: the rest of the screen may still be on its way.
+        False at the first check, when the rest of the output may still be on its way.
         """
-        if len(self._looks) == len(LOOKS) - 1:
+        if len(self._looks) == len(self._look_after) - 1:
             return False
         waiting = {pid for pid, handles in now.members.items() if handles}
         before = self._before.members if self._before is not None else {}
@@ -145,5 +147,5 @@ class Suspension:
         return bool(waiting) and (given_back or any(before.get(pid) is False for pid in waiting))
 
     def _may_wait(self, now: Group | None) -> bool:
-        """It may have handled SIGCONT all along, or it cannot be seen: continuing what goes on does nothing."""
+        """Whether SIGCONT should be sent to be safe: to a running process it does nothing."""
         return now is None or any(now.members.values())

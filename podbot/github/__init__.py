@@ -1,1 +1,1 @@
-"""GitHub App installation tokens: key, client, token file, and the schedule by which they are renewed."""
+"""GitHub App installation tokens: key, client, token file, and the schedule of their renewal."""

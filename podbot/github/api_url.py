@@ -1,4 +1,4 @@
-"""Where a GitHub server's API is. Pure."""
+"""Derives the address of a GitHub server's API. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GITHUB = ("github.com", "www.github.com")
 
 
 def api_url_for(server_url: str, api_url: str | None = None) -> str:
-    """The API's address without a slash at its end: ``api_url`` when it is set, else what ``server_url`` implies.
+    """The API's address without a trailing slash: ``api_url`` if it is set, else derived from ``server_url``.
 
     github.com -> ``https://api.github.com``; an Enterprise Cloud tenant ``https://x.ghe.com`` ->
     ``https://api.x.ghe.com``; an Enterprise Server ``https://host[:port]`` -> ``https://host[:port]/api/v3``.
@@ -28,9 +28,9 @@ def api_url_for(server_url: str, api_url: str | None = None) -> str:
 
 
 def checked_api_url(api_url: str) -> str:
-    """The address, refused (InvalidValue) where a token would travel in the clear or to no server at all.
+    """The address. Raises InvalidValue if it is not a server's, or a token would be sent unencrypted.
 
-    The configuration was checked already; this is for addresses from a session's record.
+    The configuration was checked already; this check is for addresses in a session's record.
     """
     try:
         CHECKS["github.api_url"](api_url)

@@ -1,4 +1,4 @@
-"""The clocks that renewal goes by; a test hands in its own."""
+"""The clocks that renewal uses; a test passes its own."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds, all of them."""
+    """All times are in seconds."""
 
     def time(self) -> float:
         """Wall clock, since the epoch; may jump."""
         ...
 
     def monotonic(self) -> float:
-        """Since boot, the time that the machine was suspended included where the system can tell."""
+        """Time since boot, including suspended time if the system supports that."""
         ...
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait for ``event``, at most ``seconds``; whether it is set."""
+        """Wait for ``event`` for at most ``seconds``; returns whether it is set."""
         ...
 
 
 class SystemClock:
-    """This machine's."""
+    """This machine's clocks."""
 
     def time(self) -> float:
         return time.time()

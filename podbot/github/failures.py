@@ -1,4 +1,4 @@
-"""One seam for what requests, urllib3 and sockets raise: every failure to get an answer is a GitHubError."""
+"""Converts the exceptions of requests, urllib3 and sockets: every failure to get a response is a GitHubError."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import requests
 import urllib3
 
 from podbot.errors import GitHubAnswerInvalid, GitHubError, GitHubUnreachable
-from podbot.github.answers import Answer, Ask, shown
-from podbot.github.transport import LARGEST, TooLong, send
+from podbot.github.api_answers import Answer, Ask, shown
+from podbot.github.requester import LARGEST, TooLong, send
 
 _FAILURES = (
     requests.RequestException,
@@ -26,7 +26,7 @@ _FAILURES = (
 
 
 def sent(ask: Ask, jwt: str, verb: str, path: str, body: Mapping[str, Any] | None = None, *, timeout: float) -> Answer:
-    """The answer to one request, or GitHubUnreachable or GitHubAnswerInvalid."""
+    """Send one request and return the response. Raises GitHubUnreachable or GitHubAnswerInvalid."""
     try:
         return send(ask.api_url, jwt, verb, path, body, timeout=timeout)
     except TooLong:
@@ -42,12 +42,12 @@ def sent(ask: Ask, jwt: str, verb: str, path: str, body: Mapping[str, Any] | Non
     ) as exc:
         reason, hint = _words(exc, urlsplit(ask.api_url).hostname or "", timeout)
         failure = GitHubUnreachable(step=ask.step, api_url=ask.api_url, reason=reason, hint=hint)
-    # Outside the handler: the library's exception holds the request, and with it the JWT.
+    # Outside the handler, because the library's exception contains the request, and with it the JWT.
     raise failure
 
 
 def _words(exc: Exception, host: str, timeout: float) -> tuple[str, str]:
-    """What failed, and what to do about it."""
+    """The reason and the remedy."""
     causes = list(_causes(exc))
     for kind, words in _BY_CAUSE:
         if found := next((c for c in causes if isinstance(c, kind)), None):
@@ -83,13 +83,13 @@ _BY_CAUSE: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], tu
     (urllib3.exceptions.ProtocolError, ("the connection was dropped", "")),
     (
         (requests.exceptions.InvalidURL, urllib3.exceptions.LocationParseError, UnicodeError),
-        ("it is no address that can be reached", "Check github.api_url."),
+        ("it is not a valid address", "Check github.api_url."),
     ),
 )
 
 
 def _causes(exc: BaseException) -> Iterator[BaseException]:
-    """The exception and what is behind it: urllib3 hides causes in arguments and in ``reason``."""
+    """The exception and its causes; urllib3 has causes in arguments and in ``reason``."""
     todo, seen = [exc], set[int]()
     while todo and len(seen) < 30:
         one = todo.pop(0)

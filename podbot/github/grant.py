@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podbot.atomic import replace_file
+from podbot.engine.endpoint import EngineRef
 from podbot.errors import PathError
+from podbot.launch.github_auth import APP, GH, variable_of
 
 NAME = "token.json"
 _VERSION = 1
@@ -21,7 +23,12 @@ _LARGEST = 65_536
 
 @dataclass(frozen=True)
 class Grant:
-    """One session's token. ``private_key_path`` is absolute; ``endpoint``: the engine that has ``container``."""
+    """One session's token. ``auth``: its source, see ``launch.github_auth``; ``private_key_path`` is absolute.
+
+    For a token that is not made by an App, ``app_id`` and ``installation_id`` are 0, and ``private_key_path`` is empty.
+
+    ``endpoint``, ``engine``: address and kind of the engine that has ``container``, the kind empty in older ones.
+    """
 
     repo: str
     server_url: str
@@ -32,13 +39,30 @@ class Grant:
     permissions: Mapping[str, str] = field(default_factory=dict)
     container: str = ""
     endpoint: str = ""
+    engine: str = ""
+    auth: str = APP
+
+    @property
+    def expires(self) -> bool:
+        """Whether podbot knows when the token expires."""
+        return self.auth == APP
+
+    @property
+    def renewable(self) -> bool:
+        """Whether another process than the session's own podbot can renew it: none has that one's variables."""
+        return not variable_of(self.auth)
+
+    @property
+    def engine_ref(self) -> EngineRef:
+        """What is needed to reopen that engine."""
+        return EngineRef(self.endpoint, self.engine)
 
     @property
     def digest(self) -> str:
         """A short digest that differs between grants of different access."""
         from hashlib import sha256
 
-        words = (self.repo, self.server_url, self.api_url, self.app_id, self.installation_id)
+        words = (self.repo, self.server_url, self.api_url, self.app_id, self.installation_id, self.auth)
         return sha256(repr((*words, sorted(self.permissions.items()))).encode()).hexdigest()[:16]
 
     def store(self, session_dir: str) -> None:
@@ -96,13 +120,20 @@ def _from(record: Mapping[str, Any]) -> Grant | None:
     """The grant when every field is present and of its type, and the key's path is absolute."""
     if record.get("version") != _VERSION:
         return None
+    record = {"engine": "", "auth": APP, **record}
     values = {name: record.get(name) for name in Grant.__dataclass_fields__}
     numbers = [values.pop(name) for name in ("app_id", "installation_id")]
     permissions = values.pop("permissions")
-    if not all(type(number) is int and number > 0 for number in numbers):
-        return None
     if not isinstance(permissions, dict) or not all(isinstance(text, str) for text in permissions.values()):
         return None
-    if not all(isinstance(text, str) for text in values.values()) or not os.path.isabs(str(values["private_key_path"])):
+    if not all(isinstance(text, str) for text in values.values()):
+        return None
+    if not _is_source(str(values["auth"]), numbers, str(values["private_key_path"])):
         return None
     return Grant(**{name: record[name] for name in Grant.__dataclass_fields__})
+
+
+def _is_source(auth: str, numbers: list[Any], key_path: str) -> bool:
+    if auth == APP:
+        return all(type(number) is int and number > 0 for number in numbers) and os.path.isabs(key_path)
+    return (auth == GH or bool(variable_of(auth))) and numbers == [0, 0] and not key_path

@@ -1,4 +1,4 @@
-"""What an App, an installation and its token are, read strictly from GitHub's answers. Pure."""
+"""Strict parsing of GitHub's descriptions of Apps, installations and tokens. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from podbot.errors import InstallationUnsuitable, InvalidValue
-from podbot.github import answers
-from podbot.github.answers import Answer, Ask, decoded, invalid, shown
+from podbot.github import api_answers
+from podbot.github.api_answers import Answer, Ask, decoded, invalid, shown
 
 LONGEST_TOKEN = 4096
 LONGEST_LIFE = 86400  # GitHub's tokens live an hour
-SMALLEST_SKEW = 5.0  # the Date header has whole seconds, and the answer was on its way
+SMALLEST_SKEW = 5.0  # the Date header has whole seconds, and the response takes time to arrive
 _LEVELS = {"read": 1, "write": 2, "admin": 3}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|\+00:00)", re.ASCII)
-_GRANT_HINT = "Grant them in the App's settings (its owner then has to accept), or ask for less in github.permissions."
+_GRANT_HINT = "Grant them in the App's settings (its owner must then accept), or request fewer in github.permissions."
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class InstallationInfo:
 class InstallationToken:
     """A token for one repository. Times are epoch seconds of THIS machine's clock.
 
-    ``lifetime`` is how many seconds were left when the answer came, whatever this machine's clock says;
+    ``lifetime`` is how many seconds were left when the response arrived, independent of this machine's clock;
     ``expires_at`` is that moment plus ``lifetime``. ``clock_skew`` is how far GitHub's clock is ahead (0 below 5 s).
-    ``repositories`` holds the one full name; ``renamed`` is it again when it is not the name that was asked for.
+    ``repositories`` has the one full name; ``renamed`` is that name if it differs from the requested one.
     """
 
     token: str = field(repr=False)
@@ -61,7 +61,7 @@ class InstallationToken:
 
 
 def split_repo(repo: str) -> tuple[str, str]:
-    """``owner/name`` in two; InvalidValue when it is not that."""
+    """``owner/name`` split in two. Raises InvalidValue for anything else."""
     owner, slash, name = repo.partition("/")
     if not (owner and slash and name) or "/" in name:
         raise InvalidValue(field="repo", origin="the session", reason="it is not owner/name")
@@ -78,7 +78,7 @@ def read_app(answer: Answer, ask: Ask) -> AppInfo:
     """The App that signed the request."""
     found = decoded(answer, ask)
     if found.get("id") != ask.app_id:
-        raise invalid(answer, ask, f"it is about another App than {ask.app_id}", "Check github.app_id.")
+        raise invalid(answer, ask, f"it describes an App other than {ask.app_id}", "Check github.app_id.")
     owner = found.get("owner")
     login = owner.get("login") if isinstance(owner, dict) else ""
     return AppInfo(
@@ -94,7 +94,8 @@ def read_installation(answer: Answer, ask: Ask) -> InstallationInfo:
     if found.get("id") != ask.installation or not isinstance(login, str) or not login:
         raise invalid(answer, ask, f"it does not describe installation {ask.installation}")
     if (app := found.get("app_id")) is not None and app != ask.app_id:
-        raise invalid(answer, ask, f"installation {ask.installation} is another App's", "Check github.installation_id.")
+        hint = "Check github.installation_id."
+        raise invalid(answer, ask, f"installation {ask.installation} belongs to another App", hint)
     permissions = _permissions(found, answer, ask)
     selection = _word(found.get("repository_selection"))
     return InstallationInfo(ask.installation, login, permissions, selection, bool(found.get("suspended_at")))
@@ -113,20 +114,20 @@ def check_access(info: InstallationInfo, ask: Ask) -> None:
 
 
 def read_token(answer: Answer, ask: Ask, *, known_owner: bool = False) -> InstallationToken:
-    """The token of an answer, refused unless it is for the one repository with no more than was asked for.
+    """The token in a response. Refused unless it is for the one repository with at most the requested permissions.
 
-    ``known_owner``: the installation is known to be the owner's, so that another owner's name is a new one.
+    ``known_owner``: the installation is known to belong to the owner, so a different owner means a new name.
     """
     found = decoded(answer, ask)
     token = found.get("token")
     if not isinstance(token, str) or not _plausible(token):
-        raise invalid(answer, ask, "it holds no token")
+        raise invalid(answer, ask, "it contains no token")
     granted = _permissions(found, answer, ask)
     if short := lacking(ask.permissions, granted):
         raise _unsuitable(ask, f"its token lacks {', '.join(short)}", _GRANT_HINT)
     # Every token may read metadata; GitHub adds that by itself.
     if extra := lacking(granted, {"metadata": "read", **ask.permissions}):
-        raise _unsuitable(ask, f"its token may do more than was asked for: {shown(', '.join(extra))}")
+        raise _unsuitable(ask, f"its token has more permissions than requested: {shown(', '.join(extra))}")
     full_name = _one_repository(found, ask, known_owner=known_owner)
     lifetime, ahead = _lifetime(found, answer, ask)
     renamed = "" if full_name.casefold() == ask.repo.casefold() else full_name
@@ -136,7 +137,7 @@ def read_token(answer: Answer, ask: Ask, *, known_owner: bool = False) -> Instal
 
 
 def _one_repository(found: Mapping[str, Any], ask: Ask, *, known_owner: bool) -> str:
-    """The full name of the only repository that the token reaches."""
+    """The full name of the only repository that the token can access."""
     listed = found.get("repositories")
     names = [r.get("full_name") for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
     if len(names) != 1 or not isinstance(names[0], str) or names[0].count("/") != 1:
@@ -145,14 +146,14 @@ def _one_repository(found: Mapping[str, Any], ask: Ask, *, known_owner: bool) ->
         there.casefold() == here.casefold()
         for there, here in zip(names[0].split("/"), split_repo(ask.repo), strict=True)
     )
-    # One half may have a new name; another owner and another name are another repository.
+    # One half may have been renamed; if both differ, it is another repository.
     if not (same_owner or (known_owner and same_name)):
         raise _unsuitable(ask, f"its token is for {shown(names[0])}")
     return shown(names[0])
 
 
 def _lifetime(found: Mapping[str, Any], answer: Answer, ask: Ask) -> tuple[float, float]:
-    """Seconds that the token has left, and how far the server's clock is ahead."""
+    """How many seconds the token is still valid, and how far the server's clock is ahead."""
     text = found.get("expires_at")
     if not isinstance(text, str) or not _TIME.fullmatch(text):
         raise invalid(answer, ask, "it does not say when the token expires")
@@ -160,7 +161,7 @@ def _lifetime(found: Mapping[str, Any], answer: Answer, ask: Ask) -> tuple[float
         expires = datetime.fromisoformat(text).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         expires = 0.0
-    ahead = answers.skew(answer) or 0.0
+    ahead = api_answers.skew(answer) or 0.0
     if abs(ahead) < SMALLEST_SKEW:
         ahead = 0.0
     left = expires - answer.received - ahead

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from podbot.github.lease import GUARD, LEASE, FileLock
 from podbot.github.renewer import LONGEST_PAUSE, Mint, Renewer
 from podbot.github.status import TokenStatus, status_path
 from podbot.github.token_file import SECRETS, TokenFile
+from podbot.streams.wake import signals_blocked
 
 GUARD_WAIT = 2.0  # seconds
 
@@ -64,7 +64,8 @@ def token_kept(
         try:
             grant.store(session_dir)
             status = renewer.ensure()
-            _start(thread)
+            with signals_blocked():
+                thread.start()
             yield status
         finally:
             stop.set()
@@ -84,15 +85,6 @@ def _renew_until(stop: threading.Event, renewer: Renewer, clock: Clock, longest_
             pause = renewer.tick()
         except Exception:  # noqa: BLE001 - only `emit` raises here, and a failing reporter must not stop the renewal
             pause = longest_pause
-
-
-def _start(thread: threading.Thread) -> None:
-    """Start it with signals blocked: one delivered to this thread would not wake the main thread."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _take_lease(renewer: Renewer, seconds: float) -> None:
@@ -119,5 +111,5 @@ def clear_token(session_dir: str, emit: Emit) -> None:
             os.unlink(status_path(session_dir))
     except (PodbotError, OSError) as exc:
         reason = exc.message if isinstance(exc, FilesystemError) else str(exc)
-        text = f"the GitHub token in {file.path} could not be removed ({reason}); it expires within an hour"
+        text = f"the GitHub token in {file.path} could not be removed ({reason}); an App's token expires within an hour"
         emit(Event("warning", "token.left", text, {"path": file.path}))

@@ -1,7 +1,7 @@
-"""The App's private key: an RSA key in PEM, read afresh, never shown.
+"""The App's private key: an RSA key in PEM, read for each use, never shown.
 
-GitHub signs Apps in with RS256 only, so every other kind is refused here with its own words, instead of
-as an unexplained 401 later.
+GitHub accepts only RS256 from Apps, so every other kind of key is refused here with a specific message instead of an
+unexplained 401 later.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SMALLEST_BITS = 2048
 LARGEST_BITS = 16384
 _GET_ONE = "Download a new key: the App's settings, Private keys, Generate a private key."
 _BEGIN = re.compile(rb"-----BEGIN ([A-Z0-9][A-Z0-9 ]{0,40})-----")
-_validated: set[bytes] = set()  # digests of keys whose numbers were found sound
+SOUND: set[bytes] = set()  # digests of keys whose numbers were found sound by this process
 _USABLE = (b"RSA PRIVATE KEY", b"PRIVATE KEY")
 
-# What a PEM block of another kind is, by its label.
+# Names of other kinds of PEM blocks, by label.
 _OTHER = {
     b"ENCRYPTED PRIVATE KEY": "encrypted",
     b"EC PRIVATE KEY": "an EC key",
@@ -50,7 +50,7 @@ _OTHER = {
 
 @dataclass(frozen=True, eq=False)
 class PrivateKey:
-    """A usable key. ``pem`` and ``rsa`` are the secret and not in the repr; ``warnings`` are sentences to show."""
+    """A usable key. ``pem`` and ``rsa`` are secret and omitted from the repr; ``warnings`` are sentences to show."""
 
     path: str
     pem: str = field(repr=False)
@@ -58,21 +58,23 @@ class PrivateKey:
     warnings: tuple[str, ...] = ()
 
 
-def load_private_key(path: str) -> PrivateKey:
+def load_private_key(path: str, sound: set[bytes] = SOUND) -> PrivateKey:
     """Read the RSA private key (PKCS#1 or PKCS#8 PEM) at ``path``; ``~/`` is the home directory.
 
+    ``sound``: digests of keys that need no further check; this one's is added.
+
     :raises PrivateKeyMissing: no such file or directory, or an empty file.
-    :raises PrivateKeyLoadFailed: unreadable, not a file, or no RSA key of 2048 bits and more.
+    :raises PrivateKeyLoadFailed: unreadable, not a file, or not an RSA key of at least 2048 bits.
     """
     place = os.path.expanduser(path)
     data, mode = _read(place)
-    return parse_private_key(data, place, _warnings(place, mode))
+    return parse_private_key(data, place, _warnings(place, mode), sound)
 
 
-def parse_private_key(data: bytes, path: str, warnings: tuple[str, ...] = ()) -> PrivateKey:
+def parse_private_key(data: bytes, path: str, warnings: tuple[str, ...] = (), sound: set[bytes] = SOUND) -> PrivateKey:
     """The key in ``data``; ``path`` is for messages. Raises as :func:`load_private_key` does, and nothing else."""
     block = _block(data, path)
-    rsa = _parsed(block, path)
+    rsa = _parsed(block, path, sound)
     if not SMALLEST_BITS <= rsa.key_size <= LARGEST_BITS:
         raise _wrong(path, f"an RSA key of {rsa.key_size} bits", f"GitHub's keys have {SMALLEST_BITS} bits. {_GET_ONE}")
     return PrivateKey(path, block.decode("ascii"), rsa, warnings)
@@ -82,11 +84,11 @@ def parse_private_key(data: bytes, path: str, warnings: tuple[str, ...] = ()) ->
 
 
 def _read(path: str) -> tuple[bytes, int]:
-    """The file's bytes and mode. Never waits: a FIFO or a device is refused unopened."""
+    """The file's bytes and mode. Never blocks: a FIFO or a device is refused without opening it."""
     try:
         failure: GitHubError | None = _not_a_file(path, os.stat(path).st_mode)
         if failure is None:
-            # O_NONBLOCK: what was a file at stat may be a FIFO by now.
+            # O_NONBLOCK, because the file may have been replaced by a FIFO since the stat.
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             with open(fd, "rb", buffering=0) as file:
                 mode = os.fstat(fd).st_mode
@@ -114,7 +116,7 @@ def _bounded(fd: int) -> bytes:
 def _not_a_file(path: str, mode: int) -> GitHubError | None:
     if stat.S_ISREG(mode):
         return None
-    kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
+    kind = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
     return PrivateKeyLoadFailed(
         path=path, reason=f"it is {kind}", hint="Name the .pem file itself in github.private_key_path."
     )
@@ -125,17 +127,17 @@ def _unreadable(path: str, exc: OSError | ValueError) -> GitHubError:
         parent = os.path.dirname(path) or "."
         reason = "there is no such file" if os.path.isdir(parent) else f"there is no directory {parent}"
         if os.path.islink(path):
-            reason = "it is a link to nothing"
+            reason = "it is a dangling link"
         return PrivateKeyMissing(path=path, reason=reason, hint="Set github.private_key_path to the App's .pem file.")
     if isinstance(exc, PermissionError):
         hint = f"Give it to the user that runs podbot: `chown`, then `chmod 600 {path}`."
         return PrivateKeyLoadFailed(path=path, reason="this user may not read it", hint=hint)
-    reason = (exc.strerror or type(exc).__name__) if isinstance(exc, OSError) else "the path holds a NUL character"
+    reason = (exc.strerror or type(exc).__name__) if isinstance(exc, OSError) else "the path contains a NUL character"
     return PrivateKeyLoadFailed(path=path, reason=reason, hint="Set github.private_key_path to the App's .pem file.")
 
 
 def _warnings(path: str, mode: int) -> tuple[str, ...]:
-    """What is wrong with the file's mode, as sentences."""
+    """Warnings about the file's mode."""
     bits = stat.S_IMODE(mode)
     if not bits & 0o077:
         return ()
@@ -147,7 +149,7 @@ def _warnings(path: str, mode: int) -> tuple[str, ...]:
 
 
 def _block(data: bytes, path: str) -> bytes:
-    """The one PEM block that holds the private key."""
+    """The one PEM block with the private key."""
     if not data.strip():
         raise PrivateKeyMissing(path=path, reason="the file is empty", hint=_GET_ONE)
     labels = _BEGIN.findall(data)
@@ -171,7 +173,7 @@ def _block(data: bytes, path: str) -> bytes:
 
 
 def _no_key(data: bytes, labels: list[bytes], path: str) -> GitHubError:
-    """Why there is no block that podbot can use."""
+    """The error for a file without a usable block."""
     private = [label for label in labels if label.endswith(b"PRIVATE KEY")]
     for label in (*private, *labels):
         kind = _OTHER.get(label, f"a PEM block {label.decode('ascii')!r}")
@@ -195,7 +197,7 @@ def _not_pem(data: bytes, path: str) -> GitHubError:
     return PrivateKeyLoadFailed(path=path, reason="it is not PEM: there is no BEGIN line", hint=_GET_ONE)
 
 
-def _parsed(block: bytes, path: str) -> RSAPrivateKey:
+def _parsed(block: bytes, path: str, sound: set[bytes]) -> RSAPrivateKey:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -203,34 +205,34 @@ def _parsed(block: bytes, path: str) -> RSAPrivateKey:
     digest = hashlib.sha256(block).digest()
     try:
         # The check of an RSA key's numbers takes 50 ms, and a daemon reads the same key a hundred times an hour.
-        key = load_pem_private_key(block, password=None, unsafe_skip_rsa_key_validation=digest in _validated)
+        key = load_pem_private_key(block, password=None, unsafe_skip_rsa_key_validation=digest in sound)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None  # raised below, so that the library's error and its data are in no chain
+        key = None  # raised below, so that the library's error, which may contain data, is not chained
     if key is None:
         raise _garbled(path)
     if not isinstance(key, RSAPrivateKey):
         raise _wrong(path, _kind(key), f"GitHub Apps use RSA keys only. {_GET_ONE}")
-    if len(_validated) >= 64:
-        _validated.clear()
-    _validated.add(digest)
+    if len(sound) >= 64:
+        sound.clear()
+    sound.add(digest)
     return key
 
 
 def _kind(key: object) -> str:
-    """``an EC key`` for a key object that is not RSA."""
+    """A name such as ``an EC key`` for a key object that is not RSA."""
     name = type(key).__name__.removesuffix("PrivateKey").removeprefix("_")
     names = {"EllipticCurve": "an EC key", "ECPrivateKey": "an EC key", "DSA": "a DSA key", "DH": "a DH key"}
     return names.get(name, f"an {name} key")
 
 
 def _garbled(path: str) -> GitHubError:
-    return PrivateKeyLoadFailed(path=path, reason="it is damaged: the PEM block holds no private key", hint=_GET_ONE)
+    return PrivateKeyLoadFailed(path=path, reason="it is damaged: the PEM block contains no private key", hint=_GET_ONE)
 
 
 def _encrypted(path: str) -> GitHubError:
-    hint = "podbot cannot ask for a passphrase while it renews tokens; write it without one: `openssl rsa -in FILE`."
+    hint = "podbot cannot ask for a passphrase while it renews tokens; remove it: `openssl rsa -in FILE`."
     return PrivateKeyLoadFailed(path=path, reason="it is encrypted", hint=hint)
 
 
 def _wrong(path: str, kind: str, hint: str) -> GitHubError:
-    return PrivateKeyLoadFailed(path=path, reason=f"it holds {kind}", hint=hint)
+    return PrivateKeyLoadFailed(path=path, reason=f"it contains {kind}", hint=hint)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from podbot.github.app import TIMEOUT, AppClient, InstallationToken
+from podbot.github.app_client import TIMEOUT, AppClient, InstallationToken
+from podbot.github.borrowed import reader
 from podbot.github.key import load_private_key
+from podbot.github.renewer import Minted
+from podbot.launch.github_auth import APP
 
-Minter = Callable[[], InstallationToken]
+Minter = Callable[[], Minted]
 """One new token; raises GitHubError (or InvalidValue for an invalid record), and never retries."""
 
 
 class Granted(Protocol):
-    """What a minter needs of a grant."""
+    """The part of a grant that a minter needs."""
 
+    @property
+    def auth(self) -> str: ...
+    @property
+    def server_url(self) -> str: ...
     @property
     def repo(self) -> str: ...
     @property
@@ -29,12 +37,15 @@ class Granted(Protocol):
     def permissions(self) -> Mapping[str, str]: ...
 
 
-def minter(grant: Granted, *, timeout: float = TIMEOUT) -> Minter:
+def minter(grant: Granted, *, timeout: float = TIMEOUT, environ: Mapping[str, str] | None = None) -> Minter:
     """A minter for ``grant``. The key is read for each token, so a replaced key takes effect at once.
 
-    Before the first token it asks who owns the installation: GitHub takes the repository's name alone, and would
-    give a token for a repository of the same name with another owner.
+    Before the first token it checks the installation's owner: GitHub's request contains only the repository's name, so
+    the token could otherwise be for another owner's repository of that name. ``environ``: for a token that the operator
+    already has (see ``borrowed``); None: this process's.
     """
+    if grant.auth != APP:
+        return reader(grant.auth, grant.server_url, os.environ if environ is None else environ)
     known_owner = False
 
     def mint() -> InstallationToken:

@@ -23,7 +23,7 @@ from podbot.github.token_file import SECRETS, TokenFile
 from podbot.github.writer_lease import TokenWriterLease
 
 LONGEST_PAUSE = 2.0  # seconds; no wait is longer, so that a changed clock or a claim is noticed soon
-DAEMON_LONGEST_PAUSE = 5.0  # a daemon has many sessions and gives its lease to nobody
+DAEMON_LONGEST_PAUSE = 5.0  # a daemon has many sessions and never gives up its lease
 CONTENTION_PAUSE = 0.5  # while the holder of a lease is about to release it
 
 Outcome = Literal["renewed", "fresh", "held", "failed", "ended"]
@@ -274,7 +274,7 @@ class Renewer:
             self._queue(Event("warning", "token.renewal_failed", text), error=error)
         term = self._term
         over = term is None or schedule.remaining(term, self._clock.time(), self._clock.monotonic()) <= 0
-        if over and not self._expired:
+        if over and self.grant.expires and not self._expired:
             self._expired = True
             text = f"the GitHub token of {self.session} has expired; git in the sandbox cannot reach the server"
             self._queue(Event("warning", "token.expired", text), error=error)

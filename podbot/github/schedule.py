@@ -1,9 +1,9 @@
-"""When a token is renewed: pure arithmetic of times in seconds, no clock and no randomness of its own.
+"""When a token is renewed. Pure arithmetic with times in seconds, without clocks or randomness.
 
-A token is due when :data:`BUFFER` seconds of its life are left, a little more for some, so that sessions that
-were started together do not all ask at once. What a token has left is judged by two clocks, and the worse
-answer counts: by the wall clock, which goes on while the machine sleeps but may be set, and by the time since
-boot, which nobody sets.
+A token is due when :data:`BUFFER` seconds of its life are left, or a little earlier for some, so that sessions that
+were started together do not all send requests at once. The remaining life is computed with two clocks, and the lower
+result counts: the wall clock, which continues while the machine is suspended but may be set, and the time since boot,
+which cannot be set.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import zlib
 from typing import NamedTuple
 
 BUFFER = 300.0
-SPREAD = 30.0  # most that jitter adds to the buffer
-LIFE = 86_400.0  # most that is believed; GitHub's tokens live an hour
+SPREAD = 30.0  # the most that jitter adds to the buffer
+LIFE = 86_400.0  # longer lives are cut to this; GitHub's tokens live an hour
 FIRST = 2.0  # before the first retry
-CEILING = 60.0  # between retries
-RETRY_AFTER_MOST = 600.0  # as far as a server's Retry-After is believed
+CEILING = 60.0  # the longest time between retries
+RETRY_AFTER_MOST = 600.0  # a longer Retry-After is cut to this
 
 
 class Term(NamedTuple):
@@ -34,9 +34,9 @@ class Term(NamedTuple):
 
 
 def remaining(term: Term, now: float, uptime: float) -> float:
-    """Seconds that are left of ``term``, the worse of both clocks' answers, at most LIFE; 0 when it is over.
+    """Remaining seconds of ``term``, the lower of both clocks' results, at most LIFE; 0 if it is over.
 
-    ``uptime`` before ``minted_uptime`` means another boot: nothing is known, so nothing is left.
+    An ``uptime`` before ``minted_uptime`` means another boot: the remaining life is unknown, so 0.
     """
     since = uptime - term.minted_uptime
     if not since >= 0:
@@ -45,9 +45,9 @@ def remaining(term: Term, now: float, uptime: float) -> float:
 
 
 def margin(life: float, jitter: float) -> float:
-    """Seconds before its expiry at which a token is due; ``jitter`` is 0 to 1, and only ever makes it earlier.
+    """How many seconds before its expiry a token is due; ``jitter``, 0 to 1, can only make it earlier.
 
-    The spread is a tenth of the time that a token is used at most, so a short life is not eaten up by it.
+    The spread is at most a tenth of the time for which a token is used, so that it does not use up a short life.
     """
     return BUFFER + _between(0.0, (life - BUFFER) / 10, SPREAD) * _between(0.0, jitter, 1.0)
 
@@ -64,25 +64,25 @@ def retry_delay(
 ) -> float:
     """Seconds between the ``failures``-th failure in a row and the next attempt.
 
-    Doubles from FIRST to CEILING; jitter takes up to half of it away. What is not ``transient`` waits for
-    CEILING at once, and a server that says when to come back is heeded for up to RETRY_AFTER_MOST.
+    The time doubles from FIRST to CEILING; jitter reduces it by up to half. An error that is not ``transient`` waits
+    for CEILING at once, and a server's Retry-After is respected up to RETRY_AFTER_MOST.
     """
-    steps = min(max(failures, 1) - 1, 10)  # 2 ** 1000 failures is no float
+    steps = min(max(failures, 1) - 1, 10)  # 2.0 ** 1024 would overflow
     backoff = min(CEILING, FIRST * 2.0**steps) if transient else CEILING
     backoff *= 1 - _between(0.0, jitter, 1.0) / 2
     return max(backoff, _between(0.0, retry_after or 0.0, RETRY_AFTER_MOST))
 
 
 def born_due_delay(life: float) -> float:
-    """Seconds to live with a token that is due the moment it comes, because its whole life is within the buffer."""
+    """Seconds until the next renewal of a token whose whole life is shorter than the buffer."""
     return _between(5.0, life / 2, CEILING)
 
 
 def jitter_of(*words: object) -> float:
-    """0 to 1, the same for the same ``words``: whoever takes a session over agrees on when its token is due."""
+    """0 to 1, equal for equal ``words``, so that every process computes the same time for a session's token."""
     return zlib.crc32(repr(words).encode()) / 2**32
 
 
 def _between(low: float, value: float, high: float) -> float:
-    """``value`` within bounds; ``low`` for what is no number."""
+    """``value`` limited to the bounds; ``low`` for NaN."""
     return low if math.isnan(value) else max(low, min(value, high))

@@ -1,4 +1,4 @@
-"""``token.status.json``: how a session's token is doing, for ``podbot ps`` and for whoever takes the session over."""
+"""``token.status.json``: the state of a session's token, for ``podbot ps`` and for the next writer of the token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenStatus:
-    """Times are seconds since the epoch, but ``minted_uptime``, which is since boot. No secret is in it.
+    """Times are in seconds since the epoch, except ``minted_uptime``, which is since boot. Contains no secret.
 
     ``failures``: attempts in a row that failed; ``error``: the last one's short text, None when there are none.
     ``grant``: the :attr:`Grant.digest` that the token was minted for.
@@ -58,7 +58,7 @@ class TokenStatus:
 
     @classmethod
     def load(cls, session_dir: str) -> TokenStatus | None:
-        """The session's status; None when it has none that can be read."""
+        """The session's status; None if it is missing or unreadable."""
         try:
             record = read_record(status_path(session_dir))
         except OSError:
@@ -67,12 +67,12 @@ class TokenStatus:
 
 
 def status_path(session_dir: str) -> str:
-    """Where a session's status lies."""
+    """The path of a session's status."""
     return os.path.join(session_dir, NAME)
 
 
 def short_error(exc: BaseException) -> str:
-    """One short line. Of errors that are not podbot's own only the class: their text may quote a secret."""
+    """An error in one short line. For foreign exceptions only the class, because their text may contain a secret."""
     text = exc.message if isinstance(exc, PodbotError) else f"unexpected {type(exc).__name__}"
     line = "".join(char if char.isprintable() else " " for char in text)
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
@@ -93,7 +93,7 @@ def _from(record: dict[str, Any]) -> TokenStatus:
 
 
 def _time(value: Any) -> float | None:
-    """A finite number: JSON as Python reads it knows NaN and Infinity, and integers of any size."""
+    """A finite number. Python's JSON also accepts NaN, Infinity, and integers of any size."""
     if type(value) not in (int, float):
         return None
     try:

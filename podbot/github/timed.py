@@ -1,6 +1,6 @@
-"""requests with one limit for a whole request. Its own ``timeout`` is for each wait: headers that drip never end.
+"""requests with a time limit for a whole request. Its own ``timeout`` is for each wait, so slow headers never end.
 
-The hooks are public ones of urllib3 (pool classes) and http.client (response classes), but for ``_new_conn``.
+It uses public hooks of urllib3 (pool classes) and http.client (response classes), except for ``_new_conn``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from podbot.deadline import Deadline, connected
 
 
 class TimedAdapter(HTTPAdapter):
-    """For one request, directly or through a proxy, until ``deadline``. ``context``: for TLS; None is requests' own."""
+    """For one request, direct or through a proxy, until ``deadline``. ``context``: for TLS; None uses requests' own."""
 
     def __init__(self, deadline: Deadline, context: ssl.SSLContext | None) -> None:
         self._classes = _pool_classes(deadline)
@@ -45,7 +45,7 @@ def _pool_classes(deadline: Deadline) -> dict[str, Any]:
     def new_connection(connection: HTTPConnection) -> socket.socket:
         return connected(connection.host.strip("[]"), connection.port or 0, deadline)
 
-    # A proxy's answer to CONNECT is read with the same response class.
+    # A proxy's response to CONNECT is read with the same response class.
     timed = {"response_class": staticmethod(response), "_new_conn": new_connection}
     plain, secure = (type("Timed", (base,), timed) for base in (HTTPConnection, HTTPSConnection))
     return {

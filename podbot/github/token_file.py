@@ -1,7 +1,7 @@
-"""The file that the sandbox reads its token from: private, whole at every moment, replaced by rename.
+"""The file from which the sandbox reads its token: private, always complete, replaced by rename.
 
-The directory is mounted read-only at ``/run/secrets``. It is mounted, not the file: a mounted file would
-stay the old one after a rename. Nothing in it is locked either: root inside could hold such a lock.
+The directory is mounted read-only at ``/run/secrets``, not the file, because a mounted file would stay the old one
+after a rename. Nothing in it is locked, because root inside could hold such a lock.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ _LONGEST = 16_384  # bytes; GitHub's are 40 to 520
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def is_token(text: str) -> bool:
+    """Whether it is one line of printable ASCII, without blanks, that a reader can use."""
+    return bool(text) and len(text) <= _LONGEST and text.isascii() and text.isprintable() and " " not in text
+
+
 class TokenFile:
     """``ghapp_token`` in ``directory``. One writer at a time (the lease's holder), any number of readers."""
 
@@ -29,22 +34,22 @@ class TokenFile:
         self.path = os.path.join(directory, NAME)
 
     def prepare(self) -> None:
-        """Make the directory, 0700. Raises UnsafeDirectory when it is a link or somebody else's, PathError."""
+        """Create the directory, 0700. Raises UnsafeDirectory if it is a link or another user's, and PathError."""
         private_dir(self.directory)
 
     def write(self, token: str) -> None:
-        """Replace the token. Raises DiskFull, PathError, UnsafeDirectory; the token before it is then still there.
+        """Replace the token. Raises DiskFull, PathError, UnsafeDirectory; the old token then stays.
 
-        The directory is never made here: where it is gone, the session is. ValueError when ``token`` is not one line
-        of printable ASCII: no reader could use it.
+        The directory is never created here: if it is missing, the session has ended. Raises ValueError if ``token`` is
+        not one line of printable ASCII, which no reader could use.
         """
-        if not token or len(token) > _LONGEST or not token.isascii() or not token.isprintable() or " " in token:
-            raise ValueError("not a token")  # and not its text: errors are shown
+        if not is_token(token):
+            raise ValueError("not a token")  # without its text, because errors are shown
         with file_errors(self.path, "write the token"), self._opened() as directory:
             replace_at(directory, NAME, token.encode("ascii"), mode=0o600)
 
     def read(self) -> str | None:
-        """The token; None when there is none that podbot could have written."""
+        """The token; None if there is no valid one."""
         try:
             with self._opened() as directory:
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -63,7 +68,7 @@ class TokenFile:
         return text if 0 < len(data) <= _LONGEST and text.isascii() else None
 
     def exists(self) -> bool:
-        """A token is there, without reading it."""
+        """Whether there is a token, without reading it."""
         try:
             found = os.lstat(self.path)
         except OSError:
@@ -71,12 +76,12 @@ class TokenFile:
         return stat.S_ISREG(found.st_mode) and found.st_size > 0
 
     def sweep(self) -> None:
-        """Remove temporary files of writers that were killed. Only for the lease's holder."""
+        """Remove temporary files of killed writers. Only for the lease's holder."""
         with contextlib.suppress(OSError, UnsafeDirectory), self._opened() as directory:
             sweep_at(directory, NAME)
 
     def remove(self) -> None:
-        """Remove the token and what killed writers left; the directory stays. Raises PathError, UnsafeDirectory."""
+        """Remove the token and killed writers' files; the directory stays. Raises PathError, UnsafeDirectory."""
         missing = contextlib.suppress(FileNotFoundError)
         with file_errors(self.path, "remove the token"), missing, self._opened() as directory:
             sweep_at(directory, NAME)
@@ -84,11 +89,11 @@ class TokenFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The directory's descriptor; the directory itself is judged, not its name, which could be swapped."""
+        """The directory's descriptor. The opened directory is checked, not its path, which could be swapped."""
         try:
             descriptor = os.open(self.directory, _OPEN_DIRECTORY)
-        except NotADirectoryError as exc:  # what O_DIRECTORY | O_NOFOLLOW says of a link
-            raise UnsafeDirectory(path=self.directory, reason="it is a link or no directory") from exc
+        except NotADirectoryError as exc:  # the error of O_DIRECTORY | O_NOFOLLOW for a link
+            raise UnsafeDirectory(path=self.directory, reason="it is a link or not a directory") from exc
         try:
             found = os.fstat(descriptor)
             if found.st_uid != os.getuid():

@@ -1,9 +1,8 @@
-"""What on a disk runs, or is trusted, on the host: the catalogue, as data.
+"""The catalogue of files that run, or are trusted, on the host, as data.
 
-A pattern is a name (``Makefile``), a suffix (``*.code-workspace``), or one of these below directories
-(``.vscode/tasks.json``, ``.run/*.xml``, ``.cursor/**`` for everything below). It holds in any directory of the
-workspace, but not in those of :data:`DEPENDENCIES`. Git's own files need more than names: see ``gitdirs`` and
-``gitkeys``.
+A pattern is a name (``Makefile``), a suffix (``*.code-workspace``), or either of them below directories
+(``.vscode/tasks.json``, ``.run/*.xml``, ``.cursor/**`` for everything below). It applies in every directory of the
+workspace except in :data:`DEPENDENCIES`. Git's own files need more than names: see ``gitdirs`` and ``gitkeys``.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Rule(NamedTuple):
-    """``patterns``: separated by spaces; none for what the code finds. ``acts``: who acts on it; ``why``: how."""
+    """``patterns``: separated by spaces; empty if code finds the files. ``acts``: the program that acts on them."""
 
     danger: int
     patterns: str
@@ -26,20 +25,20 @@ class Rule(NamedTuple):
 
 RULES: Mapping[str, Rule] = {
     # 1: a mere `git status` or `cd`
-    "git.key": Rule(GIT_OR_SHELL, "", "git", "its configuration names a program, or what else git reads"),
+    "git.key": Rule(GIT_OR_SHELL, "", "git", "its configuration names a program, or another file that git reads"),
     "git.config": Rule(GIT_OR_SHELL, "", "git", "it cannot be read here the way git reads it"),
     "git.hook": Rule(GIT_OR_SHELL, "", "git", "git runs it at a commit, a checkout, a merge or a push"),
     "git.script": Rule(GIT_OR_SHELL, "", "git", "the configuration has git run it"),
     "git.included": Rule(GIT_OR_SHELL, "", "git", "the configuration includes it"),
     "git.commondir": Rule(GIT_OR_SHELL, "", "git", "it leads git to another configuration and other hooks"),
     "git.file": Rule(GIT_OR_SHELL, "", "git", "it leads git to another git directory"),
-    "git.repository": Rule(GIT_OR_SHELL, "", "git", "a new repository: its configuration and hooks hold there"),
+    "git.repository": Rule(GIT_OR_SHELL, "", "git", "a new repository: git uses its configuration and hooks there"),
     "git.steps": Rule(GIT_OR_SHELL, "", "git", "`git rebase --continue`, or `git cherry-pick --continue`, runs it"),
     "direnv": Rule(GIT_OR_SHELL, ".envrc", "direnv", "it runs at `cd`, once it is allowed"),
     "mise": Rule(
         GIT_OR_SHELL,
-        ".mise.toml mise.toml .mise.local.toml mise.local.toml .mise/config.toml mise/config.toml"
-        " .config/mise.toml .config/mise/** .rtx.toml",
+        ".mise.toml mise.toml .mise.local.toml mise.local.toml .mise/** mise/config.toml mise/config.local.toml"
+        " .config/mise.toml .config/mise.local.toml .config/mise/** .miserc.toml .rtx.toml",
         "mise",
         "it sets variables, and runs hooks, at `cd`",
     ),
@@ -52,9 +51,9 @@ RULES: Mapping[str, Rule] = {
     ),
     "hg": Rule(
         GIT_OR_SHELL,
-        ".hg/hgrc .hg/hgrc-not-shared .jj/repo/config.toml",
-        "Mercurial, jj",
-        "its hooks and extensions run",
+        ".hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .sl/sharedpath .jj/repo .jj/repo/config.toml",
+        "Mercurial, Sapling, jj",
+        "its hooks and extensions run, or those of a repository that it leads to",
     ),
     # 2: an editor opens the directory
     "vscode": Rule(
@@ -84,12 +83,12 @@ RULES: Mapping[str, Rule] = {
     "zed": Rule(EDITOR, ".zed/**", "Zed", "tasks and settings name programs"),
     "editors": Rule(
         EDITOR,
-        ".helix/** .fleet/** .theia/** *.sublime-project .externalToolBuilders/** .kateproject",
+        ".helix/** .fleet/** .theia/** *.sublime-project .externalToolBuilders/** .kateproject .lazygit.yml",
         "an editor",
         "project settings name programs",
     ),
     "r": Rule(EDITOR, ".Rprofile .Renviron", "R, RStudio", "it runs when R starts in the directory"),
-    # 3: an agent is started
+    # 3: someone starts an agent
     "claude": Rule(
         AGENT,
         ".claude/settings.json .claude/settings.local.json .claude/CLAUDE.md .claude/hooks/** .claude/commands/**"
@@ -133,7 +132,7 @@ RULES: Mapping[str, Rule] = {
         " taskfile.yaml Rakefile rakefile noxfile.py tox.ini dodo.py fabfile.py SConstruct SConscript"
         " CMakeLists.txt CMakePresets.json CMakeUserPresets.json meson.build BUILD BUILD.bazel WORKSPACE"
         " WORKSPACE.bazel MODULE.bazel .bazelrc .buckconfig build.ninja configure Earthfile Tiltfile dagger.json",
-        "make and its like",
+        "make and similar tools",
         "it runs at the next build",
     ),
     "node.scripts": Rule(BUILD, "package.json", "npm, pnpm, yarn", "its scripts run at install, test and build"),
@@ -142,7 +141,7 @@ RULES: Mapping[str, Rule] = {
         ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs .pnpmfile.mjs"
         " pnpm-workspace.yaml bunfig.toml .puppeteerrc.cjs .node-gyp/** binding.gyp",
         "npm, pnpm, yarn, bun",
-        "it says from where, and by which program, packages are installed",
+        "it sets where packages come from, and which program installs them",
     ),
     "node.tools": Rule(
         BUILD,
@@ -157,11 +156,11 @@ RULES: Mapping[str, Rule] = {
         BUILD,
         "conftest.py setup.py sitecustomize.py usercustomize.py *.pth pytest.ini setup.cfg mypy.ini"
         " .mypy.ini .pylintrc pylintrc .pdbrc .pythonrc.py"
-        " pip.conf .condarc hatch_build.py",
+        " pip.conf .condarc hatch_build.py pixi.toml",
         "Python, pip, pytest",
         "it runs at import, test or install",
     ),
-    "python.project": Rule(BUILD, "pyproject.toml", "pip, pytest and their like", "its build and tool settings run"),
+    "python.project": Rule(BUILD, "pyproject.toml", "pip, pytest and similar tools", "its build and tool settings run"),
     "rust": Rule(
         BUILD,
         "build.rs Cargo.toml .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
@@ -174,7 +173,7 @@ RULES: Mapping[str, Rule] = {
         " gradle/wrapper/** buildSrc/** pom.xml mvnw .mvn/** build.xml build.sbt build.sc project/plugins.sbt"
         " project/build.properties"
         " deps.edn project.clj",
-        "Gradle, Maven and their like",
+        "Gradle, Maven and similar tools",
         "it runs at a build or an import into an IDE",
     ),
     "ruby": Rule(
@@ -197,9 +196,9 @@ RULES: Mapping[str, Rule] = {
     "beam": Rule(BUILD, "mix.exs rebar.config .iex.exs .formatter.exs", "Elixir, Erlang", "it is code"),
     "nix": Rule(
         BUILD,
-        "flake.nix shell.nix default.nix devenv.nix devenv.yaml",
-        "nix, direnv",
-        "it runs in `nix develop` and by an allowed .envrc",
+        "flake.nix shell.nix default.nix devenv.nix devenv.yaml devbox.json .flox/env/manifest.toml",
+        "nix, direnv, devbox, flox",
+        "it runs in `nix develop` and its like, and by an allowed .envrc",
     ),
     "swift": Rule(BUILD, "Package.swift Podfile Fastfile", "Swift, CocoaPods", "it is code"),
     "debuggers": Rule(BUILD, ".gdbinit .lldbinit", "gdb, lldb", "it runs when a debugger starts there"),
@@ -207,15 +206,15 @@ RULES: Mapping[str, Rule] = {
         BUILD,
         ".pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook/**"
         " .husky/** .overcommit.yml .lintstagedrc .lintstagedrc.json .lintstagedrc.js",
-        "pre-commit, husky and their like",
-        "a hook that is installed runs what it says at the next commit",
+        "pre-commit, husky and similar tools",
+        "an installed hook runs its commands at the next commit",
     ),
     "containers": Rule(
         BUILD,
         "Dockerfile Containerfile docker-compose.yml docker-compose.yaml docker-compose.override.yml compose.yml"
         " compose.yaml compose.override.yaml Vagrantfile skaffold.yaml docker-bake.hcl",
         "Docker, Podman",
-        "it runs with what it mounts of the host",
+        "it runs with the host directories that it mounts",
     ),
     "ci": Rule(
         BUILD,
@@ -229,9 +228,9 @@ RULES: Mapping[str, Rule] = {
     # 5: files that are not what they seem
     "setuid": Rule(FILE, "", "any user of this host", "it runs with its owner's or group's rights"),
     "capability": Rule(FILE, "", "any user of this host", "it runs with capabilities"),
-    "link": Rule(FILE, "", "any program", "it leads out of the workspace: what is read or written there is elsewhere"),
-    "hard link": Rule(FILE, "", "any program", "the file has another name outside of what was looked at"),
-    "special": Rule(FILE, "", "any program", "it is no file: whoever opens it may wait, or talk to somebody"),
+    "link": Rule(FILE, "", "any program", "it leads out of the workspace, so reads and writes go elsewhere"),
+    "hard link": Rule(FILE, "", "any program", "the file has another name outside the scanned directories"),
+    "special": Rule(FILE, "", "any program", "it is not a regular file: opening it may block, or reach a process"),
     "name": Rule(FILE, "", "terminals and scripts", "its name has control characters"),
 }
 
@@ -240,4 +239,4 @@ DEPENDENCIES = frozenset({
     ".pytest_cache", ".ruff_cache", "site-packages", "bower_components", ".gradle", ".terraform", ".next",
     ".nuxt", ".pnpm-store", ".eggs", ".hypothesis", ".cache", "Pods", "vendor", ".direnv",
 })  # fmt: skip
-"""Directories of installed and built things: only git directories and files of class 5 but links are found there."""
+"""Directories of installed and built files: only git directories and class 5 without links are found there."""

@@ -1,4 +1,4 @@
-"""podbot's side of the process that scans: started, waited for within a limit, and left behind where it hangs."""
+"""podbot's side of the scanning process: it is started, awaited within a limit, and abandoned if it hangs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from podbot.guard import scan
 from podbot.guard.marks import Finding, GuardReport
 
 _ANSWER = 16 << 20  # bytes
-# For an interpreter that finds its library so, and for `~` in git's configuration; nothing that is secret.
+# Some interpreters need it to find libpython; HOME is for `~` in git's configuration. No secrets are passed.
 _PASSED_ON = ("LD_LIBRARY_PATH", "HOME")
 
 
 class Child:
-    """One process that runs ``job`` (see ``scan``). Raises OSError where there can be none.
+    """One process that runs ``job`` (see ``scan``). Raises OSError when it cannot be started.
 
     ``ended``: a descriptor that can be read from the moment on when a comparison may begin, also without :meth:`go`.
+    ``script``: the program, unless it is ``scan``.
     """
 
-    def __init__(self, job: Mapping[str, Any], *, ended: int | None = None) -> None:
+    def __init__(self, job: Mapping[str, Any], *, ended: int | None = None, script: str | None = None) -> None:
         sweep()
-        program = interpreter(scan.__file__)
+        script = script or scan.__file__
+        program = interpreter(script)
         theirs_in, self._in = os.pipe()
         self._out, theirs_out = os.pipe()
         try:
@@ -41,7 +43,7 @@ class Child:
                 actions.append((os.POSIX_SPAWN_DUP2, ended, scan.ENDED))
             env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
             # In a group of its own: Ctrl-C is the agent's.
-            argv = [program, "-I", "-S", scan.__file__]
+            argv = [program, "-I", "-S", script]
             self._process = os.posix_spawn(program, argv, env, file_actions=actions, setpgroup=0)
         except BaseException:
             os.close(self._in)
@@ -53,11 +55,11 @@ class Child:
         self._say(scan.framed({**job, "ended": ended is not None}))
 
     def go(self) -> None:
-        """It is time for the comparison."""
+        """Let the comparison begin."""
         self._say(b"\n")
 
     def answer(self, seconds: float) -> dict[str, Any] | None:
-        """What it found, and its end; None when it has not answered within ``seconds``, or failed."""
+        """The result, after which the process has ended; None if it failed or did not answer within ``seconds``."""
         end = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._out, select.POLLIN)
@@ -71,13 +73,13 @@ class Child:
             data += more
         self.close()
         try:
-            answer = marshal.loads(data)  # noqa: S302 - of a process that runs podbot's own code
+            answer = marshal.loads(data)  # noqa: S302 - from a process that runs podbot's own code
         except (EOFError, TypeError, ValueError):
             return None
         return answer if isinstance(answer, dict) else None
 
     def close(self) -> None:
-        """End it. One that waits in the kernel is left, and looked after later."""
+        """End the process. One that is blocked in the kernel is abandoned and reaped later."""
         if not self._process:
             return
         process, self._process = self._process, 0
@@ -89,11 +91,11 @@ class Child:
             leave(process)
 
     def _say(self, data: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):  # its answer will be missing
+        with contextlib.suppress(BrokenPipeError):  # a missing answer shows that it has ended
             os.write(self._in, data)
 
 
 def left_of(answer: Mapping[str, Any]) -> GuardReport:
-    """The comparison in an answer. Raises KeyError, TypeError, ValueError for anything else."""
+    """The comparison in an answer. Raises KeyError, TypeError or ValueError if it is malformed."""
     findings, gaps, more, entries, seconds = answer["left"]
     return GuardReport(tuple(Finding(*one) for one in findings), tuple(gaps), more, entries, seconds)

@@ -1,4 +1,4 @@
-"""What two scans differ in: findings, the most dangerous first. Pure."""
+"""Compares two scans and returns findings, the most dangerous first. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from podbot.guard.catalogue import RULES
 from podbot.guard.marks import AGENT, BUILD, EDITOR, Finding, GuardReport, Key, Mark, Snapshot, directories_above
 
 MOST = 1000
-"""Findings that are listed; more are counted."""
+"""Findings that are listed; the rest are only counted."""
 
 TIMED = frozenset({"setuid", "capability", "hard link"})
-"""Told by the time of a file's last change, which nobody inside can set: the first scan need not look at each file."""
+"""Detected by a file's ctime, which nothing inside can set, so the first scan need not examine every file."""
 
 
 def compare(before: Snapshot, after: Snapshot) -> GuardReport:
-    """Only what is there afterwards can act: what was removed is no finding."""
+    """Only files that exist afterwards can act, so a removed file is not a finding."""
     found = [
         _finding(key, mark, old)
         for key, mark in after.marks.items()
@@ -21,14 +21,14 @@ def compare(before: Snapshot, after: Snapshot) -> GuardReport:
         and (_is_new(before, after, key, mark) if old is None else old[:2] != mark[:2])
     ]
     found.sort(key=_order)
-    # All gaps: one that was there before hides what was put there since.
+    # All gaps, including earlier ones: a gap hides files that were created in it since.
     return GuardReport(tuple(found[:MOST]), after.gaps, len(found) - len(found[:MOST]), after.entries)
 
 
 def _is_new(before: Snapshot, after: Snapshot, key: Key, mark: Mark) -> bool:
-    """Of what the first scan has no record of.
+    """Whether a mark that the first scan does not have counts as new.
 
-    What was moved or copied is new: ``mv tests/fixtures/.vscode .`` makes a fixture act.
+    A moved or copied file is new: ``mv tests/fixtures/.vscode .`` makes a fixture act.
     """
     if mark.rule in TIMED:
         return mark.changed >= before.began
@@ -38,7 +38,7 @@ def _is_new(before: Snapshot, after: Snapshot, key: Key, mark: Mark) -> bool:
 
 
 def _has_acted_above(before: Snapshot, key: Key, mark: Mark) -> bool:
-    """The same thing at the end of this path, as below a linked worktree of the checkout, or moved into ``src``."""
+    """Whether a trailing part of the path had the same mark, as in a linked worktree, or when moved into ``src``."""
     path, detail = key
     while path := path.partition("/")[2]:
         old = before.marks.get((path, detail))
@@ -48,17 +48,17 @@ def _has_acted_above(before: Snapshot, key: Key, mark: Mark) -> bool:
 
 
 def _was_there(before: Snapshot, after: Snapshot, path: str, mark: Mark) -> bool:
-    """Whether an incomplete first scan did not see it: nothing that led there has changed. Nobody inside sets ctime.
+    """Whether it existed but an incomplete first scan missed it: no ctime on its path has changed.
 
-    To move a directory changes its ctime, and not that of what is in it. A directory that the first scan knew at that
-    path was not moved there: of it the entries may have changed.
+    Nothing inside can set a ctime. Moving a directory changes its ctime but not that of its content. A directory that
+    the first scan saw at the same path was not moved there; its entries may have changed.
     """
     if not 0 < mark.changed < before.began:
         return False
     above = [(name, after.directories.get(name)) for name in directories_above(path.removeprefix("./"))]
-    while above and above[-1][1] is None:  # above a git directory that lies elsewhere
+    while above and above[-1][1] is None:  # above a git directory outside the workspace
         above.pop()
-    for name, found in above[:-1]:  # the last is what was mounted, which nobody inside moves
+    for name, found in above[:-1]:  # the last one is the mount, which cannot be moved from inside
         known = before.directories.get(name)
         if found is None or ((known is None or known[0] != found[0]) and found[1] >= before.began):
             return False

@@ -1,6 +1,6 @@
-"""What of a file's content matters, as a short value that changes when that does. Pure.
+"""Reduces a file's content to a short value that changes when the relevant part changes. Pure.
 
-What reads JSON and TOML is imported for a file of those, because it takes longer than most scans.
+The JSON and TOML parsers are imported only for such a file, because the import takes longer than most scans.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST = 256 << 10
-"""Bytes of a file that are read."""
+"""Bytes of a file that are read at most."""
 
 _SCRIPTS = (
     "scripts", "husky", "lint-staged", "simple-git-hooks", "pre-commit", "ghooks", "gypfile", "bin", "pnpm",
@@ -28,7 +28,7 @@ _TOOLS = (
 
 
 def value(rule: str, name: str, data: bytes) -> str:
-    """``data``: the whole file. Of some only a part runs: a new dependency or version is no finding."""
+    """``data`` is the whole file. Of some files only a part runs: a new dependency or version is not a finding."""
     part: object = None
     if rule == "node.scripts":
         part = _package(data)
@@ -46,12 +46,12 @@ def value(rule: str, name: str, data: bytes) -> str:
 
 
 def digest(data: bytes) -> str:
-    """Sixteen bytes, as hexadecimal digits."""
+    """A hash of sixteen bytes, as hexadecimal digits."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def _part_of_json(data: bytes, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """None for what is no JSON object: then every byte counts."""
+    """The members ``keys``; None if the data is not a JSON object, so that every byte counts."""
     import json
 
     try:
@@ -62,7 +62,7 @@ def _part_of_json(data: bytes, keys: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _package(data: bytes) -> dict[str, Any] | None:
-    """npm's: what is run, and dependencies from elsewhere than a registry, whose own scripts run at an install."""
+    """package.json: commands, and dependencies that are not from a registry, whose scripts run at an install."""
     part = _part_of_json(data, (*_SCRIPTS, *_DEPENDENCIES))
     if part is None:
         return None
@@ -90,7 +90,7 @@ def _table(found: object, key: str) -> dict[str, Any]:
 
 
 def _crate(data: bytes) -> dict[str, Any] | None:
-    """Cargo's: a build script under another name, and sources in place of the registry's."""
+    """Cargo.toml: a build script with another name, and sources that replace the registry's."""
     found = _toml(data)
     if found is None:
         return None
@@ -115,5 +115,5 @@ def _project(data: bytes) -> dict[str, Any] | None:
 
 
 def _some(part: object) -> dict[str, Any]:
-    """Of a tool's table those that hold commands."""
+    """The entries of a tool's table that contain commands."""
     return {key: value for key, value in part.items() if key in _TOOLS} if isinstance(part, dict) else {}

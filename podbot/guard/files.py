@@ -1,4 +1,4 @@
-"""Reading what an agent wrote, by descriptors: no link is followed, nothing is waited for, nothing is read whole."""
+"""Reading an agent's files through descriptors: without following links, without blocking, with a size limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_LINK = 4096
 
 
 class Read(NamedTuple):
-    """``data``: as much of a regular file as was asked for; ``whole``: all of it."""
+    """``data``: the beginning of a regular file, up to the requested size; ``whole``: whether that is all of it."""
 
     data: bytes
     found: os.stat_result
@@ -27,17 +27,17 @@ class Read(NamedTuple):
 
 
 def stamp_of(found: os.stat_result) -> Stamp:
-    """What changes whenever the content does."""
+    """A value that changes whenever the content does."""
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def changed(found: os.stat_result) -> int:
-    """When the file was changed the last time, in nanoseconds."""
+    """When the file was last changed, in nanoseconds."""
     return max(found.st_ctime_ns, found.st_mtime_ns)
 
 
 def look(directory: int, name: str) -> os.stat_result | None:
-    """``lstat``; None when it cannot be."""
+    """``lstat``; None when it fails."""
     try:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
     except (OSError, ValueError):
@@ -45,10 +45,10 @@ def look(directory: int, name: str) -> os.stat_result | None:
 
 
 def read(directory: int, name: str, most: int) -> Read | None:
-    """At most ``most`` bytes of a regular file; None for anything else, and for what cannot be read."""
+    """At most ``most`` bytes of a regular file; None for anything else, or if it cannot be read."""
     found = look(directory, name)
     if found is None or not stat.S_ISREG(found.st_mode):
-        return None  # a device would notice that it is opened
+        return None  # opening a device can have effects
     try:
         handle = os.open(name, _FILE, dir_fd=directory)
     except OSError:
@@ -68,7 +68,7 @@ def read(directory: int, name: str, most: int) -> Read | None:
 
 
 def link(directory: int, name: str) -> str | None:
-    """Where a link leads, as it is written; None for anything else."""
+    """The text of a link; None for anything else."""
     try:
         return os.readlink(name, dir_fd=directory)[:LONGEST_LINK]
     except (OSError, ValueError):
@@ -76,14 +76,14 @@ def link(directory: int, name: str) -> str | None:
 
 
 def open_directory(path: str, directory: int | None = None) -> int:
-    """A directory that is no link. Raises OSError."""
+    """Open a directory, but not through a link. Raises OSError."""
     return os.open(path, DIRECTORY, dir_fd=directory)
 
 
 def open_beneath(directory: int, path: str) -> int:
-    """The directory at a relative ``path``, in which no part is a link or ``..``. Raises OSError."""
+    """Open the directory at a relative ``path``, of which no part may be a link or ``..``. Raises OSError."""
     if ".." in path.split("/"):
-        raise OSError(f"{path!r} leads up")
+        raise OSError(f"{path!r} contains ..")
     handle = os.dup(directory)
     try:
         for part in path.split("/"):
@@ -99,7 +99,7 @@ def open_beneath(directory: int, path: str) -> int:
 
 
 def read_beneath(directory: int, path: str, most: int) -> Read | None:
-    """:func:`read` at a relative ``path`` of several parts."""
+    """Like :func:`read`, for a relative ``path`` of several parts."""
     place, _, name = path.rpartition("/")
     try:
         handle = open_beneath(directory, place)

@@ -1,13 +1,13 @@
-"""Whether a file's times tell that its content was changed, which depends on the file system."""
+"""Whether a file's times reliably show that its content was changed, which depends on the file system."""
 
 from __future__ import annotations
 
 STAMPED = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"})
-"""Their files get a new mtime and ctime at the first write through a shared mapping (on tmpfs they do not)."""
+"""On these, the first write through a shared mapping updates mtime and ctime (on tmpfs it does not)."""
 
 
 def is_stamped(directory: int) -> bool:
-    """Of the open ``directory``; false where it is not known."""
+    """Whether the file system of the open ``directory`` does so; false if unknown."""
     try:
         with (
             open(f"/proc/self/fdinfo/{directory}", encoding="utf-8") as info,
@@ -19,18 +19,18 @@ def is_stamped(directory: int) -> bool:
 
 
 def mount_of(fdinfo: str) -> str:
-    """The number of a descriptor's mount, of ``/proc/self/fdinfo/N``; empty when it says none.
+    """The mount id of a descriptor, from ``/proc/self/fdinfo/N``; empty when it has none.
 
-    By st_dev it is not found on btrfs, where each subvolume has another than the mount.
+    st_dev does not identify the mount on btrfs, where each subvolume has a different one.
     """
     lines = (line.split() for line in fdinfo.splitlines())
     return next((words[1] for words in lines if len(words) == 2 and words[0] == "mnt_id:"), "")
 
 
 def type_of(mountinfo: str, mount: str) -> str:
-    """The file system type of a mount by its number, of ``/proc/self/mountinfo``; empty when it is not there.
+    """The file system type of the mount with that id, from ``/proc/self/mountinfo``; empty if it is missing.
 
-    Names in it have no spaces: the kernel writes them as ``\\040``.
+    Paths in it have no spaces: the kernel writes them as ``\\040``.
     """
     for line in mountinfo.split("\n"):
         words = line.split(" ")

@@ -1,7 +1,7 @@
-"""Git's configuration as git reads it, without git. Pure, and bounded by the size of its input.
+"""Parses git's configuration as git does, without git. Pure, and bounded by the size of its input.
 
-The grammar is that of git's ``config.c`` (2.39): a test compares both on generated input. What git refuses, git does
-not obey either (it ends with "bad config"), so the entries before the mistake are returned with ``whole`` false.
+The grammar is that of git's ``config.c`` (2.39): a test compares both on generated input. Git stops with "bad config"
+at an error and obeys nothing, so the entries before the error are returned with ``whole`` false.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _END = ord("\n")
 
 
 class Config(NamedTuple):
-    """``entries``: (key, value) in the order of the file; the key as git names it, None for a value that is missing."""
+    """``entries``: (key, value) in the order of the file, with keys as git prints them; None for a missing value."""
 
     entries: tuple[tuple[str, str | None], ...]
     whole: bool
@@ -27,7 +27,7 @@ class _Bad(Exception):
 
 
 class _Input:
-    """Bytes, one at a time; behind the last there is a line break, and then ``over``."""
+    """Returns bytes one at a time; after the last one, a line break, and then ``over`` is true."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data.replace(b"\r\n", b"\n")
@@ -43,7 +43,7 @@ class _Input:
 
 
 def parse(data: bytes) -> Config:
-    """The entries of one file; includes are entries like others."""
+    """The entries of one file; includes are not followed but returned as entries."""
     source = _Input(data.removeprefix(b"\xef\xbb\xbf"))
     entries: list[tuple[str, str | None]] = []
     stem = b""
@@ -84,7 +84,7 @@ def _section(source: _Input) -> bytes:
         if source.over:
             raise _Bad
         if char == ord("]"):
-            if not name:  # a subsection alone is none, and is taken
+            if not name:  # git refuses [], although it accepts a subsection alone
                 raise _Bad
             return bytes(name)
         if char in _SPACE:
@@ -156,7 +156,7 @@ def _value(source: _Input) -> bytes:
 
 def _escaped(source: _Input) -> bytes:
     char = source.next()
-    if char == _END:  # the line goes on
+    if char == _END:  # the line continues
         return b""
     if char not in _ESCAPES:
         raise _Bad

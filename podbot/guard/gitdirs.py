@@ -1,6 +1,6 @@
-"""Reading a git directory without git: its dangerous keys, its hooks, and what leads git elsewhere.
+"""Reads a git directory without git: its dangerous keys, its hooks, and files that lead git elsewhere.
 
-git itself is never run in a tree that an agent can write: it would obey what is looked for here.
+git itself is never run in a tree that an agent can write, because it would obey what is searched for here.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     from podbot.guard.walk import Scan
 
-_CONFIG = 1 << 20  # bytes; a longer configuration counts by its digest and size
-_HOOKS = 512  # files of a directory of hooks
-_SCRIPTS = 256  # that configurations name, in one scan
-_SHOWN = 80  # characters of a value
+_CONFIG = 1 << 20  # bytes; a longer configuration is compared by digest and size
+_HOOKS = 512  # files in a directory of hooks
+_SCRIPTS = 256  # files that configurations name, in one scan
+_SHOWN = 80  # characters of a value that are shown
 _UNREADABLE = "directories of hooks that cannot be read"
 _NOT_FOLLOWED = "paths that cannot be followed"
 _PREFIX = b"gitdir: "
 
 
 class GitDirectory:
-    """One git directory: ``handle`` is open, ``path`` is how it is called.
+    """One git directory, open as ``handle`` and reported as ``path``.
 
     ``top``: the path of the working tree; None for a bare repository and for a submodule's directory.
     """
@@ -39,7 +39,7 @@ class GitDirectory:
         self._scan, self._handle, self._path, self._top = scan, handle, path, top
 
     def look(self) -> None:
-        """Record what is there."""
+        """Record its contents."""
         keys = config(self._scan, self._handle, "config", f"{self._path}/config", worktree=self._top is not None)
         more = config(self._scan, self._handle, "config.worktree", f"{self._path}/config.worktree")
         keys = {**keys, **more}
@@ -47,7 +47,7 @@ class GitDirectory:
         tree = keys.pop("core.worktree", None)
         git = absolute(self._scan, self._path)
         top = git if self._top is None else os.path.join(self._scan.root, self._top)
-        if tree is not None:  # a submodule's leads to its checkout
+        if tree is not None:  # in a submodule it leads to the checkout
             top = os.path.join(git, tree[-1])
         for key, values in keys.items():
             if key == "core.hookspath":
@@ -66,7 +66,7 @@ class GitDirectory:
         except OSError:
             self._scan.gap(_UNREADABLE)
             return
-        if place.path != os.path.normpath(value):  # a link in it may be led elsewhere
+        if place.path != os.path.normpath(value):  # it contains a link whose target may be changed
             shown = f"hooks of {place.name[:_SHOWN]}"
             self._scan.mark(f"{self._path}/config", "hooks", Mark("git.hook", place.name, shown))
         _each_hook(self._scan, handle, place.name or ".")
@@ -88,12 +88,12 @@ class GitDirectory:
 
 
 def absolute(scan: Scan, path: str) -> str:
-    """The absolute path of what a scan calls ``path``."""
+    """The absolute path for ``path``, as used in a scan's marks."""
     return os.path.join(scan.known_roots[0], path)
 
 
 def _place(scan: Scan, text: str, base: str) -> locations.Location | None:
-    """Where a path of git's configuration leads from the directory ``base``; None for what lies elsewhere."""
+    """Where a path in git's configuration leads from the directory ``base``; None if that is outside the roots."""
     try:
         path = locations.absolute(text, base)
     except OSError:
@@ -103,7 +103,7 @@ def _place(scan: Scan, text: str, base: str) -> locations.Location | None:
 
 
 def behind(scan: Scan, leads: str, base: str) -> locations.Location | None:
-    """Where a link in the directory ``base`` leads, in which ``~`` is a name; None for what lies elsewhere."""
+    """Where a link in the directory ``base`` leads; ``~`` is not expanded. None if that is outside the roots."""
     try:
         return locations.resolve(scan.known_roots, os.path.join(base, leads))
     except (OSError, ValueError):
@@ -112,7 +112,7 @@ def behind(scan: Scan, leads: str, base: str) -> locations.Location | None:
 
 
 def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool = False) -> dict[str, list[str]]:
-    """Record the dangerous keys of one file, and return them. ``worktree``: ``core.worktree`` is one."""
+    """Record the dangerous keys of one file, and return them. ``worktree``: ``core.worktree`` counts as one."""
     leads = files.link(directory, name)
     if leads is None:
         found = files.read(directory, name, _CONFIG)
@@ -132,13 +132,13 @@ def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool =
     keys = dangerous(parsed.entries)
     for key, values in keys.items():
         if key == "core.worktree" and not worktree:
-            continue  # a submodule's has one: it leads back to its checkout
+            continue  # a submodule's configuration has this key, which leads back to its checkout
         scan.mark(path, key, Mark("git.key", "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
     return keys
 
 
 def hooks(scan: Scan, directory: int, path: str) -> None:
-    """The directory of hooks in a git directory, and what is there when it is a link."""
+    """Record the directory of hooks in a git directory, following a link to it inside the roots."""
     leads = files.link(directory, "hooks")
     try:
         if leads is None:
@@ -158,7 +158,7 @@ def hooks(scan: Scan, directory: int, path: str) -> None:
 
 
 def _each_hook(scan: Scan, handle: int, path: str) -> None:
-    """Each file of a directory of hooks, scripts beside them included; git ignores ``*.sample``."""
+    """Record each file of a directory of hooks, including scripts beside them; git ignores ``*.sample``."""
     count = 0
     try:
         with os.scandir(handle) as entries:
@@ -191,20 +191,20 @@ def _hook(scan: Scan, directory: int, name: str, path: str) -> None:
         scan.mark(path, "", Mark("git.hook", value, "", files.changed(found.found)))
         return
     there = files.look(directory, name)
-    if there is not None and stat.S_ISREG(there.st_mode):  # one may be run that cannot be read
+    if there is not None and stat.S_ISREG(there.st_mode):  # an unreadable hook may still be run
         scan.gap("files that cannot be read")
         scan.mark(path, "", Mark("git.hook", str(files.stamp_of(there)), "", files.changed(there)))
 
 
 def _behind(scan: Scan, path: str, leads: str) -> str:
-    """The content behind a link that stays in the workspace: hooks are often kept so."""
+    """The digest of a link's target inside the workspace, where hooks are often kept."""
     place = behind(scan, leads, absolute(scan, os.path.dirname(path)))
     found = None if place is None else locations.read(place, MOST)
     return "" if found is None else f" {content(found)}"
 
 
 def git_file(scan: Scan, directory: int, path: str, top: str) -> None:
-    """A ``.git`` that is a file or a link. One that leads to a repository's own worktree or submodule is ordinary."""
+    """Record a ``.git`` file or link, unless it leads to a worktree's or submodule's own git directory."""
     leads = files.link(directory, ".git")
     text, when = leads, 0
     if leads is None:
@@ -220,7 +220,7 @@ def git_file(scan: Scan, directory: int, path: str, top: str) -> None:
 
 
 def _is_own(scan: Scan, place: str) -> bool:
-    """Whether a git directory is one that git keeps for a repository that is being looked at."""
+    """Whether a git directory is one that git keeps for a worktree or submodule of a scanned repository."""
     workspace, *linked = scan.known_roots
     if place.startswith(f"{workspace}/") and ("/.git/worktrees/" in place or "/.git/modules/" in place):
         return True
@@ -228,7 +228,7 @@ def _is_own(scan: Scan, place: str) -> bool:
 
 
 def common_directory(scan: Scan, directory: int, path: str) -> None:
-    """A file ``commondir`` in what git takes for a git directory; that of a linked worktree's records is ordinary."""
+    """Record a git directory's file ``commondir``, unless it belongs to a linked worktree of a scanned repository."""
     if files.look(directory, "HEAD") is None:
         return
     found = files.read(directory, "commondir", 4096)
@@ -239,7 +239,7 @@ def common_directory(scan: Scan, directory: int, path: str) -> None:
     records = os.path.dirname(os.path.dirname(os.path.join(workspace, path)))
     common = os.path.dirname(records)
     own = common in linked or common.endswith("/.git") or "/.git/modules/" in common
-    # Without a HEAD of its own the directory it leads to is none that is looked at.
+    # A directory without a HEAD would not be scanned as a git directory.
     own = own and files.look(directory, "../../HEAD") is not None
     if text == "../.." and records.endswith("/worktrees") and own:
         return
@@ -251,12 +251,12 @@ def common_directory(scan: Scan, directory: int, path: str) -> None:
 
 
 def modules(scan: Scan, directory: int, path: str) -> None:
-    """``.gitmodules``, which git reads as configuration of submodules."""
+    """Record ``.gitmodules``, which git reads as configuration of submodules."""
     config(scan, directory, ".gitmodules", path)
 
 
 def content(found: files.Read) -> str:
-    """A file's content as a value; of a long one its beginning, its size and when it was changed."""
+    """A file's digest; for a long file, of its beginning, with its size and time of change."""
     if found.whole:
         return digest(found.data)
     return f"{digest(found.data)} {found.found.st_size} {files.changed(found.found)}"

@@ -1,7 +1,7 @@
-"""Which keys of git's configuration have git run a program, or read what it should not. Pure, and data.
+"""The keys of git's configuration that make git run a program, or read files that it should not. Pure, and data.
 
-Ordinary keys (remotes, branches, identities, ``core.bare``) are not among them: a commit, a fetch or a new branch
-changes nothing here.
+Ordinary keys (remotes, branches, identities, ``core.bare``) are not listed, so a commit, a fetch or a new branch causes
+no finding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _anything(_value: str | None) -> bool:
 
 
 def _program(value: str | None) -> bool:
-    """Where a boolean is git's own way."""
+    """Whether the value names a program; a boolean selects git's builtin."""
     return value is not None and value.lower() not in _WORDS
 
 
@@ -28,7 +28,7 @@ def _shell(value: str | None) -> bool:
 
 
 def _helper(value: str | None) -> bool:
-    """``ext::COMMAND`` and other transports that are programs; an option in the place of a host."""
+    """Whether it is ``ext::COMMAND`` or another transport that is a program, or an option in place of a host."""
     return value is not None and ("::" in value or value.startswith("-"))
 
 
@@ -63,11 +63,11 @@ KEYS: Mapping[str, Callable[[str | None], bool]] = {
     "submodule.*.url": _helper,
     "branch.*.remote": _helper,
 }  # fmt: skip
-"""Key -> whether a value of it matters. ``*`` stands for a subsection, or for the name in ``alias`` and ``pager``."""
+"""Key -> whether a value is dangerous. ``*`` is a subsection, or the name in ``alias`` and ``pager``."""
 
 
 def pattern(key: str) -> str:
-    """``key`` with its middle, which may hold dots of its own, as ``*``; the section itself is not replaced."""
+    """``key`` with its subsection, which may contain dots, replaced by ``*``."""
     section, _, rest = key.partition(".")
     middle, dot, name = rest.rpartition(".")
     if section in ("alias", "pager") and not dot:
@@ -80,7 +80,7 @@ def pattern(key: str) -> str:
 
 
 def dangerous(entries: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
-    """Of all entries those that matter: each key with its values, in the order of the file."""
+    """The dangerous entries: each key with its values, in the order of the file."""
     found: dict[str, list[str]] = {}
     for key, value in entries:
         matters = KEYS.get(pattern(key))
@@ -90,7 +90,7 @@ def dangerous(entries: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]
 
 
 def programs(values: Iterable[str]) -> list[str]:
-    """Paths among the words of commands: scripts of the workspace that git runs by its configuration."""
+    """Words in commands that may be paths: scripts of the workspace that git runs because of its configuration."""
     words = [word.strip("'\"!;&|()") for value in values for word in value.split()[:8]]
     return [word for word in words if word and word[0] not in "-$" and _is_plain(word)]
 

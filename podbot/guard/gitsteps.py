@@ -1,6 +1,6 @@
-"""The steps of a rebase, a cherry-pick or an `am` that is not finished: `git rebase --continue` carries them out.
+"""The steps of an unfinished rebase, cherry-pick or `am`, which `git rebase --continue` carries out.
 
-Only what names a program is recorded. A rebase that stopped at a conflict, of ordinary picks, is no finding.
+Only steps that name a program are recorded. A rebase of ordinary picks that stopped at a conflict is not a finding.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 STATES = ("rebase-merge", "rebase-apply", "sequencer")
 _TODO = ("git-rebase-todo", "todo")
 _RULE = "git.steps"
-_MOST = 1 << 20  # bytes of a list of steps; a longer one counts by its beginning, size and time
-_SHOWN = 80  # characters
+_MOST = 1 << 20  # bytes of a list of steps; a longer one is compared by its beginning, size and time
+_SHOWN = 80  # characters that are shown
 _STRATEGIES = frozenset({"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"})
-"""Git's own. For another, `a/x`, it runs the program ``git-merge-a/x`` of the working tree (git 2.39)."""
+"""Git's builtin strategies. For another one, `a/x`, it runs ``git-merge-a/x`` in the working tree (git 2.39)."""
 
 
 def commands(todo: bytes) -> list[str]:
-    """Of a list of steps the lines that run a command, as git parses them (``sequencer.c``)."""
+    """The lines of a list of steps that run a command, as git parses them (``sequencer.c``)."""
     found = []
     for line in todo.split(b"\n"):
         step = line.lstrip(b" \t")
@@ -38,7 +38,7 @@ def commands(todo: bytes) -> list[str]:
 
 
 def steps(scan: Scan, directory: int, path: str) -> None:
-    """Record what the unfinished steps of one git directory run. ``path``: how it is called."""
+    """Record the programs that the unfinished steps of one git directory run. ``path``: how it is reported."""
     for state in STATES:
         try:
             handle = _opened(scan, directory, state, f"{path}/{state}")
@@ -55,7 +55,7 @@ def steps(scan: Scan, directory: int, path: str) -> None:
 
 
 def _opened(scan: Scan, directory: int, name: str, path: str) -> int | None:
-    """The directory ``name``, also behind a link that stays in the workspace. Raises OSError."""
+    """Open the directory ``name``, following a link to it inside the workspace. Raises OSError."""
     leads = files.link(directory, name)
     if leads is None:
         return files.open_directory(name, directory)

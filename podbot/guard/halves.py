@@ -1,4 +1,4 @@
-"""A second process for one half of a scan: a fork of the one that scans, which has one thread and no secrets."""
+"""A second process for one half of a scan: a fork of the scanning process, which has one thread and no secrets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_SECONDS = 30  # for the second process, which may have lost the first
+_SECONDS = 30  # after which the second process ends, in case the first one has died
 
 
 class Half:
-    """Runs ``work`` in the second process. Its result is of built-in types, which ``marshal`` writes."""
+    """Runs ``work`` in the second process. Its result must be of built-in types, which ``marshal`` can write."""
 
     def __init__(self, work: Callable[[], dict[str, Any]]) -> None:
         self._read, write = os.pipe()
@@ -31,25 +31,25 @@ class Half:
             os._exit(0)  # noqa: TID251 - a fork must not return into its parent's work
 
     def result(self) -> dict[str, Any] | None:
-        """None where it ended early. Waits for its end."""
+        """Wait for the second process to end; None if it ended early."""
         with open(self._read, "rb") as file:
             data = file.read()
         os.waitpid(self._process, 0)
         try:
-            found = marshal.loads(data)  # noqa: S302 - of this very program
+            found = marshal.loads(data)  # noqa: S302 - from a fork of this process
         except (EOFError, TypeError, ValueError):
             return None
         return found if isinstance(found, dict) else None
 
 
 def alarm(seconds: int) -> None:
-    """End this process after that time; 0: do not."""
-    import _signal  # type: ignore[import-not-found] # of which `signal` makes enumerations
+    """End this process after that time; 0 cancels it."""
+    import _signal  # type: ignore[import-not-found] # `signal` would build enumerations, which is slow
 
     _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
     _signal.alarm(seconds)
 
 
 def can_share() -> bool:
-    """Whether there is a processor for a second process."""
+    """Whether there is a second processor."""
     return hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1

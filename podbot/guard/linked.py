@@ -1,7 +1,7 @@
-"""What lies behind a link that stands where a rule expects a file or a directory: `CLAUDE.md`, `.vscode`.
+"""Links in place of a file or directory that a rule names, such as `CLAUDE.md` or `.vscode`.
 
-Whoever acts on the link follows it, so its content counts, as long as it stays in what is looked at. A directory is
-walked once for each kind of directory that links make of it, under its own path.
+A program that acts on the link follows it, so the target's content counts if it is inside the scanned roots. A
+directory is walked once for each scope that links give it, and reported under its own path.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from podbot.guard.tree import Below
     from podbot.guard.walk import Scan
 
-_DIRECTORIES = 256  # that links lead to, in one scan
+_DIRECTORIES = 256  # targets of links, in one scan
 
 
 class Links:
-    """The directories behind links, which are walked last: they cannot use up the limits of the rest."""
+    """The directories that links lead to. They are walked last, so that they cannot use up the limits of the rest."""
 
     def __init__(self) -> None:
         self._found: list[tuple[locations.Location, Scope]] = []
         self._seen: set[tuple[str, str, int]] = set()
 
     def look(self, scan: Scan, where: str, leads: str, rule: str, scope: Scope) -> None:
-        """One link at the path ``where``, in a directory of ``scope``, for which ``rule`` holds."""
+        """Record the link at the path ``where``, in a directory of ``scope``, to which ``rule`` applies."""
         path, _, name = where.rpartition("/")
         place = gitdirs.behind(scan, leads, os.path.join(scan.root, path))
         found = None if place is None else locations.read(place, MOST)
@@ -52,7 +52,7 @@ class Links:
                 self._found.append((place, scope))
 
     def walk(self, scan: Scan) -> None:
-        """Walk the directories, and those behind links in them. Raises ``Over``."""
+        """Walk the directories, and those that links in them lead to. Raises ``Over``."""
         while self._found:
             place, scope = self._found.pop()
             try:
@@ -69,7 +69,7 @@ class Links:
                 os.close(handle)
 
     def listing(self, scan: Scan, handle: int, path: str, scope: Scope) -> Below:
-        """What the link makes of one directory. What holds there anyway, the walk of its own place has recorded."""
+        """Record what applies in a directory because of the link. The rest was recorded at the directory's own path."""
         below: Below = []
         try:
             with os.scandir(handle) as entries:
@@ -98,7 +98,7 @@ class Links:
 
     @staticmethod
     def _file(scan: Scan, handle: int, path: str, name: str, rule: str) -> None:
-        """``values`` of the first scan are by another rule, so it is read again."""
+        """The file is read again, because ``values`` of the first scan are for another rule."""
         found = files.read(handle, name, MOST)
         if found is None:
             scan.gap("files that cannot be read")

@@ -1,7 +1,7 @@
-"""Where a path leads that a link or git's configuration names, as long as it stays where an agent can write.
+"""Resolves a path that a link or git's configuration names, as long as it stays where an agent can write.
 
-Each part is looked at in the open directory around it, and a link is followed by its text: nothing outside of the
-roots is opened.
+Each component is examined relative to its open parent directory, and links are resolved by their text, so nothing
+outside the roots is opened.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from podbot.guard.values import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LINKS = 40  # that the kernel follows, too
+_LINKS = 40  # the kernel's own limit
 
 
 class Location(NamedTuple):
-    """What lies at ``path``, without links in it, below ``root``. ``name``: how a scan calls it."""
+    """A ``path`` without links below ``root``. ``name``: how a scan reports it."""
 
     root: str
     path: str
@@ -28,19 +28,19 @@ class Location(NamedTuple):
 
 
 def absolute(text: str, base: str) -> str:
-    """As git expands a path. Raises OSError where it is another user's home, or there is none."""
+    """Expand ``~`` as git does. Raises OSError for another user's home, or when there is no HOME."""
     if not text.startswith("~"):
         return os.path.join(base, text)
     home = os.environ.get("HOME", "")
     if not home or (text != "~" and not text.startswith("~/")):
-        raise OSError(errno.ENOENT, "whose home it is is not known", text)
+        raise OSError(errno.ENOENT, "unknown home directory", text)
     return home + text[1:]
 
 
 def resolve(roots: Sequence[str], path: str) -> Location | None:
-    """``path``: absolute; ``roots``: the workspace first. None for what lies elsewhere, or is not there.
+    """``path`` must be absolute; ``roots`` begins with the workspace. None if it is outside the roots or missing.
 
-    Raises OSError for what cannot be followed.
+    Raises OSError if it cannot be followed.
     """
     for _ in range(_LINKS):
         root = next((root for root in roots if f"{path}/".startswith(f"{root}/")), None)
@@ -57,14 +57,14 @@ def resolve(roots: Sequence[str], path: str) -> Location | None:
 
 
 def _follow(root: str, path: str) -> list[str] | str | None:
-    """The names of ``path`` below ``root``; a path to go on with, behind a link or ``..``; None: it is not there."""
+    """The components of ``path`` below ``root``; after a link or ``..``, the path to resolve next; None if missing."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     done: list[str] = []
     handle = files.open_directory(root)
     try:
         for number, part in enumerate(parts):
             rest = parts[number + 1 :]
-            if part == "..":  # of a directory without links in its path: by its spelling
+            if part == "..":  # the path so far has no links, so its text is enough
                 place = os.path.dirname("/".join((root, *done)))
                 return "/".join((place, *rest))
             found = files.look(handle, part)

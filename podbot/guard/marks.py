@@ -1,4 +1,4 @@
-"""The values of this room: what a scan recorded, and what two of them differ in. Plain, and cheap to import."""
+"""The data types of this room: the record of a scan, and the result of a comparison. Cheap to import."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 GIT_OR_SHELL, EDITOR, AGENT, BUILD, FILE = 1, 2, 3, 4, 5
 
 ACTS_AT: Mapping[int, str] = {
-    GIT_OR_SHELL: "at a mere `git status` or `cd`",
+    GIT_OR_SHELL: "as soon as you run `git status` or `cd`",
     EDITOR: "when an editor opens the directory",
-    AGENT: "when an agent is started there",
+    AGENT: "when an agent starts there",
     BUILD: "when it is built, tested or installed",
     FILE: "as files that are not what they seem",
 }
@@ -21,10 +21,10 @@ ACTS_AT: Mapping[int, str] = {
 
 
 class Mark(NamedTuple):
-    """One recorded thing. ``rule``: a name in the catalogue; ``value``: equal as long as nothing changed.
+    """One recorded item. ``rule``: a name in the catalogue; ``value``: equal as long as nothing changed.
 
-    ``shown``: a few words of it for people, written by whoever wrote the workspace. ``changed``: the latest of the
-    file's ctime and mtime, in nanoseconds; 0 where there is none.
+    ``shown``: a short excerpt for people, whose text the workspace's author controls. ``changed``: the later of the
+    file's ctime and mtime, in nanoseconds; 0 if it has none.
     """
 
     rule: str
@@ -34,17 +34,17 @@ class Mark(NamedTuple):
 
 
 Key = tuple[str, str]
-"""A path, relative to the workspace or absolute, and what of it: empty for the whole file, or a git key."""
+"""A path, relative to the workspace or absolute, and a part of it: empty for the whole file, or a git key."""
 
 Stamp = tuple[int, int, int, int]
-"""inode, size, mtime and ctime: where ``filesystem.is_stamped``, the same stamp means the same content."""
+"""inode, size, mtime and ctime: if ``filesystem.is_stamped``, the same stamp means the same content."""
 
 
 class Snapshot(NamedTuple):
-    """What a scan recorded. ``began``: nanoseconds since the epoch; ``gaps``: why something was not looked at.
+    """The record of a scan. ``began``: nanoseconds since the epoch; ``gaps``: why parts were not scanned.
 
-    ``values``: of the files whose content was read, by path, so that a later scan need not read them again.
-    ``directories``: inode and ctime of directories by path; a first scan need keep only those around its gaps.
+    ``values``: by path, of the files whose content was read, so that a later scan need not read them again.
+    ``directories``: inode and ctime of directories by path; a first scan keeps only those around its gaps.
     """
 
     began: int
@@ -56,7 +56,7 @@ class Snapshot(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing that is new, or different. ``danger``: its class, 1 the most dangerous; ``acts``: what acts on it."""
+    """A new or changed file. ``danger``: its class, 1 is the most dangerous; ``acts``: which program acts on it."""
 
     danger: int
     path: str
@@ -67,7 +67,7 @@ class Finding(NamedTuple):
 
 
 class GuardReport(NamedTuple):
-    """What a session left: findings, the most dangerous first, and what could not be looked at."""
+    """The result of a session's comparison: findings, the most dangerous first, and what could not be scanned."""
 
     findings: tuple[Finding, ...] = ()
     gaps: tuple[str, ...] = ()
@@ -77,20 +77,20 @@ class GuardReport(NamedTuple):
 
 
 def to_plain(snapshot: Snapshot) -> dict[str, Any]:
-    """As values of built-in types, which ``marshal`` writes."""
+    """The snapshot as built-in types, which ``marshal`` can write."""
     marks = {key: tuple(mark) for key, mark in snapshot.marks.items()}
     return {**snapshot._asdict(), "marks": marks, "values": dict(snapshot.values)}
 
 
 def from_plain(data: Mapping[str, Any]) -> Snapshot:
-    """What :func:`to_plain` made. Raises AttributeError, TypeError, ValueError for anything else."""
+    """The inverse of :func:`to_plain`. Raises AttributeError, TypeError, ValueError for anything else."""
     return Snapshot(**{**data, "marks": {key: Mark(*mark) for key, mark in data["marks"].items()}})
 
 
 def directories_above(path: str) -> Iterator[str]:
-    """The directories that ``path`` lies in, the nearest first; an empty one is the workspace."""
+    """The parent directories of ``path``, the nearest first; the empty one is the workspace."""
     relative = not path.startswith("/")
     while path:
         path = path.rpartition("/")[0]
-        if path or relative:  # the empty one is the workspace
+        if path or relative:
             yield path

@@ -1,7 +1,7 @@
-"""What only a look at each file tells: setuid, file capabilities, hard links.
+"""Finds setuid programs, file capabilities and hard links, which requires a stat of every file.
 
-To look at each of 50,000 files takes 70 ms of the 120 ms of the second scan (measured, processor time). An
-unchanged directory saves nothing of that: a file's mode changes without it.
+For 50,000 files that takes 70 ms of the 120 ms of the second scan (measured, processor time). An unchanged directory
+cannot be skipped, because a file's mode can change without it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _CAPABILITY = "security.capability"
 
 _MOST = 20_000  # files
-_MARKED = 4 << 20  # characters of their paths
-_LINKED = 64 << 20  # of paths of files with several names
+_MARKED = 4 << 20  # characters of their paths in all
+_LINKED = 64 << 20  # characters of the paths of files with several names
 
 
 class Modes:
-    """What was found. ``gaps``: as those of a walk."""
+    """The findings. ``gaps``: as in a walk."""
 
     def __init__(self) -> None:
         self.marks: dict[Key, Mark] = {}
@@ -37,7 +37,7 @@ class Modes:
         self._marked = self._linked = 0
 
     def look(self, handle: int, path: str, name: str, found: os.stat_result, scope: Scope) -> None:
-        """One file with a mode or a number of links that is worth it."""
+        """Examine one file whose mode or link count is unusual."""
         mode = found.st_mode
         if mode & (stat.S_ISUID | stat.S_ISGID):
             shown = f"mode {stat.S_IMODE(mode):o}, user {found.st_uid}, group {found.st_gid}"
@@ -56,24 +56,24 @@ class Modes:
     def _mark(self, path: str, detail: str, rule: str, shown: str, found: os.stat_result) -> None:
         self._marked += len(path)
         if len(self.marks) >= _MOST or self._marked > _MARKED:
-            self.gaps["more than are listed of setuid programs and files with capabilities"] = 1
+            self.gaps["more setuid programs and files with capabilities than are listed"] = 1
             return
         self.marks[path, detail] = Mark(rule, str(files.stamp_of(found)), shown, files.changed(found))
 
     def to_plain(self) -> dict[str, Any]:
-        """As values of built-in types."""
+        """The findings as built-in types."""
         marks = {key: tuple(mark) for key, mark in self.marks.items()}
         return {"marks": marks, "links": self.links, "gaps": self.gaps}
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """What another process found, by its :meth:`to_plain`."""
+        """Add another process's findings, from its :meth:`to_plain`."""
         self.marks |= {key: Mark(*mark) for key, mark in other["marks"].items()}
         self.gaps |= other["gaps"]
         for key, names in other["links"].items():
             self.links.setdefault(key, []).extend(names)
 
     def hard_links(self) -> dict[Key, Mark]:
-        """Files with more names than were found; only once everything was looked at."""
+        """Files with more names than were found. Valid only after a complete scan."""
         found: dict[Key, Mark] = {}
         for names in self.links.values():
             own = sorted(name for name, _, _ in names if name)
@@ -85,7 +85,7 @@ class Modes:
 
 
 def roots_of(workspace: str, git: str) -> list[tuple[str, str, Scope]]:
-    """The directories of a scan: a workspace, and a git directory elsewhere."""
+    """The directories to scan: a workspace, and a git directory outside it, if any."""
     return [(workspace, "", ORDINARY), *([(git, git, GIT)] if git else [])]
 
 

@@ -1,4 +1,4 @@
-"""A comparison as events: one for each finding, for programs, and a short block of lines for people. Pure."""
+"""Turns a comparison into events: one for each finding, for programs, and a short summary for people. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from podbot.events import Event
 from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, Finding, GuardReport
 
-_LINES = 8  # findings of the first class that have a line each
-_NAMES = 4  # of another class that are named in its one line
+_LINES = 8  # findings of the first class that get a line each
+_NAMES = 4  # findings of another class that are named in its one line
 _LONGEST = 120  # characters of a path
 
 
 def events(left: GuardReport, session: str, workspace: str) -> Iterator[Event]:
-    """What to say of a session that ended; ``workspace``: its path."""
+    """The events for a session that has ended; ``workspace``: its path."""
     about = {"session": session, "workspace": workspace}
     for found in left.findings:
         level = "warning" if found.danger == GIT_OR_SHELL else "notice"
@@ -22,31 +22,31 @@ def events(left: GuardReport, session: str, workspace: str) -> Iterator[Event]:
     for line in lines(left, workspace):
         yield Event("notice", "guard.summary", line, about)
     if left.gaps:
-        text = f"podbot did not look at all of {workspace} for what the agent left: {'; '.join(left.gaps)}"
+        text = f"podbot could not check all of {workspace}: {'; '.join(left.gaps)}"
         yield Event("warning", "guard.incomplete", text, {**about, "reasons": list(left.gaps)})
     spent = {"entries": left.entries, "seconds": round(left.seconds, 3)}
-    yield Event("debug", "guard.end", f"looked at {left.entries} entries of {workspace}", {**about, **spent})
+    yield Event("debug", "guard.end", f"checked {left.entries} entries of {workspace}", {**about, **spent})
 
 
 def lines(left: GuardReport, workspace: str) -> list[str]:
-    """A header, and below it the most dangerous first; nothing when nothing was found."""
+    """A header, followed by the findings, the most dangerous first; empty when there are none."""
     count = len(left.findings) + left.more
     if not count:
         return []
-    things = "1 new or changed thing acts" if count == 1 else f"{count} new or changed things act"
-    told = [f"after this session {things} on this machine in {workspace}:"]
+    items = "1 new or changed item acts" if count == 1 else f"{count} new or changed items act"
+    summary = [f"after this session {items} on this machine, in {workspace}:"]
     for danger, when in ACTS_AT.items():
         found = [finding for finding in left.findings if finding.danger == danger]
         if danger == GIT_OR_SHELL:
-            told += [f"  {when}: {_short(one.path)} ({_said(one)})" for one in found[:_LINES]]
+            summary += [f"  {when}: {_short(one.path)} ({_said(one)})" for one in found[:_LINES]]
             found = found[_LINES:]
         if found:
             names = list(dict.fromkeys(_short(one.path) for one in found))
             more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-            told.append(f"  {when}: {', '.join(names[:_NAMES])}{more}")
+            summary.append(f"  {when}: {', '.join(names[:_NAMES])}{more}")
     if left.more:
-        told.append(f"  and {left.more} more, which are not listed")
-    return told
+        summary.append(f"  and {left.more} more, which are not listed")
+    return summary
 
 
 def _said(found: Finding) -> str:

@@ -1,4 +1,4 @@
-"""What git takes for a git directory, by names in it."""
+"""Recognizes directories that git accepts as a git directory, by the names in them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def is_laid_out(handle: int) -> bool:
-    """Whether git takes a directory for a repository. It asks for access only: links and files pass as well.
+    """Whether git accepts a directory as a repository. Git only checks access, so links and files are enough.
 
-    One without a HEAD lends its configuration to a worktree's directory, which has one.
+    A directory without a HEAD can still provide the configuration of a worktree's directory that has one.
     """
     return files.look(handle, "refs") is not None and files.look(handle, "objects") is not None
 
@@ -23,9 +23,10 @@ def _has_head(handle: int) -> bool:
 
 
 def is_repository(handle: int, path: str, scope: Scope) -> bool:
-    """Below ``modules`` and ``worktrees`` of a git directory less is enough: a ``.git`` file that leads there is own.
+    """Whether to scan a directory as a git directory.
 
-    Not in ``refs`` and ``logs``, where the names are those of branches.
+    Below ``modules`` and ``worktrees`` of a git directory, a HEAD or config is enough, because ``.git`` files that lead
+    there are not reported. This excludes ``refs`` and ``logs``, where names are those of branches.
     """
     if is_laid_out(handle):
         return _has_head(handle)
@@ -36,6 +37,6 @@ def is_repository(handle: int, path: str, scope: Scope) -> bool:
 
 
 def birth(git: int) -> int:
-    """When a git directory was made, roughly: its file ``description`` is written once, or its HEAD."""
+    """The approximate time when a git directory was made: its ``description`` is written only once; else its HEAD."""
     found = files.look(git, "description") or files.look(git, "HEAD")
     return 0 if found is None else found.st_ctime_ns

@@ -1,10 +1,10 @@
-"""Runs as a process of its own, by its path: scans a workspace, and compares with an earlier scan.
+"""A separate process, started by its path: scans a workspace, and compares it with an earlier scan.
 
-A file system that does not answer holds whoever looks at it, in the kernel, where no signal reaches: then it is this
-process that hangs, and podbot goes on. Standard library and this room only, and of the library what costs little: json
-and signal take as long to import as the interpreter to start. stdin has the job, and for a comparison a byte when it is
-time, unless that is told by the end of a process (see ``comparison``). The job, the record and the answer on stdout are
-``marshal``'s, between processes of one podbot.
+A file system that does not answer blocks a process in the kernel, where no signal reaches it. Then this process hangs,
+and podbot continues. It imports only this room and cheap parts of the standard library: json and signal take as long
+to import as the interpreter takes to start. stdin carries the job and, for a comparison, a byte that starts it, unless
+the end of a process does (see ``comparison``). The job, the record and the answer on stdout are in ``marshal`` format,
+which is safe between processes of one podbot.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from podbot.guard.marks import GuardReport, Snapshot, Stamp
 
 ANSWER = 8 << 20  # bytes of the findings; podbot reads twice as much
-_PATH, _WHAT = 1000, 300  # characters of a finding
-LIMIT = 60  # seconds for all of it but the waiting
+_PATH, _WHAT = 1000, 300  # characters of a finding's fields
+LIMIT = 60  # seconds for everything except the waiting
 ENDED = 3
-"""The descriptor that can be read once nothing of the session runs any more, where a job has ``ended``."""
+"""A descriptor that becomes readable when nothing of the session runs any more, if the job has ``ended``."""
 
 
 def record(job: dict[str, Any]) -> dict[str, Any]:
-    """The first scan, written to ``job["record"]`` for the comparison, whoever makes it."""
+    """Do the first scan and write it to ``job["record"]`` for the comparison, which another podbot may make."""
     from podbot.guard.halves import alarm
     from podbot.guard.marks import to_plain
 
@@ -42,10 +42,10 @@ def record(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def comparison(job: dict[str, Any]) -> dict[str, Any]:
-    """The second scan, and what differs. The first is read while podbot still removes the container.
+    """Do the second scan and compare. The first scan is read while podbot is still removing the container.
 
-    With ``job["ended"]`` it begins when the container's first process has ended, and with it each other one in it,
-    while the engine still takes the container apart; in any case when podbot says so.
+    The scan begins when podbot sends a byte. With ``job["ended"]`` it also begins when the container's first process,
+    and so every process in it, has ended, while the engine is still removing the container.
     """
     from podbot.guard.compare import compare
     from podbot.guard.halves import alarm
@@ -58,7 +58,7 @@ def comparison(job: dict[str, Any]) -> dict[str, Any]:
     alarm(LIMIT)
     begin = time.perf_counter()
     left = bounded(compare(before, _scan({**job, **data}, before.values, modes=True)))
-    alarm(0)  # podbot may be a while until it reads the answer
+    alarm(0)  # it may take podbot a while to read the answer
     findings = [tuple(found) for found in left.findings]
     answer = (findings, left.gaps, left.more, left.entries, time.perf_counter() - begin)
     return {"workspace": data["workspace"], "session": data["session"], "left": answer}
@@ -71,13 +71,13 @@ def _await(*, ended: bool) -> None:
         poller.register(ENDED, select.POLLIN)
     ready = [handle for handle, _ in poller.poll()]
     if ENDED not in ready and not os.read(0, 1):
-        raise SystemExit(0)  # podbot has gone, and another one will ask
+        raise SystemExit(0)  # podbot has ended; a later one will compare
 
 
 def bounded(left: GuardReport) -> GuardReport:
-    """As an answer that podbot reads whole: long names are shortened, and what is too much is counted.
+    """Limit the report to a size that podbot reads: shorten long names, and only count findings that do not fit.
 
-    It is from the end of the findings that something is left out, where the least dangerous are.
+    The findings are cut at the end, where the least dangerous are.
     """
     kept, room = [], ANSWER
     for found in left.findings:
@@ -103,7 +103,7 @@ def _scan(job: dict[str, Any], known: Mapping[str, tuple[Stamp, str]], *, modes:
 
 
 def _write(path: str, data: bytes) -> None:
-    """The directory is podbot's own. Whole or not at all; a record need not survive the machine."""
+    """Write atomically into podbot's own directory. No fsync: a record need not survive a crash of the machine."""
     temporary = f"{path}.{os.getpid()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(handle, "wb") as file:
@@ -112,7 +112,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def framed(job: Mapping[str, Any]) -> bytes:
-    """A job as this process reads it."""
+    """A job in the form in which this process reads it."""
     data = marshal.dumps(dict(job))
     return len(data).to_bytes(4, "big") + data
 
@@ -128,16 +128,16 @@ def _read(count: int) -> bytes:
 
 
 def main() -> None:
-    """Ends with the process."""
+    """Never returns."""
     place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    package = type(sys)("podbot")  # without its __init__, which is the library's and imports typing
+    package = type(sys)("podbot")  # bypasses podbot/__init__.py, which imports typing
     package.__path__ = [place]
     sys.modules["podbot"] = package
     job = marshal.loads(_read(int.from_bytes(_read(4), "big")))  # noqa: S302 - from the podbot that started this
     answer = record(job) if job["what"] == "record" else comparison(job)
     with open(1, "wb", closefd=False) as file:
         file.write(marshal.dumps(answer))
-    os._exit(0)  # noqa: TID251 - the interpreter's tear-down frees what the kernel frees at once
+    os._exit(0)  # noqa: TID251 - skips the interpreter's slow tear-down
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which rules hold in a directory. Pure: the catalogue's patterns, compiled once into dictionaries of names."""
+"""Which rules apply in a directory: the catalogue's patterns, compiled once into dictionaries of names. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 GIT_FILE, COMMON, WORKTREE_CONFIG, MODULES = "\0git", "\0commondir", "\0config", "\0modules"
-"""Instead of a rule's name: what ``walk`` and ``gitdirs`` look at themselves."""
+"""Used instead of a rule's name for files that ``walk`` and ``gitdirs`` handle themselves."""
 
 
 class Scope:
     """The rules of one kind of directory.
 
-    ``names``: rule by a file's name; ``suffixes``: rule by its end; ``everything``: the rule of whatever else there is.
-    ``below``: the scopes of directories that have their own. ``rule``: for a link that stands where such a directory is
-    expected. ``links``: whether those that lead out are reported. ``needles``: parts of names, one of which is in each
-    name with such an end.
+    ``names``: rule by a file's name; ``suffixes``: rule by its suffix; ``everything``: the rule of all other files.
+    ``below``: the scopes of subdirectories that have their own. ``rule``: the rule for a link in place of this
+    directory. ``links``: whether links that lead out are reported. ``needles``: substrings, one of which is in every
+    name that has one of the suffixes.
     """
 
     def __init__(self, everything: str = "", *, links: bool = True) -> None:
@@ -32,21 +32,21 @@ class Scope:
         self.links = links
 
     def child(self, name: str) -> Scope:
-        """The scope of the directory ``name`` in one of this."""
+        """The scope of the subdirectory ``name``."""
         if self.everything or not self.links:
             return self
         return self.below.get(name) or (INSTALLED if name in DEPENDENCIES else ORDINARY)
 
     def has_end(self, names: str) -> bool:
-        """Whether one of ``names``, between slashes, may end with one of ``ends``."""
+        """Whether one of ``names``, which are joined by slashes, may have one of the suffixes."""
         names += "/"
-        for needle in self.needles:  # noqa: SIM110 - half of the time of `any`
+        for needle in self.needles:  # noqa: SIM110 - takes half the time of `any`
             if needle in names:
                 return True
         return False
 
     def rule_of(self, name: str) -> str:
-        """The rule of a file of that name; empty when there is none."""
+        """The rule for a file of that name, or empty."""
         rule = self.names.get(name) or self.everything
         if not rule and name.endswith(self.ends):
             rule = next(self.suffixes[end] for end in self.ends if name.endswith(end))
@@ -81,14 +81,14 @@ def _add(scope: Scope, pattern: list[str], rule: str) -> None:
 
 
 def _set_ends(scope: Scope) -> None:
-    """The needles: of `.config.js` and its like, of which there are many, `.config.` is enough."""
+    """Set ``ends`` and ``needles``: for the many suffixes like `.config.js`, the needle `.config.` is enough."""
     scope.ends = tuple(scope.suffixes)
     halves = (end.rpartition(".") for end in scope.ends)
     scope.needles = frozenset(f"{first}." if first else f".{last}/" for first, _, last in halves)
 
 
 def _complete(scope: Scope, top: Scope) -> None:
-    """What holds in every directory holds in this one, too; its own rules go before."""
+    """Add the rules that apply in every directory; the scope's own rules take precedence."""
     scope.names = {**top.names, **scope.names}
     scope.suffixes = {**top.suffixes, **scope.suffixes}
     _set_ends(scope)

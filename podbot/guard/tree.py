@@ -1,4 +1,4 @@
-"""Walking directories: one descriptor for each level, no link followed, and an end to it whatever is there."""
+"""Walks directories with one descriptor for each level, without following links, within fixed limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Limits(NamedTuple):
-    """What one scan may cost. ``marks``: recorded things; ``data``: bytes that are read; ``words``: characters kept."""
+    """The limits of one scan. ``marks``: recorded items; ``data``: bytes read; ``words``: characters stored."""
 
     seconds: float = 5.0
     entries: int = 500_000
@@ -28,26 +28,26 @@ class Limits(NamedTuple):
 
 
 class Room:
-    """What is left of some limits."""
+    """What remains of some limits."""
 
     def __init__(self, marks: int, data: int, words: int) -> None:
         self.marks, self.data, self.words = marks, data, words
 
 
 class Over(Exception):
-    """A limit is reached."""
+    """A limit was reached."""
 
 
 SHARED = 2
-"""Levels down, where two processes share the directories among them."""
+"""The level at which directories are divided between two processes."""
 
 
 class Walk:
-    """``gaps``: why something was not looked at, and how often.
+    """``gaps``: why parts were not scanned, and how often.
 
-    ``opened``: inode and ctime of each that was opened, by path; ``at``: the one that is being looked at.
-    ``half``: of two processes which one this is; the second, 1, looks at nothing above the directories that are shared.
-    ``above``: its gaps there, and limits that it reached, which the first one mostly has as well.
+    ``opened``: inode and ctime of each opened directory, by path; ``at``: the directory being scanned.
+    ``half``: which of two processes this is; the second one, 1, records nothing above the level that is divided.
+    ``above``: its gaps above that level, and limits that it reached, most of which the first process has too.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -63,54 +63,54 @@ class Walk:
         self._above = False
 
     def listing(self, handle: int, path: str, scope: Scope) -> Below:
-        """What is to be done in one directory. Raises :class:`Over`."""
+        """Record one directory; returns the subdirectories to walk. Raises :class:`Over`."""
         raise NotImplementedError
 
     def outline(self, handle: int, scope: Scope) -> Below:
-        """The directories in one that the other process looks at."""
+        """The subdirectories of a directory that the other process records."""
         raise NotImplementedError
 
     def gap(self, text: str) -> None:
-        """Something was not looked at."""
+        """Note that something was not scanned."""
         self.gaps[text] = self.gaps.get(text, 0) + 1
         self._gaps_at.add(self.at)
         if self._above:
             self.above[text] = self.above.get(text, 0) + 1
 
     def around_gaps(self) -> dict[str, tuple[int, int]]:
-        """Of ``opened``, those in or below which something was not looked at."""
+        """The ``opened`` directories that contain a gap at any depth."""
         around = {above for path in self._gaps_at for above in (path, *directories_above(path))}
         return {path: self.opened[path] for path in around if path in self.opened}
 
     def once(self, text: str) -> None:
-        """A limit was reached; how often does not matter."""
+        """Note that a limit was reached, without counting how often."""
         self.gaps[text] = self.above[text] = 1
 
     def over(self, text: str) -> None:
-        """Look at nothing more."""
+        """Stop the scan."""
         self.gap(text)
         self.above[text] = 1
         raise Over
 
     def check(self, count: int) -> None:
-        """``count``: entries of a directory that is still being read."""
+        """Stop the scan if a limit is reached. ``count``: entries of a directory that is still being read."""
         if self.entries + count > self._limits.entries:
             self.over(f"more than {self._limits.entries} files and directories")
         if time.monotonic() > self._end:
             self.over(f"it took longer than {self._limits.seconds:g} s")
 
     def top(self, path: str) -> int | None:
-        """A directory by its path; None when it is gone, and, with a gap, when it cannot be opened."""
+        """Open a directory by its path; None if it is missing, or, with a gap, if it cannot be opened."""
         try:
             return files.open_directory(path)
         except FileNotFoundError:
-            return None  # what is not there does nothing
+            return None  # a missing directory cannot act
         except OSError as exc:
             self.gap(f"{path} cannot be opened ({exc.strerror})")
             return None
 
     def tree(self, top: int, name: str, scope: Scope) -> None:
-        """Depth first: what is open at a time is one directory a level."""
+        """Walk depth first, with one open directory for each level."""
         found = os.fstat(top)
         device = found.st_dev
         self.at, self.opened[name] = name, (found.st_ino, found.st_ctime_ns)
@@ -140,7 +140,7 @@ class Walk:
                 os.close(handle)
 
     def _enter(self, handle: int, path: str, scope: Scope, pending: list[tuple[int, str, Below]]) -> None:
-        """Look at an open directory, which is closed unless there are more in it."""
+        """Record an open directory, and close it unless it has subdirectories to walk."""
         self.at = path
         try:
             self._above = self.half == 1 and len(pending) < SHARED

@@ -1,4 +1,4 @@
-"""``NamedTuple`` without ``typing``, whose import is a third of the processor time in which a scan's process starts."""
+"""``NamedTuple`` without ``typing``, whose import takes a third of the processor time of the scan process's start."""
 
 from __future__ import annotations
 

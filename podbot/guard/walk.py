@@ -1,4 +1,4 @@
-"""The scan of a workspace: what its names, links and git directories tell, and by ``modes`` what each file does."""
+"""The scan of a workspace: its names, links and git directories and, through ``modes``, every file's mode."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from podbot.guard.marks import Key, Stamp
     from podbot.guard.tree import Below
 
-_COARSE = 5  # CLOCK_REALTIME_COARSE, which Python has no name for
-_TICK = 20_000_000  # nanoseconds, where there is no such clock
+_COARSE = 5  # CLOCK_REALTIME_COARSE, for which Python has no constant
+_TICK = 20_000_000  # nanoseconds, used where there is no such clock
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
-# Behind a first one they turn a line around; the rest of what cannot be printed is no deceit (ZWJ in emoji).
 _MANY = 1024  # entries of a directory that are read at once
 _PLAIN = bytes(range(0x20, 0x7F))
+# Bidirectional controls, which reorder a line. Other unprintable characters do not deceive (such as ZWJ in emoji).
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
 class Scan(Walk):
-    """One scan. ``known``: what an earlier one read, so that it is not read again.
+    """One scan. ``known``: values that an earlier scan read, so that they are not read again.
 
-    ``modes``: look at each file; a first scan need not, for what had its mode before is older than that scan.
-    ``beside``: half of the directories in a second process, a fork: the caller has one thread. Each has all of the
-    limits, and both end at the same time.
-    ``root``: the directory that is being looked at. ``known_roots``: all of them. ``scripts``: read because
-    git's configurations name them.
+    ``modes``: examine every file; a first scan need not, because files older than that scan had their mode before.
+    ``beside``: scan half of the directories in a second process, a fork, so the caller must have one thread. Each
+    process has the full limits, and both end at the same time.
+    ``root``: the directory being scanned. ``known_roots``: all of them. ``scripts``: files that were read because git's
+    configurations name them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Scan(Walk):
         self._values: dict[str, tuple[Stamp, str]] = {}
         self._modes = Modes() if modes else None
         self._beside = beside
-        # What acts at `git status` or `cd` is counted apart: however much there is of the rest, it hides none of that.
+        # Class 1 has its own limits, so that no amount of other files can hide its findings.
         self._rooms = {first: Room(*self._limits[3:]) for first in (True, False)}
         self._looked: set[str] = set()
         self.scripts: set[str] = set()
@@ -72,7 +72,7 @@ class Scan(Walk):
         self.known_roots: Sequence[str] = ()
 
     def directories(self, workspace: str, git: str = "") -> Snapshot:
-        """Scan the workspace, whose paths are relative, and a git directory elsewhere. Never raises OSError."""
+        """Scan the workspace, whose paths are relative, and a git directory outside it. Never raises OSError."""
         self.known_roots = (workspace, *([git] if git else []))
         roots = roots_of(workspace, git)
         other = Half(lambda: self._second_half(roots)) if self._beside else None
@@ -87,9 +87,9 @@ class Scan(Walk):
         return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found)
 
     def _walk(self, roots: Sequence[tuple[str, str, Scope]], linked: tuple[str, str] | None = None) -> None:
-        """``linked``: a workspace, and its git directory elsewhere, which is looked at first of all."""
+        """``linked``: a workspace and its git directory outside it, which is scanned first."""
         try:
-            # First what is most dangerous: nothing in the workspace can use up the time for it.
+            # The most dangerous comes first, so that nothing in the workspace can use up the time for it.
             if linked is not None:
                 self._linked(*linked)
             for path, name, scope in roots:
@@ -98,7 +98,7 @@ class Scan(Walk):
             self._follows = True
             self._links.walk(self)
         except Over:
-            return  # a gap says so
+            return  # a gap records this
 
     def _second_half(self, roots: Sequence[tuple[str, str, Scope]]) -> dict[str, Any]:
         self.half = 1
@@ -155,17 +155,17 @@ class Scan(Walk):
     def _add(self, modes: Modes) -> None:
         self.gaps = {**modes.gaps, **self.gaps}
         self._marks |= modes.marks
-        if not self.gaps:  # else a name that is missing may lie where nothing was looked at
+        if not self.gaps:  # otherwise a missing name may be in a part that was not scanned
             self._marks |= modes.hard_links()
 
     def mark(self, path: str, detail: str, found: Mark) -> bool:
-        """Record one thing, unless a limit is reached. Raises :class:`Over` when time is up."""
+        """Record one item, unless a limit is reached. Raises :class:`Over` when the time is up."""
         self.check(0)
         room = self._rooms[RULES[found.rule].danger == GIT_OR_SHELL]
         room.marks -= 1
         room.words -= len(path) + len(detail) + len(found.value) + len(found.shown)
         if room.marks < 0:
-            self.once(f"more than {self._limits.marks} things to look at")
+            self.once(f"more than {self._limits.marks} files to check")
         elif room.words < 0:
             self.once(f"more than {self._limits.words >> 20} Mi characters of names and values")
         else:
@@ -174,7 +174,7 @@ class Scan(Walk):
         return False
 
     def _first(self, handle: int, scope: Scope) -> None:
-        """The repository at the top of a workspace: however much lies beside it, it is looked at."""
+        """Scan the repository at the top of a workspace first, so that other files cannot use up its limits."""
         found = files.look(handle, ".git")
         if scope is GIT:
             return
@@ -189,7 +189,7 @@ class Scan(Walk):
         try:
             handle = files.open_directory(git)
         except OSError:
-            return  # its own walk says so
+            return  # its own walk records the gap
         try:
             self.root = workspace
             gitdirs.GitDirectory(self, handle, git, "").look()
@@ -197,10 +197,10 @@ class Scan(Walk):
         finally:
             os.close(handle)
 
-    def listing(  # noqa: C901, PLR0912 - the one loop that all entries go through: a call for each would double its time
+    def listing(  # noqa: C901, PLR0912 - the one loop over all entries: a function call for each would double its time
         self, handle: int, path: str, scope: Scope
     ) -> Below:
-        """Record what is in one directory; its own directories, each with its scope."""
+        """Record one directory; returns its subdirectories, each with its scope."""
         if self._follows:
             return self._links.listing(self, handle, path, scope)
         names, everything = scope.names, scope.everything
@@ -248,11 +248,11 @@ class Scan(Walk):
             self._repository(handle, ".git", f"{prefix}.git", path)
         if refs and path != ".git" and not path.endswith("/.git") and repositories.is_repository(handle, path, scope):
             self._repository(handle, ".", path or ".", None, inside=scope is GIT)
-        below.sort(key=".git".__eq__)  # the last is gone into first
+        below.sort(key=".git".__eq__)  # the last one is walked first
         return [(name, GIT if name == ".git" else scope.child(name)) for name in below]
 
     def _file(self, handle: int, prefix: str, name: str, scope: Scope, found: os.stat_result) -> None:
-        """Record a file that a rule names."""
+        """Record a file to which a rule applies."""
         rule, path = scope.rule_of(name), prefix + name
         if rule == GIT_FILE:
             gitdirs.git_file(self, handle, path, prefix.rstrip("/"))
@@ -268,7 +268,7 @@ class Scan(Walk):
                 self._values[path] = (files.stamp_of(found), text)
 
     def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str | None:
-        """None where a limit is reached."""
+        """The file's value; None if a limit is reached."""
         stamp = files.stamp_of(found)
         known = self._known.get(path) if self._reuse and RULES[rule].danger != GIT_OR_SHELL else None
         if known is not None and known[0] == stamp:
@@ -282,10 +282,10 @@ class Scan(Walk):
         return value(rule, name, read.data) if read.whole else gitdirs.content(read)
 
     def has_room(self, rule: str, size: int) -> bool:
-        """Count ``size`` bytes that are read for ``rule``; false, with a gap, where a limit is reached."""
+        """Count ``size`` bytes to be read for ``rule``; returns false, with a gap, if a limit is reached."""
         room = self._rooms[RULES[rule].danger == GIT_OR_SHELL]
         if room.marks <= 0:
-            self.once(f"more than {self._limits.marks} things to look at")
+            self.once(f"more than {self._limits.marks} files to check")
             return False
         room.data -= size
         if room.data < 0:
@@ -294,9 +294,9 @@ class Scan(Walk):
         return True
 
     def _repository(self, handle: int, name: str, path: str, top: str | None, *, inside: bool = False) -> None:
-        """``top``: the path of its working tree; None for a directory that is laid out as a bare repository.
+        """``top``: the path of its working tree; None for a directory with the layout of a bare repository.
 
-        ``inside``: it lies in another git directory, as a submodule's does.
+        ``inside``: it is in another git directory, as a submodule's is.
         """
         if path in self._looked:
             return
@@ -309,7 +309,7 @@ class Scan(Walk):
         try:
             kept = inside and (
                 "/modules/" in path or not repositories.is_laid_out(git)
-            )  # by git itself: only its content counts
+            )  # git made it, so only its content counts
             if path not in (".git", *self.known_roots) and not kept:
                 self.mark(path, "repository", Mark("git.repository", "", "", repositories.birth(git)))
             if path not in self.known_roots:
@@ -356,12 +356,12 @@ class Scan(Walk):
 
 
 def _is_plain(names: str) -> bool:
-    """Whether all of it can be printed; a quick answer for ASCII, which nearly all names are."""
+    """Whether all of it is printable; fast for ASCII, which nearly all names are."""
     return not names.encode().translate(None, _PLAIN) if names.isascii() else names.isprintable()
 
 
 def _leads_out(root: str, path: str, leads: str) -> bool:
-    """By its spelling. ``a/..`` counts as out: where ``a`` is a link, it may be anywhere."""
+    """Whether a link's text leads out of the root. ``a/..`` counts as leading out, because ``a`` may be a link."""
     parts = leads.split("/")
     first = next((number for number, part in enumerate(parts) if part not in ("..", ".", "")), len(parts))
     if ".." in parts[first:]:
@@ -372,5 +372,5 @@ def _leads_out(root: str, path: str, leads: str) -> bool:
 
 
 def _now() -> int:
-    """By the clock that files are stamped with: nothing that is changed later has an earlier time."""
+    """The time by the clock that the kernel uses for files, so that no later change has an earlier time."""
     return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns() - _TICK

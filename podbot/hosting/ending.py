@@ -1,39 +1,45 @@
-"""What a helper process does for a podbot that has left: end the agent, remove or keep its container, free the name."""
+"""The helper process that ends a session after podbot has exited: agent, container, and the session's name."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import select
-import signal
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from podbot.engine.endpoint import EngineRef
 from podbot.engine.port import Engine
-from podbot.errors import ContainerError, ContainerNotFound, FilesystemError, PodbotError
+from podbot.errors import ContainerNotFound, FilesystemError, PodbotError
 from podbot.events import Event
-from podbot.execution.group import signal_group
-from podbot.execution.hosted import GRACE
-from podbot.execution.runner import KILL_GRACE, TERM_GRACE
+from podbot.execution.command_control import CommandControl, terminated
+from podbot.execution.engine_command import EngineCommand
+from podbot.execution.guest_start import GuestControl
+from podbot.execution.hosted_end import HOSTED_LIMITS, HostedLimits
+from podbot.frozen import Frozen
+from podbot.guest.link import SocketLink
+from podbot.guest.polled_command import ConnectionState, PolledCommand
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.flags import WANTED, is_live
 from podbot.session.guarding import report_left
+from podbot.session.killed import until_done
+from podbot.session.network import remove_network
 from podbot.session.record import SessionRecord, read_record
 from podbot.session.sessions import SessionDirectory, remove_directory, remove_reported
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep
 
-LOOK = 0.1  # seconds between questions whether the agent has ended
-CHUNK = 1 << 16
+LOOK = 0.1  # seconds between checks whether the agent has ended
+# Seconds before each attempt to remove the session. An engine's service that was killed is started again in 0.2 s;
+# the session's name is taken until the last attempt has ended.
+PAUSES = (0.0, 0.2, 0.8, 2.0)
 
 
-@dataclass(frozen=True)
-class Job:
-    """One session to be ended. ``exec_id`` empty: its agent has. ``descriptors``: see ``CommandSide.hand_over``."""
+class Job(Frozen):
+    """A session to end. ``exec_id``, ``connection`` and ``state``: its agent, see ``LeftCommand``."""
 
     directory: str
     endpoint: str
@@ -45,51 +51,73 @@ class Job:
     clone: str | None
     files: str | None
     exec_id: str
-    descriptors: Sequence[int]
+    connection: int
+    state: Mapping[str, Any]
     hurried: bool
 
 
-def run(data: bytes, reopen: Callable[[str, str], Engine]) -> None:
-    """Carry out the job that ``data`` describes, on an engine that ``reopen`` opens, given its endpoint and kind.
+def run(
+    data: bytes,
+    reopen: Callable[[EngineRef], Engine],
+    revive: Callable[[EngineRef], Engine],
+    *,
+    pauses: Sequence[float] = PAUSES,
+    limits: HostedLimits = HOSTED_LIMITS,
+) -> None:
+    """Carry out the job that ``data`` describes.
 
-    Nobody is there to be told of errors: what could not be done stays in the session's record for the next command.
+    ``reopen`` opens its engine without contacting it: a guest ends the agent without one. ``revive`` starts the engine
+    again where that is needed. Errors cannot be reported here: unfinished work stays in the session's record for the
+    next podbot command.
     """
     job = Job(**json.loads(data))
-    with contextlib.suppress(PodbotError), contextlib.closing(reopen(job.endpoint, job.engine)) as engine:
-        end_session(engine, job)
+    ref = EngineRef(job.endpoint, job.engine)
+    with contextlib.suppress(PodbotError), contextlib.closing(reopen(ref)) as engine:
+        end_agent(engine, job, limits)
+
+    def removed() -> None:
+        with contextlib.closing(revive(ref)) as engine:
+            remove_session(engine, job)
+
+    until_done(removed, pauses)
 
 
-def end_session(engine: Engine, job: Job) -> None:
-    """Raises ContainerError and FilesystemError subclasses; the record then stays as it is."""
+def remove_session(engine: Engine, job: Job) -> None:
+    """Remove or keep the container, and what the session has on this host.
+
+    Raises ContainerError and FilesystemError subclasses; the record then stays as it is, and a further call continues.
+    """
     directory = SessionDirectory(job.directory, job.lock, _record(job))
-    told: list[Event] = []
-    _end_agent(engine, job)
+    events: list[Event] = []
     try:
-        if _is_the_session_s(engine, job):
+        if directory.kept:
+            pass  # by an earlier attempt
+        elif _is_the_session_s(engine, job):
             what = Disposal(job.container, job.labels, job.keep, job.clone, job.files)
-            dispose(engine, what, directory, told.append)
+            dispose(engine, what, directory, events.append)
         else:
+            remove_network(engine, job.container)  # the container ended by itself, and the engine removed it
             directory.move("gone")
             if job.files is not None:
                 remove_directory(job.files)
     finally:
-        _end_token(directory, told)
+        _end_token(directory, events)
     left: list[Event] = []
     if not directory.has_container or directory.kept:
         report_left(directory.path, left.append)
-    untold = [event for event in (*(told if directory.kept else ()), *left) if event.level in ("notice", "warning")]
-    if directory.kept or untold:
-        directory.leave(untold)
+    shown = [event for event in (*(events if directory.kept else ()), *left) if event.level in ("notice", "warning")]
+    if directory.kept or shown:
+        directory.leave(shown)
     elif not directory.has_container:
         remove_reported(directory.path)
 
 
 def _record(job: Job) -> SessionRecord:
-    """The session's own; what cannot be read keeps nobody from ending the session."""
+    """The session's record, or a new one if it cannot be read: that must not prevent ending the session."""
     with contextlib.suppress(PodbotError):
         if (record := read_record(job.directory)) is not None:
             return record
-    return SessionRecord(os.path.basename(job.directory), job.endpoint, "running")
+    return SessionRecord(os.path.basename(job.directory), job.endpoint, "running", engine=job.engine)
 
 
 def _is_the_session_s(engine: Engine, job: Job) -> bool:
@@ -100,58 +128,42 @@ def _is_the_session_s(engine: Engine, job: Job) -> bool:
     return found.labels.items() >= job.labels.items()
 
 
-def _end_agent(engine: Engine, job: Job) -> None:
-    """Grace, TERM, KILL; what follows removes the container whatever came of it."""
-    if not job.exec_id:
+def end_agent(engine: Engine, job: Job, limits: HostedLimits) -> None:
+    """Wait for the grace, then TERM, then KILL. The container is removed afterwards even if none of it works."""
+    control = _agent(engine, job, limits)
+    if control is None:
         return
-    drain = _Drain(job.descriptors[:1])
-    if _ended(engine, job, drain, 0 if job.hurried else GRACE, graceful=True):
-        return
-    for number, seconds in ((signal.SIGTERM, TERM_GRACE), (signal.SIGKILL, KILL_GRACE)):
-        signal_group(engine, job.container, job.exec_id, number)
-        if _ended(engine, job, drain, seconds):
-            return
+    try:
+        if not _ends_by_itself(control, job, 0 if job.hurried else limits.grace):
+            terminated(control, limits)
+    finally:
+        control.close()
 
 
-def _ended(engine: Engine, job: Job, drain: _Drain, seconds: float, *, graceful: bool = False) -> bool:
-    """Wait for the agent's end; false when it is still there after ``seconds``, or somebody wants the name."""
+def _agent(engine: Engine, job: Job, limits: HostedLimits) -> CommandControl | None:
+    if job.connection >= 0:
+        link = SocketLink(socket.socket(fileno=job.connection), job.container)
+        running = PolledCommand.resumed(link, ConnectionState.read(job.state))
+        return GuestControl(running, job.container, "", lambda: engine, limits)
+    return EngineCommand(engine, job.container, job.exec_id, "", limits) if job.exec_id else None
+
+
+def _ends_by_itself(control: CommandControl, job: Job, seconds: float) -> bool:
+    """Wait for the agent's end; false if it still runs after ``seconds``, or if a new session needs the name.
+
+    Its output is dropped meanwhile. A container or engine that is gone, which later steps handle, counts as its end.
+    """
     end = time.monotonic() + seconds
     while True:
-        try:
-            if not engine.exec_inspect(job.exec_id).running:
-                return True
-        except ContainerError:  # of a container that is gone, or an engine: what follows will see
-            return True
         left = end - time.monotonic()
-        if left <= 0 or (graceful and is_live(job.directory, WANTED)):
+        if control.ends_within(max(0.0, min(left, LOOK))) is not False:
+            return True
+        if left <= 0 or is_live(job.directory, WANTED):
             return False
-        drain.wait(min(left, LOOK))
 
 
-class _Drain:
-    """Reads what nobody wants, so that an agent is not held up, or ended, by its last words."""
-
-    def __init__(self, descriptors: Sequence[int]) -> None:
-        self._poller = select.poll()
-        for fd in descriptors:
-            self._poller.register(fd, select.POLLIN)
-
-    def wait(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            for fd, _ in self._poller.poll(left * 1000):
-                try:
-                    if os.read(fd, CHUNK):
-                        continue
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    pass
-                self._poller.unregister(fd)
-
-
-def _end_token(directory: SessionDirectory, told: list[Event]) -> None:
-    """A clone's token goes with its session; a container that is kept has its grant back for a token-daemon."""
+def _end_token(directory: SessionDirectory, events: list[Event]) -> None:
+    """Remove a clone's token, and restore the grant of a kept container for a token-daemon."""
     from podbot.github.grant import Grant
 
     try:
@@ -163,5 +175,5 @@ def _end_token(directory: SessionDirectory, told: list[Event]) -> None:
     from podbot.github.keeper import clear_token
     from podbot.session.resources.token import restore_grant
 
-    clear_token(directory.path, told.append)
-    restore_grant(directory, grant, told.append)
+    clear_token(directory.path, events.append)
+    restore_grant(directory, grant, events.append)

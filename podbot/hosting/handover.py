@@ -1,15 +1,15 @@
-"""Leaving the end of a hosted session to a process of its own, because clients do not wait for podbot's."""
+"""Handing the end of a hosted session over to a helper process, because clients do not wait for podbot to end it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from podbot.children import interpreter
+from podbot.engine.environment import for_helper
 from podbot.events import Emit, Event
-from podbot.launch.resources.guard import GuardPlan
+from podbot.execution.command_control import LeftCommand
 from podbot.session.disposal import Disposal
 from podbot.session.flags import ENDING, flagged
 from podbot.session.sessions import SessionDirectory
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.launch.types import SandboxPlan
 
-SOON = 0.4  # seconds since the client left within which podbot removes a container by itself (0.2-0.3 s)
-_PASSED_ON = ("PATH", "HOME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR")
+SOON = 0.4  # seconds after the client's end within which podbot removes the container itself (takes 0.2-0.3 s)
 
 
 class Handover:
-    """A session that a helper process can take over; see ``execution.hosted.Successor``.
+    """A session that a helper process can take over; see ``execution.hosted_end.Successor``.
 
-    ``helper``: path of the program that is the helper process; it opens the engine and calls ``hosting.ending.run``.
+    ``helper``: path of the helper's program, which opens the engine and calls ``hosting.ending.run``.
     """
 
     def __init__(
@@ -37,22 +36,22 @@ class Handover:
         self._engine = engine.words.kind
         self._endpoint = engine.endpoint
         self._disposal = Disposal.of(plan)
-        self._guarded = plan.find(GuardPlan) is not None
+        self._slow = any(resource.slow_to_end for resource in plan.resources.values())
         self._directory = directory
         self._emit = emit
         self.reaper: threading.Thread | None = None  # ends with the helper process
 
     def clean_up_unless_soon(self, elapsed: float) -> None:
-        """For an agent that has ended. ``elapsed``: seconds since the client left."""
-        # To look for unsaved work, to stop, and to look at what the agent left can take seconds; and who has left reads
-        # no report, which the next podbot command says.
-        if elapsed > SOON or self._guarded or self._disposal.keep != "never":
-            self("", (), hurried=False)
+        """After the agent's end, start the helper unless the rest is quick. ``elapsed``: seconds since the client's."""
+        # Searching for unsaved work, stopping and the guard's scan can take seconds. The client has left and sees no
+        # report, so the next podbot command shows it.
+        if elapsed > SOON or self._slow or self._disposal.keep != "never":
+            self(LeftCommand(), hurried=False)
 
-    def __call__(self, exec_id: str, descriptors: Sequence[int], *, hurried: bool) -> bool:
+    def __call__(self, left: LeftCommand, *, hurried: bool) -> bool:
         with flagged(self._directory.path, ENDING) as ending:
             try:
-                self._start(exec_id, list(descriptors), ending, hurried=hurried)
+                self._start(left, ending, hurried=hurried)
             except OSError as exc:
                 text = f"no helper process could be started ({exc}); podbot ends the session itself"
                 self._emit(Event("warning", "host.no_helper", text, {"session": self._disposal.container}))
@@ -62,9 +61,9 @@ class Handover:
         self._emit(Event("debug", "host.handover", text, {"session": self._disposal.container}))
         return True
 
-    def _start(self, exec_id: str, descriptors: list[int], ending: int, *, hurried: bool) -> None:
-        """Raises OSError. In a session of its own: who kills podbot's process group does not end it."""
-        import subprocess  # here, for most sessions end without it
+    def _start(self, left: LeftCommand, ending: int, *, hurried: bool) -> None:
+        """Raises OSError. The helper has its own process session, so killing podbot's process group does not end it."""
+        import subprocess  # imported here: most sessions end without it
         import threading
 
         job = {
@@ -77,17 +76,18 @@ class Handover:
             "keep": self._disposal.keep,
             "clone": self._disposal.clone,
             "files": self._disposal.files,
-            "exec_id": exec_id,
-            "descriptors": descriptors,
+            "exec_id": left.exec_id,
+            "connection": left.connection,
+            "state": left.state,
             "hurried": hurried,
         }
-        held = [fd for fd in (self._directory.lock, ending, *descriptors) if fd >= 0]
+        held = [fd for fd in (self._directory.lock, self._directory.lease, ending, left.connection) if fd >= 0]
         child = subprocess.Popen(
             [interpreter(self._helper), "-I", self._helper],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=held, cwd="/",
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ}, start_new_session=True,
+            env=for_helper(os.environ), start_new_session=True,
         )  # fmt: skip
-        # It is meant to outlive us; where it does not, somebody must reap it.
+        # It should outlive us; if it ends first, this thread reaps it.
         self.reaper = threading.Thread(target=child.wait, name="podbot-helper-reaper", daemon=True)
         self.reaper.start()
         assert child.stdin is not None  # noqa: S101 - it is a pipe

@@ -1,23 +1,29 @@
-"""Between the relay and a protocol's channel: what was refused becomes events, noise becomes lines for stderr."""
+"""A filter between the relay and a protocol's channel: it reports refusals as events and noise as lines on stderr."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from podbot.events import Emit, Event
 from podbot.hosting.agent_words import LINE, AgentWords, text_of
-from podbot.hosting.transcript import Author, Transcript
 from podbot.protocol.refusal import REWRITTEN
-from podbot.streams.channel import Channel, NoiseKind, Refused, Side
+from podbot.streams.protocol_channel import Channel, NoiseKind, Refused, Side
 
-BURST = 1000  # refusals a second that get a line each
+if TYPE_CHECKING:
+    from podbot.hosting.transcript import Author, Transcript
+
+BURST = 1000  # refusals a second that are reported individually
 _SHORT = {"text": "of text", "before_frame": "in front of a frame", "json": "of other JSON", "pretty": "of spread JSON"}
 
 
 class ReportingFilter:
-    """See :class:`podbot.streams.channel.Filter`. ``events``: the agent's stderr and its noise go to ``emit`` too."""
+    """See :class:`~podbot.streams.protocol_channel.Filter`.
+
+    ``events``: send the agent's stderr and noise to ``emit``.
+    """
 
     def __init__(self, channel: Channel, emit: Emit, *, events: bool, transcript: Transcript | None = None) -> None:
         self._channel = channel
@@ -26,7 +32,7 @@ class ReportingFilter:
         self._transcript = transcript
         self._refusals = RefusalLog(emit)
         self._moved = NoiseLog(emit)
-        self._heard: Side = "client"  # who spoke last: what goes back to that side is podbot's own
+        self._heard: Side = "client"  # the last sender: frames that go back to it are podbot's own
         self._stderr: list[bytes | memoryview] = []
         self._words = AgentWords(emit)
 
@@ -78,7 +84,7 @@ class ReportingFilter:
         return taken
 
     def close(self) -> None:
-        """The session is over: what was only counted is said, and the transcript ends."""
+        """The session is over: report what was only counted, and end the transcript."""
         self._words.close()
         self._refusals.summary()
         self._moved.summary()
@@ -96,16 +102,17 @@ class ReportingFilter:
 
 
 class RefusalLog:
-    """One event for each refusal; in a flood, ``BURST`` a second and a count of the rest."""
+    """Emits one event for each refusal; in a flood, ``BURST`` a second and a count of the rest."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, clock: Callable[[], float] = time.monotonic) -> None:
         self._emit = emit
+        self._clock = clock
         self._second = 0.0
         self._said = 0
         self._unsaid = 0
 
     def add(self, refused: Refused) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if now - self._second >= 1:
             self.summary()
             self._second, self._said = now, 0
@@ -128,7 +135,7 @@ class RefusalLog:
             self._emit(Event("warning", "host.refused", f"refused {text}", fields))
 
     def summary(self) -> None:
-        """Say how many went without a line."""
+        """Report how many refusals were not reported individually."""
         if self._unsaid:
             count, self._unsaid = self._unsaid, 0
             text = f"refused or changed {count} more frames"
@@ -136,7 +143,7 @@ class RefusalLog:
 
 
 class NoiseLog:
-    """One event for the first noise of each kind, and one with the counts at the end."""
+    """Emits one event for the first noise of each kind, and one with the counts at the end."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -145,15 +152,15 @@ class NoiseLog:
     def add(self, kind: NoiseKind) -> None:
         self._counts[kind] += 1
         if self._counts[kind] == 1:
-            from podbot.protocol.noise import KINDS  # here: most agents print nothing else
+            from podbot.protocol.noise import KINDS  # imported here: most agents print no noise
 
             text = f"the agent printed {KINDS[kind]}: moved from stdout to stderr"
             self._emit(Event("notice", "host.noise", text, {"noise": kind}))
 
     def summary(self) -> None:
-        """How much it was."""
+        """Report the counts."""
         if self._counts:
-            said = ", ".join(f"{count} {_SHORT[kind]}" for kind, count in self._counts.items())
-            text = f"lines of the agent's stdout that were moved to stderr: {said}"
+            counts = ", ".join(f"{count} {_SHORT[kind]}" for kind, count in self._counts.items())
+            text = f"lines of the agent's stdout that were moved to stderr: {counts}"
             self._emit(Event("info", "host.noise_total", text, dict(self._counts)))
             self._counts.clear()

@@ -1,55 +1,57 @@
-"""``--transcript FILE``: what passed between client and agent, as JSON lines, redacted. Off unless asked for."""
+"""``--transcript FILE``: the traffic between client and agent as redacted JSON lines. Off by default."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import stat
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from podbot.errors import PathError
+from podbot.atomic import opened_to_append
 from podbot.events import Emit, Event
-from podbot.hosting.redact import Redactor
-from podbot.streams.channel import Refused, Side
+from podbot.protocol.redact import Redactor
+from podbot.streams.protocol_channel import Refused, Side
 
-WHOLE = 1 << 20  # bytes; a longer frame is recorded by its size alone
-HEAD = 4096  # characters of a frame's redacted text
-LIMIT = 1 << 30  # bytes of the file, whoever wrote them: an agent that floods is not to fill the disk
-_LAST = 1 << 10  # bytes that are kept free for the line that says so
-_FULL = f"it has reached {LIMIT >> 30} GiB"
+WHOLE = 1 << 20  # bytes; only the size of a longer frame is recorded
+HEAD = 4096  # characters of a frame's redacted text that are recorded
+LIMIT = 1 << 30  # bytes of the file, by all authors together, so that the agent cannot fill the disk
+LAST = 1 << 10  # bytes reserved for the last line, which reports the limit
 
 Author = Literal["client", "agent", "podbot"]
 
 
 class Transcript:
-    """A file of mode 0600 that lines are added to. Opening it may fail (PathError); from then on it never does.
+    """A file of mode 0600 to which lines are appended. Opening it may raise PathError; later methods never raise.
 
     A line has ``time``, ``session``, ``to`` ("agent" or "client"), ``from`` ("client", "agent" or "podbot"),
-    ``size``, ``method``, ``id``, ``text`` (null for what is no JSON, or too long) and ``cut``; or ``refused``.
-    At ``LIMIT`` bytes it stops: its last line then has ``stopped`` and ``limit``.
+    ``size``, ``method``, ``id``, ``text`` (null if it is not JSON, or too long) and ``cut``; or ``refused``.
+    At ``limit`` bytes it stops: its last line then has ``stopped`` and ``limit``.
     """
 
-    def __init__(self, path: str, *, session: str, secrets: Iterable[str], emit: Emit) -> None:
+    def __init__(
+        self, path: str, *, session: str, secrets: Iterable[str], emit: Emit, limit: int = LIMIT, whole: int = WHOLE
+    ) -> None:
         self._path = path
         self._session = session
         self._redactor = Redactor(secrets)
         self._emit = emit
-        self._lines: dict[Side, _Lines] = {"agent": _Lines(), "client": _Lines()}
-        self._fd: int | None = _opened(path)
-        if os.fstat(self._fd).st_size >= LIMIT - _LAST:  # by an earlier session, whose last line says so
-            self._stop(_FULL)
+        self._lines: dict[Side, Lines] = {"agent": Lines(whole), "client": Lines(whole)}
+        self._limit = limit
+        self._full = f"it has reached {limit / (1 << 30):g} GiB"
+        self._fd: int | None = opened_to_append(path, "write the transcript")
+        if os.fstat(self._fd).st_size >= limit - LAST:  # filled by an earlier session, whose last line says so
+            self._stop(self._full)
 
     def passed(self, to: Side, data: bytes, author: Author) -> None:
-        """``data`` goes ``to`` that side. Chunks of any size."""
+        """Record ``data`` that is sent ``to`` that side, in chunks of any size."""
         if self._fd is not None:
             for head, size in self._lines[to].feed(data):
                 self._frame(to, head, size, author)
 
     def ended(self, to: Side) -> None:
-        """No more comes in that direction: a last line without its newline counts."""
+        """That direction has ended: record a last line even without its newline."""
         if self._fd is not None:
             for head, size in self._lines[to].rest():
                 self._frame(to, head, size, "agent" if to == "client" else "client")
@@ -84,9 +86,9 @@ class Transcript:
             return
         line, reason = self._line(values), ""
         try:
-            # The file's own size, not a count: two sessions may add to one file. 3 % of what a line takes (measured).
-            if os.fstat(self._fd).st_size + len(line) > LIMIT - _LAST:
-                line, reason = self._line({"stopped": "limit", "limit": LIMIT}), _FULL
+            # The file's real size, because two sessions may append to one file. It takes 3 % of a line (measured).
+            if os.fstat(self._fd).st_size + len(line) > self._limit - LAST:
+                line, reason = self._line({"stopped": "limit", "limit": self._limit}), self._full
             _write_all(self._fd, line)
         except OSError as exc:
             reason = exc.strerror or str(exc)
@@ -100,14 +102,15 @@ class Transcript:
 
     def _stop(self, reason: str) -> None:
         self.close()
-        text = f"cannot write the transcript {self._path}: {reason}; the session goes on without it"
+        text = f"cannot write the transcript {self._path}: {reason}; the session continues without it"
         self._emit(Event("warning", "host.transcript", text, {"path": self._path, "reason": reason}))
 
 
-class _Lines:
-    """Lines out of chunks; of one that is too long only the size is kept."""
+class Lines:
+    """Splits chunks into lines; for a line that is too long, only the size is exact."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: int = WHOLE) -> None:
+        self._whole = whole
         self._head = bytearray()
         self._size = 0
 
@@ -116,7 +119,7 @@ class _Lines:
         while at < len(data):
             end = data.find(b"\n", at)
             stop = len(data) if end < 0 else end
-            self._head += data[at : min(stop, at + max(0, WHOLE - len(self._head)))]
+            self._head += data[at : min(stop, at + max(0, self._whole - len(self._head)))]
             self._size += stop - at
             if end < 0:
                 return
@@ -128,27 +131,6 @@ class _Lines:
             head, size = bytes(self._head), self._size
             self._head, self._size = bytearray(), 0
             yield head, size
-
-
-def _opened(path: str) -> int:
-    """Appended to, so that an editor that starts a second session wipes nothing out; links are not followed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    try:
-        fd = os.open(path, flags, 0o600)
-    except (OSError, ValueError) as exc:
-        reason = exc.strerror or str(exc) if isinstance(exc, OSError) else str(exc)
-        raise PathError(path=path, operation="write the transcript", reason=reason) from exc
-    found = os.fstat(fd)
-    reason = ""
-    if not stat.S_ISREG(found.st_mode):
-        reason = "it is not a regular file"
-    elif found.st_uid != os.geteuid() or found.st_nlink != 1:
-        reason = "it is somebody else's, or has a second name"
-    if reason:
-        os.close(fd)
-        raise PathError(path=path, operation="write the transcript", reason=reason)
-    os.fchmod(fd, 0o600)
-    return fd
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The base image from the machine's own Debian or Ubuntu packages: no image registry is needed."""
+"""Makes the base image from the machine's own Debian or Ubuntu package sources, without an image registry."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ KEYRINGS = (
     "/usr/share/keyrings/debian-archive-keyring.gpg",
     "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
 )
-# Caches and documentation are a third of a minimal system. These patterns stay in the image's own dpkg configuration,
-# as in every slim image: what is installed later has no manual either.
+# Caches and documentation are a third of a minimal system. These patterns stay in the image's dpkg configuration, as in
+# every slim image, so packages installed later have no manuals either.
 TRIM = (
     '--aptopt=Dir::Cache::pkgcache ""',
     '--aptopt=Dir::Cache::srcpkgcache ""',
     '--aptopt=Acquire::Languages "none"',
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "info", "locale", "lintian")),
 )
-# Of dpkg's options, which mmdebstrap leaves in the image, only those of TRIM stay.
+# mmdebstrap leaves dpkg's options in the image; only those of TRIM should stay.
 FORGET = (
     '--customize-hook=sed -i -E "\\#=/usr/share/(doc|man|info|locale|lintian)/#!d"'
     ' "$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"'
 )
-END_SECONDS = 20.0  # to unmount and remove a tree of 300 MB
+END_SECONDS = 20.0  # for mmdebstrap to unmount and remove a tree of 300 MB
 _CHUNK = 1 << 20
 _CHATTER = ("I: ", "W: hooklistener", "E: mmdebstrap failed to run")
 _ERRORS = ("E: ", "dpkg: error", "dpkg-deb: error", "tar: ")
@@ -43,7 +43,7 @@ _COMMAND_FAILED = re.compile(r"E: (setup failed: )?(E: )*\S*\b(apt-get|dpkg|env|
 
 
 def can_debootstrap(facts: MachineFacts) -> bool:
-    """This machine can make a Debian or Ubuntu root filesystem from its own package sources."""
+    """Whether this machine can make a Debian or Ubuntu root filesystem from its own package sources."""
     family = {"debian", "ubuntu"} & {*facts.distribution}
     return "mmdebstrap" in facts.programs and bool(facts.codename and family)
 
@@ -51,20 +51,20 @@ def can_debootstrap(facts: MachineFacts) -> bool:
 def command(facts: MachineFacts, packages: Iterable[str], left_out: Iterable[str], sources: Iterable[str]) -> list[str]:
     """The mmdebstrap command that writes the root filesystem's tar to its stdout.
 
-    ``left_out``: dpkg path patterns that are not unpacked; a package installed again later does bring them.
+    ``left_out``: dpkg patterns of paths that are not unpacked; reinstalling a package later adds them.
     """
     program = facts.programs["mmdebstrap"]
     include = f"--include={','.join(packages)}"
     once = [f"--dpkgopt=path-exclude={pattern}" for pattern in left_out]
-    # Not --quiet: that also drops apt's words when apt fails. Without a terminal the rest is a dozen lines.
+    # Not --quiet, which would also drop apt's errors. Without a terminal the other output is a dozen lines.
     return [program, "--variant=minbase", include, *TRIM, *once, FORGET, facts.codename, "-", *sources]
 
 
 def sources(targets: str, facts: MachineFacts, keyrings: Iterable[str] = KEYRINGS) -> list[str]:
     """One-line apt sources of this machine's own suite, from ``apt-get indextargets``.
 
-    ``targets``: lines of ``SITE RELEASE COMPONENT``. Third-party repositories, local ones and any with
-    a password in the address are left out; none left means mmdebstrap's own default mirror.
+    ``targets``: lines of ``SITE RELEASE COMPONENT``. Third-party repositories, local ones and any with a password in
+    the address are skipped; if none is left, mmdebstrap uses its default mirror.
     """
     suites = {facts.codename, f"{facts.codename}-updates", f"{facts.codename}-security"}
     found: dict[tuple[str, str], list[str]] = {}
@@ -84,20 +84,23 @@ def sources(targets: str, facts: MachineFacts, keyrings: Iterable[str] = KEYRING
 
 
 def apt_targets() -> str:
-    """What ``apt-get indextargets`` says of this machine's package sources; empty when it says nothing."""
+    """This machine's package sources, from ``apt-get indextargets``; empty if that fails."""
     import subprocess
 
     words = ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        # Not in the working directory: PATH may contain it, and it may be a hostile repository.
+        done = subprocess.run(words, cwd="/", capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
 
 
 def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) -> Generator[bytes, None, None]:
-    """The tar that ``words`` writes, in chunks. Raises ImageBuildFailed or DiskFull at its end when it failed,
-    so that an import that consumes it is broken off. The program is ended when the consumer stops early.
+    """The tar that the command ``words`` writes, in chunks.
+
+    Raises ImageBuildFailed or DiskFull at its end if the command failed, so that an import that reads it is cancelled.
+    The command is terminated if the consumer stops early.
     """
     import subprocess
     import tempfile
@@ -109,7 +112,7 @@ def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) ->
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**environ, "LC_ALL": "C.UTF-8"},  # its words are read
+                env={**environ, "LC_ALL": "C.UTF-8"},  # its messages are parsed
                 start_new_session=True,
             )
         except OSError as exc:
@@ -127,10 +130,10 @@ def root_filesystem(words: list[str], environ: Mapping[str, str], image: str) ->
 
 
 def _end(child: Popen[bytes]) -> None:
-    """End the program and everything that it started.
+    """Terminate the program and its child processes.
 
-    Its first process waits for the others and for the reader of its output, so all of the group are
-    interrupted and the pipe is closed before waiting; then it removes its temporary tree.
+    Its first process waits for the others and for the reader of its output, so the whole group is interrupted and the
+    pipe closed before waiting; it then removes its temporary tree.
     """
     import signal
     import subprocess
@@ -146,10 +149,10 @@ def _end(child: Popen[bytes]) -> None:
 
 
 def last_words(log: str) -> str:
-    """Why mmdebstrap failed, from what it said: the errors of apt and dpkg, which come before its own.
+    """Why mmdebstrap failed: the errors of apt and dpkg in its output, which come before its own.
 
-    mmdebstrap's own name the command and its status alone (as 1.5 does: "process exited with 100 and error in
-    console output"), so they count only where there are no others.
+    mmdebstrap's own errors contain only the command and its status (1.5: "process exited with 100 and error in
+    console output"), so they are used only if there are no others.
     """
     lines = [line.rstrip() for line in log.splitlines() if line.strip() and not line.startswith(_CHATTER)]
     errors: list[str] = []
@@ -159,7 +162,7 @@ def last_words(log: str) -> str:
         elif line.startswith(_ERRORS) and not _COMMAND_FAILED.match(line):
             errors.append(line)
     words = list(dict.fromkeys(errors))[:_ERRORS_SHOWN] or [line.strip() for line in lines[-6:]]
-    return " / ".join(words)[:1500].rstrip(".")  # the error's own sentence goes on
+    return " / ".join(words)[:1500].rstrip(".")  # the error's sentence continues after it
 
 
 def _failure(image: str, log: str, status: int) -> ImageBuildFailed | DiskFull:

@@ -1,6 +1,6 @@
-"""One build of podbot's at a time on one engine.
+"""Allows only one build of podbot's at a time on one engine.
 
-Two at once stalled Podman 4.3.1 on its storage lock for minutes, and made the same layers twice.
+Two at once blocked Podman 4.3.1 on its storage lock for minutes, and made the same layers twice.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from podbot.places import private_runtime_root
 
 @contextlib.contextmanager
 def build_turn(environ: Mapping[str, str], endpoint: str, emit: Emit = ignore) -> Iterator[None]:
-    """Hold this user's right to build on ``endpoint`` for the block, after waiting for another podbot that has it.
+    """Hold this user's build lock for ``endpoint`` during the block, after waiting for another podbot that holds it.
 
-    What was planned before may be done by then: plan inside. The kernel frees the lock of a podbot that
-    was killed. Raises UnsafeDirectory and PathError for the runtime directory.
+    The other one may have done the work, so plan inside the block. The kernel releases the lock of a killed podbot.
+    Raises UnsafeDirectory and PathError for the runtime directory.
     """
     name = f".build-{hashlib.sha256(endpoint.encode()).hexdigest()[:16]}"
     path = os.path.join(private_runtime_root(environ), name)
@@ -33,7 +33,7 @@ def build_turn(environ: Mapping[str, str], endpoint: str, emit: Emit = ignore) -
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            emit(Event("notice", "image.wait", "another podbot builds on this engine; waiting for its end"))
+            emit(Event("notice", "image.wait", "another podbot is building on this engine; waiting for it"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:

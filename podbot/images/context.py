@@ -1,4 +1,4 @@
-"""What a build is given: the files of a directory as a tar archive, the same bytes for the same files."""
+"""The build context: the files of a directory as a reproducible tar archive."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import tarfile
 from collections.abc import Mapping
 
-from podbot.engine.archive import END
+from podbot.engine.archive_end import END
 
 
 def context_archive(directory: str, extra: Mapping[str, bytes]) -> bytes:
-    """The files below ``directory`` as a tar; ``extra`` adds or replaces files by relative path.
+    """The files below ``directory`` as a tar archive; ``extra`` adds or replaces files by relative path.
 
-    Same files, same bytes: no times, no owners, and of the modes only the executable bit.
+    Equal files give equal bytes: it has no times and no owners, and of the modes only the executable bit.
     """
     files = {name: _file(os.path.join(directory, name)) for name in context_files(directory)}
     files |= {name: (data, 0o644) for name, data in extra.items()}
@@ -37,6 +37,6 @@ def context_files(directory: str) -> list[str]:
 
 def _file(path: str) -> tuple[bytes, int]:
     with open(path, "rb") as file:
-        # A wheel does not keep the executable bit; a script does say what it is.
+        # A wheel does not keep the executable bit, but a script begins with #!.
         data = file.read()
     return data, 0o755 if data.startswith(b"#!") else 0o644

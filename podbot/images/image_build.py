@@ -1,14 +1,14 @@
-"""``podbot image build``, and the part of ``podbot setup`` that builds: a base, the sandbox image on it, and its tag.
+"""Builds the base and the sandbox image, for ``podbot image build`` and ``podbot setup``.
 
-First :func:`plan_build` decides, from what the engine has, what is to be done; then :func:`build_image` does it.
+:func:`plan_build` decides the steps from what the engine has; then :func:`build_image` carries them out.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from podbot.engine.port import Engine, EngineWords, ImageBuilder, ImageInfo
@@ -24,18 +24,19 @@ from podbot.images.recipe import (
     PASSED_ON,
     Recipe,
     agents_in,
+    chosen_in,
     host_files,
 )
 from podbot.machine import MachineFacts
 
-# Where packages cannot come from this machine: a short name, which the engine resolves by its own table.
+# For machines without mmdebstrap: a short name, which the engine resolves with its own table.
 PULLED_BASE = "debian:bookworm-slim"
-# Measured on two cores with the packages' mirrors near: mmdebstrap 40 s, Node 8 s, an agent 11 s.
+# Measured on two cores with nearby package mirrors: mmdebstrap 40 s, Node 8 s, an agent 11 s.
 BASE_MEGABYTES, BASE_SECONDS = 230, 40
 NODE_MEGABYTES, NODE_SECONDS = 121, 10
 AGENT_SECONDS = 15
 
-StepKind = Literal["base", "pull", "build", "config"]
+StepKind = Literal["packages", "base", "pull", "build", "config"]
 FindImage = Callable[[str], ImageInfo | None]
 
 _STEP = re.compile(r"STEP (\d+)/(\d+): ([A-Z]+)")
@@ -47,26 +48,40 @@ _REFERENCE = re.compile(
 )
 
 
+_NO_PROXY = re.compile(r"ProxyError|Cannot connect to proxy|Tunnel connection failed|ECONNREFUSED|[Pp]roxy CONNECT")
+PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
+
+
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """Where images are made: the engine's part that makes them, this machine, and podbot's recipe.
+    """The surroundings of a build: the engine's image builder, this machine, and podbot's recipe.
 
-    ``base_hint``: why this user's own engine may be unable to unpack a base image; empty when nothing is known.
+    ``builder``: None while there is no engine yet; a build can then only be planned. ``base_hint``: why this
+    user's own engine may be unable to unpack a base image; empty when nothing is known. ``apt_targets``: this
+    machine's package sources, in apt's words.
     """
 
     recipe: Recipe
     facts: MachineFacts
     environ: Mapping[str, str]
     find_image: FindImage
-    builder: ImageBuilder
+    builder: ImageBuilder | None
     words: EngineWords
     emit: Emit = ignore
     base_hint: str = ""
+    apt_targets: Callable[[], str] = base_image.apt_targets
+
+    @property
+    def works(self) -> ImageBuilder:
+        """The builder. Raises NoImageBuilder."""
+        if self.builder is None:
+            raise NoImageBuilder(engine=self.words.name)
+        return self.builder
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do. ``megabytes`` and ``seconds`` are estimates, 0 when there is nothing to say."""
+    """One step of a build. ``megabytes`` and ``seconds`` are estimates, or 0."""
 
     kind: StepKind
     text: str
@@ -76,13 +91,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What the caller wants built. ``agents``: None is what the image of that tag has, or claude.
+    """The caller's request. ``agents``: None means those of the existing image with that tag, or of ``earlier``, or
+    ``usual``, or claude; ``also``: others that must be in it, too.
 
     ``base``: build on this image; ``from_debian``: make the base from packages or fail. ``build_args``: other
-    versions, or proxy settings. ``fresh_base``: make the base anew although it is there.
+    versions, or proxy settings. ``fresh_base``: make the base again even if it exists. ``versions``: those that the
+    configuration chose, by agent; without one, an agent keeps what a build argument chose for the existing image, and
+    otherwise gets podbot's. ``earlier``: the image in use until now, if another podbot built it under another tag.
     """
 
     agents: Collection[str] | None = None
+    also: Collection[str] = ()
+    usual: Collection[str] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    earlier: str = ""
     base: str = ""
     from_debian: bool = False
     build_args: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +116,7 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """What a build will do. ``replaces``: ids of images that it leaves without a name."""
+    """The plan of a build. ``replaces``: ids of images that lose their name."""
 
     image: str
     base: str
@@ -103,16 +125,16 @@ class BuildPlan:
     steps: tuple[Step, ...]
     no_cache: bool = False
     replaces: tuple[str, ...] = ()
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # what the build's steps may see of
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # passed to the build's steps
 
     def has(self, kind: StepKind) -> bool:
-        """Such a step is in the plan."""
+        """Whether the plan has a step of that kind."""
         return any(step.kind == kind for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """An image that was built. ``cached``: every layer was there. ``seconds`` is wall time, ``size`` bytes."""
+    """A built image. ``cached``: every layer existed. ``seconds``: wall time; ``size``: bytes."""
 
     image: str
     agents: Mapping[str, str]
@@ -122,7 +144,7 @@ class BuildResult:
 
 
 def builder_of(engine: Engine) -> ImageBuilder:
-    """What makes images on ``engine``. Raises NoImageBuilder for an engine of a kind that cannot."""
+    """The image builder of ``engine``. Raises NoImageBuilder if that kind of engine has none."""
     builder = engine.image_builder
     if builder is None:
         raise NoImageBuilder(engine=engine.words.name)
@@ -130,20 +152,21 @@ def builder_of(engine: Engine) -> ImageBuilder:
 
 
 def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
-    """Decide. Raises InvalidValue for what cannot be built, ImageNotFound for a named base that is missing."""
+    """Plan the build. Raises InvalidValue for an invalid request, ImageNotFound if the named base is missing."""
     settings = {name: value for name, value in request.build_args.items() if name in PASSED_ON}
     versions = {name: value for name, value in request.build_args.items() if name not in PASSED_ON}
-    recipe = context.recipe.changed(versions, "flag --build-arg")
-    image = request.tag or recipe.image
+    image = request.tag or context.recipe.image
     if not _REFERENCE.fullmatch(image):
         raise InvalidValue(field="tag", origin="flag --tag", reason=f"{image!r} is not the name of an image")
     present = context.find_image(image)
-    there = agents_in(present.labels.get(LABEL_AGENTS, "")) if present else {}
-    if request.agents is not None:
-        chosen = recipe.check_agents(request.agents, request.agents_origin)
-    else:
-        chosen = tuple(name for name in recipe.agents if name in there) or DEFAULT_AGENTS
-    # Those that are there first, in their order: their layers are found again, and only new ones are installed.
+    earlier = present or (context.find_image(request.earlier) if request.earlier else None)
+    labels = earlier.labels if earlier else {}
+    kept = {name: version for name, version in chosen_in(labels).items() if name not in request.versions}
+    recipe = replace(context.recipe.with_versions({**kept, **request.versions}), chosen=frozenset(kept))
+    recipe = recipe.changed(versions, "flag --build-arg")
+    there = agents_in(labels.get(LABEL_AGENTS, ""))
+    chosen = _chosen_agents(recipe, request, there)
+    # Existing agents come first, in their order, so that their layers are reused and only new ones are installed.
     chosen = (*(name for name in there if name in chosen), *(name for name in chosen if name not in there))
     base, steps, old_base = _plan_base(context, request)
     names = ", ".join(f"{name} {recipe.agents[name].version}" for name in chosen) or "no agent"
@@ -162,8 +185,17 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
     )
 
 
+def _chosen_agents(recipe: Recipe, request: BuildRequest, there: Collection[str]) -> tuple[str, ...]:
+    """The agents to build in. ``there``: those of the existing image. Raises InvalidValue for an unknown one."""
+    if request.agents is not None:
+        return recipe.check_agents([*request.agents, *request.also], request.agents_origin)
+    known = {name for name in there if name in recipe.agents}
+    usual = known or {name for name in request.usual if name in recipe.agents} or DEFAULT_AGENTS
+    return recipe.check_agents([*usual, *request.also], request.agents_origin)
+
+
 def build_image(plan: BuildPlan, context: BuildContext) -> BuildResult:
-    """Do what ``plan`` says. The tag is what it was after a failure.
+    """Carry out ``plan``. A failure leaves the tag unchanged.
 
     Raises ImageBuildFailed, EngineStorageFull, DiskFull, EngineGone.
     """
@@ -183,8 +215,8 @@ def _plan_base(context: BuildContext, request: BuildRequest) -> tuple[str, list[
     recipe = context.recipe
     if request.base:
         if request.from_debian:
-            reason = "a base that is named is not made from Debian packages"
-            raise InvalidValue(field="base", origin="flag --from-debian", reason=reason, hint="Say one of the two.")
+            reason = "a named base is not made from Debian packages"
+            raise InvalidValue(field="base", origin="flag --from-debian", reason=reason, hint="Leave one of them out.")
         if context.find_image(request.base) is None:
             hint = context.words.fetch(request.base)
             raise ImageNotFound(image=request.base, origin="flag --base", engine_hint=hint)
@@ -196,8 +228,8 @@ def _plan_base(context: BuildContext, request: BuildRequest) -> tuple[str, list[
         text = f"make {recipe.base} from this machine's own {context.facts.codename} packages"
         return recipe.base, [Step("base", text, BASE_MEGABYTES, BASE_SECONDS)], found
     if request.from_debian:
-        reason = "this machine cannot make a base from packages: it takes Debian or Ubuntu, and mmdebstrap"
-        hint = "Install mmdebstrap (`podbot doctor` shows how), or name a base with --base."
+        reason = "this machine cannot make a base from packages: that requires Debian or Ubuntu, and mmdebstrap"
+        hint = "Install mmdebstrap, or name a base."
         raise InvalidValue(field="base", origin="flag --from-debian", reason=reason, hint=hint)
     if context.find_image(PULLED_BASE) is not None:
         return PULLED_BASE, [], None
@@ -207,15 +239,15 @@ def _plan_base(context: BuildContext, request: BuildRequest) -> tuple[str, list[
 def _make_base(context: BuildContext) -> None:
     recipe = context.recipe
     _info(context.emit, "image.base", f"making {recipe.base} from Debian packages with mmdebstrap")
-    sources = base_image.sources(base_image.apt_targets(), context.facts)
+    sources = base_image.sources(context.apt_targets(), context.facts)
     words = base_image.command(context.facts, recipe.packages, recipe.left_out, sources)
     _line(context.emit, " ".join(words))
     changes = ["CMD /bin/bash", f"LABEL {LABEL_RECIPE}={recipe.base_digest}"]
     archive = base_image.root_filesystem(words, context.environ, recipe.base)
     try:
-        context.builder.import_rootfs(archive=archive, tag=recipe.base, changes=changes)
+        context.works.import_rootfs(archive=archive, tag=recipe.base, changes=changes)
     except ImageBuildFailed as exc:
-        # Without a range of user ids mmdebstrap says no more than "unable to pick chroot mode automatically".
+        # Without a range of user ids, mmdebstrap's only message is "unable to pick chroot mode automatically".
         hint = context.base_hint or exc.hint
         raise ImageBuildFailed(image=exc.image, step=exc.step, reason=exc.reason, hint=hint) from exc
     finally:
@@ -225,7 +257,7 @@ def _make_base(context: BuildContext) -> None:
 def _pull_base(context: BuildContext, reference: str) -> None:
     _info(context.emit, "image.pull", f"pulling {reference}")
     try:
-        context.builder.pull(reference=reference, on_line=lambda line: _line(context.emit, line))
+        context.works.pull(reference=reference, on_line=lambda line: _line(context.emit, line))
     except ImageBuildFailed as exc:
         load = f"load {reference} with `{context.words.load}`, or " if context.words.load else ""
         hint = (
@@ -236,34 +268,58 @@ def _pull_base(context: BuildContext, reference: str) -> None:
 
 
 def _build(plan: BuildPlan, context: BuildContext) -> bool:
-    """Build, tag and sweep; whether every layer came from the cache."""
+    """Build, tag and remove replaced images; returns whether every layer came from the cache."""
     _info(context.emit, "image.build", f"building {plan.image}")
-    recipe, progress = plan.recipe, _Progress(context.emit)
-    context.builder.build(
-        context=context_archive(
-            recipe.directory,
-            {**host_files(plan.environ, recipe.directory), CONTAINERFILE: recipe.containerfile(plan.agents).encode()},
-        ),
-        containerfile=CONTAINERFILE,
-        tag=plan.image,
-        build_args=recipe.build_args(plan.base),
-        no_cache=plan.no_cache,
-        on_line=progress,
-    )
-    # What the new images replaced would stay as nameless gigabytes; one that a container still uses stays.
+    recipe, text = plan.recipe, plan.recipe.containerfile(plan.agents)
+    progress = _Progress(context.emit, titles_in(text))
+    files = {**host_files(plan.environ, recipe.directory), CONTAINERFILE: text.encode()}
+    try:
+        context.works.build(
+            context=context_archive(recipe.directory, files),
+            containerfile=CONTAINERFILE,
+            tag=plan.image,
+            build_args=recipe.build_args(plan.base),
+            no_cache=plan.no_cache,
+            on_line=progress,
+        )
+    except ImageBuildFailed as exc:
+        raise _explained(exc, plan.environ) from exc
+    # Remove the replaced images, which would stay as gigabytes without a name; one that a container uses stays.
     current = {found.id for name in (plan.image, plan.base) if (found := context.find_image(name)) is not None}
     for image in plan.replaces:
         if image not in current:
-            context.builder.remove(image=image)
+            context.works.remove(image=image)
     return progress.cached
 
 
-class _Progress:
-    """The engine's lines of output as events: each line for -v, and each step that has a title as progress."""
+def _explained(exc: ImageBuildFailed, environ: Mapping[str, str]) -> ImageBuildFailed:
+    """With the proxy in the reason if the step could not use it: pip and npm print a page of their own retries."""
+    if not _NO_PROXY.search(exc.reason):
+        return exc
+    names = [name for name in PROXIES if environ.get(name)]
+    if not names:
+        return exc
+    address = environ[names[0]].rpartition("@")[2]  # without a password
+    reason = f"the package index cannot be reached through {names[0]} ({address.rpartition('//')[2]})"
+    hint = f"Correct or unset {names[0]}."
+    return ImageBuildFailed(image=exc.image, step=exc.step, reason=reason, hint=hint)
 
-    def __init__(self, emit: Emit) -> None:
+
+def titles_in(containerfile: str) -> list[str]:
+    """The titles of the steps of a Containerfile, in order: the word of the command ``:`` with which a step begins."""
+    return re.findall(r"^RUN .*?: '([^']+)';", containerfile, re.MULTILINE)
+
+
+class _Progress:
+    """Emits the engine's output as events: each line for -v, and each step with a title as progress.
+
+    ``titles``: those of all steps, in order.
+    """
+
+    def __init__(self, emit: Emit, titles: Sequence[str]) -> None:
         self._emit = emit
-        self._open = False  # a step began that has a layer of its own, and its end was not seen
+        self._titles = [*titles, ""]
+        self._open = False  # whether a step with its own layer has begun and not ended
         self.cached = True
 
     def __call__(self, line: str) -> None:
@@ -281,6 +337,8 @@ class _Progress:
         found = _TITLE.search(line)
         if found:
             fields = {"step": int(step[1]), "steps": int(step[2]), "title": found[1]}
+            following = self._titles[self._titles.index(found[1]) + 1] if found[1] in self._titles[:-1] else ""
+            fields |= {"next": following} if following else {}
             self._emit(Event("info", "image.step", f"step {step[1]} of {step[2]}: {found[1]}", fields))
 
 

@@ -1,4 +1,4 @@
-"""``podbot image ls``: podbot's images on the engine, and what is in each."""
+"""``podbot image ls``: podbot's images on the engine, and their agents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from podbot.images.recipe import LABEL_AGENTS, LABEL_IMAGE, LABEL_VERSION, agent
 
 @dataclass(frozen=True, slots=True)
 class SandboxImage:
-    """An image that podbot built, or one made from it.
+    """An image that podbot built, or one based on it.
 
-    ``version``: the podbot that built it. ``size`` in bytes, layers shared with other images included;
-    ``created`` in seconds since the epoch.
+    ``version``: of the podbot that built it. ``size``: bytes, including layers shared with other images; ``created``:
+    seconds since the epoch.
     """
 
     image: str
@@ -26,7 +26,7 @@ class SandboxImage:
 
 
 def sandbox_images(engine: Engine) -> list[SandboxImage]:
-    """One entry a name, newest first. Nameless images are left out: layers of a broken build, and what was replaced."""
+    """One entry for each name, newest first. Nameless images (replaced ones and rests of failed builds) are skipped."""
     from podbot.engine.times import seconds
 
     found = [

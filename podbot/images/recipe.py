@@ -1,18 +1,19 @@
-"""What goes into podbot's images: pinned versions, package list, build arguments, the host's part."""
+"""The recipe of podbot's images: pinned versions, packages, build arguments, and files of the host."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 
 from podbot._version import __version__
+from podbot.agents.definition import Build
 from podbot.agents.registry import agents
-from podbot.agents.types import Build
+from podbot.config.checks import is_version
+from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, PathError
+from podbot.frozen import Frozen, replace
 
 BASE_REPOSITORY = "localhost/podbot-base"
 SANDBOX_REPOSITORY = "localhost/podbot-sandbox"
@@ -23,10 +24,11 @@ DEFAULT_AGENTS = ("claude",)
 LABEL_IMAGE = "io.podbot.image"
 LABEL_VERSION = "io.podbot.version"
 LABEL_AGENTS = "io.podbot.agents"
+LABEL_CHOSEN = "io.podbot.chosen"  # agents whose versions a build argument chose: claude=2.1.300
 LABEL_RECIPE = "io.podbot.recipe"
 
-# Which variables of the build machine a build step gets. Credentials for a private index are in none of them
-# by convention; they are sourced from a file that is mounted for the step and never in the image's history.
+# Variables of the build machine that a build step gets. By convention they contain no credentials for a private index.
+# They are read from a file that is mounted for the step and never in the image's history.
 PASSED_ON = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
     "PIP_INDEX_URL", "NPM_CONFIG_REGISTRY", "npm_config_registry",
@@ -36,16 +38,16 @@ CA_BUNDLES = (
     "/etc/ssl/cert.pem",
 )  # fmt: skip
 CA_INSIDE = "/run/host/ca.crt"
-# Lines of the Containerfile that stand for a step an agent, and for the variables of all agents.
+# Lines of the Containerfile that are replaced by a step for each agent, and by the variables of all agents.
 _STEPS, _ENV = "# podbot: a layer for each agent", "# podbot: the agents' variables"
 _MOUNT = "--mount=type=bind,source=sandbox/host,target=/run/host"
-# Versions are words of the Containerfile's steps.
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """The files of ``images/``, read. ``base_digest`` and ``digest`` change when the images would."""
+class Recipe(Frozen):
+    """The content of ``images/``. ``base_digest`` and ``digest`` change if the images would change.
+
+    ``chosen``: the agents whose versions a build argument chose; the image remembers them.
+    """
 
     directory: str
     node: str
@@ -55,6 +57,7 @@ class Recipe:
     base_digest: str
     digest: str
     version: str = __version__
+    chosen: frozenset[str] = frozenset()
 
     @property
     def image(self) -> str:
@@ -67,13 +70,13 @@ class Recipe:
         return f"{BASE_REPOSITORY}:{self.version}"
 
     def check_agents(self, names: Iterable[str], origin: str) -> tuple[str, ...]:
-        """``names`` without repetition, in the table's order. Raises InvalidValue for one that is not in it."""
+        """``names`` without duplicates, in the table's order. Raises InvalidValue for an unknown one."""
         wanted = set(names)
         if unknown := sorted(wanted - self.agents.keys()):
             raise InvalidValue(
                 field="agents",
                 origin=origin,
-                reason=f"no agent {', '.join(map(repr, unknown))} can be built in",
+                reason=f"unknown agent {', '.join(map(repr, unknown))}",
                 hint=f"{_near(unknown[0], self.agents)}Agents: {', '.join(self.agents)}.",
             )
         return tuple(name for name in self.agents if name in wanted)
@@ -86,13 +89,18 @@ class Recipe:
                 reason = f"the image has no build argument {name!r}"
                 hint = f"{_near(name, known)}Arguments: {', '.join(known)}, and {', '.join(PASSED_ON)}."
                 raise InvalidValue(field="build-arg", origin=origin, reason=reason, hint=hint)
-            if not _VERSION.fullmatch(value):
+            if not is_version(value):
                 raise InvalidValue(field="build-arg", origin=origin, reason=f"{name}: {value!r} is not a version")
+        versions = {name: args[word] for name in self.agents if (word := f"{name.upper()}_VERSION") in args}
+        changed = self.with_versions(versions)
+        return replace(changed, node=args.get("NODE_VERSION", self.node), chosen=self.chosen | versions.keys())
+
+    def with_versions(self, versions: Mapping[str, str]) -> Recipe:
+        """This recipe with these versions of its agents; names of others are ignored."""
         agents = {
-            name: build._replace(version=args.get(f"{name.upper()}_VERSION", build.version))
-            for name, build in self.agents.items()
+            name: replace(build, version=versions.get(name, build.version)) for name, build in self.agents.items()
         }
-        return replace(self, node=args.get("NODE_VERSION", self.node), agents=agents)
+        return replace(self, agents=agents)
 
     def agents_label(self, names: Iterable[str]) -> str:
         """The label ``io.podbot.agents``: ``claude=2.1.330,codex=0.169.0``."""
@@ -105,58 +113,67 @@ class Recipe:
     def containerfile(self, names: Iterable[str]) -> str:
         """The Containerfile with one step for each of these agents, in this order, and the labels at its end.
 
-        Written out, versions too: a step's layer is found again as long as its text and all before it are the same, so
-        another version of an agent makes its layer and later ones anew. An argument would count in every step behind
-        it. Of labels with arguments Podman 4.3 takes old values from its cache, and those that come with the request
-        it adds in another order each time, so that the cache misses them.
+        Versions are written into the steps instead of being arguments. A step's layer is reused if its text and all
+        steps before it are unchanged, so a new version of an agent rebuilds only its layer and later ones, while an
+        argument would affect every later step. Labels are written out too: with arguments, Podman 4.3 takes old
+        values from its cache, and labels in the request are added in a different order each time, so that the cache
+        misses.
         """
         chosen = tuple(names)
         variables = {name: value for build in self.agents.values() for name, value in build.env.items()}
         labels = " ".join(f'{name}="{value}"' for name, value in self.labels(chosen).items())
         parts = {
             _STEPS: "\n".join(_step(name, self.agents[name]) for name in chosen),
-            # Of every agent, chosen or not: who adds one to an image made from this one need not know them.
+            # For every agent, so that users who add one in an image based on this one need not set them.
             _ENV: "ENV " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items()),
         }
         lines = _text(self.directory, CONTAINERFILE).rstrip().splitlines()
         return "\n".join([*(parts.get(line, line) for line in lines), f"LABEL {labels}", ""])
 
     def labels(self, names: Iterable[str]) -> dict[str, str]:
-        """The image's labels, by which a later setup and `podbot doctor` know what is in it."""
-        return {
+        """The image's labels, from which a later setup and `podbot doctor` know its content."""
+        labels = {
             LABEL_IMAGE: "sandbox",
             LABEL_VERSION: self.version,
             LABEL_AGENTS: self.agents_label(names),
             LABEL_RECIPE: self.digest,
         }
+        chosen = self.agents_label(name for name in names if name in self.chosen)
+        return labels | ({LABEL_CHOSEN: chosen} if chosen else {})
 
 
 def _step(name: str, build: Build) -> str:
-    """The step that installs an agent; its title is the first word of its command."""
+    """The step that installs an agent; its command begins with its title."""
     install = shlex.join([INSTALL, " ".join(build.remove), *build.specs])
     return f"RUN {_MOUNT} : '{name} {build.version}'; {install}"
 
 
 def agents_in(label: str) -> dict[str, str]:
-    """The label ``io.podbot.agents`` read: agent -> version."""
+    """Parse the label ``io.podbot.agents``: agent -> version."""
     pairs = (part.strip().partition("=") for part in label.split(","))
     return {name: version for name, _, version in pairs if name}
 
 
+def chosen_in(labels: Mapping[str, str]) -> dict[str, str]:
+    """The versions that build arguments chose for an image with these labels; what is no version is left out."""
+    found = agents_in(labels.get(LABEL_CHOSEN, ""))
+    return {name: version for name, version in found.items() if is_version(version)}
+
+
 def images_dir() -> str:
-    """Where ``images/`` is: inside the installed package, or beside it in a source tree."""
+    """The directory ``images/``: inside the installed package, or beside it in a source tree."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     shipped = os.path.join(package, "_images")
     return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), "images")
 
 
 def known_builds() -> dict[str, Build]:
-    """How each agent that can be built in gets into the image."""
+    """The build of each agent that can be installed in the image."""
     return {name: agent.build for name, agent in agents().items() if agent.build is not None}
 
 
 def load_recipe(directory: str | None = None, builds: Mapping[str, Build] | None = None) -> Recipe:
-    """Read ``images/``. Raises PathError when the installation lacks it. ``builds``: of the agents, podbot's own."""
+    """Read ``images/``. Raises PathError if it is not installed. ``builds`` defaults to those of podbot's agents."""
     import tomllib
 
     from podbot.images.context import context_files
@@ -175,12 +192,15 @@ def load_recipe(directory: str | None = None, builds: Mapping[str, Build] | None
     return Recipe(place, versions["node"]["version"], known, packages, left_out, base_digest, digest)
 
 
-def host_files(environ: Mapping[str, str], directory: str) -> dict[str, bytes]:
-    """The files below ``sandbox/host/`` for a build on this machine: its proxies and its CA bundle."""
+def host_files(environ: Mapping[str, str], directory: str, bundles: Sequence[str] = CA_BUNDLES) -> dict[str, bytes]:
+    """The files below ``sandbox/host/`` for a build on this machine: its proxies and its CA bundle.
+
+    ``bundles``: where that may be.
+    """
     lines = [f"export {name}={shlex.quote(environ[name])}" for name in PASSED_ON if environ.get(name, "").strip()]
-    bundle = _ca_bundle(environ)
+    bundle = _ca_bundle(environ, bundles)
     if bundle:
-        # pip, npm, curl and OpenSSL each look at a variable of their own.
+        # pip, npm, curl and OpenSSL each use a different variable.
         names = ("NODE_EXTRA_CA_CERTS", "PIP_CERT", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
         lines += [f"export {name}={CA_INSIDE}" for name in names]
     env = _text(directory, "sandbox/host/env") + "".join(f"{line}\n" for line in lines)
@@ -188,9 +208,9 @@ def host_files(environ: Mapping[str, str], directory: str) -> dict[str, bytes]:
     return {**files, "sandbox/host/ca.crt": bundle} if bundle else files
 
 
-def _ca_bundle(environ: Mapping[str, str]) -> bytes:
+def _ca_bundle(environ: Mapping[str, str], bundles: Sequence[str]) -> bytes:
     """The machine's CA bundle, with what the operator added for one program alone."""
-    system = next((path for path in CA_BUNDLES if os.path.isfile(path)), "")
+    system = next((path for path in bundles if os.path.isfile(path)), "")
     named = (environ.get(name, "") for name in ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "PIP_CERT"))
     parts: list[bytes] = []
     for path in dict.fromkeys([system, *named]):
@@ -226,3 +246,12 @@ def _digest(directory: str, names: Iterable[str], more: str = "") -> str:
     for name in names:
         total.update(f"{name}\0".encode() + hashlib.sha256(_text(directory, name).encode()).digest())
     return total.hexdigest()[:16]
+
+
+def other_image(config: AppConfig) -> str:
+    """The image that the operator chose; an earlier version's own image in the file is not a choice."""
+    if not config.image:
+        return ""
+    origin = config.origin("image")
+    ours = config.image.startswith(f"{SANDBOX_REPOSITORY}:")
+    return "" if ours and origin.kind == "file" and not origin.project else config.image

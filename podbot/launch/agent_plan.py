@@ -1,11 +1,14 @@
-"""The agent of a session: its command and variables, its protocol's settings, and what its sandbox needs for it."""
+"""Plans a session's agent: its command and variables, its protocol settings, and what it adds to its sandbox."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
 from podbot.launch.agents import agent_env, agent_files, command_for
+from podbot.launch.held_keys import held_keys, inside, key_notes
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.credentials import settings_notes
 from podbot.launch.resources.part import Part
@@ -13,7 +16,7 @@ from podbot.launch.security import frame_limit
 from podbot.launch.types import AgentPlan, ExecSpec, HostFacts, LaunchRequest, OwnFile
 from podbot.launch.workspace import WorkspacePlan
 
-TERMINAL_VARIABLES = ("TERM", "COLORTERM")  # not LANG: which locales there are is the image's to say
+TERMINAL_VARIABLES = ("TERM", "COLORTERM")  # not LANG: the locales depend on the image
 
 
 def plan_agent(
@@ -22,6 +25,14 @@ def plan_agent(
     """The agent, and what it adds to the sandbox. Raises InvalidValue, and MissingRequired without a command."""
     words = command_for(config.agent, request.words, workspace.directory if workspace.trusted else None)
     env, secrets, notes = _variables(config, request, facts)
+    files = dict(agent_files(config.agent))
+    if keys := held_keys(config, request, facts):
+        held = inside(config.agent.kind, keys, env)
+        files |= held.files
+        env = {**env, **held.env}
+        if words[0] == config.agent.kind:  # not of its adapter for another protocol
+            words = (words[0], *held.words, *words[1:])
+        notes += key_notes(keys)
     tty = request.tty and request.subcommand == "run"
     agent = AgentPlan(
         kind=config.agent.kind,
@@ -31,11 +42,11 @@ def plan_agent(
         mcp_servers=config.agent.mcp_servers,
         extra_methods=config.agent.extra_methods,
         frame_limit=frame_limit(config),
+        logs=config.session.logs,
     )
-    files = agent_files(config.agent)
     part = Part(
         files=tuple(OwnFile(target, files[target]) for target in sorted(files)),
-        fixed_env=agent_env(config.agent),  # for `podbot exec`: the agent can be started there, too
+        fixed_env=agent_env(config.agent),  # also set for `podbot exec`, which may start the agent
         labels=labels(agent.kind, agent.mode),
         notes=(*(settings_notes(config, facts) if workspace.clone is None else ()), *notes),
     )
@@ -43,14 +54,14 @@ def plan_agent(
 
 
 def labels(kind: str, mode: str) -> dict[str, str]:
-    """What a container's labels say of its agent."""
+    """The labels that describe a container's agent."""
     return {f"{LABEL}.agent": kind, f"{LABEL}.mode": mode}
 
 
 def _variables(
     config: AppConfig, request: LaunchRequest, facts: HostFacts
 ) -> tuple[dict[str, str], frozenset[str], tuple[str, ...]]:
-    """The agent's variables, which of them are secret, and a note for those that the host does not have."""
+    """The agent's variables, the names of the secret ones, and notes on variables that are unset or ignored."""
     env: dict[str, str] = {}
     if request.tty and request.subcommand == "run":
         env["TERM"] = "xterm-256color"
@@ -61,17 +72,19 @@ def _variables(
             raise InvalidValue(
                 field="agent.env_allowlist",
                 origin=origin,
-                # Somebody may have written NAME=secret here: the value is not repeated.
+                # The operator may have written NAME=secret here, so the value is not repeated.
                 reason=f"{name.partition('=')[0]!r} is not the name of a variable"
                 if "=" not in name
                 else f"{name.partition('=')[0]!r} comes with a value",
                 hint="List names only; podbot takes the values from its own environment at launch.",
             )
     required = agent_env(config.agent)
-    wanted = [name for name in config.agent.env_allowlist if name not in required]
-    secrets = frozenset(name for name in wanted if name in facts.env)
+    _check_given(request, required, config.agent.kind)
+    wanted = [name for name in config.agent.env_allowlist if name not in required and name not in request.env]
+    listed = [name for name in wanted if name in facts.env]
     missing = ", ".join(name for name in wanted if name not in facts.env)
-    env |= {name: facts.env[name] for name in secrets}
+    env |= {**{name: facts.env[name] for name in listed}, **request.env}
+    secrets = frozenset(listed) | request.env.keys()
     notes: tuple[str, ...] = ()
     if missing:
         notes = (f"not set on this host, so not passed to the agent: {missing} (agent.env_allowlist)",)
@@ -79,4 +92,18 @@ def _variables(
     if ignored:
         kind = config.agent.kind
         notes += (f"sandbox.env sets {', '.join(ignored)}, which podbot itself sets for {kind}: ignored",)
-    return env | required, secrets, notes
+    return env | required, secrets - required.keys(), notes
+
+
+def _check_given(request: LaunchRequest, required: Mapping[str, str], kind: str) -> None:
+    """Raise InvalidValue, without a value, for a variable of this session that cannot be set."""
+    for name, value in request.env.items():
+        reason = ""
+        if not is_variable_name(name):
+            reason = f"{name[:80]!r} is not the name of a variable"
+        elif "\0" in value:
+            reason = f"the value of {name} contains a NUL character"
+        elif required.get(name, value) != value:
+            reason = f"podbot itself sets {name} for {kind}"
+        if reason:
+            raise InvalidValue(field="env", origin="flag -e", reason=reason, hint="Leave it out.")

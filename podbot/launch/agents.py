@@ -1,12 +1,12 @@
-"""What starts the configured agent: command, variables and files. Pure; the data is in ``podbot.agents``."""
+"""The configured agent's command, variables and files. Pure; the data is in ``podbot.agents``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from podbot.agents.definition import TRUSTED
 from podbot.agents.registry import CUSTOM
 from podbot.agents.registry import agent as known
-from podbot.agents.types import TRUSTED
 from podbot.config.models import AgentConfig
 from podbot.errors import MissingRequired
 
@@ -14,21 +14,21 @@ CUSTOM_HINT = "Name it after --: `podbot run --agent custom -- CMD ARGS…`, or 
 
 
 def agent_env(agent: AgentConfig) -> dict[str, str]:
-    """The variables that podbot sets for ``agent``, whatever else sets them."""
+    """The variables that podbot sets for ``agent``; they override all others."""
     found = known(agent.kind)
     return {**found.env, **found.permission_env.get(agent.permissions, {})}
 
 
 def agent_files(agent: AgentConfig) -> Mapping[str, str]:
-    """Text of the files that podbot mounts for ``agent``, by their places inside."""
+    """Text of the files that podbot mounts for ``agent``, by their path inside."""
     return known(agent.kind).files.get(agent.permissions, {})
 
 
 def command_for(agent: AgentConfig, words: tuple[str, ...] = (), directory: str | None = "/") -> tuple[str, ...]:
-    """The command that ``agent`` is started by; ``words`` stood after ``--``. ``directory``: which one it is to trust.
+    """The command that starts ``agent``. ``words``: the arguments after ``--``. ``directory``: the one it should trust.
 
-    They are appended to a known kind's command and are the whole of a custom one's. The kind must
-    have the mode (``legality.check`` sees to it). Raises MissingRequired for custom without any.
+    The words are appended to a known kind's command; for a custom agent they are the whole command. The kind must
+    support the mode (``legality.check`` ensures it). Raises MissingRequired for a custom agent without a command.
     """
     if agent.kind != CUSTOM:
         found = known(agent.kind)

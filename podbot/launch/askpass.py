@@ -1,19 +1,19 @@
-"""The program that answers git with the session's token, for exactly one server.
+"""The askpass program, which gives git the session's token for exactly one server.
 
-A repository names other servers (submodules, ``.lfsconfig``, redirects), and git asks the same program for
-each of them. git's prompt names the server that gets the answer, after redirects too (measured, 2.39):
+A repository can name other servers (submodules, ``.lfsconfig``, redirects), and git calls the same program for
+each of them. git's prompt names the server that gets the answer, even after redirects (measured, 2.39):
 ``Username for 'https://host': ``, ``Password for 'https://x-access-token@host': ``. Git LFS asks with double
-quotes and nothing behind. Only these very strings are answered, so that ``https://host.evil``,
-``https://host@evil`` and another port or scheme get nothing, and a prompt with a path (credential.useHttpPath)
-neither: a host with ``%2f`` in it would look like one.
+quotes and nothing after them. Only these exact strings are answered, so that ``https://host.evil``,
+``https://host@evil`` and another port or scheme get nothing. A prompt with a path (credential.useHttpPath) gets
+nothing either, because a host with ``%2f`` in it would look like one.
 
-Mounted, not part of the image: it works in any image with a shell, and the server is in its text, where no
-variable changes it. Everything is the shell's own: a program such as printf would have the token in its argv.
+It is mounted and not part of the image, so it works in any image with a shell, and the server is part of its text,
+where no variable can change it. It uses only shell builtins: a program such as printf would have the token in argv.
 """
 
 from __future__ import annotations
 
-from podbot.agents.types import ASKPASS
+from podbot.agents.definition import ASKPASS
 
 TARGET = ASKPASS
 SECRETS = "/run/secrets"
@@ -23,10 +23,10 @@ UNREADABLE = f"podbot: this user cannot read {TOKEN}"
 
 
 def environment(server: str) -> dict[str, str]:
-    """What git in the sandbox needs to ask the helper, public.
+    """The variables, which are public, that make git in the sandbox use the askpass program.
 
-    No credential helper counts for that server, whichever configuration of the image's names one: it would keep the
-    token, and answer with it when it is no longer valid.
+    They disable every credential helper in the image's configuration for that server: one would store the token and
+    return it when it is no longer valid.
     """
     return {
         "GIT_ASKPASS": TARGET,
@@ -38,7 +38,7 @@ def environment(server: str) -> dict[str, str]:
 
 
 def askpass(server: str, token: str = TOKEN) -> str:
-    """The program's text. ``server``: scheme, host and port as git prints them; ``token``: the file that has it."""
+    """The program's text. ``server``: scheme, host and port as git prints them; ``token``: the token's file."""
     import shlex
 
     scheme, _, host = server.partition("://")

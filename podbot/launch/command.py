@@ -1,17 +1,17 @@
-"""A command to run in a container. A module of its own: it is all of ``launch`` that ``podbot exec`` needs."""
+"""A command to run in a container. A separate module, because it is all of ``launch`` that ``podbot exec`` needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from podbot.frozen import Frozen, field
 
 
-@dataclass(frozen=True)
-class ExecSpec:
-    """A command to run in a container. ``env`` may hold secrets: it goes in a request body only.
+class ExecSpec(Frozen):
+    """A command to run in a container. ``env`` may contain secrets and is sent only in a request body.
 
-    ``secrets`` names the variables in ``env`` whose values are never shown. ``stdin`` false: the
-    command sees end of file at once.
+    ``secrets`` names the variables in ``env`` whose values are never shown. If ``stdin`` is false, the command gets
+    end of file at once.
     """
 
     command: tuple[str, ...]

@@ -1,7 +1,8 @@
-"""A plan as plain values, for ``--dry-run`` and ``--json``. Secrets appear by name only."""
+"""A plan as plain values, for ``--dry-run`` and ``--json``. Only the names of secrets appear."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from podbot.launch.resources.every import EVERY
@@ -9,7 +10,7 @@ from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, 
 
 
 def describe(plan: LaunchPlan) -> dict[str, Any]:
-    """JSON-able: strings, numbers, booleans, None, lists and dicts."""
+    """The plan as values for JSON: strings, numbers, booleans, None, lists and dicts."""
     sandbox, agent = plan.sandbox, plan.agent
     return {
         "session": sandbox.session,
@@ -47,10 +48,12 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
         "image": spec.image,
         "image_origin": spec.image_origin,
         "network": spec.network,
+        "ports": [dataclasses.asdict(port) for port in spec.ports],
         "runtime": spec.runtime,
         "mounts": [
             {"source": m.source, "target": m.target, "read_only": m.read_only} for m in (*spec.mounts, *spec.files)
         ],
+        "guest": spec.guest,
         "link": None if spec.link is None else {"path": spec.link[0], "target": spec.link[1]},
         "security": {
             "privileged": security.privileged,
@@ -60,6 +63,9 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "dropped": list(security.dropped),
             "selinux_disable": security.selinux_disable,
             "seccomp": security.seccomp,
+            "read_only_root": security.read_only_root,
+            "tmpfs": list(security.tmpfs),
+            "user": security.user,
         },
         "limits": {
             "memory": limits.memory,

@@ -1,7 +1,7 @@
-"""The small files by which a checkout and its git directory point to each other, as text. Pure.
+"""Parses the small files by which a checkout and its git directory point to each other. Pure.
 
-``.git`` of a linked worktree or a submodule (``gitdir: PATH``), and ``gitdir`` and ``commondir`` in
-``.git/worktrees/<id>``, which hold a path alone. Whoever writes in a workspace writes the first one.
+They are ``.git`` of a linked worktree or a submodule (``gitdir: PATH``), which anyone who can write to the workspace
+controls, and ``gitdir`` and ``commondir`` in ``.git/worktrees/<id>``, which contain only a path.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 
 from podbot.launch.targets import UNSHOWABLE
 
-LONGEST = 4096  # bytes of such a file, as of a path
+LONGEST = 4096  # bytes of such a file; also the limit for a path
 _PREFIX = b"gitdir: "
-# A repository can track no `.git`, and a checkout that is not one of git's directories is not named so.
+# No repository can track a `.git`, and an ordinary checkout has no such name.
 _SUBMODULE = re.compile(r"[^/]*\.git/(?:worktrees/[^/]+/)?modules/.")
 
 
@@ -23,7 +23,7 @@ def pointed_to(data: bytes) -> str | None:
 
 
 def one_path(data: bytes) -> str | None:
-    """The path that is all of a file but the line breaks at its end; None when it is none, or cannot be shown."""
+    """A file's content as one path, without line breaks at its end; None if it is not a path, or cannot be shown."""
     if len(data) > LONGEST:
         return None
     text = os.fsdecode(data.rstrip(b"\r\n"))
@@ -31,15 +31,15 @@ def one_path(data: bytes) -> str | None:
 
 
 def joined(directory: str, path: str) -> str:
-    """``path``, which may be relative to ``directory``, as an absolute and normal path. By its spelling only."""
+    """``path``, which may be relative to ``directory``, as an absolute and normal path. Links are not resolved."""
     return "/" + os.path.normpath(os.path.join(directory, path)).lstrip("/")
 
 
 def is_submodules(path: str) -> bool:
-    """Whether a git directory lies where git puts those of submodules: a plain checkout never does."""
+    """Whether a git directory is where git puts those of submodules; a plain checkout never is."""
     return _SUBMODULE.search(path) is not None
 
 
 def is_common(path: str) -> bool:
-    """Whether a git directory is named as those that have linked worktrees: ``.git``, ``shop.git``, a submodule's."""
+    """Whether a git directory's name allows it to have linked worktrees: ``.git``, ``shop.git``, or a submodule's."""
     return path.endswith(".git") or is_submodules(path)

@@ -1,4 +1,4 @@
-"""The labels that make a container podbot's own."""
+"""The labels by which podbot recognizes its containers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ if TYPE_CHECKING:
     from podbot.launch.types import Keep
 
 LABEL = "io.podbot"
-HISTORY = f"{LABEL}.history"  # the key of the conversations that it mounts; empty when it mounts none
-KEEP = f"{LABEL}.keep"  # on the container and not only in the runtime directory, which a reboot empties
+HISTORY = f"{LABEL}.history"  # the key of the conversations that it mounts, or empty
+KEEP = f"{LABEL}.keep"  # stored on the container, because a reboot empties the runtime directory
+RESOURCES = f"{LABEL}.resources"  # the names of the session's resources, in their order, with commas
 MANAGED = f"{LABEL}.managed=true"
 
 _KEEPS: Mapping[Keep, str] = {"always": "true", "never": "false", "when_unsaved": "when_unsaved"}
 
 
 def keep_label(keep: Keep) -> str:
-    """What the label :data:`KEEP` says."""
+    """The value of the label :data:`KEEP`."""
     return _KEEPS[keep]
 
 
 def keep_of(labels: Mapping[str, str]) -> Keep:
-    """What a container's labels say of its end."""
+    """Whether to keep a container, according to its labels."""
     return next((keep for keep, text in _KEEPS.items() if labels.get(KEEP) == text), "never")

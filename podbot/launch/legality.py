@@ -1,45 +1,41 @@
-"""What goes together: (subcommand, agent.kind, agent.mode, workspace.source), in one place, as data.
+"""The allowed combinations of subcommand, agent.kind, agent.mode and workspace.source, as data.
 
-And which keys have no effect with which choice: what a flag sets is never ignored.
+Also lists which keys have no effect with which choice: a value that a flag sets is never ignored silently.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from podbot.agents.registry import CUSTOM, AgentMode, agent, agents, known
-from podbot.config.models import AppConfig, WorkspaceSource
+from podbot.config.models import AppConfig
 from podbot.config.schema import KEYS, value_of
-from podbot.errors import IllegalCombination
+from podbot.errors import IllegalCombination, InvalidValue, MountRefused
+from podbot.frozen import Frozen, replace
 from podbot.launch.security import effective_profile
-from podbot.launch.types import Subcommand
+from podbot.launch.targets import shown
+from podbot.launch.types import HostFacts, LaunchRequest, Subcommand
 
 SUBCOMMAND_MODES: Mapping[Subcommand, tuple[AgentMode, ...]] = {
     "run": ("podbot",),
     "host": ("codex_app_server", "acp"),
     "sandbox": (),  # it has no agent
 }
-SUBCOMMAND_SOURCES: Mapping[Subcommand, tuple[WorkspaceSource, ...]] = {
-    "run": ("host_mount", "github_clone"),
-    "host": ("host_mount", "github_clone"),
-    "sandbox": ("host_mount", "github_clone"),
-}
-# A kind of agent has the modes that it has a command for (podbot.agents).
+# A kind of agent supports the modes for which it has a command (podbot.agents).
 
 
-class Use(NamedTuple):
-    """``keys`` have an effect with some values of ``choice`` only; ``hint`` is the remedy where they have none.
+class Use(Frozen):
+    """``keys`` have an effect only with the values ``used_with`` of ``choice``; ``hint`` is the remedy otherwise.
 
-    ``told_for``: values of ``choice`` with which a file's value is reported; with others the file serves other
-    sessions. ``chosen``: it is not reported when ``choice`` was made for this session, and refused when nobody made it.
+    ``noted_for``: values of ``choice`` for which an unused value from a file is reported; for others, the file is
+    assumed to serve other sessions. ``chosen``: it is not reported if ``choice`` was set for this session, and refused
+    if ``choice`` was not set at all.
     """
 
     keys: tuple[str, ...]
     choice: str
     used_with: tuple[str, ...]
-    told_for: tuple[str, ...]
+    noted_for: tuple[str, ...]
     hint: str
     chosen: bool = False
 
@@ -49,77 +45,154 @@ USES = (
         ("agent.command", "agent.args"),
         "agent.kind",
         used_with=(CUSTOM,),
-        told_for=known(),
-        hint='Set agent.kind = "custom", or name the agent that you want: `--agent KIND`.',
+        noted_for=known(),
+        hint="Set agent.kind = custom, or to the agent that you want.",
         chosen=True,
     ),
     Use(
         ("agent.permissions",),
         "agent.kind",
         used_with=known(),
-        told_for=(CUSTOM,),
+        noted_for=(CUSTOM,),
         hint="Leave it out, and put the agent's own option into its command.",
     ),
     Use(
         ("agent.delegation",),
         "agent.mode",
         used_with=("acp",),
-        told_for=("codex_app_server",),
-        hint="Leave it out, or use `--agent-mode acp`.",
+        noted_for=("codex_app_server",),
+        hint="Leave it out, or set agent.mode = acp.",
     ),
     Use(
         ("agent.frame_limit", "agent.extra_methods", "agent.mcp_servers"),
         "agent.mode",
         used_with=("acp", "codex_app_server"),
-        told_for=(),
-        hint="Leave it out, or use `podbot host`.",
+        noted_for=(),
+        hint="Leave it out; it is for hosted agents.",
+    ),
+    Use(
+        ("session.logs",),
+        "agent.mode",
+        used_with=("podbot",),
+        noted_for=(),
+        hint="Leave it out; the traffic of a hosted agent can be recorded as a transcript.",
     ),
     Use(
         ("workspace.base_dir", "workspace.depth", "workspace.submodules"),
         "workspace.source",
         used_with=("github_clone",),
-        told_for=(),
-        hint="Leave it out, or name a repository: `--repo owner/name`.",
+        noted_for=(),
+        hint="Leave it out, or name a repository to clone.",
     ),
     Use(
         ("workspace.host_path", "workspace.container_path", "workspace.guard"),
         "workspace.source",
         used_with=("host_mount",),
-        told_for=(),
-        hint="Leave it out: a clone lies inside the sandbox.",
+        noted_for=(),
+        hint="Leave it out, or mount a directory of the host: workspace.source = host_mount.",
     ),
     Use(
         ("workspace.read_only",),
         "workspace.source",
         used_with=("host_mount",),
-        told_for=("github_clone",),
+        noted_for=("github_clone",),
         hint="A clone can be written; limit github.permissions instead.",
     ),
     Use(
-        ("sandbox.mount_dev_fuse", "sandbox.selinux_label_mode"),
+        ("sandbox.mount_dev_fuse",),
         "sandbox.profile",
         used_with=("hardened", "minimal"),
-        told_for=("privileged",),
-        hint="Choose another profile: the engine decides both in a privileged container.",
+        noted_for=("privileged",),
+        hint="Choose another profile: a privileged container has every device, a sealed one has none.",
+    ),
+    Use(
+        ("sandbox.selinux_label_mode",),
+        "sandbox.profile",
+        used_with=("hardened", "minimal", "sealed"),
+        noted_for=("privileged",),
+        hint="Choose another profile: in a privileged container the engine controls labels.",
     ),
 )
-_CALLS: Mapping[Subcommand, str] = {"run": "`podbot run`", "host": "`podbot host`", "sandbox": "`podbot.sandbox`"}
 _FOR_THIS_SESSION = ("flag", "override")
 
 
 def for_subcommand(config: AppConfig, subcommand: Subcommand) -> AppConfig:
-    """``config`` with what nobody set as the subcommand has it: an editor's agent speaks ACP."""
+    """``config`` with the subcommand's default mode if none was set: an editor's agent uses ACP."""
     if subcommand == "host" and config.agent.mode == "podbot" and config.origin("agent.mode").kind == "default":
-        return dataclasses.replace(config, agent=dataclasses.replace(config.agent, mode="acp"))
+        return replace(config, agent=replace(config.agent, mode="acp"))
     return config
 
 
 def check(config: AppConfig, subcommand: Subcommand) -> None:
-    """Raise IllegalCombination unless all of it goes together. What a source needs beside it: where it is planned."""
+    """Raise IllegalCombination unless the combination is allowed. A source's other needs are checked in its plan."""
     if subcommand != "sandbox":
         _check_subcommand_mode(config, subcommand)
         _check_kind_mode(config)
-    _check_source(config, subcommand)
+        _check_profile(config)
+        _check_has_workspace(config)
+
+
+def _check_profile(config: AppConfig) -> None:
+    if config.sandbox.profile == "sealed":
+        raise IllegalCombination(
+            field="sandbox.profile",
+            value="sealed",
+            origin=str(config.origin("sandbox.profile")),
+            reason="agents install programs and write to their home, and a sealed sandbox has a read-only root",
+            hint="Use hardened; sealed is for `podbot.sandbox`, whose commands use the workspace and /tmp.",
+        )
+
+
+def check_sealed(config: AppConfig, request: LaunchRequest) -> None:
+    """Raise IllegalCombination for a sealed sandbox with a repository or a token, which it could not use."""
+    if config.sandbox.profile != "sealed":
+        return
+    cloning = config.workspace.source == "github_clone"
+    if cloning or request.github_access is not None:
+        raise IllegalCombination(
+            field="sandbox.profile",
+            value="sealed",
+            origin=str(config.origin("sandbox.profile")),
+            reason=f"a sealed sandbox has no network to {'clone from' if cloning else 'use a token with'}",
+            hint="Mount a directory instead (workspace.source = host_mount), or use the profile hardened.",
+        )
+
+
+def check_project(config: AppConfig, facts: HostFacts) -> None:
+    """Check that the project's settings are those of the workspace that is mounted (ADR 0043).
+
+    Raises InvalidValue for a table that would apply if a link in its path were followed, and MountRefused when the
+    workspace's path has led elsewhere since the table was chosen.
+    """
+    choice, workspace = config.project, facts.workspace
+    if choice is None or workspace is None:
+        return
+    name, leads_to = choice.linked
+    if name:
+        raise InvalidValue(
+            field=f'project."{shown(name)}"',
+            origin="config file",
+            reason=f"its path leads through a link to {shown(leads_to)}, and tables are matched by real paths only",
+            hint=f'If you mean that directory, write [project."{shown(leads_to)}"]; otherwise remove the link.',
+        )
+    if workspace.resolved != choice.workspace:
+        raise MountRefused(
+            path=shown(workspace.resolved),
+            origin=str(config.origin("workspace.host_path")),
+            reason=f"the project's settings were chosen for {shown(choice.workspace)}, where its path led a moment ago",
+            hint="Check what changed there, then start again.",
+        )
+
+
+def _check_has_workspace(config: AppConfig) -> None:
+    if config.workspace.source == "none":
+        raise IllegalCombination(
+            field="workspace.source",
+            value="none",
+            origin=str(config.origin("workspace.source")),
+            reason="an agent needs something to work on; only `podbot.sandbox` opens a sandbox without a workspace",
+            hint="Set workspace.host_path, or name a repository to clone.",
+        )
 
 
 def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
@@ -127,12 +200,12 @@ def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
     if mode in SUBCOMMAND_MODES[subcommand]:
         return
     if subcommand == "run":
-        reason = "`podbot run` is for interactive sessions, and this mode speaks a protocol over stdio"
-        hint = "Use `podbot run --agent-mode podbot`, or let an editor start `podbot host`."
+        reason = "run is for interactive sessions, and this mode speaks a protocol over stdio"
+        hint = "Set agent.mode = podbot, or let an editor use host."
     else:
         fitting = [m for m in agent(config.agent.kind).commands if m in SUBCOMMAND_MODES["host"]]
-        reason = "`podbot host` speaks a protocol over stdio, and this mode is interactive"
-        hint = f"Use `podbot host --agent-mode {' or '.join(fitting)}`, or `podbot run`."
+        reason = "host speaks a protocol over stdio, and this mode is interactive"
+        hint = f"Set agent.mode = {' or '.join(fitting)}, or use run."
     raise IllegalCombination(
         field="agent.mode", value=mode, origin=str(config.origin("agent.mode")), reason=reason, hint=hint
     )
@@ -149,27 +222,15 @@ def _check_kind_mode(config: AppConfig) -> None:
         value=mode,
         origin=str(config.origin("agent.mode")),
         reason=f"agent.kind = {kind} ({config.origin('agent.kind')}) has only: {', '.join(modes)}",
-        hint=f"Choose one of these, or an agent that has {mode}: --agent {' or '.join(kinds)}.",
+        hint=f"Choose one of these, or an agent that has {mode}: agent.kind = {' or '.join(kinds)}.",
     )
-
-
-def _check_source(config: AppConfig, subcommand: Subcommand) -> None:
-    source, sources = config.workspace.source, SUBCOMMAND_SOURCES[subcommand]
-    if source not in sources:
-        raise IllegalCombination(
-            field="workspace.source",
-            value=source,
-            origin=str(config.origin("workspace.source")),
-            reason=f"{_CALLS[subcommand]} has only: {', '.join(sources)}",
-            hint="Choose one of these.",
-        )
 
 
 def check_effects(config: AppConfig, subcommand: Subcommand) -> tuple[str, ...]:
     """Lines about settings that have no effect in this session.
 
-    Raises IllegalCombination for one that was given for this session alone, or whose use nobody decided on. Without an
-    agent nothing is said of the agent's settings: a program has one configuration for its sandboxes and its agents.
+    Raises IllegalCombination for a setting that was given for this session only, or whose ``choice`` was not set.
+    Without an agent, agent settings are not reported: a program has one configuration for sandboxes and agents.
     """
     uses = (use for use in USES if subcommand != "sandbox" or not use.choice.startswith("agent."))
     return tuple(note for use in uses for key in use.keys for note in _without_effect(config, use, key))
@@ -184,7 +245,7 @@ def _without_effect(config: AppConfig, use: Use, key: str) -> Iterator[str]:
     reason = f"only {use.choice} = {' or '.join(use.used_with)} uses it, and here it is {choice} ({decided})"
     if origin.kind in _FOR_THIS_SESSION or (use.chosen and decided.kind == "default"):
         raise IllegalCombination(field=key, value=str(value)[:80], origin=str(origin), reason=reason, hint=use.hint)
-    if choice in use.told_for and not (use.chosen and decided.kind in _FOR_THIS_SESSION):
+    if choice in use.noted_for and not (use.chosen and decided.kind in _FOR_THIS_SESSION):
         yield f"{key} ({origin}) has no effect: {reason}"
 
 

@@ -1,4 +1,4 @@
-"""Names: of a session (its container and its runtime directory) and of networks."""
+"""Names of sessions, which are also those of their container and runtime directory, and of networks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 from podbot.errors import InvalidValue
 
-LONGEST = 63  # a container's name is also its host name's source, and a DNS label ends there
+LONGEST = 63  # a container's name becomes its host name, and this is the limit of a DNS label
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*\Z", re.ASCII)
 _UNSAFE = re.compile(r"[^a-z0-9]+", re.ASCII)
 _SLUG = 40
 
 
 def is_name(text: str) -> bool:
-    """Whether the engine takes ``text`` as a name, and a path and a label can carry it."""
+    """Whether the engine accepts ``text`` as a name, and it is safe in a path and a label."""
     return len(text) <= LONGEST and _NAME.match(text) is not None
 
 
@@ -23,14 +23,14 @@ def slug(text: str) -> str:
 
 
 def session_name(chosen: str | None, workspace: str, nonce: str) -> str:
-    """The name that was chosen, or one made of the workspace's last component. Raises InvalidValue."""
+    """The chosen name, or one made from the workspace's last component. Raises InvalidValue."""
     if chosen is None:
         return f"podbot-{slug(workspace.rstrip('/').rpartition('/')[2])}-{nonce}"
     if not is_name(chosen):
         raise InvalidValue(
             field="session name",
             origin="flag --name",
-            reason=f"{chosen[:80]!r} is not a name that the engine takes",
+            reason=f"{chosen[:80]!r} is not a name that the engine accepts",
             hint=f"Letters, digits, '_', '.' and '-', the first a letter or digit, at most {LONGEST} characters.",
         )
     return chosen

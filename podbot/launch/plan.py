@@ -1,4 +1,4 @@
-"""A configuration, a request and facts of the host become one plan. Pure; raises ConfigError only."""
+"""Turns a configuration, a request and facts of the host into one plan. Pure; raises ConfigError only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.agent_plan import labels, plan_agent
-from podbot.launch.labels import LABEL, keep_label
-from podbot.launch.legality import check, check_effects, for_subcommand
-from podbot.launch.names import is_name, session_name
+from podbot.launch.labels import LABEL, RESOURCES, keep_label
+from podbot.launch.legality import check, check_effects, check_project, check_sealed, for_subcommand
+from podbot.launch.names import session_name
+from podbot.launch.network_choice import engine_network, network_of
 from podbot.launch.own_file import files_directory, own_file_mount
+from podbot.launch.publish import plan_ports
 from podbot.launch.resources.clone import plan_clone
 from podbot.launch.resources.every import planned
+from podbot.launch.resources.guest import TARGET as GUEST
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.security import nested_env, plan_limits, plan_security
 from podbot.launch.types import (
@@ -31,7 +34,7 @@ from podbot.launch.workspace import WorkspacePlan, plan_workspace
 
 
 def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> LaunchPlan:
-    """Decide everything about a session with an agent, or raise the ConfigError that says what cannot be."""
+    """Decide everything about a session with an agent. Raises a ConfigError that explains what is not possible."""
     config = for_subcommand(config, request.subcommand)
     idle, workspace = _checked(config, request, facts)
     agent, part = plan_agent(config, request, facts, workspace)
@@ -40,25 +43,31 @@ def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> La
 
 
 def plan_sandbox(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> SandboxPlan:
-    """The same of a sandbox without an agent."""
-    if request.words or request.tty:
-        raise IllegalCombination(
-            field="words" if request.words else "tty",
-            value=str(request.words or request.tty)[:80],
-            origin="the caller",
-            reason="a sandbox without an agent starts no command by itself",
-            hint="Leave it out, and pass the command to `run` of the sandbox.",
-        )
+    """Decide everything about a sandbox without an agent. Raises ConfigError subclasses."""
+    for name, value in (("words", request.words), ("tty", request.tty), ("env", tuple(request.env))):
+        if value:
+            raise IllegalCombination(
+                field=name,
+                value=str(value)[:80],
+                origin="the caller",
+                reason="a sandbox without an agent starts no command by itself",
+                hint="Leave it out, and pass it to `run` of the sandbox.",
+            )
     idle, workspace = _checked(config, request, facts)
     part = Part(labels=labels("", "sandbox"))
     return _sandbox(config, request, facts, workspace, idle=idle, agent=None, agent_part=part)
 
 
 def _checked(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tuple[tuple[str, ...], WorkspacePlan]:
-    """Notes of settings without an effect, and the workspace."""
+    """Check the configuration; return notes on settings without effect, and the workspace's plan."""
     check(config, request.subcommand)
+    check_sealed(config, request)
+    check_project(config, facts)
     if not (config.image or "").strip():
-        raise MissingRequired(field="image", hint="Run `podbot setup`, which builds one and writes the key.")
+        raise MissingRequired(
+            field="image",
+            hint="There is no sandbox image yet: build one, which takes about a minute.",
+        )
     clone = plan_clone(config, request)
     idle = check_effects(config, request.subcommand)
     return idle, plan_workspace(config, request, facts, clone)
@@ -80,15 +89,21 @@ def _sandbox(
     files_dir = files_directory(keep, session, runtime_dir, facts)
     command = agent.command if agent is not None else None
     security, security_notes = plan_security(config, facts)
-    network = _network(config)
+    network = network_of(config, request)
+    ports, port_lines = plan_ports(config, request, network)
     resources = planned(Context(config, request, facts, runtime_dir, keep, workspace, command))
     parts = (*resources.values(), agent_part)
+    open_resources = {name: part.value for name, part in resources.items() if part.value is not None}
     files = tuple(file for part in parts for file in part.files)
     container = ContainerSpec(
         name=session,
         image=(config.image or "").strip(),
         image_origin=str(config.origin("image")),
-        labels=_labels(config, facts, session, code=workspace.code, keep=keep) | _merged(part.labels for part in parts),
+        labels={
+            **_labels(config, facts, session, code=workspace.code, keep=keep),
+            RESOURCES: ",".join(open_resources),
+            **_merged(part.labels for part in parts),
+        },
         mounts=workspace.mounts,
         security=security,
         files=(
@@ -97,12 +112,16 @@ def _sandbox(
             *workspace.empty,
         ),
         link=workspace.link,
+        guest=GUEST if "guest" in resources else None,
+        auto_remove=keep == "never",
         limits=plan_limits(config, facts),
-        network=network,
-        workdir=workspace.directory,
+        network=engine_network(network),
+        ports=ports,
+        workdir=workspace.directory or None,
         make_workdir=workspace.clone is not None,
         env={
             **nested_env(security),
+            **({"HOME": security.tmpfs[0]} if security.tmpfs else {}),
             **({"TZ": facts.time_zone} if facts.time_zone else {}),
             **_merged(part.env for part in parts),
             **_sandbox_env(config),
@@ -110,7 +129,7 @@ def _sandbox(
         },
         runtime=config.sandbox.runtime,
     )
-    trust = ("network host: the agent reaches everything that listens on this host",) if network == "host" else ()
+    trust = ("network host: the agent can reach everything that listens on this host",) if network == "host" else ()
     return SandboxPlan(
         session=session,
         source=config.workspace.source,
@@ -122,13 +141,14 @@ def _sandbox(
         linked_git=workspace.linked,
         image_agent=agent.kind if agent is not None and agent.kind != "custom" else None,
         files=files,
-        resources={name: part.value for name, part in resources.items() if part.value is not None},
+        resources=open_resources,
         notes=(
             *workspace.notes,
             *(note for part in parts for note in part.notes),
             *security_notes,
             *facts.exposed,
             *trust,
+            *port_lines,
             *idle,
         ),
     )
@@ -139,7 +159,7 @@ def _merged(found: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _keep(config: AppConfig, workspace: WorkspacePlan) -> Keep:
-    """Whoever set session.keep, anywhere, decided; otherwise nothing of a clone is to be lost."""
+    """The value of session.keep if it was set anywhere; otherwise a clone is kept when it has unsaved work."""
     if config.session.keep:
         return "always"
     chosen = config.origin("session.keep").kind != "default"
@@ -147,7 +167,7 @@ def _keep(config: AppConfig, workspace: WorkspacePlan) -> Keep:
 
 
 def _labels(config: AppConfig, facts: HostFacts, session: str, *, code: str, keep: Keep) -> dict[str, str]:
-    """``code``: where it is, on the host when mounted, inside when cloned."""
+    """``code``: the workspace's path, on the host if it is mounted, inside if it is cloned; empty if there is none."""
     values = {
         "managed": "true",
         "session": session,
@@ -167,15 +187,3 @@ def _sandbox_env(config: AppConfig) -> dict[str, str]:
                 field="sandbox.env", origin=str(config.origin("sandbox.env")), reason=f"{name!r} cannot be a variable"
             )
     return dict(config.sandbox.env)
-
-
-def _network(config: AppConfig) -> str:
-    network = config.sandbox.network
-    if not is_name(network):
-        raise InvalidValue(
-            field="sandbox.network",
-            origin=str(config.origin("sandbox.network")),
-            reason=f"{network!r} is not a network",
-            hint="default, none, host, or the name of an engine network; other namespaces cannot be joined.",
-        )
-    return network

@@ -1,4 +1,4 @@
-"""What of a workspace is mounted read-only for those who want more of the guard than a report. Pure."""
+"""workspace.guard = protect: which parts of a workspace are mounted read-only. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from podbot.config.models import AppConfig
 from podbot.launch.refused_paths import within
 from podbot.launch.types import HostFacts, Mount
 
-_TOLD = (
+_PROTECTED = (
     "inside, git's configuration and hooks are read-only (workspace.guard = protect): `git config`, `git push -u` and"
-    " what installs hooks fail there"
+    " tools that install hooks fail there"
 )
 _NOTHING = "workspace.guard = protect has nothing to protect: the workspace has no git directory that podbot mounts"
 
@@ -18,19 +18,19 @@ _NOTHING = "workspace.guard = protect has nothing to protect: the workspace has 
 def plan_protected(
     config: AppConfig, facts: HostFacts, workspace: Mount, mounts: Sequence[Mount]
 ) -> tuple[tuple[Mount, ...], tuple[str, ...]]:
-    """More mounts, and a note. ``mounts``: all others, those of one source at two targets included.
+    """Additional mounts, and a note. ``mounts``: all others, including those of one source at two targets.
 
-    The git directory itself is mounted over itself as well: what is a mount cannot be renamed, and another put in its
-    place. A file ``commondir`` in it goes round all this: git then reads another configuration.
+    The git directory is also mounted over itself, because a mount point cannot be renamed and replaced. An agent can
+    still bypass this with a file ``commondir`` in it, which makes git read another configuration.
     """
     if config.workspace.guard != "protect" or workspace.read_only:
         return (), ()
     made = []
     for number, found in enumerate(facts.git_files):
         read_only = number > 0 or found.is_file
-        # Of a worktree, the files of the common directory are where that is mounted, if it is.
+        # For a worktree, the files are in the common directory, which may or may not be mounted.
         for mount in mounts:
             if within(found.path, mount.source) and mount.source != found.path and not mount.read_only:
                 target = mount.target + found.path[len(mount.source) :]
                 made.append(Mount(found.path, target, read_only, found.is_file))
-    return tuple(made), (_TOLD if any(mount.read_only for mount in made) else _NOTHING,)
+    return tuple(made), (_PROTECTED if any(mount.read_only for mount in made) else _NOTHING,)

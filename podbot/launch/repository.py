@@ -1,8 +1,8 @@
-"""What a sandbox mounts so that git works in it as on the host. Pure.
+"""Mounts that make git work in a sandbox as on the host. Pure.
 
-Two things: the git directory of a workspace that is a linked worktree or a submodule's checkout, and an empty
-directory wherever the repository has a linked worktree that the sandbox does not see, because `git worktree prune`
-deletes the records of those that are not there. ADR 0017.
+They are the git directory of a workspace that is a linked worktree or a submodule's checkout, and an empty directory
+in place of each linked worktree outside the sandbox, because `git worktree prune` deletes the records of missing ones.
+See ADR 0017.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from podbot.errors import MountRefused
+from podbot.frozen import Frozen
 from podbot.launch.gitdir import joined
 from podbot.launch.refused_paths import within
 from podbot.launch.targets import normal_target
 from podbot.launch.types import HostFacts, LinkedGit, Mount
 
-_SHOWN = 200  # characters of a path that an agent may have written
+_SHOWN = 200  # characters that are shown of a path that an agent may have written
 EMPTY = "empty-git"  # in podbot's state directory: an empty directory for each workspace
-_LONGEST_NAME = 255  # bytes; the kernel's limits, with room for where the engine puts a container's root
+_LONGEST_NAME = 255  # bytes; the kernel's limit. The next one leaves room for the path of the container's root
 _LONGEST_TARGET = 4000
 
 
-class LinkedPlan(NamedTuple):
-    """``linked``: whose directory ``mount`` is; None for both when there is nothing to mount, or it is refused."""
+class LinkedPlan(Frozen):
+    """``linked``: the git directory that ``mount`` mounts; both are None when there is none, or it is refused."""
 
     linked: LinkedGit | None = None
     mount: Mount | None = None
@@ -33,15 +33,15 @@ class LinkedPlan(NamedTuple):
 
 
 def plan_linked(linked: LinkedGit | None, workspace: Mount, mounts: Sequence[Mount], refused: str | None) -> LinkedPlan:
-    """The mount of the workspace's git directory. ``refused``: what the mount policy says of it.
+    """The mount of the workspace's git directory. ``refused``: why the mount policy refuses it, if it does.
 
-    Git inside is worth less than the policy: whatever is in the way leaves git without its directory, and is said.
+    The policy has priority over git: if the directory cannot be mounted, git does not work inside, and a note says so.
     """
     if linked is None:
         return LinkedPlan()
     reason, remedy = linked.reason or refused, linked.remedy
     directory = linked.directory
-    # The workspace at the host's own path lies beside it, as on the host.
+    # A workspace at the host's own path is located relative to it as on the host.
     others = [mount for mount in mounts if (mount.source, mount.target) != (workspace.source, workspace.source)]
     needed = directory or linked.names
     moved = linked.relative and workspace.target != workspace.source
@@ -53,9 +53,9 @@ def plan_linked(linked: LinkedGit | None, workspace: Mount, mounts: Sequence[Mou
     if reason is None and moved:
         reason, remedy = "it is a relative path", "Unset workspace.container_path."
     if reason is None and within(workspace.source, directory):
-        reason, remedy = f"{directory} holds the workspace", f"Make {directory} the workspace, and work below it."
+        reason, remedy = f"{directory} contains the workspace", f"Make {directory} the workspace, and work below it."
     if there and (reason is None or not directory):
-        return LinkedPlan()  # by the operator's own mount, whatever podbot thinks of it
+        return LinkedPlan()  # the operator's own mount provides it, even if podbot would refuse it
     if reason is None:
         over = [mount.target for mount in others if within(mount.target, directory) or within(directory, mount.target)]
         if over:
@@ -64,18 +64,18 @@ def plan_linked(linked: LinkedGit | None, workspace: Mount, mounts: Sequence[Mou
         leads = f", which leads to {linked.names[:_SHOWN]!r}" if linked.names else ""
         text = f"git will not work inside, because podbot does not follow {joined(workspace.source, '.git')}{leads}"
         return LinkedPlan(notes=(f"{text}: {reason}. {remedy}".strip(),))
-    return LinkedPlan(linked, Mount(directory, directory, workspace.read_only), (_told(linked, workspace),))
+    return LinkedPlan(linked, Mount(directory, directory, workspace.read_only), (_described(linked, workspace),))
 
 
 def plan_placeholders(
     facts: HostFacts, workspace: Mount, mounts: Sequence[Mount], avoid: str | None
 ) -> tuple[tuple[Mount, ...], tuple[str, ...]]:
-    """An empty, read-only ``.git`` for each linked worktree that lies in none of ``mounts``; and notes.
+    """An empty, read-only ``.git`` for each linked worktree outside of ``mounts``; and notes.
 
-    A directory, because git then neither works there nor removes or repairs the worktree. ``avoid``: a path that is
+    It is a directory, so that git neither works there nor removes or repairs the worktree. ``avoid``: a path that is
     a link inside.
     """
-    # One for each workspace: an agent that may mount can make it writable, and would reach into other projects.
+    # One for each workspace: an agent that may mount can make it writable, and could then affect other projects.
     digest = hashlib.sha256(os.fsencode(workspace.source)).hexdigest()[:32]
     source = os.path.join(facts.state_dir, EMPTY, digest)
     placed: list[Mount] = []
@@ -83,8 +83,8 @@ def plan_placeholders(
     for worktree in facts.repository.worktrees:
         target = joined(worktree, ".git")
         if any(within(target, mount.target) for mount in mounts):
-            continue  # what is there is the host's own, or not there on the host either
-        # One empty directory below another would be made in the one that all of them share.
+            continue  # it is visible through that mount, or missing on the host too
+        # A mount point below another placeholder would be created in the directory that all of them share.
         over = [mount.target for mount in (*mounts, *placed) if within(mount.target, target)]
         below = [mount.target for mount in placed if within(target, mount.target)]
         if over or below or (avoid is not None and within(target, avoid)) or not _can_be_target(target):
@@ -95,12 +95,12 @@ def plan_placeholders(
 
 
 def is_placeholder(mount: Mount) -> bool:
-    """Whether it is one of :func:`plan_placeholders`."""
+    """Whether :func:`plan_placeholders` made the mount."""
     return os.path.basename(os.path.dirname(mount.source)) == EMPTY
 
 
 def not_placed(number: int) -> str:
-    """What the operator is told of worktrees that have no placeholder."""
+    """The note on worktrees that have no placeholder."""
     return (
         f"`git worktree prune` inside would delete the records of {number} of this repository's linked worktrees:"
         " `git worktree lock PATH` on the host prevents that"
@@ -108,7 +108,7 @@ def not_placed(number: int) -> str:
 
 
 def _can_be_target(path: str) -> bool:
-    """What the kernel cannot make would keep the container from starting."""
+    """Whether ``path`` is a valid mount target; one that the kernel cannot create would prevent the start."""
     longest = max(len(os.fsencode(part)) for part in path.split("/"))
     if longest > _LONGEST_NAME or len(os.fsencode(path)) > _LONGEST_TARGET:
         return False
@@ -119,10 +119,10 @@ def _can_be_target(path: str) -> bool:
     return True
 
 
-def _told(linked: LinkedGit, workspace: Mount) -> str:
+def _described(linked: LinkedGit, workspace: Mount) -> str:
     kind = {"worktree": "linked worktree", "submodule": "submodule's checkout"}[linked.kind]
     access = "read" if workspace.read_only else "change"
     return (
         f"also mounting {linked.directory}, because the workspace is a {kind} of it: the agent can {access}"
-        " everything in that directory, with that repository's branches, configuration and hooks"
+        " everything in that directory, including that repository's branches, configuration and hooks"
     )

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from podbot.config.checks import Refusal, cpu_limit, memory_limit, nofile_limit, parse_memory, pids_limit
 from podbot.config.models import AppConfig, Profile
 from podbot.errors import IllegalCombination, InvalidValue
+from podbot.frozen import replace
 from podbot.launch.seccomp import profile_path
 from podbot.launch.types import HostFacts, Limits, Security
 
 FUSE = "/dev/fuse"
-# What a containers.conf can have added to the eleven that engines give. Those with higher numbers are left out, because
-# old kernels do not know them and an engine there refuses the name. SETFCAP stays: since Linux 5.12 root cannot map
-# itself into a user namespace without it, and nested Podman, which makes one, fails ("cannot write uid_map", measured).
+# Capabilities that a containers.conf may add to an engine's eleven default ones. Higher-numbered ones are not listed,
+# because old kernels do not know them and an engine there refuses the name. SETFCAP stays: since Linux 5.12 root cannot
+# map itself into a user namespace without it, and nested Podman, which does so, fails ("cannot write uid_map",
+# measured).
 DROPPED = (
     "AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "DAC_READ_SEARCH", "IPC_LOCK", "IPC_OWNER", "LEASE",
     "LINUX_IMMUTABLE", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "NET_BROADCAST", "NET_RAW", "SYSLOG",
     "SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE",
     "SYS_TIME", "SYS_TTY_CONFIG", "WAKE_ALARM",
 )  # fmt: skip
+# The profile `sealed`: an unprivileged user without a capability, who can write to the workspace and to this directory.
+SEALED_USER = "65534:65534"
+SEALED_TMPFS = ("/tmp",)  # noqa: S108 - inside the sandbox, which has one of its own
+# Since then a user's processes are counted for each user namespace. So RLIMIT_NPROC limits a rootless sandbox with one
+# user, also on cgroup v1, where nothing else does: its operator's other processes do not count.
+_COUNTS_BY_NAMESPACE = (5, 14)
 V = TypeVar("V")
 R = TypeVar("R")
 
 
 def effective_profile(config: AppConfig) -> Profile:
-    """The profile that holds; ``sandbox.privileged`` is the older spelling of one of them.
+    """The profile in effect; ``sandbox.privileged`` is the older spelling of one of them.
 
-    Raises IllegalCombination when it contradicts a profile that was set on purpose.
+    Raises IllegalCombination when it contradicts a profile that was set explicitly.
     """
     sandbox = config.sandbox
     if not sandbox.privileged or sandbox.profile == "privileged":
@@ -50,15 +57,27 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
     """The confinement, and lines that the operator must see about it."""
     profile, sandbox = effective_profile(config), config.sandbox
     if profile == "privileged":
-        # The engine grants every device and governs labels itself, so fuse and SELinux keys are ignored.
+        # The engine grants every device and controls labels itself, so fuse and SELinux keys are ignored.
         note = "profile privileged: the agent has root's powers over this host's devices; trust it as you trust root"
         return Security(privileged=True), (note,)
+    selinux_disable = sandbox.selinux_label_mode == "disable_for_container"
+    if profile == "sealed":
+        sealed = Security(
+            no_new_privileges=True,
+            dropped=("ALL",),
+            selinux_disable=selinux_disable,
+            seccomp=profile_path(facts.state_dir),
+            read_only_root=True,
+            tmpfs=SEALED_TMPFS,
+            user=SEALED_USER,
+            keep_id=facts.uid != 0,
+        )
+        return sealed, ()
     notes: list[str] = []
     fuse = sandbox.mount_dev_fuse and facts.dev_fuse
     if sandbox.mount_dev_fuse and not fuse:
-        # Podman's store inside cannot be an overlay then: native overlay is refused on top of the sandbox's own.
+        # Podman inside cannot use overlay storage then: native overlay is refused on top of the sandbox's own.
         notes.append(f"this host has no {FUSE} that you may open: nested containers use the slower vfs storage driver")
-    selinux_disable = sandbox.selinux_label_mode == "disable_for_container"
     added = ("SYS_ADMIN",) if profile == "minimal" and fuse else ()
     if profile == "minimal":
         notes.append("profile minimal: weaker than hardened" + (", it adds SYS_ADMIN" if fuse else ""))
@@ -74,16 +93,20 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
 
 
 def nested_env(security: Security) -> dict[str, str]:
-    """Variables for the Podman inside: without /dev/fuse it must be told that it cannot use fuse-overlayfs."""
-    return {} if security.privileged or FUSE in security.devices else {"STORAGE_DRIVER": "vfs"}
+    """Variables for Podman inside the sandbox: without /dev/fuse it must not use fuse-overlayfs.
+
+    None in a sealed one, where no Podman runs.
+    """
+    usable = security.privileged or FUSE in security.devices or security.read_only_root
+    return {} if usable else {"STORAGE_DRIVER": "vfs"}
 
 
 def plan_limits(config: AppConfig, facts: HostFacts) -> Limits:
-    """The limits, in bytes, cores, tasks and files. Raises InvalidValue as loading a configuration does."""
+    """The limits, in bytes, cores, tasks and files. Raises InvalidValue, like loading a configuration."""
     sandbox = config.sandbox
     nofile = _checked(config, "nofile", nofile_limit, sandbox.nofile) or None
     if nofile is not None and facts.nofile and config.origin("sandbox.nofile").kind == "default":
-        nofile = min(nofile, facts.nofile)  # an engine that podbot started may give no more
+        nofile = min(nofile, facts.nofile)  # an engine that podbot starts cannot set a higher limit
     limits = Limits(
         memory=_checked(config, "memory", lambda text: memory_limit(text, facts.memory), sandbox.memory),
         cpus=_checked(config, "cpus", cpu_limit, sandbox.cpus),
@@ -91,18 +114,21 @@ def plan_limits(config: AppConfig, facts: HostFacts) -> Limits:
         nofile=nofile,
         nproc=facts.nproc if nofile is not None and facts.nproc else None,
     )
+    counted = facts.uid != 0 and facts.kernel >= _COUNTS_BY_NAMESPACE
+    if counted and effective_profile(config) == "sealed" and limits.pids and nofile is not None:
+        limits = replace(limits, nproc=min(limits.pids, facts.nproc or limits.pids))
     defaults = {"memory": limits.memory, "pids": limits.pids, "nofile": limits.nofile}
     unasked = (name for name in defaults if config.origin(f"sandbox.{name}").kind == "default")
-    return dataclasses.replace(limits, by_default=tuple(name for name in unasked if defaults[name] is not None))
+    return replace(limits, by_default=tuple(name for name in unasked if defaults[name] is not None))
 
 
 def without_defaults(limits: Limits, names: Collection[str]) -> Limits:
-    """The limits without those of ``names`` that nobody asked for; the engine's own hold in their place."""
+    """The limits without those of ``names`` that are podbot's defaults; the engine's own apply instead."""
     dropped = {name for name in limits.by_default if name in names}
     if "nofile" in dropped:
         dropped.add("nproc")
     left = tuple(name for name in limits.by_default if name not in dropped)
-    return dataclasses.replace(limits, **dict.fromkeys(dropped), by_default=left)
+    return replace(limits, **dict.fromkeys(dropped), by_default=left)
 
 
 def frame_limit(config: AppConfig) -> int:

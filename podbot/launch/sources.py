@@ -1,4 +1,4 @@
-"""Whether a host directory may be mounted: by what it is, where it lies, and the links that led to it. Pure."""
+"""Whether a host directory may be mounted, judged by its kind, its location, and the links that lead to it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podbot.launch.targets import shown, unshowable
 from podbot.launch.types import HostFacts, LinkFacts, PathFacts
 
 _ANOTHER = "Choose a project directory instead."
-_ROOTS = "Type it on the command line (`--workspace PATH`), or add its parent to workspace.allowed_roots."
+_ROOTS = "Add it or a parent of it to workspace.allowed_roots."
 
 
 def checked_source(
@@ -19,8 +19,8 @@ def checked_source(
 ) -> str:
     """The path to mount. Raises MountRefused, with a remedy.
 
-    ``roots``: in one of them it must lie. ``follow_links``: whether the operator asked for a link that leads out of
-    its repository; None: no option asks for that here.
+    It must be inside one of ``roots``. ``follow_links``: whether the operator allows a link that leads out of its
+    repository; None: there is no option for that here.
     """
     path = found.resolved
     reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
@@ -30,9 +30,9 @@ def checked_source(
     if reason is None and not follow_links and (link := leading_out(found, facts)):
         reason = f"the link {shown(link.path)} leads out of {shown(_scope(link, facts))}, to {shown(link.leads_to)}"
         option = "" if follow_links is None else ", or add --follow-links"
-        hint = f"An agent can have made that link. If you mean what it leads to, write {path}{option}."
+        hint = f"An agent could have made that link. If you mean its target, write {path}{option}."
     if reason is None and not any(root.kind == "directory" and within(path, root.resolved) for root in roots):
-        reason, hint = "it lies in none of workspace.allowed_roots", _ROOTS
+        reason, hint = "it is not inside any of workspace.allowed_roots", _ROOTS
     if reason is not None:
         text = shown(path)
         if found.given not in (path, path + "/"):
@@ -42,10 +42,10 @@ def checked_source(
 
 
 def leading_out(found: PathFacts, facts: HostFacts) -> LinkFacts | None:
-    """The first link that an agent can have made and that has led to what the agent was not given; None without one.
+    """The first link that an agent could have made and that leads out of what the agent could access, or None.
 
-    What an agent made lies in what could once be a workspace: a link in a home directory itself, or in ``/``, does
-    not. It was given the repository around the link at most, and the link's own directory where there is none.
+    An agent can only have made links inside a possible workspace, so not directly in a home directory or in ``/``. It
+    had access to the repository around the link at most, or to the link's own directory where there is none.
     """
     for link in found.links:
         if not _never_given(os.path.dirname(link.path), facts) and not within(found.resolved, _scope(link, facts)):
@@ -54,7 +54,7 @@ def leading_out(found: PathFacts, facts: HostFacts) -> LinkFacts | None:
 
 
 def _scope(link: LinkFacts, facts: HostFacts) -> str:
-    # A home that is a repository itself, as some keep their settings, is no project.
+    # A home that is a repository itself, as some people keep their settings, is not a project.
     if link.repository is not None and not _never_given(link.repository, facts):
         return link.repository
     return os.path.dirname(link.path)

@@ -1,4 +1,4 @@
-"""Where something is mounted inside a sandbox, and which paths can be shown at all. Pure."""
+"""Checks mount targets inside a sandbox, and whether a path can be shown. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podbot.launch.refused_paths import refusal, reserved_targets
 
 _HINT = "Choose another target inside the sandbox."
 # C0 and C1 controls, line separators, bidirectional overrides, and surrogates (bytes that are not UTF-8).
-# The engine takes a newline in a path (measured); a terminal and a log line do not, and JSON takes no surrogate.
+# The engine accepts a newline in a path (measured), but terminals and log lines do not, nor JSON a surrogate.
 UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -20,7 +20,7 @@ def normal_target(text: str, origin: str, hint: str = _HINT) -> str:
         reason = "a target inside the sandbox is an absolute path"
     parts = [part for part in text.split("/") if part]
     if reason is None and (".." in parts or "." in parts):
-        reason = "a target has no '.' or '..' in it"
+        reason = "a target must not contain '.' or '..'"
     target = "/" + "/".join(parts)
     reason = reason or refusal(target, reserved_targets())
     if reason is not None:

@@ -1,35 +1,39 @@
-"""Values that cross rooms on the way from a request to a running agent. All frozen, all plain."""
+"""Frozen, plain values that cross rooms on the way from a request to a running agent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeVar
+from typing import ClassVar, Literal, Self, TypeVar
 
 from podbot.agents.registry import AgentMode
 from podbot.config.models import AgentKind, Delegation, McpServers, WorkspaceSource
+from podbot.config.published import Published
+from podbot.frozen import Frozen, field
 from podbot.launch.command import ExecSpec
 
 __all__ = [
     "AgentPlan", "ContainerSpec", "CredentialSource", "ExecSpec", "GitFile", "HostFacts", "Keep", "LaunchPlan",
-    "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "OwnFile", "PathFacts", "RepositoryFacts",
-    "ResourcePlan", "SandboxPlan", "Security", "Subcommand",
+    "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "OwnFile", "PathFacts", "Published",
+    "RepositoryFacts", "ResourcePlan", "SandboxPlan", "Security", "Subcommand",
 ]  # fmt: skip
 
 Subcommand = Literal["run", "host", "sandbox"]
 Keep = Literal["always", "never", "when_unsaved"]
 
 
-@dataclass(frozen=True)
-class LaunchRequest:
-    """What the caller wants of this one session, beyond configuration.
+class LaunchRequest(Frozen):
+    """The caller's request for this one session, in addition to the configuration.
 
-    ``words``: what stood after ``--`` (an agent's extra arguments; for kind ``custom`` the whole
-    command). ``tty``: whether the caller has a terminal on both stdin and stdout.
-    ``trusted_workspace``: the workspace path was typed by the operator, so it is its own allowed root.
+    ``words``: the arguments after ``--`` (added to the agent's; for kind ``custom`` the whole command). ``tty``:
+    whether both stdin and stdout are terminals.
+    ``trusted_workspace``: the operator typed the workspace's path, so it is its own allowed root.
     ``repo``: ``owner/name`` to clone, for workspace.source = github_clone; ``branch``: None is the default one.
-    ``github_access``: ``owner/name`` that a session on a mounted workspace gets a GitHub token for.
-    ``follow_links``: a link in the workspace's path may lead out of the repository that it lies in.
+    ``github_access``: the ``owner/name`` for which a session on a mounted workspace gets a GitHub token.
+    ``follow_links``: a link in the workspace's path may lead out of its repository.
+    ``env``: variables for the agent, whose values are treated as secrets. ``mounts``: ``SOURCE[:TARGET][:ro]``, which
+    the operator typed, so each source is its own allowed root and may be relative. ``publish``:
+    ``[ADDRESS:]PORT:PORT``. ``allow``: hosts that the filtered network allows (see ``network.allow``); with them, the
+    network is filtered unless another one was chosen for this session. The four add to what the configuration has.
     """
 
     subcommand: Subcommand = "run"
@@ -41,14 +45,17 @@ class LaunchRequest:
     branch: str | None = None
     github_access: str | None = None
     follow_links: bool = False
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    mounts: tuple[str, ...] = ()
+    publish: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class LinkFacts:
-    """A symbolic link on the way to a host path. ``path``: its own, after resolving every link before it.
+class LinkFacts(Frozen):
+    """A symbolic link in a host path. ``path``: its own, after resolving every link before it.
 
-    ``leads_to``: after resolving every link. ``repository``: the nearest directory at or above the link's own that
-    has a ``.git``.
+    ``leads_to``: its target, after resolving every link. ``repository``: the nearest directory at or above the
+    link's own that has a ``.git``.
     """
 
     path: str
@@ -56,12 +63,11 @@ class LinkFacts:
     repository: str | None = None
 
 
-@dataclass(frozen=True)
-class PathFacts:
-    """A host path after resolving every link. ``kind`` of what is there now.
+class PathFacts(Frozen):
+    """A host path after resolving every link. ``kind``: what is there now.
 
-    ``spelled``: the workspace's path as the operator spells it, absolute and normal, when that is another one.
-    ``links``: all of them on the way, and on the way of ``spelled``.
+    ``spelled``: the workspace's path as the operator writes it, absolute and normal, if it differs.
+    ``links``: all links in the path and in ``spelled``.
     """
 
     given: str
@@ -71,40 +77,38 @@ class PathFacts:
     links: tuple[LinkFacts, ...] = ()
 
 
-@dataclass(frozen=True)
-class CredentialSource:
+class CredentialSource(Frozen):
     """An agent's own directory in the operator's home, which is copied to ``target`` inside."""
 
     family: str  # "claude" or "codex"; creds.copy_<family> selects it
-    given: str  # as the home spells it
+    given: str  # below the home, with links
     source: str  # after resolving every link
     target: str
-    logged_in: bool = False  # the login's file is in it
+    logged_in: bool = False  # whether it contains the login's file
+    renews: bool = False  # whether that login has a token that is replaced when it is used
 
 
-@dataclass(frozen=True)
-class LinkedGit:
-    """The git directory that a workspace's ``.git`` file names, outside the workspace.
+class LinkedGit(Frozen):
+    """The git directory outside the workspace that its ``.git`` file names.
 
-    ``directory``: what is to be mounted: the common git directory of a linked worktree, a submodule's own one;
-    empty when ``reason`` says why podbot does not follow the file. The workspace's content is hostile, and so is
-    ``names``, the path in the file; a directory without a reason has been seen to point back to the workspace.
+    ``directory``: the directory to mount, which is the common git directory of a linked worktree or a submodule's own;
+    empty when podbot does not follow the file for ``reason``. The workspace's content is hostile, including
+    ``names``, the path in the file; a directory without a reason was checked to point back to the workspace.
     """
 
     names: str
     kind: Literal["worktree", "submodule"] = "worktree"
     directory: str = ""
-    relative: bool = False  # the path in the file
+    relative: bool = False  # whether the path in the file is relative
     reason: str | None = None
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class RepositoryFacts:
-    """What git keeps of the workspace. ``worktrees``: where the repository's linked worktrees are, by its own records.
+class RepositoryFacts(Frozen):
+    """The workspace's git data. ``worktrees``: paths of the repository's linked worktrees, from its own records.
 
-    Locked ones are left out, and those over a limit counted in ``more``. All of it can have been written by an agent,
-    so none of these paths was looked at.
+    Locked ones are omitted, and those over a limit are counted in ``more``. An agent may have written all of it, so
+    none of these paths was accessed.
     """
 
     linked: LinkedGit | None = None
@@ -112,17 +116,15 @@ class RepositoryFacts:
     more: int = 0
 
 
-@dataclass(frozen=True)
-class GitFile:
-    """A file or directory of the workspace's git directory that is there, and is no link."""
+class GitFile(Frozen):
+    """An existing file or directory of the workspace's git directory that is not a link."""
 
     path: str
     is_file: bool
 
 
-@dataclass(frozen=True)
-class HostFacts:
-    """All that planning needs to know of the host; collected once, by ``session.facts``."""
+class HostFacts(Frozen):
+    """Everything that planning needs to know of the host; collected once, by ``session.facts``."""
 
     home: str
     cwd: str
@@ -132,30 +134,32 @@ class HostFacts:
     created: str  # ISO 8601, UTC, with microseconds: it tells sessions of one name apart
     runtime_dir: str  # podbot's own runtime directory, without the session
     state_dir: str  # podbot's own state directory, which outlives a reboot
-    exposed: tuple[str, ...] = ()  # what is to be said of directories above it that a group can write
+    exposed: tuple[str, ...] = ()  # warnings about parent directories of state_dir that a group can write
     engine_socket_dir: str | None = None  # directory of the engine's unix socket
     workspace: PathFacts | None = None  # workspace.host_path
     allowed_roots: tuple[PathFacts, ...] = ()
     repository: RepositoryFacts = RepositoryFacts()  # of the workspace
     git_files: tuple[GitFile, ...] = ()  # for workspace.guard = protect: the first is `.git`
-    extra_mounts: tuple[PathFacts, ...] = ()  # sources, in the order of sandbox.extra_mounts
-    protected: tuple[str, ...] = ()  # where links at refused places lead: those are refused as well
-    named_only: tuple[str, ...] = ()  # the same for places that are refused unless workspace.allowed_roots names them
+    extra_mounts: tuple[PathFacts, ...] = ()  # sources, in the order of `extra_mounts.wanted_mounts`
+    protected: tuple[str, ...] = ()  # targets of links at refused paths, which are refused too
+    named_only: tuple[str, ...] = ()  # the same for paths that are refused unless workspace.allowed_roots names them
     homes: tuple[str, ...] = ()  # of other users, as far as the host lists them
     dev_fuse: bool = True
     memory: int = 0  # bytes that the machine has, or podbot's own cgroup may use; 0 is unknown
-    nofile: int = 0  # the most that a process started here may have open; 0 is unknown
-    nproc: int = 0  # the same of processes
-    time_zone: str | None = None  # as TZ has it
+    nofile: int = 0  # files that a process started here may have open at most; 0 is unknown
+    nproc: int = 0  # processes that this user may have at most; 0 is unknown
+    kernel: tuple[int, int] = (0, 0)  # its release, major and minor; (0, 0) is unknown
+    time_zone: str | None = None  # in the form of the variable TZ
     git_name: str | None = None
     git_email: str | None = None
-    credentials: tuple[CredentialSource, ...] = ()  # families that are there, in the order of their table
-    settings: tuple[str, ...] = ()  # those of ``Agent.settings`` that are in the workspace
+    credentials: tuple[CredentialSource, ...] = ()  # families that exist, in the order of their table
+    own_logins: tuple[str, ...] = ()  # agents with a login of podbot's own, as far as planning needs them
+    settings: tuple[str, ...] = ()  # files of ``Agent.settings`` that exist in the workspace
+    placeholder: str = field(default="", repr=False)  # 32 random hex digits, for keys that a sandbox does not get
     private_key: tuple[str, ...] = ()  # github.private_key_path, as given and after resolving every link
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(Frozen):
     """A bind mount: resolved host source, absolute target."""
 
     source: str
@@ -164,11 +168,12 @@ class Mount:
     is_file: bool = False
 
 
-@dataclass(frozen=True)
-class Security:
-    """A sandbox profile, worked out. ``capabilities`` are added to the engine's defaults, ``dropped`` taken from them.
+class Security(Frozen):
+    """A resolved sandbox profile. ``capabilities`` are added to the engine's defaults, ``dropped`` are removed.
 
-    ``seccomp``: where podbot's seccomp profile lies on the host; None is the engine's own.
+    ``dropped`` = ``("ALL",)``: none is left. ``seccomp``: the path of podbot's seccomp profile on the host; None is the
+    engine's own profile. ``tmpfs``: directories in memory that can be written. ``user``: ``UID:GID`` of processes that
+    are started as no other user; None is the image's own. ``keep_id``: a rootless engine maps it to the operator.
     """
 
     privileged: bool = False
@@ -178,15 +183,19 @@ class Security:
     dropped: tuple[str, ...] = ()
     selinux_disable: bool = False
     seccomp: str | None = None
+    read_only_root: bool = False
+    tmpfs: tuple[str, ...] = ()
+    user: str | None = None
+    keep_id: bool = False
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Frozen):
     """Resource limits: memory in bytes and cpus in cores, None is no limit; pids, 0 is none, and None the engine's own.
 
-    ``nofile``: open files of one process, None is the engine's own. ``nproc`` comes with it: an engine that is given
-    one of the two sets the other to 1,048,576, which it cannot without CAP_SYS_RESOURCE (measured). ``by_default``:
-    names of those that nobody asked for. Where an engine cannot set them, a session starts without.
+    ``nofile``: open files of one process, None is the engine's own. ``nproc`` is set with it: an engine that gets only
+    one of the two sets the other to 1,048,576, which fails without CAP_SYS_RESOURCE (measured). In a sealed sandbox of
+    a rootless engine it is ``pids``, which that engine may not be able to enforce. ``by_default``: the names of
+    podbot's default limits. Where an engine cannot set them, a session starts without them.
     """
 
     memory: int | None = None
@@ -197,8 +206,7 @@ class Limits:
     by_default: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ContainerSpec:
+class ContainerSpec(Frozen):
     """The container to create. ``engine.create_body`` turns it into the engine's request."""
 
     name: str
@@ -207,44 +215,63 @@ class ContainerSpec:
     labels: Mapping[str, str]
     mounts: tuple[Mount, ...]
     security: Security
-    files: tuple[Mount, ...] = ()  # podbot's own, read-only but for the store of conversations
-    link: tuple[str, str] | None = None  # a symbolic link made inside: its path, and where it leads
+    files: tuple[Mount, ...] = ()  # podbot's own; all read-only except the store of conversations
+    link: tuple[str, str] | None = None  # a symbolic link to create inside: its path and target
+    guest: str | None = None  # the directory of podbot's guest inside, which is the main process where it can run
+    auto_remove: bool = False  # by the engine, when it has ended
     limits: Limits = field(default_factory=Limits)
     network: str = "default"
+    ports: tuple[Published, ...] = ()
     workdir: str | None = None  # where `podbot exec` starts
-    make_workdir: bool = False  # the image need not have it
+    make_workdir: bool = False  # create it if the image lacks it
     env: Mapping[str, str] = field(default_factory=dict)  # public values only: `inspect` shows them
     runtime: str | None = None
 
 
-@dataclass(frozen=True)
-class OwnFile:
-    """A file that podbot writes on the host, and that the sandbox sees at ``target``, read-only."""
+class OwnFile(Frozen):
+    """A file that podbot writes on the host and mounts read-only at ``target``."""
 
     target: str
     text: str
     executable: bool = False
 
 
-class ResourcePlan(Protocol):
-    """What a resource works with while the sandbox is open; a frozen value. See ``launch.resources``."""
+class ResourcePlan(Frozen):
+    """A resource's plan: a frozen value that it uses while the sandbox is open. See ``launch.resources``.
+
+    ``slow_to_end``: its end can take seconds, and a client that has left does not wait for it.
+    """
+
+    slow_to_end: ClassVar[bool] = False
 
     def described(self) -> object:
-        """As plain values, without secrets."""
-        ...
+        """The plan as plain values, without secrets."""
+        raise NotImplementedError
+
+    def agrees_with(self, sandbox: SandboxPlan, facts: HostFacts) -> bool:
+        """Whether this plan, read from the record of ``sandbox``, is one that podbot would make on this host.
+
+        A record may have been changed: what the resource makes and removes must be podbot's own.
+        """
+        del sandbox, facts
+        return True
+
+    def refreshed(self, facts: HostFacts) -> Self:
+        """The plan for a container that is restarted, with the current state of this host."""
+        del facts
+        return self
 
 
 ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True)
-class SandboxPlan:
-    """Everything decided about a sandbox, whatever runs in it; opening it asks no further question.
+class SandboxPlan(Frozen):
+    """Everything decided about a sandbox, whatever runs in it; nothing is left to decide when it is opened.
 
-    ``runtime_dir``: the session's own. ``files_dir``: on the host, the session's own, where ``files`` are written.
-    ``linked_git``: mounted as well; looked at again right before the container is created. ``image_agent``: the agent
-    that the image must have. ``resources``: by name, in the order in which they are opened. ``notes``: lines that the
-    operator must see.
+    ``runtime_dir``: the session's own directory. ``files_dir``: the session's host directory for ``files``.
+    ``linked_git``: a git directory that is mounted too, and checked again right before the container is created.
+    ``image_agent``: the agent that the image must have. ``resources``: by name, in the order in which they are opened.
+    ``notes``: lines that the operator must see.
     """
 
     session: str
@@ -261,17 +288,16 @@ class SandboxPlan:
     notes: tuple[str, ...] = ()
 
     def find(self, kind: type[ValueT]) -> ValueT | None:
-        """The resource whose plan is a ``kind``; None when the sandbox has none."""
+        """The plan of type ``kind`` among the resources, or None."""
         return next((plan for plan in self.resources.values() if isinstance(plan, kind)), None)
 
 
-@dataclass(frozen=True)
-class AgentPlan:
+class AgentPlan(Frozen):
     """The agent that is started in a sandbox, and the settings of its protocol.
 
-    ``delegation``: what the client of ``host`` keeps of its own capabilities. ``mcp_servers``: what becomes of those
-    that this client brings along. ``extra_methods``: that the agent may call at the client, beside the known ones.
-    ``frame_limit``: bytes; a longer frame is refused.
+    ``delegation``: which capabilities of the client of ``host`` are not masked. ``mcp_servers``: whether the client's
+    MCP servers are passed on. ``extra_methods``: methods that the agent may call at the client, in addition to the
+    known ones. ``frame_limit``: bytes; a longer frame is refused. ``logs``: its output is recorded.
     """
 
     kind: AgentKind
@@ -281,10 +307,10 @@ class AgentPlan:
     mcp_servers: McpServers = "strip"
     extra_methods: tuple[str, ...] = ()
     frame_limit: int = 64 << 20
+    logs: bool = False
 
 
-@dataclass(frozen=True)
-class LaunchPlan:
+class LaunchPlan(Frozen):
     """Everything decided about a session with an agent: its sandbox, and the agent in it."""
 
     subcommand: Subcommand

@@ -1,4 +1,4 @@
-"""``history rm``: remove conversations for good, unless a session mounts them."""
+"""``history rm``: remove conversations permanently, unless a session mounts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podbot.engine.port import Engine
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue
 from podbot.launch.labels import HISTORY, MANAGED
 from podbot.management.history_list import ProjectHistory, history_root, list_history
-from podbot.session.history import USED, locked
+from podbot.session.conversation_store import USED, locked
 from podbot.session.orphans import is_ours
 from podbot.session.sessions import GONE
 
@@ -53,7 +53,7 @@ def remove_history(
     if projects and not wanted:
         raise HistoryNotFound(project=projects[0].project, agent=agent or "")
     root = history_root(environ)
-    _refuse_mounted(engine, wanted)  # before the locks: of one that is held nobody knows which session it is
+    _refuse_mounted(engine, wanted)  # before the locks: a lock that is held does not say which session holds it
     with contextlib.ExitStack() as locks:
         for found in wanted:
             lock = locked(os.path.join(root, found.key), found.project, fcntl.LOCK_EX)
@@ -73,19 +73,21 @@ def remove_history(
 
 
 def _refuse_mounted(engine: Engine, projects: Iterable[ProjectHistory]) -> None:
-    """A lock says nothing of a kept session, nor of one whose podbot was killed: their containers do."""
+    """A kept session, and one whose podbot was killed, hold no lock: their containers show that they use it."""
     names = {found.key: found.project for found in projects}
     for container in engine.containers(include_stopped=True, label=MANAGED):
         project = names.get(container.labels.get(HISTORY, ""))
         if project is not None and is_ours(container):
             user = f"the session {container.name} ({container.state})"
-            hint = f"End it first: `podbot stop --rm {container.name}`."
+            hint = f"Stop and remove the session {container.name} first."
             raise HistoryInUse(project=project, user=user, hint=hint)
 
 
 def _sweep(root: str, environ: Mapping[str, str], unshare: Sequence[str]) -> None:
     """Finish removals that were broken off."""
-    for directory in (root, *(entry.path for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))):
+    with os.scandir(root) as entries:
+        below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for directory in (root, *below):
         with contextlib.suppress(OSError):
             for name in os.listdir(directory):
                 if name.startswith(GONE):
@@ -93,7 +95,7 @@ def _sweep(root: str, environ: Mapping[str, str], unshare: Sequence[str]) -> Non
 
 
 def _remove(path: str, environ: Mapping[str, str], unshare: Sequence[str]) -> None:
-    """Renamed first: whoever comes meanwhile finds nothing instead of a part. Raises HistoryNotRemoved."""
+    """Renamed first, so that another process finds nothing instead of a part. Raises HistoryNotRemoved."""
     parent, name = os.path.split(path)
     aside = os.path.join(parent, f"{GONE}{name}-{os.urandom(4).hex()}")
     try:
@@ -115,15 +117,17 @@ def _erase(path: str, environ: Mapping[str, str], unshare: Sequence[str]) -> str
         shutil.rmtree(path, ignore_errors=True)  # by descriptors, which follow no link
     if not os.path.lexists(path):
         return ""
-    return _helper(_words(path, os.getuid(), unshare), environ)
+    return ended_with(removal(path, os.getuid(), unshare), environ)
 
 
-def _words(path: str, uid: int, unshare: Sequence[str]) -> list[str]:
+def removal(path: str, uid: int, unshare: Sequence[str]) -> list[str]:
+    """The argv that removes ``path`` for user ``uid``."""
     words = ["rm", "-rf", "--", path]
     return words if uid == 0 else [*unshare, *words]
 
 
-def _helper(words: Sequence[str], environ: Mapping[str, str]) -> str:
+def ended_with(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Run a command; returns the last line of its stderr, or why it could not be started; empty for neither."""
     import subprocess
 
     try:

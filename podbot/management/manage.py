@@ -5,25 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound
+from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns
 from podbot.events import Emit, ignore
+from podbot.frozen import Frozen, replace
 from podbot.launch.labels import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
-from podbot.session.flags import await_release, stopping
+from podbot.session.flags import await_release, is_live, stopping
 from podbot.session.guarding import report_left
-from podbot.session.orphans import is_ours, our_container
+from podbot.session.orphans import is_ours
 from podbot.session.restore import restore_all, settle_stopped
+from podbot.session.session_names import session_meant
 from podbot.session.sessions import remove_reported, sessions
 from podbot.tokens.token_info import TokenInfo, token_info
 
-RELEASE_SECONDS = 3.0  # for the podbot of a stopped session to finish its own clean-up
+RELEASE_SECONDS = 3.0
 
 
-@dataclass(frozen=True)
-class SessionInfo:
+class SessionInfo(Frozen):
     """One of podbot's containers. ``created`` in seconds since the epoch.
 
     ``state`` is the engine's word; ``orphan``: the podbot that started it is gone and it was not to be kept.
@@ -56,7 +56,7 @@ def list_sessions(engine: Engine, environ: Mapping[str, str], *, include_stopped
     detached = {entry.session for entry in here if entry.state == "detached"}
     infos = [
         replace(
-            _info(item, orphan=item.name in killed, token=tokens.get(item.name)),
+            info_of(item, orphan=item.name in killed, token=tokens.get(item.name)),
             detached=item.name in detached and item.state == "running",
         )
         for item in found
@@ -68,7 +68,8 @@ def _containers(engine: Engine, *, include_stopped: bool) -> list[ContainerInfo]
     return [item for item in engine.containers(include_stopped=include_stopped, label=MANAGED) if is_ours(item)]
 
 
-def _info(container: ContainerInfo, *, orphan: bool, token: TokenInfo | None) -> SessionInfo:
+def info_of(container: ContainerInfo, *, orphan: bool, token: TokenInfo | None) -> SessionInfo:
+    """A container of podbot's as `podbot ps` lists it."""
     label = container.labels.get
     return SessionInfo(
         session=container.name,
@@ -85,8 +86,7 @@ def _info(container: ContainerInfo, *, orphan: bool, token: TokenInfo | None) ->
     )
 
 
-@dataclass(frozen=True)
-class StopResult:
+class StopResult(Frozen):
     """What became of one session: it was stopped, and removed unless it is to be kept."""
 
     session: str
@@ -101,59 +101,119 @@ def stop_sessions(
     seconds: int,
     remove_kept: bool = False,
     all_sessions: bool = False,
+    only_ended: bool = False,
     emit: Emit = ignore,
+    release_seconds: float = RELEASE_SECONDS,
 ) -> Iterator[StopResult]:
     """Stop each named session, or all; its live podbot, if any, ends with it and is waited for.
 
-    A clone's session that nobody decided about is removed when it holds no unsaved work. Raises
-    ContainerNotFound or NotOurs before anything is stopped when one name is wrong.
+    A clone's session without `--keep` or `--rm` is removed when it holds no unsaved work. Raises ContainerNotFound,
+    AmbiguousName or NotOurs before anything is stopped when one name is wrong. ``release_seconds``: for the podbot of a
+    stopped session to finish its own clean-up. ``only_ended``: only sessions whose container has ended. SessionRuns is
+    raised for one that is named and runs: before anything is removed, unless it was restarted meanwhile.
     """
+    root = runtime_root(environ)
     found = _containers(engine, include_stopped=True) if all_sessions else []
-    found += [our_container(engine, name) for name in dict.fromkeys(names)]
-    ours = {container.id: container for container in found}  # a name and an id may be the same container's
-    for container in ours.values():
-        with stopping(os.path.join(runtime_root(environ), container.name)):
-            removed = _stopped(engine, environ, container, seconds=seconds, remove_kept=remove_kept, emit=emit)
-        yield StopResult(session=container.name, removed=removed)
+    if only_ended:
+        found = [container for container in found if _is_ended(container, root)]
+    named = [session_meant(engine, name) for name in dict.fromkeys(names)]
+    if only_ended:
+        for container in named:
+            _check_ended(container, root)
+    ours = {container.id: container for container in (*found, *named)}  # a name and an id may be the same container's
+    for listed in ours.values():
+        try:
+            removed = _end(
+                engine, environ, listed, seconds=seconds, remove_kept=remove_kept, only_ended=only_ended, emit=emit,
+                release_seconds=release_seconds,
+            )  # fmt: skip
+        except SessionRuns:
+            if listed.id in {container.id for container in named}:
+                raise
+            continue
+        yield StopResult(session=listed.name, removed=removed)
 
 
-def _stopped(
+def _end(
     engine: Engine,
     environ: Mapping[str, str],
-    container: ContainerInfo,
+    listed: ContainerInfo,
     *,
     seconds: int,
     remove_kept: bool,
+    only_ended: bool,
     emit: Emit,
+    release_seconds: float,
 ) -> bool:
-    """Whether it was removed, too."""
+    """Stop one session; returns whether it was removed. Raises SessionRuns if only an ended one is to be removed."""
+    root = runtime_root(environ)
+    path = os.path.join(root, listed.name)
+    with stopping(path):
+        if only_ended:  # others may have been removed since it was listed, for minutes
+            container = _now(engine, listed)
+            _check_ended(container, root)
+        else:
+            container = _stopped(engine, listed, seconds)
+        removed = remove_kept or not _is_kept(engine, environ, container, emit, release_seconds)
+        if removed:
+            _remove(engine, environ, container, kill=not only_ended)
+        if await_release(path, release_seconds):
+            report_left(path, emit)
+            after = remove_reported if removed else settle_stopped
+            after(path)
+    return removed
+
+
+def _is_ended(container: ContainerInfo, root: str) -> bool:
+    """Whether nothing runs in it. One that is only created is a live podbot's, or a killed one's."""
+    if container.state == "created":
+        return not is_live(os.path.join(root, container.name))
+    return container.state in {"exited", "stopped"}
+
+
+def _check_ended(container: ContainerInfo, root: str) -> None:
+    if not _is_ended(container, root):
+        state = "being started" if container.state == "created" else container.state
+        raise SessionRuns(session=container.name, state=state)
+
+
+def _now(engine: Engine, container: ContainerInfo) -> ContainerInfo:
+    """The container as the engine has it now, or as it was if it is gone."""
+    with contextlib.suppress(ContainerNotFound):
+        return engine.inspect(container.id)
+    return container
+
+
+def _stopped(engine: Engine, container: ContainerInfo, seconds: int) -> ContainerInfo:
+    """The container as the engine has it now."""
     if container.state == "created":  # when it was listed; others may have been stopped since, for minutes
-        with contextlib.suppress(ContainerNotFound):
-            container = engine.inspect(container.id)
+        container = _now(engine, container)
     if container.state == "running":
         with contextlib.suppress(ContainerNotFound):  # its own podbot was quicker
             engine.stop(container.id, seconds=seconds)
-    path = os.path.join(runtime_root(environ), container.name)
-    if not remove_kept and _is_kept(engine, environ, container, emit):
-        if await_release(path, RELEASE_SECONDS):
-            report_left(path, emit)
-            settle_stopped(path)
-        return False
+    return container
+
+
+def _remove(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, *, kill: bool) -> None:
+    """Raises SessionRuns unless ``kill``, for a container that was started again at this moment."""
     from podbot.session.network import remove_sandbox
     from podbot.session.own_files import forget_files  # here, for `podbot ps` needs none of it
 
-    remove_sandbox(engine, container.id, container.name)
+    try:
+        remove_sandbox(engine, container.id, container.name, kill=kill)
+    except RemoveFailed:
+        if not kill:
+            _check_ended(_now(engine, container), runtime_root(environ))
+        raise
     forget_files(environ, container)
-    if await_release(path, RELEASE_SECONDS):
-        report_left(path, emit)
-        remove_reported(path)
-    return True
 
 
-def _is_kept(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> bool:
+def _is_kept(
+    engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit, release_seconds: float
+) -> bool:
     keep = keep_of(container.labels)
     if keep != "when_unsaved" or container.state == "created":  # no agent ever ran in it
         return keep == "always"
     from podbot.session import unsaved_stop
 
-    return unsaved_stop.is_kept(engine, environ, container, wait=RELEASE_SECONDS, emit=emit)
+    return unsaved_stop.is_kept(engine, environ, container, wait=release_seconds, emit=emit)

@@ -1,1 +1,1 @@
-"""The hosted protocols, sans-IO: bytes in, decisions out."""
+"""The hosted protocols, without I/O: bytes in, decisions out."""

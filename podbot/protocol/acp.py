@@ -1,4 +1,4 @@
-"""The Agent Client Protocol: which frames of a hosted session pass, and how."""
+"""The Agent Client Protocol: which frames of a hosted session are forwarded, and how they are changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podbot.events import Event
 from podbot.protocol.filter import LIMIT, Direction, FilterChannel
 from podbot.protocol.logins import ANY_LOGIN, Logins
 from podbot.protocol.mask import LOOKED_INTO, client_rule
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
 from podbot.protocol.policy import agent_rule, may_be_tool_call
 from podbot.protocol.servers import Servers
@@ -18,8 +18,9 @@ from podbot.protocol.servers import Servers
 class AcpChannel(FilterChannel):
     """See ``FilterChannel``.
 
-    ``mount``: where the workspace is; None: paths are not looked at. ``logins``: what is known of the agent's.
-    ``extra_methods``: of the agent, that pass beside the known ones. ``mcp_servers``: what becomes of the client's.
+    ``mount``: where the workspace is; None: paths are not checked. ``logins``: the agent's known login methods.
+    ``extra_methods``: methods of the agent that are forwarded in addition to the known ones. ``mcp_servers``: whether
+    the client's MCP servers are removed.
     """
 
     def __init__(

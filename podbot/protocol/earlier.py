@@ -1,26 +1,28 @@
-"""What earlier updates said of the calls that an agent asks about later, in bounded memory."""
+"""Remembers what updates reported about calls that an agent asks about later, in bounded memory."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-MOST_CALLS = 1024  # of which something is remembered; some 3 KB for each at most
+MOST_CALLS = 1024  # calls that are remembered; each takes 3 KB at most
 MOST_PATHS = 8  # of one call
 LONGEST = 200  # characters of an id, a path or a title
+_ALONE = "[\ud800-\udfff]"
 
 
 class Call(NamedTuple):
-    """``paths``: those outside the workspace that an update of it named. ``title``: the last one; empty for none."""
+    """``paths``: paths outside the workspace that its updates named. ``title``: its last title, or empty."""
 
     paths: tuple[str, ...] = ()
     title: str = ""
 
 
 class EarlierCalls:
-    """By the id of a call (a tool call of ACP, an item of Codex), for one agent.
+    """Calls of one agent by their id (a tool call of ACP, an item of Codex).
 
-    An id that is cut can be another call's as well: what is remembered of both is then said of both.
+    Two long ids may be equal after they are cut; then each call is reported with what is remembered of both.
     """
 
     def __init__(self) -> None:
@@ -29,7 +31,8 @@ class EarlierCalls:
 
     def note(self, call: str, paths: Iterable[str], title: str = "") -> None:
         """An update of ``call`` named ``paths`` outside the workspace, and its title when there is one."""
-        before = self._calls.pop(call[:LONGEST], Call())
+        call = _key(call)
+        before = self._calls.pop(call, Call())
         known = dict.fromkeys(before.paths)
         for path in paths:
             if len(known) == MOST_PATHS:
@@ -37,10 +40,15 @@ class EarlierCalls:
             known[path[:LONGEST]] = None
         found = Call(tuple(known), title[:LONGEST] or before.title)
         if found != Call():
-            self._calls[call[:LONGEST]] = found
+            self._calls[call] = found
         if len(self._calls) > MOST_CALLS:
             self._has_forgotten |= bool(self._calls.pop(next(iter(self._calls))).paths)
 
     def of(self, call: str) -> Call | None:
         """What is known of ``call``; None when it may have named paths, and that is forgotten."""
-        return self._calls.get(call[:LONGEST], None if self._has_forgotten else Call())
+        return self._calls.get(_key(call), None if self._has_forgotten else Call())
+
+
+def _key(call: str) -> str:
+    """Lone surrogates as the character that readers put in their place: Go, Swift and whatever writes UTF-8."""
+    return re.sub(_ALONE, "\ufffd", call[:LONGEST])

@@ -1,8 +1,9 @@
-"""A quick way past the judge for lines that it would hand on unchanged, with nothing said.
+"""A fast path around the judge for lines that it would forward unchanged and without a report.
 
-It says "hand on" or "look closely" and nothing else, so ``judge`` stays the one authority. What is handed on
-begins like the usual message, with a method that the direction's rule has nothing to say about, goes on with one
-valid JSON value and ends with that object's brace: no member can stand twice, and none is left that decides.
+It decides only between forwarding a line and leaving it to ``judge``, which stays the one authority. A line is
+forwarded if it starts like a usual message, with a method that the direction's rule ignores, continues with one valid
+JSON value, and ends with the closing brace of the object. So no member can occur twice, and no other member remains
+that could affect the verdict.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from podbot.protocol.lines import whole_lines
 from podbot.protocol.message import Message
 from podbot.protocol.policy import Rule
 
-FEW = 128  # brackets in a block that are looked for one by one; an update of any size has four or five
-REMEMBERED = 256  # methods; a peer can invent more
+FEW = 128  # brackets in a block that are counted one by one; an update of any size has four or five
+REMEMBERED = 256  # methods that are cached; a peer can invent more
 
-# ACP has "jsonrpc", the Codex App Server has not; the id stands on either side of the method, or nowhere.
+# ACP has "jsonrpc", the Codex App Server does not; the id comes before or after the method, or is missing.
 _ID = rb'"id":(?:0|[1-9][0-9]{0,17}|"[A-Za-z0-9_-]{0,64}+"),'
 _HEAD = re.compile(
     rb'\{(?:"jsonrpc":"2\.0",)?+'
@@ -30,11 +31,11 @@ _BRACE = 0x7D
 
 
 class FastPath:
-    """One direction's quick way. ``rule`` is the direction's.
+    """The fast path of one direction, whose rule is ``rule``.
 
-    ``look_into``: methods (their fold_key) about whose parameters the rule has something to say; the others it must
-    judge by the method alone. ``answers``: the rule has nothing to say about answers. ``watch``: whether it may have
-    something to say about a line, or about a line of a block, with this text in it, whatever its method is.
+    ``look_into``: methods (as fold_key) whose parameters the rule examines; it judges all others by the method alone.
+    ``answers``: the rule ignores responses. ``watch``: returns whether the rule may examine a line, or a line in a
+    block, because of its text, whatever its method is.
     """
 
     def __init__(
@@ -45,17 +46,21 @@ class FastPath:
         answers: bool = False,
         watch: Callable[[bytes], bool] | None = None,
     ) -> None:
-        # Imported here, for a channel is all that needs it: 7 ms.
-        from orjson import loads
-
-        self._loads: Callable[[memoryview], object] = loads
+        self._loads: Callable[[memoryview], object] = self._loads_first
         self._passes_by = _method_judge(rule, look_into, answers=answers)
         self._watch = watch
-        self._usual = b"\n"  # the last beginning that was good; a line that begins with this one ends in no brace
+        self._usual = b"\n"  # the last accepted beginning; no valid line begins with this initial value
+
+    def _loads_first(self, value: memoryview) -> object:
+        """Load the parser, which takes 7 ms, when the first line needs it: the agent is then still starting."""
+        from orjson import loads
+
+        self._loads = loads
+        return loads(value)
 
     def runs(self, block: bytes) -> list[tuple[bytes, int]]:
-        """``block``, whole lines, in runs: (lines to hand on, how many) or (one line to look at closely, 0)."""
-        # One search for all lines: JSON text has it escaped.
+        """Split ``block``, whole lines, into runs: (lines to forward, their number) or (one line to judge, 0)."""
+        # One search for all lines: valid JSON contains \r only as an escape.
         if b"\r" in block or not block.endswith(b"\n"):
             return [(line, 0) for line in whole_lines(block)]
         found: list[tuple[bytes, int]] = []
@@ -74,12 +79,12 @@ class FastPath:
                 done, frames = end, 0
             start = end
         if frames:
-            found.append((block[done:], frames))  # nothing is copied when that is all of it
+            found.append((block[done:], frames))  # if that is the whole block, it is not copied
         return found
 
     def _passes(self, block: bytes, view: memoryview, start: int, end: int, harmless: int) -> bool:
-        """Whether the line ``block[start:end]`` is handed on. Up to ``harmless`` bytes it cannot be too deep."""
-        usual = self._usual  # most lines begin like the one before: 0.4 us less than the expression
+        """Whether the line ``block[start:end]`` is forwarded. Up to ``harmless`` bytes it cannot be too deep."""
+        usual = self._usual  # most lines begin like the one before: 0.4 us less than the regular expression
         place = start + len(usual) if block.startswith(usual, start) else self._value_place(block, start, end)
         if not place or block[end - 2] != _BRACE:
             return False
@@ -92,7 +97,7 @@ class FastPath:
         return True
 
     def _value_place(self, block: bytes, start: int, end: int) -> int:
-        """Where the one value begins in a line that begins well; 0 in any other."""
+        """Where the value begins in a line with an accepted beginning; 0 for any other line."""
         head = _HEAD.match(block, start, end)
         if head is None:
             return 0
@@ -104,15 +109,15 @@ class FastPath:
 
 
 def _method_judge(rule: Rule, look_into: frozenset[str], *, answers: bool) -> Callable[[bytes | None, bool], bool]:
-    """Whether the rule has nothing to say about a message with this method, and with an id or not.
+    """Returns a function that tells whether the rule ignores a message with a method (None: a response).
 
-    None: about an answer.
+    Its second argument says whether the message has an id.
     """
 
     @lru_cache(maxsize=REMEMBERED)
     def passes(method: bytes | None, asks: bool) -> bool:  # noqa: FBT001 - lru_cache is faster this way
         if method is None:
-            return answers and asks  # without an id it is none
+            return answers and asks  # a response must have an id
         name = method.decode()
         if fold_key(name) in look_into:
             return False
@@ -126,9 +131,9 @@ def _method_judge(rule: Rule, look_into: frozenset[str], *, answers: bool) -> Ca
 
 
 def _is_flat(block: bytes) -> bool:
-    """Whether there are so few brackets that no line can be too deep: 0.25 us for 4 KiB, ``_is_modest`` takes 0.6.
+    """Whether there are so few brackets that no line can be too deep. It takes 0.25 us for 4 KiB, ``_is_modest`` 0.6.
 
-    With ``find``: a copy of a whole block goes beyond what malloc keeps, and its page faults cost 2 us for 4 KiB.
+    ``find`` is used because copying a whole block exceeds what malloc caches, and its page faults cost 2 us for 4 KiB.
     """
     left = FEW if len(block) <= MAX_STRUCTURE else 0
     for bracket in b"{[":
@@ -142,10 +147,10 @@ def _is_flat(block: bytes) -> bool:
 
 
 def _is_modest(line: bytes) -> bool:
-    """Whether ``line`` cannot be too deep or have too many values, whatever is in it."""
+    """Whether ``line`` cannot be too deep or have too many values, whatever its content."""
     if len(line) > MAX_STRUCTURE:
         return False
-    # Where brackets are few, replace takes a quarter of count's time. Those inside strings are counted, too.
+    # With few brackets, replace takes a quarter of count's time. Brackets inside strings are counted too.
     most = MAX_DEPTH + 1
     rest = len(line.replace(b"{", b"", most)) + len(line.replace(b"[", b"", most))
     return 2 * len(line) - rest <= MAX_DEPTH

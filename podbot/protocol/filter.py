@@ -1,8 +1,8 @@
-"""A filtered channel: both directions of one hosted session, judged frame by frame. Sans-IO.
+"""A filtered channel: both directions of one hosted session, judged frame by frame, without I/O.
 
-Memory is bounded when whoever drives it feeds one side only while the outputs are taken: a chunk adds at most
-its own frames, their answers (up to a few hundred bytes for each request of the chunk) and a line of at most
-``limit`` bytes that is not finished.
+Memory is bounded if the caller takes the outputs before it feeds more data: a chunk adds at most its own frames,
+podbot's replies to them (up to a few hundred bytes for each request in the chunk) and an unfinished line of at most
+``limit`` bytes.
 """
 
 from __future__ import annotations
@@ -12,38 +12,43 @@ from typing import NamedTuple
 
 from podbot.events import Event
 from podbot.protocol.fast_path import FastPath
+from podbot.protocol.first_reply import Opening
 from podbot.protocol.judge import Verdict, judge
 from podbot.protocol.lines import LineAssembler, Overlong
 from podbot.protocol.noise import Spread, is_like_json
-from podbot.protocol.opening import Opening
 from podbot.protocol.policy import Rule
 from podbot.protocol.refusal import NOT_JSONRPC, POLICY, REWRITTEN, Refusal
-from podbot.streams.channel import Counts, Noise, NoiseKind, Side
+from podbot.streams.protocol_channel import Counts, Noise, NoiseKind, Side
 
 LIMIT = 64 << 20  # bytes of one frame
 
 
 class Direction(NamedTuple):
-    """What is judged in one direction, and by which rule; the others as for :class:`FastPath`."""
+    """The rule of one direction; for the other fields, see :class:`FastPath`."""
 
     rule: Rule
     look_into: frozenset[str] = frozenset()
     answers: bool = False
     watch: Callable[[bytes], bool] | None = None
+    fast_path: type[FastPath] = FastPath  # tests hand in one that lets everything pass
+
+    def made(self) -> FastPath:
+        """The fast path in front of the rule."""
+        return self.fast_path(self.rule, look_into=self.look_into, answers=self.answers, watch=self.watch)
 
 
 class FilterChannel:
     """See ``streams.channel.Channel``. ``limit``: bytes of one frame, its newline included.
 
-    ``salvage``: whether the agent's first reply is looked for behind a banner on the same line. ``notices``: where the
-    rules put what the user must know; it is handed out, and emptied.
+    ``salvage``: whether to search for the agent's first reply after a banner on the same line. ``notices``: a list to
+    which the rules add events for the operator; :meth:`notices` returns and empties it.
     """
 
     def __init__(self, client: Direction, agent: Direction, *, limit: int, salvage: bool, notices: list[Event]) -> None:
         self._client_rule = client.rule
         self._agent_rule = agent.rule
-        self._client_sieve = FastPath(client.rule, look_into=client.look_into, answers=client.answers)
-        self._agent_sieve = FastPath(agent.rule, look_into=agent.look_into, answers=agent.answers, watch=agent.watch)
+        self._client_fast_path = client.made()
+        self._agent_fast_path = agent.made()
         self._client_lines = LineAssembler(limit)
         self._agent_lines = LineAssembler(limit)
         self._client_open = self._agent_open = True
@@ -51,7 +56,7 @@ class FilterChannel:
         self._to_client: list[bytes] = []
         self._noise: list[Noise] = []
         self._spread = Spread()
-        self._opening: Opening | None = Opening() if salvage else None  # None from the agent's first frame on
+        self._opening: Opening | None = Opening() if salvage else None  # None after the agent's first frame
         self._said: list[Refusal] = []
         self._notices = notices
         self._agent_traffic = [0, 0]  # frames and bytes to the agent
@@ -121,7 +126,7 @@ class FilterChannel:
         return Counts(to_agent[0], to_agent[1], to_client[0], to_client[1], self._refused, self._rewritten)
 
     def _client_block(self, block: bytes) -> None:
-        for run, frames in self._client_sieve.runs(block):
+        for run, frames in self._client_fast_path.runs(block):
             if frames:
                 self._client_form = ""
                 self._send_agent(run, frames)
@@ -129,7 +134,7 @@ class FilterChannel:
                 self._from_client(run)
 
     def _agent_block(self, block: bytes, handed_on: list[bytes]) -> None:
-        for run, frames in self._agent_sieve.runs(block):
+        for run, frames in self._agent_fast_path.runs(block):
             if frames:
                 handed_on.append(_count(self._client_traffic, run, frames))
                 self._spread.ends()
@@ -150,11 +155,11 @@ class FilterChannel:
         if verdict.forward is not None:
             self._send_agent(verdict.forward)
         self._tell(verdict)
-        if self._agent_open:  # after its last byte there is no frame boundary left
+        if self._agent_open:  # after the agent's last byte there is no frame boundary any more
             self._to_client += [_count(self._client_traffic, answer) for answer in verdict.answers]
 
     def _from_agent(self, line: bytes, handed_on: list[bytes]) -> None:
-        """Judge a line; what is handed on is joined later, so that a chunk of good frames stays one piece."""
+        """Judge a line. Forwarded lines are joined later, so that a chunk of valid frames stays one piece."""
         if not line.strip(b" \t\r\n"):
             return
         spread = self._spread.holds(line)
@@ -174,11 +179,11 @@ class FilterChannel:
             handed_on.append(_count(self._client_traffic, verdict.forward))
         if verdict.said:
             self._tell(verdict)
-            if self._client_open:  # the agent's stdin is closed behind the client's last frame
+            if self._client_open:  # the agent's stdin is closed after the client's last frame
                 self._to_agent += [_count(self._agent_traffic, answer) for answer in verdict.answers]
 
     def _from_noise(self, line: bytes, handed_on: list[bytes], *, spread: bool) -> None:
-        """Noise, and perhaps the agent's first reply at its end. In the middle of spread JSON that is a part of it."""
+        """Handle noise that may end with the agent's first reply. Inside JSON over several lines there is no reply."""
         opening = self._opening if not spread or line[0] in b"}]" else None
         start = opening.reply_at(line) if opening is not None else 0
         if not start:
@@ -210,7 +215,7 @@ class FilterChannel:
 
 
 def _noise_kind(verdict: Verdict, line: bytes, *, spread: bool) -> NoiseKind | None:
-    """What a line is that is no message; None for a frame, refused or not. A batch is a frame."""
+    """The kind of a line that is not a message; None for a frame, refused or not. A batch is a frame."""
     reasons = [said.reason for said in verdict.said]
     if spread and reasons in (["unparseable"], [NOT_JSONRPC]):
         return "pretty"

@@ -1,9 +1,8 @@
-"""The JSON gate: strict text in, the places of members and elements out.
+"""Strict JSON parsing that also returns the positions of members and elements.
 
-Values are checked and built by the standard library's C scanner; only the outermost level is walked here,
-because a verdict needs what a dict does not keep: duplicates, spellings and places. Numbers stay text, so
-no digit count is too long. The scanner alone cannot be trusted with memory or stack, so depth and number of
-values are bounded first.
+Values are checked and built by the standard library's C scanner. Only the outermost level is walked here, because a
+verdict needs what a dict does not keep: duplicates, spellings and positions. Numbers stay text, so any number of
+digits is accepted. The scanner does not limit its memory or stack, so depth and number of values are bounded first.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]  # there since 3.0, not in the stubs
 from typing import Any, NamedTuple
 
-# Readers stop at 128 to 1000. Not lower: text is full of brackets, and counting those outside strings is slow.
+# Parsers stop at 128 to 1000. Not lower: text is full of brackets, and counting those outside strings is slow.
 MAX_DEPTH = 512
 MAX_STRUCTURE = 400_000  # brackets, commas and colons outside strings: the scanner builds up to 80 bytes for each
 MAX_MESSAGES = 1024  # in one batch
-FEW = 16  # brackets that are looked for one by one
-PROTOTYPE = "__proto__"  # in JavaScript a copy of the object has what is in here
-ALIKE = 64  # characters of a name whose fold_key is remembered; longer than any that is looked for
+FEW = 16  # brackets that are counted one by one
+PROTOTYPE = "__proto__"  # in JavaScript, a copy of the object gets this member's content
+ALIKE = 64  # longest name whose fold_key is cached; longer than any name that is searched for
 LONGEST_NAME = 4096
 
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"{}[],:"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
-_NO_LETTERS = re.compile(r"[\W_]+")  # what str.isalnum is false for
-# In valid JSON: a string (with a group: a member's name), or where an object or list begins or ends.
+_NO_LETTERS = re.compile(r"[\W_]+")  # characters for which str.isalnum is false
+# In valid JSON: a string (with the group: a member's name), or the start or end of an object or list.
 TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"([ \t\n\r]*+:)?|[][{}]')
 _WHITESPACE = re.compile(r"[ \t\n\r]*+")
-# The beginning of a member whose name needs no decoding; the long way below gives the same, 1 us later.
+# The beginning of a member whose name needs no decoding; the general code below gives the same, 1 us slower.
 _PLAIN_KEY = re.compile(r'[ \t\n\r]*+"([A-Za-z_]++)"[ \t\n\r]*+:[ \t\n\r]*+')
 
 
@@ -43,13 +42,13 @@ class BadFrame(Exception):
         self.reason = reason
 
 
-Cut = tuple[int, int] | tuple[int, int, str]  # a range of a frame's text, and what stands there instead
+Cut = tuple[int, int] | tuple[int, int, str]  # a range of a frame's text, and its replacement if any
 
 
 class Part(NamedTuple):
-    """An element of an array, or a member of an object (then ``key`` is its name, decoded).
+    """An element of an array, or a member of an object, whose decoded name is ``key``.
 
-    ``text[start:end]`` is all of it, ``text[place:end]`` its value, which is ``value``.
+    ``text[start:end]`` is the whole part, ``text[place:end]`` its value, which decodes to ``value``.
     """
 
     start: int
@@ -59,19 +58,19 @@ class Part(NamedTuple):
     key: str = ""
 
 
-make = tuple.__new__  # half the time of Part(...), which is a function of Python's
+make = tuple.__new__  # takes half the time of Part(...), which is a Python function
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(word)  # NaN and Infinity are Python's, not JSON's
+    raise ValueError(word)  # NaN and Infinity are accepted by Python but are not JSON
 
 
-# (text, at) -> (value, end). Raises StopIteration at the end of the text, ValueError for what is not JSON.
+# (text, at) -> (value, end). Raises StopIteration at the end of the text, ValueError for invalid JSON.
 scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
 
 
-def strict_text(frame: bytes) -> str:
-    """The text of a frame that is fit to be parsed. Raises BadFrame."""
+def strict_text(frame: bytes, most: int = MAX_DEPTH) -> str:
+    """Decode a frame and check that it is safe to parse, with at most ``most`` levels. Raises BadFrame."""
     try:
         text = frame.decode()
     except UnicodeDecodeError:
@@ -79,14 +78,14 @@ def strict_text(frame: bytes) -> str:
     cr = text.find("\r")
     if cr >= 0 and not (cr == len(text) - 2 and text[-1] == "\n"):
         raise BadFrame("carriage_return")
-    # What is counted here is never too low: most frames need no closer look.
-    if len(frame) > MAX_STRUCTURE or (_many(frame) and frame.count(b"{") + frame.count(b"[") > MAX_DEPTH):
-        _check_size(frame)
+    # This count is never too low, so most frames need no exact check.
+    if len(frame) > MAX_STRUCTURE or (_many(frame) and frame.count(b"{") + frame.count(b"[") > most):
+        _check_size(frame, most)
     return text
 
 
 def _many(frame: bytes) -> bool:
-    """Whether there are more than a few brackets. ``find`` is memchr; one ``count`` takes 1.4 us for 4 KiB."""
+    """Whether there are ``FEW`` brackets or more. ``find`` uses memchr; one ``count`` takes 1.4 us for 4 KiB."""
     left = FEW
     for bracket in b"{[":
         at = frame.find(bracket)
@@ -98,17 +97,17 @@ def _many(frame: bytes) -> bool:
     return False
 
 
-def _check_size(frame: bytes) -> None:
-    """Refuse what would cost the scanner too much memory or stack. Linear, and no step of Python for each byte."""
-    plain = frame.replace(b"\\\\", b"").replace(b'\\"', b"")  # the quotes that are left begin and end strings
-    # In valid JSON a structural character stands between any two strings.
+def _check_size(frame: bytes, most: int) -> None:
+    """Refuse a frame that would cost the scanner too much memory or stack. Linear, without a Python loop over bytes."""
+    plain = frame.replace(b"\\\\", b"").replace(b'\\"', b"")  # the remaining quotes delimit strings
+    # In valid JSON there is a structural character between any two strings.
     if plain.count(b'"') > 2 * MAX_STRUCTURE + 2:
         raise BadFrame("too_many_values")
     bare = b"".join(plain.split(b'"')[::2]).translate(None, _NO_STRUCTURE)
     if len(bare) > MAX_STRUCTURE:
         raise BadFrame("too_many_values")
     brackets = bare.translate(_ONE_KIND, b",:")
-    for _ in range(MAX_DEPTH + 1):  # each round takes one level away; which kind closes which is the parser's to see
+    for _ in range(most + 1):  # each round removes one level; the parser checks that the kinds match
         if not brackets:
             return
         brackets = brackets.replace(b"[]", b"")
@@ -116,14 +115,14 @@ def _check_size(frame: bytes) -> None:
 
 
 def skip(text: str, at: int) -> int:
-    """The first place from ``at`` on that is no white space."""
+    """The first position from ``at`` on that is not white space."""
     if text[at] in " \t\n\r":
-        return _WHITESPACE.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+        return _WHITESPACE.match(text, at).end()  # type: ignore[union-attr]  # it also matches the empty string
     return at
 
 
 def members(text: str, at: int) -> tuple[list[Part], int]:
-    """The members of the object that begins at ``at``, and where it ends.
+    """The members of the object that begins at ``at``, and its end.
 
     Raises ValueError, IndexError or StopIteration when it is not valid JSON.
     """
@@ -153,9 +152,9 @@ def members(text: str, at: int) -> tuple[list[Part], int]:
 
 
 def elements(text: str, at: int, most: int = MAX_STRUCTURE) -> tuple[list[Part], int]:
-    """The elements of the array that begins at ``at``, and where it ends; raises like ``members``.
+    """The elements of the array that begins at ``at``, and its end; raises like ``members``.
 
-    Raises BadFrame "bad_batch" at more than ``most`` elements.
+    Also raises BadFrame "bad_batch" at more than ``most`` elements.
     """
     found: list[Part] = []
     at = skip(text, at + 1)
@@ -179,19 +178,19 @@ def _expect(text: str, at: int, char: str) -> None:
 
 
 def fold_key(name: str) -> str:
-    """What ``name`` may be taken for by a reader that ignores case, width, joins, or what follows a NUL.
+    """``name`` as a lenient parser may read it: without case, width, separators, or anything after a NUL.
 
-    Raises BadFrame for a name that is too long to be anything but an attempt.
+    Raises BadFrame for a name so long that it can only be an attack.
     """
     if "\0" in name:
         name = name[: name.index("\0")]
     if len(name) > LONGEST_NAME:
         raise BadFrame("ambiguous_key")
     if len(name) <= ALIKE:
-        return _likeness(name)
+        return _folded(name)
     found = ""
     for at in range(0, len(name), ALIKE):
-        # In slices: a run of combining marks takes the square of its length (33 ms for 4096; a frame has thousands).
+        # In slices, because a run of combining marks takes quadratic time (33 ms for 4096; a frame may have thousands).
         found += _fold(name[at : at + ALIKE])
         if len(found) > ALIKE:
             break
@@ -199,16 +198,16 @@ def fold_key(name: str) -> str:
 
 
 def _fold(name: str) -> str:
-    # Go folds by Unicode (K is k, long s is s), Java takes a dotless i for an I, C ends a name at NUL.
+    # Go folds by Unicode (the Kelvin sign is k, the long s is s), Java reads a dotless i as I, C ends a name at NUL.
     plain = unicodedata.normalize("NFKC", name.replace("\u0131", "i")).casefold()
     return _NO_LETTERS.sub("", plain)
 
 
-_likeness = lru_cache(maxsize=1024)(_fold)
+_folded = lru_cache(maxsize=1024)(_fold)
 
 
 def alike(parts: Sequence[Part], name: str) -> Part | None:
-    """The one member that is, or is spelled like, ``name``. Raises BadFrame when there are several."""
+    """The member whose fold key equals that of ``name``, or None. Raises BadFrame when there are several."""
     wanted = fold_key(name)
     found = []
     for part in parts:
@@ -222,7 +221,7 @@ def alike(parts: Sequence[Part], name: str) -> Part | None:
 
 
 def cuts_for(parts: Sequence[Part], drop: set[int]) -> list[Cut]:
-    """The ranges whose removal takes the parts numbered ``drop`` out of their list, each with one comma."""
+    """The ranges to cut so that the parts numbered ``drop`` are removed from their list, each with one comma."""
     if not drop:
         return []
     last = max((number for number in range(len(parts)) if number not in drop), default=-1)
@@ -233,7 +232,7 @@ def cuts_for(parts: Sequence[Part], drop: set[int]) -> list[Cut]:
 
 
 def without(text: str, cuts: Sequence[Cut]) -> str:
-    """``text`` without the ranges, which do not overlap."""
+    """``text`` with the cuts applied; they must not overlap."""
     pieces = []
     at = 0
     for start, end, *instead in sorted(cuts):

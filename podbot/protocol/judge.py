@@ -1,4 +1,4 @@
-"""The verdict on one frame, whichever way it goes: a message, or a batch judged message by message."""
+"""The verdict on one frame in either direction: a message, or a batch that is judged message by message."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from podbot.protocol.jsontext import (
 from podbot.protocol.message import Message, Refuse, read_envelope, read_id, read_method
 from podbot.protocol.policy import Rule
 from podbot.protocol.refusal import NOT_JSONRPC, Refusal, shown
-from podbot.streams.channel import Side
+from podbot.streams.protocol_channel import Side
 
 Cuts = list[Cut]
-# What to cut out of one message (None: all of it), what to say about it, and what to answer.
+# The cuts in one message (None: drop it), what to report about it, and podbot's replies.
 Finding = tuple[Cuts | None, tuple[Refusal, ...], tuple[bytes, ...]]
 
 
 class Verdict(NamedTuple):
-    """``forward``: the frame to hand on, None when there is none. ``answers`` go back to the frame's sender."""
+    """``forward``: the frame to forward, or None. ``said``: what to report. ``answers``: replies to its sender."""
 
     forward: bytes | None
     said: tuple[Refusal, ...] = ()
@@ -111,7 +111,7 @@ def _judge_message(text: str, parts: list[Part], size: int, direction: Side, rul
 
 
 def _check_message(fields: dict[str, Part]) -> None:
-    """Raise BadFrame for what is no JSON-RPC message, by what is in it: without "jsonrpc" it may be one."""
+    """Raise BadFrame unless the members make a JSON-RPC message; "jsonrpc" itself is not required."""
     if "method" not in fields and not ("id" in fields and ("result" in fields or "error" in fields)):
         raise BadFrame(NOT_JSONRPC)
 

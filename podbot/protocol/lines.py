@@ -1,37 +1,38 @@
-"""Bytes in, lines out: the frames of a newline-delimited stream, the same ones however the input is cut."""
+"""Splits a newline-delimited stream into lines, independently of how the input is divided into chunks."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-SHORT = 1 << 16  # bytes of a begun line that are joined with the lines behind it; of a longer one that is memory
+SHORT = 1 << 16  # a begun line up to this length is joined with the lines after it; joining longer ones costs memory
 
 
 class Overlong(NamedTuple):
-    """A line of ``size`` bytes that was over the limit and is gone."""
+    """A line of ``size`` bytes that exceeded the limit and was dropped."""
 
     size: int
 
 
 class LineAssembler:
-    """Lines with their newline, in order; what is not yet a line is held up to ``limit`` bytes.
+    """Returns lines with their newline, in order; an unfinished line is buffered up to ``limit`` bytes.
 
-    A line longer than ``limit`` (newline included) is dropped up to its newline and stands in the result
-    once, as an ``Overlong``. The unfinished line is one growing buffer: a list of pieces would cost an
-    object for each byte of a peer that writes them singly.
+    A line longer than ``limit`` (newline included) is dropped and appears in the result as one ``Overlong``. The
+    unfinished line is one growing buffer, because a list of pieces would cost an object per byte if a peer writes
+    single bytes.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, short: int = SHORT) -> None:
         self._limit = limit
+        self._short = short
         self._held = bytearray()
         self._dropped = 0
 
     def feed(self, data: bytes) -> list[bytes | Overlong]:
-        """What ``data`` finishes: each ``bytes`` is one or more whole lines, none over the limit."""
+        """The lines that ``data`` completes: each ``bytes`` is one or more whole lines, none over the limit."""
         end = data.rfind(b"\n") + 1
         found: list[bytes | Overlong] = []
         start = 0
-        if end and (self._dropped or len(self._held) > SHORT):
+        if end and (self._dropped or len(self._held) > self._short):
             start = data.find(b"\n") + 1
             found.append(self._line(data[:start]))
         if start < end:
@@ -42,14 +43,14 @@ class LineAssembler:
         return found
 
     def _joined(self, lines: memoryview) -> bytes:
-        """What is held, and ``lines``: one copy of a chunk instead of two or three (0.1 us for each 4 KiB)."""
+        """The buffer and ``lines``, joined: one copy of a chunk instead of two or three (0.1 us for each 4 KiB)."""
         held = self._held
         if held:
             self._held = bytearray()
         return b"".join((held, lines))
 
     def finish(self) -> bytes | Overlong | None:
-        """What stood behind the last newline when the stream ended; None when nothing did."""
+        """The rest after the last newline when the stream has ended; None if there is none."""
         last = self._line(b"")
         return last or None
 

@@ -1,8 +1,8 @@
-"""agent -> client: ways to log in that the agent offers, and its error when it needs a login.
+"""agent -> client: the login methods that the agent offers, and its error when it needs a login.
 
-An editor runs login commands on a click: a method of type "terminal" starts the configured agent program with the
-agent's arguments and environment, ``_meta["terminal-auth"]`` names any program at all. Other methods the agent carries
-out itself, and inside there is no browser for it to open: the user would wait for nothing.
+An editor runs login commands on a click: a method of type "terminal" starts the configured agent program with
+arguments and environment from the agent, and ``_meta["terminal-auth"]`` can name any program. The agent carries out
+other methods itself, but it has no browser to open inside, so the user would wait in vain.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from podbot.protocol.jsontext import BadFrame, Cut, Part, alike, cuts_for, eleme
 from podbot.protocol.message import Message
 
 Cuts = list[Cut]
-AUTH_REQUIRED = "-32000"  # ACP's code for it, as JSON text
+AUTH_REQUIRED = "-32000"  # ACP's error code, as JSON text
 
 
 class Logins(NamedTuple):
-    """``methods``: ids of those that can finish inside; None: podbot does not know. ``advice``: what to do instead."""
+    """``methods``: ids of methods that work inside; None: unknown. ``advice``: what the user should do instead."""
 
     methods: frozenset[str] | None = None
     advice: str = ""
@@ -28,10 +28,10 @@ ANY_LOGIN = Logins()
 
 
 def login_cuts(message: Message, logins: Logins = ANY_LOGIN, *, commands_stay: bool = False) -> tuple[Cuts, str]:
-    """What to change in a response, and the reason. Raises BadFrame when it says one thing twice.
+    """The changes to a response, and their reason. Raises BadFrame when a relevant member occurs twice.
 
-    Looked for in every response, not only in the one to ``initialize``: which response that is would be
-    the agent's to spell (an id of 1 or of 1.0). ``commands_stay``: login commands are left to the client.
+    Every response is examined, not only the one to ``initialize``, because the agent could disguise that one by its
+    spelling of the id (1 or 1.0). ``commands_stay``: keep login commands for the client.
     """
     look = _Look(message.text, logins.methods, commands_stay)
     result, error = message.fields.get("result"), message.fields.get("error")
@@ -46,7 +46,7 @@ def login_cuts(message: Message, logins: Logins = ANY_LOGIN, *, commands_stay: b
 
 
 def _advised(text: str, parts: list[Part], advice: str) -> Cuts:
-    """Podbot's own words behind the error's message: the one place where something is written into a frame."""
+    """Append podbot's advice to the error's message."""
     code, said = alike(parts, "code"), alike(parts, "message")
     if not advice or code is None or said is None:
         return []
@@ -91,7 +91,7 @@ class _Look(NamedTuple):
         return cuts + cuts_for(offers, drop)
 
     def _in_offer(self, offer: Part) -> Cuts | None:
-        """Cuts in one way to log in; None: not to be offered at all."""
+        """Cuts in one login method; None: remove it."""
         if not isinstance(offer.value, dict):
             return None
         parts, _ = members(self.text, offer.place)
@@ -106,7 +106,7 @@ class _Look(NamedTuple):
             return None
 
     def _can_finish(self, parts: list[Part]) -> bool:
-        """Whether a method that the agent carries out by itself comes to an end inside."""
+        """Whether a method that the agent carries out itself can work inside."""
         if self.methods is None:
             return True
         ids = [found.value for name in ("id", "methodId") if (found := alike(parts, name)) is not None]  # ACP 1 and 2
@@ -114,9 +114,9 @@ class _Look(NamedTuple):
 
 
 def meta_cuts(text: str, parts: list[Part]) -> Cuts:
-    """Cuts that take ``terminal-auth`` out of ``_meta`` in the object that has ``parts``."""
+    """Cuts that remove ``terminal-auth`` from ``_meta`` in the object that has ``parts``."""
     cuts: Cuts = []
-    for name in ("_meta", "field_meta"):  # the Python SDK reads the second, the name of its own attribute, as well
+    for name in ("_meta", "field_meta"):  # the Python SDK also reads the second, its attribute's name
         meta = alike(parts, name)
         if meta is not None and isinstance(meta.value, dict):
             cuts += member_cuts(members(text, meta.place)[0], "terminal-auth")
@@ -124,6 +124,6 @@ def meta_cuts(text: str, parts: list[Part]) -> Cuts:
 
 
 def member_cuts(parts: list[Part], *names: str) -> Cuts:
-    """Cuts that take the members called ``names`` out of their object. Raises BadFrame when one is there twice."""
+    """Cuts that remove the members called ``names`` from their object. Raises BadFrame when one occurs twice."""
     found = [alike(parts, name) for name in names]
     return cuts_for(parts, {parts.index(part) for part in found if part is not None})

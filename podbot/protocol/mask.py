@@ -1,4 +1,4 @@
-"""client -> agent: ``initialize`` without the capabilities that would act on the client's machine; path truth."""
+"""client -> agent: mask capabilities in ``initialize`` that act on the client's machine, and check directories."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from podbot.protocol.jsontext import BadFrame, Part, alike, fold_key, members
 from podbot.protocol.logins import Cuts, member_cuts, meta_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
 from podbot.protocol.methods import delegated
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from podbot.protocol.policy import Rule
 from podbot.protocol.servers import Servers
 
 INVALID_PARAMS = -32602
-CAPABILITIES = ("clientCapabilities", "capabilities")  # version 1 and 2; both are masked whatever version is claimed
+CAPABILITIES = ("clientCapabilities", "capabilities")  # version 1 and 2; both are masked in either version
 _OPENING = frozenset(map(fold_key, ("session/new", "session/load", "session/resume", "session/fork")))
-LOOKED_INTO = _OPENING | {"initialize"}  # the rule has nothing to say about anything else
+LOOKED_INTO = _OPENING | {"initialize"}  # the rule ignores all other methods
 
 
 def client_rule(delegation: Delegation, mount: PathScope | None, servers: Servers) -> Rule:
@@ -58,7 +58,7 @@ def _mask(message: Message, kept: frozenset[str]) -> Cuts:
 
 
 def is_object(part: Part) -> bool:
-    """False for null. Raises BadFrame for anything else that is no object: positional parameters, for one."""
+    """Whether the part is an object; false for null. Raises BadFrame otherwise, such as for positional parameters."""
     if part.value is not None and not isinstance(part.value, dict):
         raise BadFrame("bad_params")
     return part.value is not None
@@ -76,7 +76,7 @@ def _in_capabilities(text: str, capabilities: Part, kept: frozenset[str]) -> Cut
 
 
 def check_place(message: Message, params: Sequence[Part], mount: PathScope, *, versioned: bool = True) -> None:
-    """Raise Refuse when ``cwd`` among the parameters lies outside the workspace."""
+    """Raise Refuse when the parameter ``cwd`` is outside the workspace."""
     cwd = alike(params, "cwd")
     if cwd is None or message.text[cwd.place] != '"' or mount.holds(cwd.value):
         return

@@ -1,4 +1,4 @@
-"""One JSON-RPC message inside a frame: the members a verdict relies on, each there once and plainly spelled."""
+"""One JSON-RPC message in a frame: the members that a verdict relies on must be unique and spelled exactly."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from podbot.protocol.jsontext import PROTOTYPE, BadFrame, Part, fold_key
 
 ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
-CLIPPED = 200  # characters of a refused method that go back to its sender
+CLIPPED = 200  # characters of a refused method's name in the reply to its sender
 
 
 class Refuse(BadFrame):
-    """A message that was understood and is not forwarded; ``answer`` goes back to its sender."""
+    """A valid message that is not forwarded; ``answer`` is the reply to its sender."""
 
     def __init__(self, reason: str, answer: bytes | None = None) -> None:
         super().__init__(reason)
@@ -21,9 +21,9 @@ class Refuse(BadFrame):
 
 
 class Message(NamedTuple):
-    """``method``: None when there is none. ``id``: its JSON text.
+    """``method``: None if missing. ``id``: its JSON text, or None.
 
-    ``fields``: the envelope's members by name; ``params``, ``result`` and ``error`` for sure, when they are there.
+    ``fields``: the envelope's members by name; always includes ``params``, ``result`` and ``error`` if they exist.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Message(NamedTuple):
 
 
 def read_envelope(parts: Sequence[Part]) -> dict[str, Part]:
-    """The envelope's members by name. Raises BadFrame for a second one, or for one spelled like it."""
+    """The envelope's members by name. Raises BadFrame for a duplicate, or for a name that is spelled similarly."""
     fields: dict[str, Part] = {}
     for part in parts:
         key = part.key
@@ -47,7 +47,7 @@ def read_envelope(parts: Sequence[Part]) -> dict[str, Part]:
 
 
 def read_id(text: str, fields: dict[str, Part]) -> str | None:
-    """The id as it is spelled; None when there is none. Raises BadFrame when it can be no id."""
+    """The id's JSON text, or None. Raises BadFrame when its type is not allowed."""
     part = fields.get("id")
     if part is None:
         return None
@@ -57,7 +57,7 @@ def read_id(text: str, fields: dict[str, Part]) -> str | None:
 
 
 def read_method(text: str, fields: dict[str, Part]) -> str | None:
-    """The method, decoded; None when there is none. Raises BadFrame when it is not a string."""
+    """The decoded method, or None. Raises BadFrame when it is not a string."""
     part = fields.get("method")
     if part is None:
         return None
@@ -69,7 +69,7 @@ def read_method(text: str, fields: dict[str, Part]) -> str | None:
 def error_answer(
     raw_id: str | None, code: int, message: str, data: dict[str, Any], *, versioned: bool = True
 ) -> bytes | None:
-    """A JSON-RPC error as a frame; None for a notification, which gets no answer. ``versioned``: with "jsonrpc"."""
+    """A JSON-RPC error as a frame; None for a notification, which gets no reply. ``versioned``: with "jsonrpc"."""
     if raw_id is None:
         return None
     error = json.dumps({"code": code, "message": message, "data": data}, separators=(",", ":"))

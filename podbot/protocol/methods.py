@@ -1,4 +1,4 @@
-"""The methods that an agent may use towards its client, by name. Data only; what is not here is refused.
+"""The names of the methods that an agent may send to its client. Data only; any other method is refused.
 
 Sources, as of November 2026. ACP: the public schema, stable and unstable, versions 1 and 2
 (``@agentclientprotocol/sdk`` 2.4.0, ``schema/``; ``agent-client-protocol`` 0.12.1 for Python, ``acp.meta``).
@@ -14,10 +14,10 @@ from typing import Literal
 
 from podbot.config.models import Delegation
 
-#: What a method acts on at the client's side.
+#: What a method acts on in the client.
 Part = Literal["fs", "terminal", "mcp"]
 
-#: ACP: method -> what it acts on; None: it shows something, or asks the user.
+#: ACP: method -> what it acts on; None: it shows something or asks the user.
 ACP: Mapping[str, Part | None] = {
     "session/update": None,
     "session/request_permission": None,
@@ -25,7 +25,7 @@ ACP: Mapping[str, Part | None] = {
     "elicitation/complete": None,
     "$/cancel_request": None,
     "auth/status_update": None,
-    # The same as above, by the name that claude-agent-acp 0.100 and codex-acp 2.6 send it under, unasked.
+    # The name that claude-agent-acp 0.100 and codex-acp 2.6 use for the same, without negotiation.
     "_auth/status_update": None,
     "fs/read_text_file": "fs",
     "fs/write_text_file": "fs",
@@ -39,8 +39,8 @@ ACP: Mapping[str, Part | None] = {
     "mcp/disconnect": "mcp",
 }
 
-#: Codex App Server: request of the server -> whether it passes. It shows something, or asks the user; the others
-#: run a tool of the client's, or take a token, a signature or an answer from it. Notifications all pass.
+#: Codex App Server: the server's request -> whether it is forwarded. Those that are show something or ask the user;
+#: the others run a tool of the client, or obtain a token, a signature or data from it. Notifications are forwarded.
 CODEX: Mapping[str, bool] = {
     "item/commandExecution/requestApproval": True,
     "item/fileChange/requestApproval": True,
@@ -64,16 +64,16 @@ _DELEGATED: Mapping[Delegation, frozenset[Part]] = {
 
 
 def delegated(delegation: Delegation) -> frozenset[Part]:
-    """What of the client's side the agent may use."""
+    """What the agent may use of the client."""
     return _DELEGATED[delegation]
 
 
 def acp_methods(delegation: Delegation) -> frozenset[str]:
-    """The methods that pass from the agent to the client."""
+    """The methods that are forwarded from the agent to the client."""
     parts = _DELEGATED[delegation]
     return frozenset(method for method, part in ACP.items() if part is None or part in parts)
 
 
 def codex_requests() -> frozenset[str]:
-    """The requests that pass from the Codex App Server to the client."""
+    """The requests that are forwarded from the Codex App Server to the client."""
     return frozenset(method for method, passes in CODEX.items() if passes)

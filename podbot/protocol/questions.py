@@ -1,7 +1,7 @@
-"""agent -> client: what an agent asks the user. Text that could show something else than it says is marked.
+"""agent -> client: questions to the user. Text that could mislead the user is marked.
 
-Nothing is taken away: the question reaches the user, with escapes for characters that reorder, hide or overwrite text,
-and with podbot's words in front of what contradicts itself or lies elsewhere than one may think.
+Nothing is removed: the question reaches the user. Characters that reorder, hide or overwrite text are shown as
+escapes, and a marker precedes options that contradict themselves and paths outside the workspace.
 """
 
 from __future__ import annotations
@@ -9,43 +9,33 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]  # there since 3.0, not in the stubs
-from typing import Any
 
 from podbot.protocol.earlier import EarlierCalls
-from podbot.protocol.jsontext import ALIKE, BadFrame, Part, alike, elements, fold_key, members
+from podbot.protocol.jsontext import BadFrame, Part, alike, elements, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
-from podbot.protocol.options import prefix_of
-from podbot.protocol.paths import LONGEST, PathScope
+from podbot.protocol.named_paths import outside_paths
+from podbot.protocol.path_map import PathScope
+from podbot.protocol.permission_options import prefix_of
 
-MOST_MARKS = 10_000  # characters in one question; each costs some 200 bytes
-MOST_PATHS = 3  # that a marker names
+MOST_MARKS = 10_000  # escaped characters in one question; each costs about 200 bytes
+MOST_PATHS = 3  # paths that a marker names
 LONGEST_PATH = 100  # characters of each
 
-# Controls, bidirectional marks, what has no width, tags; not the two joiners, which scripts and emoji need. Controls
-# below U+0020 stand in JSON as escapes only.
+# Controls, bidirectional marks, zero-width characters, tags; not the two joiners, which scripts and emoji need.
+# Controls below U+0020 occur in JSON only as escapes.
 _HIDDEN = (
     "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800"
     "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _IS_HIDDEN = re.compile(f"[\\0-\\x08\\x0b-\\x1f\\ud800-\\udfff{_HIDDEN}]")
-# All that is harmless in one bite, then what may be hidden: the harmless costs no step of Python.
+# One match skips all harmless text up to a character that may be hidden, so harmless text needs no Python loop.
 _CANDIDATE = re.compile(
     rf'(?:[^\\{_HIDDEN}]++|\\["\\/nt]|\\r\\n)*+'
     r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
     rf"|[{_HIDDEN}])?"
 )
-_PATHS = frozenset(
-    map(fold_key, ("path", "filePath", "absolutePath", "notebookPath", "oldPath", "newPath", "cwd", "workdir", "uri"))
-)
-# Readers of addresses leave out what stands before one, and tabs and line ends in it; in file addresses \\ is /.
-_BLANK = re.compile(r"[\s\0-\x20\x7f-\x9f\ufeff]++")
-_FILE = re.compile(r"f[\t\n\r]*i[\t\n\r]*l[\t\n\r]*e[\t\n\r]*:", re.IGNORECASE | re.ASCII)
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE | re.ASCII)
-_QUERY = re.compile("[?#]")
-_AS_BROWSERS = str.maketrans("\\", "/", "\t\n\r")
 # ASCII: without it the Kelvin sign is a k, and the long s an s.
 _ADDRESS = re.compile(
     r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII
@@ -53,7 +43,7 @@ _ADDRESS = re.compile(
 
 
 def question_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
-    """What to change in a question to the user. Raises BadFrame for what is not to be asked."""
+    """The changes to a question to the user. Raises BadFrame for a question that must not be asked."""
     params = message.fields.get("params")
     if params is None:
         return []
@@ -69,9 +59,9 @@ def question_cuts(message: Message, mount: PathScope | None, earlier: EarlierCal
 
 
 def update_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
-    """What to change in an update with a tool call: its title is what a later question may show. Raises BadFrame.
+    """The changes to an update with a tool call, whose title a later question may show. Raises BadFrame.
 
-    The paths outside the workspace that it names are remembered for that question.
+    Its paths outside the workspace are remembered for that question.
     """
     text, params = message.text, message.fields.get("params")
     update = inner(text, params, "update")
@@ -86,14 +76,14 @@ def update_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls
 
 
 def inner(text: str, holder: Part | None, name: str) -> Part | None:
-    """The member called ``name`` of an object; None when there is none, or ``holder`` is no object."""
+    """The member ``name`` of an object; None if it is missing or ``holder`` is not an object."""
     if holder is None or not isinstance(holder.value, dict):
         return None
     return alike(members(text, holder.place)[0], name)
 
 
 def visible(text: str) -> str:
-    """``text`` with the same characters as escapes."""
+    """``text`` with its hidden characters as escapes."""
     return _IS_HIDDEN.sub(lambda found: _escape(found[0]), text)
 
 
@@ -102,7 +92,7 @@ def _escape(char: str) -> str:
 
 
 def escape_cuts(text: str, part: Part) -> Cuts:
-    """One cut for each character that is to be seen. Outside strings JSON has none of the candidates."""
+    """One cut for each hidden character, to make it visible. In JSON they occur only inside strings."""
     return list(_escapes(text, part.place, part.end))
 
 
@@ -121,7 +111,7 @@ def _escapes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
-    """Podbot's words in front of the names of options that do not say what their kinds do."""
+    """Put a marker in front of the names of options that do not agree with their kind."""
     options = alike(params, "options")
     if options is None or not isinstance(options.value, list):
         return []
@@ -136,42 +126,59 @@ def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
 
 
 def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
-    """Podbot's words in front of the title of a question about paths outside the workspace.
+    """Put a marker in front of the title of a question about paths outside the workspace.
 
-    The question names them itself, or an earlier update of the same call has.
+    The paths are named in the question, or in an earlier update of the same call.
     """
     if mount is None:
         return []
-    call = alike(parts, "toolCall")
-    inside = members(text, call.place)[0] if call is not None and isinstance(call.value, dict) else []
-    ids = [alike(holder, "toolCallId") for holder in (parts, inside)]
-    known = [earlier.of(found.value) for found in ids if found is not None and isinstance(found.value, str)]
-    named = [path for found in known if found is not None for path in found.paths]
-    marker = marker_of([*outside_paths(text, params, mount), *named], lost=None in known)
+    subject = alike(parts, "subject")  # ACP 2: the call is in it
+    inside = _members_of(text, subject)
+    calls = [call for call in (alike(parts, "toolCall"), alike(inside, "toolCall")) if call is not None]
+    holders = [_members_of(text, call) for call in calls]
+    found = [alike(holder, "toolCallId") for holder in (parts, inside, *holders)]
+    ids = dict.fromkeys(part.value for part in found if part is not None and isinstance(part.value, str))
+    known = [earlier.of(ident) for ident in ids]
+    outside = list(outside_paths(text, params, mount))
+    for ident in ids:
+        earlier.note(ident, outside)  # clients take a question for an update of its call
+    named = [path for call in known if call is not None for path in call.paths]
+    marker = marker_of([*outside, *named], lost=None in known)
     if not marker:
         return []
+    title = next((call.title for call in known if call is not None), "")
     cuts = _titled(text, parts, marker)
-    if call is not None and isinstance(call.value, dict):
-        found = _titled(text, inside, marker)
-        if not found and alike(inside, "title") is None:  # ACP 1 lets it out when it has not changed
-            title = next((found.title for found in known if found is not None), "")
-            member = f'"title":{json.dumps((marker + visible(title)).strip())}' + ("," if inside else "")
-            found = [(call.place + 1, call.place + 1, member)]
-        cuts += found
+    for call, holder in zip(calls, holders, strict=True):
+        cuts += _call_titled(text, call, holder, marker, title)
     return cuts
 
 
-def marker_of(outside: Iterable[str], *, lost: bool) -> str:
-    """Podbot's words about paths outside the workspace; empty when there are none.
+def _members_of(text: str, part: Part | None) -> Sequence[Part]:
+    """None of what is no object."""
+    return members(text, part.place)[0] if part is not None and isinstance(part.value, dict) else []
 
-    ``lost``: an earlier update may have named some, and too many others have come since.
+
+def _call_titled(text: str, call: Part, inside: Sequence[Part], marker: str, title: str) -> Cuts:
+    """``title``: that of an earlier update, which clients show when the question lets it out."""
+    if not isinstance(call.value, dict):
+        return []
+    if alike(inside, "title") is not None:
+        return _titled(text, inside, marker)
+    member = f'"title":{json.dumps((marker + visible(title)).strip())}' + ("," if inside else "")
+    return [(call.place + 1, call.place + 1, member)]
+
+
+def marker_of(outside: Iterable[str], *, lost: bool) -> str:
+    """The marker for paths outside the workspace; empty when there are none.
+
+    ``lost``: an earlier update may have named some, but has been forgotten because of too many later ones.
     """
     paths = list(dict.fromkeys(outside))
     named = ", ".join(_on_one_line(path)[:LONGEST_PATH] for path in paths[:MOST_PATHS])
     more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
     if paths:
         return f"[podbot: outside the workspace: {named}{more}] "
-    return "[podbot: perhaps outside the workspace: what it is about was said too long ago] " if lost else ""
+    return "[podbot: perhaps outside the workspace: the call's update was too long ago] " if lost else ""
 
 
 def _on_one_line(path: str) -> str:
@@ -182,13 +189,11 @@ def _titled(text: str, parts: Sequence[Part], marker: str) -> Cuts:
     title = alike(parts, "title")
     if title is None:
         return []
-    if title.value is None:
-        return [(title.place, title.end, json.dumps(marker.strip()))]
-    return put(title, marker) if _is_text(text, title) else []
+    return put(title, marker) if _is_text(text, title) else [(title.place, title.end, json.dumps(marker.strip()))]
 
 
 def put(part: Part, marker: str) -> Cuts:
-    """``marker`` at the beginning of a string, unless it stands there."""
+    """Insert ``marker`` at the beginning of a string, unless it is there already."""
     if not marker or part.value.startswith(marker.strip()):
         return []
     return [(part.place + 1, part.place + 1, json.dumps(marker)[1:-1])]
@@ -202,91 +207,13 @@ def _text_of(text: str, part: Part | None) -> str:
     return part.value if part is not None and _is_text(text, part) else ""
 
 
-def outside_paths(text: str, part: Part, mount: PathScope, names: frozenset[str] = _PATHS) -> Iterator[str]:
-    """The paths outside in members that name some: wherever these stand, at any depth in them, in a second one too.
-
-    ``names``: of such members, as ``fold_key`` has them. The value is read once more, with all members of one name.
-    """
-    if text[part.place] not in "{[":
-        return
-    # Of each object and list that is open: what is left of it, and by which name a text in it is a path; empty: none.
-    around = [(_inside(_scan_pairs(text, part.place)[0]), "")]
-    while around:
-        left, above = around[-1]
-        for key, value in left:
-            named = (key and _name_in(key, names)) or above
-            if not isinstance(value, str):
-                if isinstance(value, list):
-                    around.append((_inside(value), named))
-                    break
-            elif named and (path := _misplaced(named, value, mount)):
-                yield path
-        else:
-            around.pop()
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object's members, each as often as it is there."""
-
-
-# As ``jsontext.scan``.
-_scan_pairs = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, parse_float=str).scan_once  # type: ignore[attr-defined]
-
-
-def _inside(holder: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Name and value of each member; a list's have no name."""
-    return iter(holder) if isinstance(holder, _Pairs) else (("", value) for value in holder)
-
-
-def _name_in(key: str, names: frozenset[str]) -> str:
-    """The one of ``names`` that ``key`` is like; empty when it is like none."""
-    return _known_name(key, names) if len(key) <= ALIKE else ""
-
-
-@lru_cache(maxsize=1024)
-def _known_name(key: str, names: frozenset[str]) -> str:
-    found = fold_key(key)
-    return found if found in names else ""
-
-
-def _misplaced(key: str, value: str, mount: PathScope) -> str:
-    """The path in the member ``key`` when it is outside the workspace; empty for one inside and for other addresses."""
-    value = value[blank.end() :] if (blank := _BLANK.match(value)) else value
-    scheme = _FILE.match(value)
-    if scheme is None:
-        return "" if (key == "uri" and _SCHEME.match(value)) or _holds(mount, value) else value
-    path = _path(value[scheme.end() :])
-    return "" if path and _holds(mount, path) else path or value
-
-
-def _path(address: str) -> str:
-    """The path in a file's address, read as browsers do, without its "file:"; empty when there is no telling."""
-    from urllib.parse import unquote  # here: it is 1 to 4 ms of a start, and such addresses are rare
-
-    if len(address) > 3 * LONGEST:  # decoding costs 60 bytes and more for each escape
-        return ""
-    place, *rest = _QUERY.split(address.translate(_AS_BROWSERS), maxsplit=1)
-    if rest and ".." in unquote(rest[0]):  # a part of the path for some
-        return ""
-    if place.startswith("//"):
-        host, _, place = place[2:].partition("/")
-        if host.lower() not in ("", "localhost"):
-            return ""
-    place = unquote(place)
-    return place if place.startswith("/") else f"/{place}"
-
-
-def _holds(mount: PathScope, path: str) -> bool:
-    return mount.holds(path if path.startswith(("/", "~")) else f"{mount.inside}/{path}")
-
-
 def is_web_address(value: object) -> bool:
-    """Whether ``value`` is a plain address that a browser opens: no user name, no letter beyond ASCII in the host."""
+    """Whether ``value`` is a plain http or https URL: no user name, and only ASCII in the host."""
     return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
 
 
 def _check_address(params: Sequence[Part]) -> None:
-    """Raise BadFrame unless the user is asked by a form, or to open a plain address of the web."""
+    """Raise BadFrame unless the user is asked with a form, or asked to open a plain web address."""
     mode, url = alike(params, "mode"), alike(params, "url")
     if (mode is not None and mode.value not in ("form", "url")) or (url is not None and not is_web_address(url.value)):
         raise BadFrame("denied_address")

@@ -1,15 +1,15 @@
-"""What the filter says about a frame that it refused or changed: never the contents."""
+"""The filter's report on a frame that it refused or changed; it never includes the contents."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
-from podbot.streams.channel import Side
+from podbot.frozen import Frozen
+from podbot.streams.protocol_channel import Side
 
-SHOWN = 100  # characters of a method or an id that a log line carries; both are the peer's to choose
+SHOWN = 100  # characters of a method or an id in a log line; the peer chooses both
 
-#: Every reason, and what a log line says. The first words are the stable interface.
+#: Every reason, and its text for a log line. The keys are the stable interface.
 REASONS = {
     "over_limit": "longer than the frame limit",
     "not_utf8": "not UTF-8",
@@ -20,35 +20,34 @@ REASONS = {
     "bad_batch": "an empty batch, or one with too many messages",
     "not_object": "an element of a batch is not an object",
     "not_jsonrpc": "an element of a batch has neither a method, nor an id with a result or an error",
-    "duplicate_key": "a member that decides is there twice",
-    "ambiguous_key": "a member is spelled like one that decides",
+    "duplicate_key": "a relevant member occurs twice",
+    "ambiguous_key": "a member is spelled like a relevant one",
     "bad_method": "the method is not a string",
-    "bad_id": "the id is neither string, number nor null",
+    "bad_id": "the id is not a string, a number or null",
     "bad_params": "parameters or capabilities that are not an object",
     "denied_method": "the capability policy denies this method",
-    "denied_address": "the user would be asked in an unknown way, or to open something else than a web address",
+    "denied_address": "the user would be asked in an unknown way, or asked to open something other than a web address",
     "too_many_marks": "a question with too many characters that hide or reorder text",
-    "outside_mount": "the working directory lies outside the workspace",
+    "outside_mount": "the working directory is outside the workspace",
     "masked_capabilities": "capabilities of the client were masked",
-    "marked_question": "a question to the user was marked: it shows something else than it says",
-    "stripped_servers": "the editor's MCP servers were left out",
-    "removed_address": "an address that is not one of the web was removed",
-    "removed_login": "ways to log in that cannot work from inside the sandbox were removed",
+    "marked_question": "a question to the user was marked, because its text is misleading",
+    "stripped_servers": "the editor's MCP servers were removed",
+    "removed_address": "an address that is not a web address was removed",
+    "removed_login": "login methods that cannot work inside the sandbox were removed",
     "advised_login": "the agent needs a login; what to do on the host was added to its error",
 }
 NOT_JSONRPC = "not_jsonrpc"
 REWRITTEN = frozenset(
     {"masked_capabilities", "stripped_servers", "marked_question", "removed_address", "removed_login", "advised_login"}
 )
-POLICY = frozenset({"denied_method", "denied_address", "outside_mount"}) | REWRITTEN  # what a good frame asks for
+POLICY = frozenset({"denied_method", "denied_address", "outside_mount"}) | REWRITTEN  # although the frame is valid
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Frozen):
     """One frame, or one message of a batch, that was refused or rewritten.
 
-    ``direction``: who sent it. ``method`` and ``id`` (its JSON text): when they could be read, clipped and
-    printable. ``size`` in bytes. ``reason``: a key of ``REASONS``.
+    ``direction``: who sent it. ``method`` and ``id`` (JSON text): clipped and printable, or None if they could not be
+    read. ``size`` in bytes. ``reason``: a key of ``REASONS``.
     """
 
     direction: Side

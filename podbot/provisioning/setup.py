@@ -6,45 +6,60 @@ First :func:`plan_setup` decides, from what the engine has, what is to be done; 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from podbot.config.models import AppConfig
+from podbot.config.write import edited, literal, set_keys
 from podbot.engine.driver import EngineMachine
-from podbot.engine.port import Engine, ImageInfo
+from podbot.engine.port import Engine, EngineHost, ImageInfo
 from podbot.events import Event
 from podbot.images.image_build import BuildContext, BuildPlan, BuildRequest, Step, build_image, plan_build
-from podbot.images.recipe import LABEL_AGENTS, LABEL_RECIPE, SANDBOX_REPOSITORY, Recipe
+from podbot.images.recipe import LABEL_AGENTS, LABEL_RECIPE, SANDBOX_REPOSITORY, Recipe, other_image
+
+if TYPE_CHECKING:
+    from podbot.diagnosis.disk_checks import Disks
+    from podbot.engine.check import Repair
 
 
 @dataclass(frozen=True, slots=True)
 class SetupPlan:
     """What setup will do. ``build`` is None when the image is there and current.
 
-    ``other_image``: the image that the configuration names instead of podbot's, and which is left
-    alone; ``other_origin`` says where.
+    ``versions``: of the agents. ``install``: commands that install packages of the machine's; what is built then
+    depends on them. ``settings``: the keys that are written into the configuration. ``other_image``: the image that the
+    configuration names instead of podbot's, and which is left alone; ``other_origin`` says where.
     """
 
     image: str
     agents: tuple[str, ...]
     steps: tuple[Step, ...]
     config_path: str
+    versions: Mapping[str, str] = field(default_factory=dict)
     build: BuildPlan | None = None
+    install: tuple[Repair, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
     other_image: str = ""
     other_origin: str = ""
 
     @property
     def writes_config(self) -> bool:
-        """The image's name goes into the configuration."""
-        return any(step.kind == "config" for step in self.steps)
+        """Whether the configuration is changed."""
+        return bool(self.settings)
+
+    @property
+    def seconds(self) -> int:
+        """An estimate of the time that all steps take, with packages that are near."""
+        return sum(step.seconds for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class SetupResult:
     """What setup did; ``seconds`` is its wall time.
 
-    ``agents``: those in the image. ``other_image``: the image that the configuration names instead of podbot's, and
-    which was left alone, and ``other_origin``, where; both are empty when there is none.
+    ``agents``: those in the image, and ``versions`` theirs. ``other_image``: the image that the configuration names
+    instead of podbot's, and which was left alone, and ``other_origin``, where; both are empty when there is none.
     """
 
     image: str
@@ -53,6 +68,7 @@ class SetupResult:
     config_path: str
     wrote_config: bool
     seconds: float
+    versions: Mapping[str, str] = field(default_factory=dict)
     other_image: str = ""
     other_origin: str = ""
 
@@ -63,59 +79,68 @@ def plan_setup(
     config: AppConfig,
     config_path: str,
     agents: Collection[str] | None = None,
+    also: Collection[str] = (),
+    versions: Mapping[str, str] | None = None,
     origin: str = "flag --agents",
     force: bool = False,
 ) -> SetupPlan:
-    """Decide. ``agents``: None is whatever the image has, or claude. Raises InvalidValue for an unknown one."""
-    recipe = context.recipe
-    request = BuildRequest(agents=agents, agents_origin=origin, no_cache=force, fresh_base=force)
-    build: BuildPlan | None = plan_build(context, request)
-    assert build is not None  # noqa: S101 - for the type checker
-    chosen = build.agents
-    if not force and _is_current(context.find_image(recipe.image), recipe, chosen):
-        build = None
-    steps = list(build.steps) if build else []
-    other = _other_image(config)
-    if not other and config.image != recipe.image:
-        steps.append(Step("config", f'write image = "{recipe.image}" into {config_path}'))
+    """Decide. ``agents``: None is whatever the image has, or what the configuration names, or claude; ``also``: more.
+    ``versions``: of agents, beside those in the configuration, which will have them then.
+
+    Raises InvalidValue for an unknown one, and the errors of :func:`podbot.config.write.edited` for a file that
+    podbot cannot change: they come before anything is built.
+    """
+    other = other_image(config)
+    asked = BuildRequest(agents=agents, also=also, agents_origin=origin, no_cache=force, fresh_base=force)
+    request = requested(asked, config)
+    if versions:
+        versions = {**config.agent.versions, **versions}
+        request = replace(request, versions=versions)
+    build = plan_build(context, request)
+    image, chosen = build.image, build.agents
+    is_current = not force and _is_current(context.find_image(image), build.recipe, chosen)
+    steps = [] if is_current else list(build.steps)
+    named = agents is not None or (bool(also) and not is_current)  # what the image has, it remembers itself
+    settings = {} if other else _settings(config, image, chosen if named else config.agent.install)
+    if versions and dict(versions) != dict(config.agent.versions):
+        settings["agent.versions"] = dict(versions)
+    if settings:
+        edited(config_path, settings)
+        texts = " and ".join(f"{name} = {literal(value)}" for name, value in settings.items())
+        steps.append(Step("config", f"write {texts} into {config_path}"))
     return SetupPlan(
-        image=recipe.image,
+        image=image,
         agents=chosen,
         steps=tuple(steps),
         config_path=config_path,
-        build=build,
-        other_image=other if other != recipe.image else "",
+        versions={name: build.recipe.agents[name].version for name in chosen},
+        build=None if is_current else build,
+        settings=settings,
+        other_image=other if other != image else "",
         other_origin=str(config.origin("image")),
     )
 
 
 def check_ready(
     plan: SetupPlan,
-    context: BuildContext,
     engine: Engine,
     machine: EngineMachine,
     config: AppConfig,
     *,
     is_private: bool,
+    disks: Callable[[EngineHost], Disks],
 ) -> None:
     """Look at what a session needs of this machine, before minutes are spent on an image for it. Changes nothing.
 
     Raises MachineNotReady when none could start, or none with the configured network, or when the image has no
-    room. An engine on another machine is not checked from this one, nor one whose socket is mounted into this container
-    (toolbox, distrobox, CI): what it needs is on its own side. ``is_private``: podbot started it, so it is here.
+    room. ``is_private``: see :func:`podbot.provisioning.readiness.is_here`. ``disks``: the space where a build writes.
     """
-    if not engine.local or (machine.facts.container and not is_private):
-        return
-    from podbot.diagnosis.disk_checks import check_disk, look_at_disks, room_for
-    from podbot.provisioning.readiness import require_ready
+    from podbot.diagnosis.disk_checks import check_disk, room_for
+    from podbot.provisioning.readiness import is_here, machine_problems, require_ready
 
-    version, network = engine.ping().version, config.sandbox.network  # the engine's, not that of a program on PATH
-    if plan.build is None and not machine.problems(network, version=version):
-        return  # without the third of a second that the engine takes to describe itself
-    host = engine.host()
-    failed = machine.problems(network, version=version, rootless=host.rootless)
-    if plan.build is not None:
-        room = check_disk(look_at_disks(host, context.environ), room_for(plan.build), engine.words)
+    failed = machine_problems(engine, machine, config, is_private=is_private)
+    if plan.build is not None and is_here(engine, machine, is_private=is_private):
+        room = check_disk(disks(engine.host()), room_for(plan.build), engine.words)
         failed += [room] if room.status == "fail" else []
     require_ready(failed)
 
@@ -135,11 +160,10 @@ def setup(plan: SetupPlan, context: BuildContext) -> SetupResult:
     began = time.monotonic()
     if plan.build is not None:
         build_image(plan.build, context)
-    if plan.writes_config:
-        from podbot.config.write import set_key
-
-        set_key(plan.config_path, "image", plan.image)
-        context.emit(Event("info", "setup.config", f'wrote image = "{plan.image}" into {plan.config_path}'))
+    if plan.settings:
+        set_keys(plan.config_path, plan.settings)
+    for name, value in plan.settings.items():
+        context.emit(Event("info", "setup.config", f"wrote {name} = {literal(value)} into {plan.config_path}"))
     if plan.other_image:
         text = f"the configuration names another image, {plan.other_image} ({plan.other_origin}); it is left as it is"
         context.emit(
@@ -153,9 +177,26 @@ def setup(plan: SetupPlan, context: BuildContext) -> SetupResult:
         config_path=plan.config_path,
         wrote_config=plan.writes_config,
         seconds=seconds,
+        versions=plan.versions,
         other_image=plan.other_image,
         other_origin=plan.other_origin,
     )
+
+
+def requested(request: BuildRequest, config: AppConfig) -> BuildRequest:
+    """The request with what the configuration says of agents and their versions, and the image in use until now."""
+    earlier = config.image or ""
+    ours = earlier.startswith(f"{SANDBOX_REPOSITORY}:")
+    return replace(request, usual=config.agent.install, versions=config.agent.versions, earlier=earlier if ours else "")
+
+
+def _settings(config: AppConfig, image: str, agents: Collection[str]) -> dict[str, Any]:
+    """The keys to write. A list of agents that a variable sets is not written: it would have no effect."""
+    settings: dict[str, Any] = {} if config.image == image else {"image": image}
+    of_file = config.origin("agent.install").kind in {"file", "default"}
+    if of_file and {*agents} != {*config.agent.install}:
+        settings["agent.install"] = tuple(agents)
+    return settings
 
 
 def _is_current(present: ImageInfo | None, recipe: Recipe, agents: Iterable[str]) -> bool:
@@ -164,11 +205,3 @@ def _is_current(present: ImageInfo | None, recipe: Recipe, agents: Iterable[str]
         return False
     wanted = {name for name in recipe.agents_label(agents).split(",") if name}
     return wanted <= set(present.labels.get(LABEL_AGENTS, "").split(","))
-
-
-def _other_image(config: AppConfig) -> str:
-    """The image that the operator chose; an earlier version's own image in the file is not a choice."""
-    if not config.image:
-        return ""
-    ours = config.image.startswith(f"{SANDBOX_REPOSITORY}:")
-    return "" if ours and config.origin("image").kind == "file" else config.image

@@ -1,7 +1,8 @@
-"""What a hosted session left whose podbot, or helper process, was killed: removed by the next command.
+"""Removal, by the next podbot command, of a session whose podbot or helper process was killed.
 
-Editors end podbot with KILL as a matter of course, and nobody comes back to such a session: its client is gone.
-A clone with unsaved work is kept.
+A sandbox that is not kept ends by itself soon after its podbot (``resources.guest``); what it leaves is removed here. A
+hosted one is removed even if it runs: editors routinely end podbot with KILL, and such a session has no
+client any more. A clone with unsaved work is kept.
 """
 
 from __future__ import annotations
@@ -21,34 +22,51 @@ from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
 from podbot.session.sessions import SessionDirectory, left_session
 
+LIVES = ("running", "paused", "stopping")
+
+
+def is_over(container: ContainerInfo) -> bool:
+    """Whether what a killed podbot left of a session can be removed; an operator may still want one that runs."""
+    return is_hosted(container) or (keep_of(container.labels) != "always" and container.state not in LIVES)
+
 
 def is_hosted(container: ContainerInfo) -> bool:
-    """A session of ``podbot host``: its client was a program, and is gone."""
+    """Whether the container is a session of ``podbot host``: its client was a program that has since exited."""
     return container.labels.get(f"{LABEL}.mode", "podbot") != "podbot"
 
 
 def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> None:
-    """Raises SessionExists when another podbot does it, ContainerError and FilesystemError subclasses."""
+    """Remove the session, or keep it when it has unsaved work.
+
+    Raises SessionExists when another podbot is doing so already, and ContainerError and FilesystemError subclasses.
+    """
     path = os.path.join(runtime_root(environ), container.name)
     with flagged(path, ENDING), left_session(path) as directory:
         if directory is None or directory.record.state != "orphaned":
             return  # another podbot has removed or kept both already, and reported it
-        unsaved = _worth_keeping(engine, directory, container)
-        if unsaved is not None:
-            directory.move("stopped")
-            emit(kept_event(container.name, unsaved))
-            report_left(path, emit)
-            return
-        remove_sandbox(engine, container.id, container.name)
-        forget_files(environ, container)
-        directory.move("gone")
-        text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"
-        emit(Event("notice", "session.removed", text, {"session": container.name}))
-        report_left(path, emit)
+        end_abandoned(engine, environ, container, directory, emit)
+
+
+def end_abandoned(
+    engine: Engine, environ: Mapping[str, str], container: ContainerInfo, directory: SessionDirectory, emit: Emit
+) -> None:
+    """As :func:`remove_abandoned`, for a caller who holds the session's ``directory``."""
+    unsaved = _worth_keeping(engine, directory, container)
+    if unsaved is not None:
+        directory.move("stopped")
+        emit(kept_event(container.name, unsaved))
+        report_left(directory.path, emit)
+        return
+    remove_sandbox(engine, container.id, container.name)
+    forget_files(environ, container)
+    directory.move("gone")
+    text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"
+    emit(Event("notice", "session.removed", text, {"session": container.name}))
+    report_left(directory.path, emit)
 
 
 def _worth_keeping(engine: Engine, directory: SessionDirectory, container: ContainerInfo) -> str | None:
-    """As in ``disposal``, of a container in which the agent may still be at work."""
+    """Why the container is to be kept, or None to remove it; as in ``disposal``, but the agent may still be running."""
     keep = keep_of(container.labels)
     if keep == "never" or container.state == "created":  # no agent ever ran in it
         return None
@@ -68,4 +86,4 @@ def _remove_token(directory: SessionDirectory) -> None:
     try:
         TokenFile(os.path.join(directory.path, SECRETS)).remove()
     except PodbotError:
-        return  # it lasts for an hour at most
+        return  # an App's token expires within an hour; another one goes with the directory

@@ -1,6 +1,6 @@
-"""git's own words about a clone that failed, as an error that says what to do. Pure.
+"""Translates git's messages about a failed clone into an error with a remedy. Pure.
 
-The words are those of git 2.20 to 2.50 with LC_ALL=C, and of the engine for a program that is not there.
+The messages are those of git 2.20 to 2.50 with LC_ALL=C, and the engine's for a program that does not exist.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from podbot.errors import (
     PodbotError,
     RepositoryNotFound,
     ServerUnreachable,
+    TokenNeeded,
     TokenUnreadable,
     TransferFailed,
 )
 from podbot.launch import askpass
+from podbot.launch.github_auth import APP, NONE, WAYS, owner_of
 from podbot.launch.resources.clone import ClonePlan
 
 
 class Failure(NamedTuple):
-    """A ``git clone`` that ended with ``code``, and the last lines of its stderr without control characters."""
+    """A ``git clone`` that exited with ``code``; ``lines`` ends its stderr, without control characters."""
 
     code: int
     lines: tuple[str, ...]
@@ -38,11 +40,11 @@ _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 
 Kind = Literal["refused", "unreachable", "transfer"]
 
-# git's own messages, the first that fits. What a server says ("remote: …") decides nothing: it may say anything.
-# A transfer that failed comes first: the server had let the App read the list of branches, whatever its status later.
+# git's own messages; the first match decides. Lines from the server ("remote: …") are ignored: it may send anything.
+# A failed transfer comes first: by then the server had let the App list the branches, whatever status it sent later.
 KINDS: tuple[tuple[Kind, str], ...] = (
-    ("transfer", r"error: RPC failed"),  # with the status, or curl's words
-    ("transfer", r"fatal: expected '?\w+'?"),  # 'packfile', 'acknowledgments', flush after ref listing: an empty answer
+    ("transfer", r"error: RPC failed"),  # with the status, or curl's message
+    ("transfer", r"fatal: expected '?\w+'?"),  # 'packfile', 'acknowledgments', flush after ref listing: an empty reply
     ("transfer", r"fatal: (?:git fetch-pack|fetch-pack): "),  # expected ACK/NAK, invalid index-pack output
     ("transfer", r"(?:fatal: )?fetch-pack: unexpected disconnect"),
     ("transfer", r"error: [0-9]+ bytes of (?:body|length header) (?:are|were) still expected"),
@@ -54,19 +56,19 @@ KINDS: tuple[tuple[Kind, str], ...] = (
     ("refused", r"fatal: Authentication failed for "),
     ("refused", r"fatal: could not read (?:Username|Password) for "),
     ("refused", r"fatal: unable to access '.*': The requested URL returned error: (?:401|403|404|410|451)"),
-    ("refused", r"fatal: remote error: "),  # the server's own words follow
-    ("unreachable", r"fatal: unable to access "),  # name, connection, TLS, proxy, 407, 429, 5xx: curl's words follow
+    ("refused", r"fatal: remote error: "),  # the server's own message follows
+    ("unreachable", r"fatal: unable to access "),  # name, connection, TLS, proxy, 407, 429, 5xx: curl's message follows
     ("unreachable", r"fatal: unable to (?:connect to|look up) "),
     ("unreachable", r"ssh: (?:connect to host|Could not resolve hostname) "),
-    ("transfer", r"fatal: (?:T|t)he remote end hung up"),  # the last line of many failures, so it is asked last
+    ("transfer", r"fatal: (?:T|t)he remote end hung up"),  # ends the output of many failures, so it is tried last
 )
 _KINDS = [(kind, re.compile(f"^{pattern}", re.MULTILINE)) for kind, pattern in KINDS]
 
 
 def clone_error(image: str, clone: ClonePlan, failure: Failure, engine_hint: str = "") -> PodbotError:
-    """The error for ``failure``; ``engine_hint``: how to free the engine's storage.
+    """The error for ``failure``; ``engine_hint`` says how to free the engine's storage.
 
-    Its texts hold what the server said: whoever shows them escapes them.
+    Its texts contain what the server sent, so the caller must escape them before showing them.
     """
     own = "\n".join(line for line in failure.lines if not line.startswith("remote:"))
     if failure.code == 127:
@@ -84,11 +86,14 @@ def _from_words(clone: ClonePlan, failure: Failure, own: str) -> CloneError:
     kind, reason = _judged(own)
     reason = reason or f"git ended with status {failure.code}"
     if "into submodule path" in own or "clone of submodule" in own:
-        hint = f"The token is for {clone.repo} alone; omit --submodules to clone without them."
+        reach = "There is no token for it" if clone.auth == NONE else f"The token is for {clone.repo} alone"
+        if clone.auth not in (APP, NONE):
+            reach = f"Check what {owner_of(clone.auth)} may read"
+        hint = f"{reach}; clone without them (workspace.submodules = false)."
         return CloneFailed(repo=clone.repo, reason=f"a submodule failed: {reason}", hint=hint)
     match kind:
         case "refused":
-            return RepositoryNotFound(repo=clone.repo, server=clone.server, reason=reason)
+            return _refused(clone, reason)
         case "unreachable":
             return ServerUnreachable(repo=clone.repo, server=clone.server, reason=reason)
         case "transfer":
@@ -96,8 +101,18 @@ def _from_words(clone: ClonePlan, failure: Failure, own: str) -> CloneError:
     return CloneFailed(repo=clone.repo, reason=reason)
 
 
+def _refused(clone: ClonePlan, reason: str) -> CloneError:
+    if clone.auth == NONE:
+        return TokenNeeded(repo=clone.repo, server=clone.server, hint=f"{WAYS} (docs/how-to/clone-from-github.md)")
+    if clone.auth == APP:
+        return RepositoryNotFound(repo=clone.repo, server=clone.server, reason=reason)
+    owner = owner_of(clone.auth)
+    hint = f"Check the name, and that {owner} may read that repository."
+    return RepositoryNotFound(repo=clone.repo, server=clone.server, reason=reason, owner=owner, hint=hint)
+
+
 def _judged(own: str) -> tuple[Kind | None, str]:
-    """The kind of failure, and the line that says most: of an unknown kind the first ``fatal:``, or the last one."""
+    """The kind of failure and its best line; for an unknown kind, that is the first ``fatal:`` line or the last one."""
     lines = own.splitlines()
     for kind, pattern in _KINDS:
         if found := next(filter(pattern.match, lines), None):

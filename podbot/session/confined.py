@@ -1,4 +1,4 @@
-"""podbot's seccomp profile: where the engine reads it, and the kernel's own word that a sandbox has it."""
+"""podbot's seccomp profile: writing it for the engine, and asking the kernel whether a sandbox has a filter."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from podbot.launch.types import SandboxPlan
 from podbot.places import private_dir
 
 _FILTER = 2  # SECCOMP_MODE_FILTER
-_SECONDS = 1.0  # a runtime installs the filter at the last moment before it becomes the first process
+SECONDS = 1.0  # a runtime installs the filter at the last moment before it becomes the first process
 
 
 def place_seccomp(path: str) -> str:
-    """Write the profile to ``path``, where the engine reads it when it creates a container; no sandbox mounts it.
+    """Write the profile to ``path``, from which the engine reads it when it creates a container. No sandbox mounts it.
 
     Returns ``path``.
     """
@@ -37,16 +37,18 @@ def _is_there(path: str, data: bytes) -> bool:
     return right and not os.path.islink(path)
 
 
-def check_filtered(container: ContainerInfo, plan: SandboxPlan, proc: str = "/proc") -> None:
-    """Raise StartFailed when no seccomp filter is on the first process of a container that was started with one.
+def check_filtered(
+    container: ContainerInfo, plan: SandboxPlan, proc: str = "/proc", *, seconds: float = SECONDS
+) -> None:
+    """Raise StartFailed when the container's plan has a seccomp profile and its first process has no filter.
 
-    An engine reads the profile or refuses to create, but a runtime that was built without seccomp says nothing. This
-    costs 2.3 ms, one request and one file; asking inside would cost an exec, 95 ms. Which filter it is, the kernel
-    does not say. Nothing is checked where the container's processes cannot be seen.
+    An engine that cannot read the profile refuses to create the container, but a runtime built without seccomp ignores
+    it silently. The check costs 2.3 ms, one request and one file; an exec inside would cost 95 ms. The kernel does not
+    reveal which filter is installed. Nothing is checked where the container's processes are not visible.
     """
     if plan.container.security.seccomp is None:
         return
-    end = time.monotonic() + _SECONDS
+    end = time.monotonic() + seconds
     while seccomp_mode(container.pid, proc) not in (None, _FILTER):
         if time.monotonic() > end:
             reason = "the engine's runtime did not apply the seccomp profile"
@@ -59,7 +61,7 @@ def seccomp_mode(pid: int, proc: str = "/proc") -> int | None:
     try:
         with open(os.path.join(proc, str(pid), "status"), encoding="utf-8", errors="replace") as file:
             fields = dict(line.split(":", 1) for line in file if ":" in line)
-        numbers = fields["NSpid"].split()  # its ids from here inwards; elsewhere's engine counts in another namespace
+        numbers = fields["NSpid"].split()  # its ids from this namespace inwards; a remote engine's are unrelated
         return int(fields["Seccomp"]) if len(numbers) > 1 and numbers[-1] == "1" else None
     except (OSError, KeyError, ValueError):
         return None

@@ -1,9 +1,8 @@
-"""A started container as one context manager: whatever happens inside, it is gone (or kept) afterwards."""
+"""A started container as one context manager: whatever happens inside, it is removed (or kept) afterwards."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,13 +10,14 @@ from typing import Any
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, CreateFailed, NameTaken, PodbotError, StartFailed
 from podbot.events import Emit, Event
-from podbot.launch.resources.guard import GuardPlan
+from podbot.frozen import replace
 from podbot.launch.types import SandboxPlan
 from podbot.session.confined import check_filtered
-from podbot.session.degraded import unmet_limits, with_less
+from podbot.session.degraded import MAIN_ENDED, unmet_limits, with_less
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
+from podbot.session.mount_check import verified_mount
 from podbot.session.network import isolate, remove_network
 from podbot.session.own_files import place_files
 from podbot.session.planned import public_part
@@ -25,16 +25,15 @@ from podbot.session.record import write_record
 from podbot.session.repository import check_linked_git
 from podbot.session.resources.resource import Opening, SessionResource
 from podbot.session.sessions import SessionDirectory
-from podbot.session.workspace import verified_mount
 
 
 @contextlib.contextmanager
 def started_container(session: Opening, resources: Sequence[SessionResource[Any]] = ()) -> Iterator[str]:
-    """Create and start the container of ``session.plan`` with ``resources``, which are open; yields its id.
+    """Create and start the container of ``session.plan`` with ``resources``, which are already open; yields its id.
 
-    A clean-up that fails after another error leaves that error, and the session's record, for the next command to
-    report. A container in which no command of the caller's ran is never kept. One that was handed over is left to
-    whoever has it now.
+    When the clean-up after an error fails too, the first error is raised, and the session's record stays so that the
+    next command can report it. A container is never kept if no command of the caller's ran in it. A container that
+    was handed over is left to its new owner.
     """
     engine, plan, directory, emit = session.engine, session.plan, session.directory, session.emit
     directory.move("creating")
@@ -43,7 +42,7 @@ def started_container(session: Opening, resources: Sequence[SessionResource[Any]
         container, plan = _started(session, resources)
         directory.move("running", container=container, plan=public_part(plan))
         if plan.keep != "never":
-            write_record(plan.files_dir, directory.record)  # a reboot empties the session's own directory
+            write_record(plan.files_dir, directory.record)  # a reboot deletes the session's own directory
         for resource in resources:
             resource.started(container)
         ready = True
@@ -70,14 +69,14 @@ def started_container(session: Opening, resources: Sequence[SessionResource[Any]
 
 
 def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> tuple[str, SandboxPlan]:
-    """The container's id, and the plan as far as the engine could carry it out."""
+    """Start the container; return its id, and the plan reduced to what the engine supports."""
     engine, plan, emit = session.engine, session.plan, session.emit
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_files(plan, emit)
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
-        session = dataclasses.replace(session, emit=_once(emit))
+        session = replace(session, emit=_once(emit))
         lacking: list[Event] = []  # reported once it has started
         while True:
             try:
@@ -87,7 +86,7 @@ def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> tup
                 if fewer is None or not _removed(engine, session.plan):
                     raise
                 fitting, event = fewer
-                session = dataclasses.replace(session, plan=fitting)
+                session = replace(session, plan=fitting)
                 lacking.append(event)
                 session.wake.check()
             else:
@@ -99,45 +98,54 @@ def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> tup
 def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str:
     engine, plan, wake, emit = session.engine, session.plan, session.wake, session.emit
     check_linked_git(plan, os.getuid())
-    # Not to be interrupted: the engine would go on and make the container after our clean-up.
+    # Must not be interrupted: the engine would continue and create the container after our clean-up.
     container = engine.create(plan.container)
+    session.directory.created(container)
     check_met(engine, container, plan, emit)
     isolate(engine, container, plan, emit)
     for resource in resources:
         with wake.interruptible():
             resource.created(container)
+    # The container exists, so that of an earlier session of this name is gone; what it left has not been reported.
+    report_left(session.directory.path, emit, but=session.directory.guard_record)
     for resource in resources:
         with wake.interruptible():
             resource.starting()
-    if plan.find(GuardPlan) is None:  # which says so itself
-        report_left(session.directory.path, emit)  # an earlier session of that name is gone, and what is there it left
     emit(Event("info", "container.start", "starting the sandbox"))
     with wake.interruptible():
         engine.start(container)
     if engine.local:
-        found = engine.inspect(container)
+        found = _inspected(engine, container, plan)
         for resource in resources:
             resource.inspected(found)
+            resource.running(found)
         check_filtered(found, plan)
         for event in low_disks(plan.workspace, found.storage):
             emit(event)
     return container
 
 
+def _inspected(engine: Engine, container: str, plan: SandboxPlan) -> ContainerInfo:
+    try:
+        return engine.inspect(container)
+    except ContainerNotFound as exc:  # the engine has removed it, because its main process has ended
+        raise StartFailed(container=plan.session, reason=MAIN_ENDED) from exc
+
+
 def _once(emit: Emit) -> Emit:
-    """``emit`` without what a second attempt says again."""
-    told: list[Event] = []
+    """``emit`` without repeating events that an earlier attempt emitted."""
+    emitted: list[Event] = []
 
     def once(event: Event) -> None:
-        if event not in told:
-            told.append(event)
+        if event not in emitted:
+            emitted.append(event)
             emit(event)
 
     return once
 
 
 def _removed(engine: Engine, plan: SandboxPlan) -> bool:
-    """Whether the name is free of what this session created. An error here is not the one to report."""
+    """Remove the failed attempt's container; returns whether its name is free. An error here is not worth reporting."""
     try:
         found = engine.inspect(plan.container.name)
         if not _is_ours(found, plan):
@@ -155,10 +163,10 @@ def _is_ours(found: ContainerInfo, plan: SandboxPlan) -> bool:
 
 
 def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit, *, agent_ran: bool) -> None:
-    """After an error, also before the container's id arrived, so it is looked for by name.
+    """Dispose of the container after an error, which may come before its id is known, so it is looked up by name.
 
-    The lock keeps other sessions off that name, but not other containers: with an image that is
-    missing the engine never compares names. What lacks this very session's labels is not touched.
+    The lock keeps other sessions from using that name, but not other containers: when the image is missing, the
+    engine never compares names. A container without this session's exact labels is not touched.
     """
     try:
         found = engine.inspect(plan.container.name)
@@ -173,13 +181,13 @@ def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, em
 
 
 def check_met(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> None:
-    """Read back what the engine made of the plan: a warning for a limit that it dropped.
+    """Read back what the engine applied of the plan, and warn of limits that it dropped.
 
     Raises CreateFailed when it dropped confinement.
     """
     dropped = []
     for unmet in engine.unmet(container, plan.container):
-        if unmet.key in ("sandbox.runtime", "sandbox.profile"):
+        if unmet.key in ("sandbox.runtime", "sandbox.profile", "sandbox.publish"):
             reason = f"it accepted {unmet.key} = {unmet.wanted} and did not apply it (it has {unmet.got or 'nothing'})"
             raise CreateFailed(container=plan.session, image=plan.container.image, reason=reason)
         dropped.append(unmet)

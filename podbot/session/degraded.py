@@ -1,56 +1,75 @@
-"""What a session can start without, when the engine cannot do it, and how that is reported. Pure."""
+"""What a session gives up to start on an engine that does not support it, and how that is reported. Pure."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from podbot.engine.port import Unmet
 from podbot.events import Event
+from podbot.frozen import replace
 from podbot.launch.repository import is_placeholder, not_placed
 from podbot.launch.security import without_defaults
 from podbot.launch.types import SandboxPlan
 
-# What runtimes say of a limit that they cannot set, as without delegation on cgroup v2: the directory or file is named.
+# Words in a runtime's error message when it cannot set a limit, e.g. without cgroup v2 delegation: it names the file.
 _CGROUP = ("cgroup", "memory.max", "pids.max")
 _WORDS = {"memory": _CGROUP, "pids": _CGROUP, "nofile": ("rlimit",)}
+MAIN_ENDED = "its main process ended while it started"
+MAIN_SILENT = "its main process did not answer"
 USE_UP = "a session can use up this machine"
 
 
 def with_less(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event] | None:
-    """The plan to try after one that did not start for ``reason``, and what to report then; None: there is none.
+    """The plan to try after one failed to start for ``reason``, and the event to report; None when none is left.
 
-    Places that a repository names are given up first: their paths are its word, and can be in ``reason``. Then the
-    default limits, where the engine cannot set them: nobody asked for them, and without that no session would start.
+    Placeholders for paths that a repository names are given up first, because the repository chose those paths and they
+    may be part of ``reason``. Default limits that the engine cannot set come next: the operator did not ask for them,
+    and no session could start on such an engine otherwise.
     """
     spec = plan.container
     files = tuple(mount for mount in spec.files if not is_placeholder(mount))
+    if spec.guest is not None and reason in (MAIN_ENDED, MAIN_SILENT):
+        return _without_guest(plan, reason)
     if number := len(spec.files) - len(files):
-        less = dataclasses.replace(spec, files=files)
+        less = replace(spec, files=files)
         event = _no_placeholders(plan, number)
     elif names := [name for name in spec.limits.by_default if any(word in reason.lower() for word in _WORDS[name])]:
-        less = dataclasses.replace(spec, limits=without_defaults(spec.limits, names))
+        less = replace(spec, limits=without_defaults(spec.limits, names))
         event = unmet_limits(plan, [Unmet(f"sandbox.{name}", str(getattr(spec.limits, name)), "") for name in names])
     else:
         return None
-    return dataclasses.replace(plan, container=less), event
+    return replace(plan, container=less), event
+
+
+def _without_guest(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event]:
+    """The plan and the event for a sandbox whose main process, the guest, ended or did not answer.
+
+    The usual cause is an image without a shell, or with a python3 that cannot run.
+    """
+    spec = plan.container
+    files = tuple(mount for mount in spec.files if mount.target != spec.guest)
+    why = reason.replace("its", "the sandbox's", 1)
+    text = f"{why}: {plan.session} is started without podbot's guest, and its commands go over the engine"
+    event = Event("notice", "guest.none", text, {"session": plan.session, "image": spec.image})
+    less = replace(spec, files=files, guest=None)
+    return replace(plan, container=less), event
 
 
 def _no_placeholders(plan: SandboxPlan, number: int) -> Event:
-    why = "the sandbox did not start with an empty directory in place of each linked worktree elsewhere, and has none"
+    why = "the sandbox did not start with empty directories over linked worktrees elsewhere, so it was started without"
     fields = {"session": plan.session, "worktrees": number}
     return Event("notice", "git.no_placeholders", f"{why}: {not_placed(number)}", fields)
 
 
 def unmet_limits(plan: SandboxPlan, unmet: Sequence[Unmet]) -> Event:
-    """One event for all limits that do not hold."""
+    """One event for all limits that the engine does not enforce."""
     text = " and ".join(f"{limit.key} = {_shown(limit)}" for limit in unmet)
-    fields = {"session": plan.session, "limits": [limit._asdict() for limit in unmet]}
+    fields = {"session": plan.session, "limits": [dict(vars(limit)) for limit in unmet]}
     return Event("warning", "limit.unmet", f"this engine does not enforce {text}: {USE_UP}", fields)
 
 
 def _shown(limit: Unmet) -> str:
-    """Bytes as a size."""
+    """The limit's value, with bytes as megabytes."""
     if limit.key == "sandbox.memory" and limit.wanted.isdigit():
         return f"{int(limit.wanted) >> 20}m"
     return limit.wanted

@@ -1,14 +1,14 @@
-"""What becomes of a container whose agent has ended: it is removed, or kept because it has unsaved work."""
+"""Removing a container after its agent has ended, or keeping it because it has unsaved work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
+from podbot.frozen import Frozen
 from podbot.session.network import remove_sandbox
 from podbot.session.sessions import remove_directory
 
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from podbot.launch.types import Keep, SandboxPlan
     from podbot.session.sessions import SessionDirectory
 
-STOP_SECONDS = 2  # what a kept container's processes get before KILL
+STOP_SECONDS = 2  # between TERM and KILL for the processes of a container that is kept
 
 
-@dataclass(frozen=True)
-class Disposal:
-    """A session's container, by name, and what its plan says of its end. ``clone``: its directory inside.
+class Disposal(Frozen):
+    """A session's container, by name, and how its plan disposes of it. ``clone`` is the clone's directory inside.
 
-    ``files``: a directory on the host that goes with the container.
+    ``files`` is a directory on the host that is removed with the container.
     """
 
     container: str
@@ -34,17 +33,17 @@ class Disposal:
 
     @classmethod
     def of(cls, plan: SandboxPlan) -> Disposal:
-        """The plan's own."""
+        """The disposal that the plan asks for."""
         clone = plan.container.workdir if plan.source == "github_clone" else None
         return cls(plan.container.name, plan.container.labels, plan.keep, clone, plan.files_dir)
 
 
 def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: Emit, *, agent_ran: bool = True) -> None:
-    """Remove the container, or keep it, and say so. Raises ContainerError subclasses."""
+    """Remove the container or keep it, and report which. Raises ContainerError subclasses."""
     unsaved = _worth_keeping(engine, what, emit) if agent_ran else None
-    # Asked after the look, which `podbot stop` breaks off when it comes in the middle of it.
+    # Checked after the search for unsaved work, because a `podbot stop` can interrupt that search.
     if agent_ran and what.keep == "when_unsaved" and directory.being_stopped():
-        return  # it looks for itself, and then owns the container and its record
+        return  # podbot stop searches by itself, and then owns the container and its record
     if unsaved is not None:
         _keep(engine, what, directory, emit, unsaved)
         return
@@ -56,7 +55,7 @@ def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: E
 
 
 def _worth_keeping(engine: Engine, what: Disposal, emit: Emit) -> str | None:
-    """What to say of a container that is to be kept; None for one that is not."""
+    """The unsaved work of a container that is to be kept, or empty when it is always kept; None to remove it."""
     if what.keep != "when_unsaved" or what.clone is None:
         return "" if what.keep == "always" else None
     from podbot.session.unsaved import examine, since_of
@@ -77,7 +76,7 @@ def _keep(engine: Engine, what: Disposal, directory: SessionDirectory, emit: Emi
 
 
 def kept_event(name: str, unsaved: str = "") -> Event:
-    """The notice of a session that was kept; ``unsaved``: what is in it, when it was kept for that."""
+    """The notice that a session was kept; ``unsaved`` describes the unsaved work that was the reason, if any."""
     text = f"kept the sandbox {name}, stopped: `podbot start {name}` restarts it, `podbot stop --rm {name}` removes it"
     if unsaved:
         text = (

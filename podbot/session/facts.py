@@ -1,4 +1,4 @@
-"""``collect_facts``: the only place that looks at the host before planning."""
+"""``collect_facts``: the only place that inspects the host before planning."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, PathError
 from podbot.launch.agent_plan import TERMINAL_VARIABLES
-from podbot.launch.mounts import extra_mount
+from podbot.launch.extra_mounts import KEY as EXTRA
+from podbot.launch.extra_mounts import wanted_mounts
+from podbot.launch.github_auth import source_of
+from podbot.launch.held_keys import BASE_VARIABLES
+from podbot.launch.network_choice import FILTERED, network_of
+from podbot.launch.resources.gateway import HOST_VARIABLES
+from podbot.launch.resources.login import store_of
 from podbot.launch.security import FUSE
 from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
 from podbot.places import exposed, home_dir, state_dir
-from podbot.session.memory import machine_memory, most_files, most_processes
-from podbot.session.paths import (
+from podbot.session.host_paths import (
     expanded,
     kind_of,
     links_on,
@@ -25,10 +30,12 @@ from podbot.session.paths import (
     spelled_path,
     with_protected,
 )
+from podbot.session.memory import machine_memory, most_files, most_processes
 from podbot.session.repository import look_at_repository
 from podbot.session.timezone import time_zone
 
-_GIT_SECONDS = 5
+GIT_SECONDS = 5.0
+_LOGIN = 1 << 18  # bytes of a login file that are read
 _GIT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
 
 
@@ -39,28 +46,35 @@ def collect_facts(
     environ: Mapping[str, str],
     runtime_dir: str,
     engine_socket_path: str | None = None,
+    uid: int | None = None,
 ) -> HostFacts:
-    """Resolve paths, read the git identity, and take the variables that planning needs. Changes nothing.
+    """Resolve paths, read the git identity, and copy the variables that planning needs. Changes nothing.
 
-    ``runtime_dir``: podbot's own, without the session. ``engine_socket_path``: None for an engine
-    that is not on a unix socket. Raises InvalidValue for a path that cannot be one, PathError when
-    the working directory is gone, UnsafeDirectory when others can exchange podbot's state directory.
+    ``runtime_dir`` is podbot's own directory, above the session's. ``engine_socket_path`` is None for an engine
+    that is not on a unix socket. ``uid`` is this process's, unless given. Raises InvalidValue for a malformed path,
+    PathError when the working directory does not exist, and UnsafeDirectory when other users can replace podbot's
+    state directory.
     """
-    home = os.path.realpath(home_dir(environ))
+    uid = os.getuid() if uid is None else uid
+    home = os.path.realpath(home_dir(environ, uid))
     try:
         cwd = os.getcwd()
     except OSError as exc:
         raise PathError(path=".", operation="find the working directory", reason=exc.strerror or str(exc)) from exc
-    name, email = _git_identity(environ)
+    name, email = git_identity(environ)
     workspace = _workspace(config, request, environ, home, cwd)
-    repository = _repository(workspace)
-    wanted = {*TERMINAL_VARIABLES, "XDG_CONFIG_HOME", *config.agent.env_allowlist}
+    repository = _repository(workspace, uid)
+    wanted = {*TERMINAL_VARIABLES, "XDG_CONFIG_HOME", *config.agent.env_allowlist, source_of(config).variable}
+    filtered = network_of(config, request) == FILTERED
+    if filtered:
+        wanted |= {*HOST_VARIABLES, *BASE_VARIABLES}
     facts = HostFacts(
         home=home,
         cwd=cwd,
-        uid=os.getuid(),
+        uid=uid,
         env={key: environ[key] for key in wanted if key in environ},
         nonce=os.urandom(3).hex(),
+        placeholder=os.urandom(16).hex() if filtered else "",
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         runtime_dir=os.path.realpath(runtime_dir),
         state_dir=os.path.realpath(state_dir(environ)),
@@ -70,27 +84,38 @@ def collect_facts(
         repository=repository,
         git_files=_git_files(config, workspace, repository),
         allowed_roots=_allowed_roots(config, home),
-        extra_mounts=_extra_mounts(config, home),
-        dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # an ordinary user's sandbox gets no more than the user
+        extra_mounts=_extra_mounts(config, request, home, cwd),
+        dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # a sandbox gets the device only if the user may open it
         memory=machine_memory(),
         nofile=most_files(),
         nproc=most_processes(),
+        kernel=_kernel(config),
         time_zone=time_zone(environ),
         git_name=name,
         git_email=email,
-        credentials=_credentials(home_dir(environ)),
+        credentials=_credentials(home_dir(environ, uid)),
+        own_logins=_own_logins(config, state_dir(environ)),
         private_key=_private_key(config, home),
         settings=_settings(config, workspace),
-        homes=other_homes(),
+        homes=other_homes(uid),
     )
     return with_protected(facts)
+
+
+def _kernel(config: AppConfig) -> tuple[int, int]:
+    """Its release, which only planning a sealed sandbox asks for: the module takes 2 ms to load."""
+    if config.sandbox.profile != "sealed":
+        return (0, 0)
+    from podbot.machine import kernel_release
+
+    return kernel_release(os.uname().release)
 
 
 def _workspace(
     config: AppConfig, request: LaunchRequest, environ: Mapping[str, str], home: str, cwd: str
 ) -> PathFacts | None:
     given = config.workspace.host_path
-    if given is None or not given.strip():
+    if given is None or not given.strip() or config.workspace.source == "none":
         return None
     path = expanded(given, home)
     if not os.path.isabs(path):
@@ -99,15 +124,15 @@ def _workspace(
         path = os.path.join(cwd, path)
     found = path_facts(given, path)
     spelled = spelled_path(found, environ, cwd)
-    # Where a shell says that it is may itself be behind a link.
+    # $PWD, as the shell sets it, may itself contain links.
     links = dict.fromkeys((*found.links, *(links_on(spelled) if spelled is not None else ())))
     return PathFacts(given, found.resolved, found.kind, spelled, tuple(links))
 
 
-def _repository(workspace: PathFacts | None) -> RepositoryFacts:
+def _repository(workspace: PathFacts | None, uid: int) -> RepositoryFacts:
     if workspace is None or workspace.kind != "directory":
         return RepositoryFacts()
-    return look_at_repository(workspace.resolved, os.getuid())
+    return look_at_repository(workspace.resolved, uid)
 
 
 def _settings(config: AppConfig, workspace: PathFacts | None) -> tuple[str, ...]:
@@ -134,19 +159,20 @@ def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
     return tuple(roots)
 
 
-def _extra_mounts(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
+def _extra_mounts(config: AppConfig, request: LaunchRequest, home: str, cwd: str) -> tuple[PathFacts, ...]:
     sources = []
-    for text in config.sandbox.extra_mounts:
-        given, _, _ = extra_mount(config, text)
-        path = expanded(given, home)
+    for wanted in wanted_mounts(config, request):
+        path = expanded(wanted.source, home)
         if not os.path.isabs(path):
-            raise _not_absolute(config, "sandbox.extra_mounts", given)
-        sources.append(path_facts(given, path))
+            if not wanted.typed:
+                raise _not_absolute(config, EXTRA, wanted.source)
+            path = os.path.join(cwd, path)
+        sources.append(path_facts(wanted.source, path))
     return tuple(sources)
 
 
 def _private_key(config: AppConfig, home: str) -> tuple[str, ...]:
-    """Where the App's key lies, so that no mount hands it out. A path that cannot be one is refused elsewhere."""
+    """The path of the App's key, so that no mount exposes it. A malformed path is refused elsewhere."""
     path = expanded((config.github.private_key_path or "").strip(), home)
     if not os.path.isabs(path) or "\0" in path:
         return ()
@@ -154,7 +180,7 @@ def _private_key(config: AppConfig, home: str) -> tuple[str, ...]:
 
 
 def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
-    # Relative to the working directory, a configured path would mean whatever a repository put there.
+    # A configured path relative to the working directory would lead to whatever a repository put there.
     return InvalidValue(
         field=field,
         origin=str(config.origin(field)),
@@ -164,21 +190,44 @@ def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
 
 
 def _credentials(home: str) -> tuple[CredentialSource, ...]:
-    """The credential families that are there. A link to nowhere is not; what cannot be read is refused later."""
+    """The credential families that exist on the host. Dangling links are skipped; unreadable ones are refused later."""
     found = []
     for family in families().values():
         given = os.path.join(home, family.directory)
         if kind_of(given) != "missing":
             logged_in = os.path.isfile(os.path.join(given, family.login))
-            found.append(CredentialSource(family.name, given, os.path.realpath(given), family.target, logged_in))
+            renews = logged_in and _renews(os.path.join(given, family.login), family.renewal)
+            found.append(
+                CredentialSource(family.name, given, os.path.realpath(given), family.target, logged_in, renews)
+            )
     return tuple(found)
 
 
-def _git_identity(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The operator's own git name and e-mail address, as far as they are set; never a repository's.
+def _renews(path: str, field: str) -> bool:
+    """Whether a login file has a token for renewal, and not an API key; nothing else of the file is kept."""
+    import json
 
-    GIT_DIR=/dev/null makes git find no repository wherever it stands (measured, in one with its own
-    user.name), and still read the system's and the user's files with what they include.
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            at = json.loads(file.read(_LOGIN))
+    except (OSError, ValueError, RecursionError):
+        return False
+    for name in field.split("."):
+        at = at.get(name) if isinstance(at, dict) else None
+    return bool(at)
+
+
+def _own_logins(config: AppConfig, state: str) -> tuple[str, ...]:
+    kind = config.agent.kind
+    known = agent(kind).own_login is not None
+    return (kind,) if known and os.path.isfile(os.path.join(store_of(state, kind), "login")) else ()
+
+
+def git_identity(environ: Mapping[str, str], seconds: float = GIT_SECONDS) -> tuple[str | None, str | None]:
+    """The operator's own git name and e-mail address, where they are set; never those of a repository.
+
+    With GIT_DIR=/dev/null, git finds no repository whatever its working directory (measured in a repository with its
+    own user.name), and still reads the system's and the user's files and what they include.
     """
     import subprocess
 
@@ -191,7 +240,7 @@ def _git_identity(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_GIT_SECONDS,
+            timeout=seconds,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -199,7 +248,7 @@ def _git_identity(environ: Mapping[str, str]) -> tuple[str | None, str | None]:
     found: dict[str, str] = {}
     for entry in done.stdout.decode("utf-8", "replace").split("\0"):
         key, _, value = entry.partition("\n")
-        # A later file overrides an earlier one. A line break would end the line of a commit's header.
+        # A later file overrides an earlier one. A line break in the value would break a commit's header.
         if value.strip() and value.isprintable():
             found[key] = value.strip()
     return found.get("user.name"), found.get("user.email")

@@ -1,7 +1,7 @@
-"""The first process of a container, whose end the kernel tells to whoever holds a descriptor of it.
+"""The first process of a container; the kernel reports its end to any process that holds a pidfd of it.
 
-The kernel ends all other processes of its pid namespace, and of those below, before the first one's end is told
-(pid_namespaces(7)): nothing that ran in the container runs after that, while the engine still takes it apart.
+Before the kernel reports that end, it ends all other processes of the pid namespace and of those below it
+(pid_namespaces(7)). So nothing in the container still runs then, although the engine is still removing it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import select
 
-_ID = 12  # characters that are taken for a container's id; engines give 64
+_ID = 12  # least length of a container's id; engines give 64 characters
 
 
 def first_process(pid: int, container: str) -> int | None:
     """A pidfd of the process that the engine says is the first of ``container`` (its id).
 
-    None where that cannot be known for sure: another process may have the number where the engine is in another pid
-    namespace, and in the host's namespace its end would tell nothing of the others.
+    None when that is uncertain: if the engine is in another pid namespace, the number may belong to another process,
+    and if the container shares the host's namespace, the end of its first process does not imply that of the others.
     """
     if pid <= 0 or not container or not hasattr(os, "pidfd_open"):
         return None
@@ -30,7 +30,7 @@ def first_process(pid: int, container: str) -> int | None:
             open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as cgroup,
         ):
             known = is_first(status.read(), cgroup.read(), container)
-        if known and lives(handle):  # so what was read is of no successor
+        if known and lives(handle):  # still alive, so the files read were not those of a later process with this id
             return handle
     except OSError:
         pass
@@ -44,7 +44,12 @@ def lives(handle: int) -> bool:
 
 
 def is_first(status: str, cgroup: str, container: str) -> bool:
-    """By ``/proc/PID/status`` and ``cgroup``: number 1 of a namespace below ours, in the cgroup of the container."""
+    """Whether the ``status`` and ``cgroup`` of ``/proc/PID`` show pid 1 of a namespace below ours, in the container."""
     lines = (line.split() for line in status.splitlines())
     numbers = next((words[1:] for words in lines if words[:1] == ["NSpid:"]), [])
-    return len(numbers) > 1 and numbers[-1] == "1" and len(container) >= _ID and container in cgroup
+    return len(numbers) > 1 and numbers[-1] == "1" and is_id(container) and container in cgroup
+
+
+def is_id(container: str) -> bool:
+    """Whether it is long enough to be found only in the names of the container's own control groups."""
+    return len(container) >= _ID

@@ -1,6 +1,7 @@
-"""What other podbot processes do with a session, as locks on files in its directory.
+"""Locks on files in a session's directory, which show what podbot processes are doing with the session.
 
-The kernel releases each with its holder. ``lock``: a podbot process has the session. The others are held beside it.
+The kernel releases a lock when its holder ends. ``lock`` means that a podbot process owns the session; the other
+locks are held in addition to it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from podbot.events import Emit, Event
 from podbot.locks import is_held
@@ -17,17 +18,17 @@ from podbot.places import is_own_directory
 
 LOCK = "lock"
 STOPPING = "stopping"
-ENDING = "ending"  # held beside the lock: whoever has the session only ends it
+ENDING = "ending"  # held in addition to the lock by a process that is only ending the session
 USED = "used"  # shared by every `podbot exec` in the session
-WANTED = "wanted"  # held by a podbot that waits for that end
-ENDING_SECONDS = 30.0  # for whoever ends the previous session of a name: TERM, KILL, a look for unsaved work
-ATTEMPTS = 8  # to take a lock that :func:`is_live` holds for a moment, 10 ms apart
+WANTED = "wanted"  # held by a podbot that waits for the session to end
+ENDING_SECONDS = 30.0  # for ending the previous session of a name: TERM, KILL, search for unsaved work
+ATTEMPTS = 8  # to take a lock, 10 ms apart: :func:`is_live` holds it briefly
 
 
 @contextlib.contextmanager
 def in_use(path: str) -> Iterator[None]:
-    """While the block runs, :func:`is_in_use` is true of the session's directory. Any number of processes at once."""
-    if not is_own_directory(path):  # no session of this host, or a directory that another user made in its place
+    """Make :func:`is_in_use` true while the block runs. Any number of processes may do so at once."""
+    if not is_own_directory(path):  # not a session of this host, or a directory that another user made
         yield
         return
     try:
@@ -36,7 +37,7 @@ def in_use(path: str) -> Iterator[None]:
         yield
         return
     try:
-        with contextlib.suppress(OSError):  # another podbot looks at this moment
+        with contextlib.suppress(OSError):  # another podbot is testing the lock at this moment
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         yield
     finally:
@@ -44,7 +45,7 @@ def in_use(path: str) -> Iterator[None]:
 
 
 def is_in_use(path: str) -> bool:
-    """A `podbot exec` is at work in the session."""
+    """Whether a `podbot exec` is running in the session."""
     try:
         lock = os.open(os.path.join(path, USED), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -59,20 +60,20 @@ def is_in_use(path: str) -> bool:
 
 
 def is_live(path: str, name: str = LOCK) -> bool:
-    """A podbot process holds the session's lock (or another file of that directory)."""
+    """Whether a podbot process holds the session's lock (or the lock on another file in that directory)."""
     return is_held(os.path.join(path, name))
 
 
 def stopping(path: str) -> contextlib.AbstractContextManager[int]:
-    """While the block runs, the podbot of a live session leaves its container to us. Nothing without a directory."""
+    """While the block runs, the session's own podbot leaves its container to us. No effect without a directory."""
     return flagged(path, STOPPING)
 
 
 @contextlib.contextmanager
-def flagged(path: str, name: str) -> Iterator[int]:
-    """While the block runs, :func:`is_live` is true of that file in the session's directory.
+def flagged(path: str, name: str, *, sleep: Callable[[float], object] = time.sleep) -> Iterator[int]:
+    """Make :func:`is_live` true of that file in the session's directory while the block runs.
 
-    Yields its descriptor, whose holders hold the flag as well; -1 without a directory.
+    Yields its descriptor; a process that inherits the descriptor holds the lock too. Yields -1 without a directory.
     """
     flag = os.path.join(path, name)
     try:
@@ -82,17 +83,17 @@ def flagged(path: str, name: str) -> Iterator[int]:
         return
     try:
         with contextlib.suppress(OSError):
-            _raise_flag(lock, flag)
+            _raise_flag(lock, flag, sleep)
         yield lock
     finally:
         os.close(lock)
 
 
-def _raise_flag(lock: int, path: str) -> None:
-    """Hold the lock, unless another process does for the same reason. Tried for 70 ms: is_held has it for a moment."""
+def _raise_flag(lock: int, path: str, sleep: Callable[[float], object]) -> None:
+    """Take the lock unless another process holds it as a flag too. Retried for 70 ms: is_held takes it briefly."""
     for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(0.01)
+            sleep(0.01)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -102,26 +103,26 @@ def _raise_flag(lock: int, path: str) -> None:
             return
 
 
-def await_ending(path: str, emit: Emit) -> None:
-    """Wait until nobody is still ending the session of that name, which is hurried up; for ENDING_SECONDS at most."""
+def await_ending(path: str, emit: Emit, seconds: float = ENDING_SECONDS) -> None:
+    """Ask a process that is ending the session of that name to skip the grace, and wait for it; ``seconds`` at most."""
     if not is_live(path, ENDING):
         return
     session = os.path.basename(path)
     text = f"waiting for the previous session {session} to end"
     emit(Event("info", "session.ending", text, {"session": session}))
-    end = time.monotonic() + ENDING_SECONDS
+    end = time.monotonic() + seconds
     with flagged(path, WANTED):
         while is_live(path, ENDING) and time.monotonic() < end:
             time.sleep(0.02)
 
 
 def is_passing(path: str) -> bool:
-    """Whoever had the session's lock a moment ago only ends that session, or has let go of it since."""
+    """Whether the process that held the session's lock is only ending that session, or has released it since."""
     return is_live(path, ENDING) or not is_live(path)
 
 
 def await_release(path: str, seconds: float) -> bool:
-    """Wait until no podbot holds the session; false when one still does."""
+    """Wait until no podbot holds the session's lock; returns false if one still does."""
     end = time.monotonic() + seconds
     while is_live(path):
         if time.monotonic() > end:

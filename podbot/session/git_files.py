@@ -12,9 +12,9 @@ _READ_ONLY = ("config", "config.worktree", "hooks")
 
 
 def git_files(workspace: str, linked: LinkedGit | None) -> tuple[GitFile, ...]:
-    """``workspace``: resolved. Links are left out: an agent may have made one, and what it leads to is not mounted.
+    """``workspace`` must be resolved. Links are skipped: an agent may have made one, and its target is never mounted.
 
-    The directory, or the ``.git`` file, comes first.
+    The git directory, or the ``.git`` file, comes first.
     """
     own = joined(workspace, ".git")
     if linked is not None and linked.reason is None:

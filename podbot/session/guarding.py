@@ -1,8 +1,8 @@
-"""The guard of a session: a record of the workspace before its agent starts, and a report behind its end.
+"""The guard of a session: a scan of the workspace before its agent starts, and a report after it has ended.
 
-The record is made beside the engine's own work on the container, the report once the container is gone (or stopped):
-until then something inside could still write. The record lies in the session's directory, so that whoever ends the
-session of a podbot that was killed can report as well.
+The first scan runs while the engine creates the container. The report is made once the container is removed or
+stopped, since until then something inside could still write. The first scan's record is in the session's directory,
+so that a later podbot can report even when the session's own podbot was killed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from podbot.events import Emit, Event
+from podbot.frozen import Frozen
 from podbot.guard.marks import GuardReport
 from podbot.locks import same_file
 from podbot.session.first_process import first_process, lives
@@ -25,17 +26,45 @@ if TYPE_CHECKING:
     from podbot.session.sessions import SessionDirectory
 
 RECORD = "guard.record"
-FIRST = {"seconds": 2.0}  # limits of the first scan: the agent waits for it
-SECOND = {"seconds": 5.0}
-PATIENCE = 1.0  # seconds beyond a scan's own limit, for a process that hangs
-SECOND_PATIENCE = SECOND["seconds"] + PATIENCE
+
+
+class Scanner(Frozen):
+    """How a workspace is scanned. ``first`` and ``second`` are the time limits of the two scans, in seconds.
+
+    ``patience``: seconds that a scan may exceed its limit before it is treated as hung. ``script``: the program; None
+    for podbot's own.
+    """
+
+    first: float = 2.0  # the agent waits for it
+    second: float = 5.0
+    patience: float = 1.0
+    script: str | None = None
+
+    def record(self, job: Mapping[str, object]) -> Child:
+        """Start the first scan. Raises OSError where no process can be started."""
+        return self._started({**job, "what": "record", "limits": {"seconds": self.first}})
+
+    def compare(self, record: str, *, ended: int | None = None) -> Child:
+        """Start a process for the second scan. ``ended``: see ``Child``. Raises OSError."""
+        return self._started({"what": "compare", "record": record, "limits": {"seconds": self.second}}, ended)
+
+    def _started(self, job: Mapping[str, object], ended: int | None = None) -> Child:
+        from podbot.guard.child import Child
+
+        return Child(job, ended=ended, script=self.script)
+
+
+SCANNER = Scanner()
 
 
 class Watch:
     """One session's guard."""
 
-    def __init__(self, session: str, guard: GuardPlan, directory: SessionDirectory, emit: Emit) -> None:
+    def __init__(
+        self, session: str, guard: GuardPlan, directory: SessionDirectory, emit: Emit, scanner: Scanner = SCANNER
+    ) -> None:
         self._session = session
+        self._scanner = scanner
         self._workspace, self._git = guard.workspace, guard.git
         self._directory, self._emit = directory, emit
         self._record = ""
@@ -44,22 +73,19 @@ class Watch:
         self.recorded = False
 
     def begin(self) -> None:
-        """Start the first scan. A record that is there stays: its session's container may still be at work."""
+        """Start the first scan. An existing record stays: the container of its session may still be running."""
         names = (RECORD, *(f"guard.{number}.record" for number in range(1, 1 << 10)))
         paths = (os.path.join(self._directory.path, name) for name in names)
         self._record = next(path for path in paths if not os.path.lexists(path))
-        job = {"what": "record", "session": self._session, "workspace": self._workspace, "git": self._git}
-        self._child = self._started({**job, "record": self._record, "limits": FIRST})
+        self._directory.guard_record = self._record
+        job = {"session": self._session, "workspace": self._workspace, "git": self._git, "record": self._record}
+        self._child = self._started(lambda: self._scanner.record(job))
 
     def ready(self) -> None:
-        """Wait for the first scan: nothing inside may run before it has ended.
-
-        The container exists: an earlier one of that name is gone, and what is there now it left.
-        """
-        report_left(self._directory.path, self._emit, but=self._record)
+        """Wait for the first scan: nothing inside may run before it has ended."""
         if self._child is None:
             return
-        answer = self._child.answer(FIRST["seconds"] + PATIENCE)
+        answer = self._child.answer(self._scanner.first + self._scanner.patience)
         self._child = None
         self.recorded = answer is not None
         if not self.recorded:
@@ -68,26 +94,25 @@ class Watch:
             )
 
     def started(self, container: ContainerInfo) -> None:
-        """The container runs. Its first process is known from now on: its end is the end of all in it."""
+        """The container runs. Remember its first process: when that one ends, everything in the container has ended."""
         if self.recorded:
             self.close()
             self._first = first_process(container.pid, container.id)
 
     def prepare(self) -> None:
-        """The agent has ended: a process for the second scan starts while its container is being removed.
+        """Start the process of the second scan after the agent's end, while its container is being removed.
 
-        It begins when nothing runs inside any more, which is 85 to 300 ms before the engine has removed the container.
-        A first process that has ended already tells nothing: somebody may have started the container again.
+        It scans as soon as nothing runs inside, which is 85 to 300 ms before the engine has removed the container.
+        If the first process has ended already, that proves nothing: the container may have been started again.
         """
         if self.recorded and not self._directory.handed_over:
-            job = {"what": "compare", "record": self._record, "limits": SECOND}
             first = self._first if self._first is not None and lives(self._first) else None
-            self._child = self._started(job, ended=first)
+            self._child = self._started(lambda: self._scanner.compare(self._record, ended=first))
 
-    def end(self, seconds: float) -> GuardReport | None:
-        """Compare and report; None when there is nothing to compare, or not in time.
+    def end(self) -> GuardReport | None:
+        """Compare and report; None when there is no record, or when the comparison takes too long.
 
-        The record stays where the container may still be at work, because its engine failed.
+        The record stays if the container may still be running because its engine failed.
         """
         directory = self._directory
         if directory.handed_over:
@@ -102,14 +127,14 @@ class Watch:
             return None
         if self._child is None:
             self.prepare()
-        left = None if self._child is None else _compared(self._child, seconds, self._emit)
+        left = None if self._child is None else _compared(self._child, self._scanner, self._emit)
         self._child = None
         if left is not None:
             _unlink(self._record)
         return left
 
     def cancel(self) -> None:
-        """Nothing is to be reported."""
+        """Stop a scan that is under way; nothing is reported."""
         if self._child is not None:
             self._child.close()
             self._child = None
@@ -120,11 +145,9 @@ class Watch:
             os.close(self._first)
             self._first = None
 
-    def _started(self, job: Mapping[str, object], *, ended: int | None = None) -> Child | None:
-        from podbot.guard.child import Child
-
+    def _started(self, start: Callable[[], Child]) -> Child | None:
         try:
-            return Child(job, ended=ended)
+            return start()
         except OSError as exc:
             self._warn(f"podbot cannot look at what the agent leaves in {self._workspace}: {exc}")
             return None
@@ -134,23 +157,23 @@ class Watch:
         self._emit(Event("warning", "guard.incomplete", text, about))
 
 
-def report_left(path: str, emit: Emit, *, but: str = "", seconds: float = SECOND_PATIENCE) -> GuardReport | None:
-    """What the session in directory ``path`` left, whose podbot was killed or did not wait; None without a record.
+def report_left(path: str, emit: Emit, *, but: str = "", scanner: Scanner = SCANNER) -> GuardReport | None:
+    """Report on the session in directory ``path``, whose podbot was killed or did not wait; None without a record.
 
-    Its container does not run any more. Of several who do so at once one reports. A record that nobody could report of
-    stays, and the directory with it. ``but``: a record of the caller's own.
+    Its container must have ended. If several processes call this at once, one of them reports. A record whose report
+    failed stays, and so does the directory. ``but`` is the caller's own record, which is skipped.
     """
     left = None
     for record in records(path):
         if record != but:
             with _taken(record) as ours:
                 if ours:
-                    left = _reported(record, seconds, emit) or left
+                    left = _reported(record, scanner, emit) or left
     return left
 
 
 def records(path: str) -> list[str]:
-    """The records in a session's directory that nobody has reported of."""
+    """The records in a session's directory that have not been reported yet."""
     try:
         names = sorted(os.listdir(path))
     except OSError:
@@ -160,7 +183,7 @@ def records(path: str) -> list[str]:
 
 @contextlib.contextmanager
 def _taken(record: str) -> Iterator[bool]:
-    """Whether it is ours to report of; the kernel gives it back when we are killed."""
+    """Lock the record; yields whether we got the lock. The kernel releases it if we are killed."""
     try:
         lock = os.open(record, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -177,14 +200,12 @@ def _taken(record: str) -> Iterator[bool]:
         os.close(lock)
 
 
-def _reported(record: str, seconds: float, emit: Emit) -> GuardReport | None:
-    from podbot.guard.child import Child
-
+def _reported(record: str, scanner: Scanner, emit: Emit) -> GuardReport | None:
     session = os.path.basename(os.path.dirname(record))
     try:
-        child = Child({"what": "compare", "record": record, "limits": SECOND})
+        child = scanner.compare(record)
         try:
-            left = _compared(child, seconds, emit)
+            left = _compared(child, scanner, emit)
         finally:
             child.close()
     except OSError as exc:
@@ -197,7 +218,7 @@ def _reported(record: str, seconds: float, emit: Emit) -> GuardReport | None:
 
 
 def _is_whole(record: str) -> bool:
-    """Whether a later command can report of it: not another version's."""
+    """Whether a later command can use the record: it is readable and was not written by another version."""
     import marshal
 
     from podbot.guard.marks import from_plain
@@ -217,10 +238,11 @@ def _unlink(record: str) -> None:
         os.unlink(record)
 
 
-def _compared(child: Child, seconds: float, emit: Emit) -> GuardReport | None:
+def _compared(child: Child, scanner: Scanner, emit: Emit) -> GuardReport | None:
     from podbot.guard.child import left_of
     from podbot.guard.render import events
 
+    seconds = scanner.second + scanner.patience
     child.go()
     answer = child.answer(seconds)
     if answer is None:

@@ -1,7 +1,7 @@
-"""How much lies in a directory that an agent writes: names and sizes only, within bounds of its own.
+"""Measures a directory that an agent writes: only names and sizes are read, within fixed bounds.
 
-The agent may be hostile, and may still run: links are not followed, nothing but directories is opened, each relative to
-the one that holds it, and a tree without end costs no more than the bounds say.
+The agent may be hostile and still running. Links are not followed, only directories are opened, each relative to its
+parent, and an endless tree costs no more than the bounds allow.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass
 
 ENTRIES = 50_000
 DEPTH = 32
@@ -18,21 +17,20 @@ _BLOCK = 512  # bytes, whatever the file system's own block is: st_blocks
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass
 class Survey:
-    """``bytes``: what the files take on the disk. ``newest``: seconds since the epoch, 0 when there is nothing.
+    """``bytes``: space that the files use on the disk. ``newest``: seconds since the epoch, 0 for an empty directory.
 
-    ``complete``: false when a bound was reached, or a directory could not be read; the figures are then lower bounds.
+    ``complete``: false when a bound was reached or a directory could not be read; the figures are then lower bounds.
     """
 
-    entries: int = 0
-    bytes: int = 0
-    newest: float = 0.0
-    complete: bool = True
+    def __init__(self) -> None:
+        self.entries = self.bytes = 0
+        self.newest = 0.0
+        self.complete = True
 
 
 def survey(path: str, *, entries: int = ENTRIES, depth: int = DEPTH, seconds: float = SECONDS) -> Survey:
-    """Count what lies below ``path``; a path that is missing has nothing."""
+    """Measure everything below ``path``; a missing path counts as empty."""
     found = Survey()
     walk = _Walk(found, entries, time.monotonic() + seconds)
     try:

@@ -1,4 +1,4 @@
-"""How much memory, how many open files and processes this machine has, as far as podbot may use them."""
+"""How much memory, and how many open files and processes, podbot may use on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LIMITS = ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_byt
 
 
 def machine_memory(root: str = "/") -> int:
-    """Bytes; 0 when nothing tells. Where podbot is in a container with a limit, that is all there is."""
+    """In bytes; 0 when unknown. If podbot runs in a container with a memory limit, the limit is returned."""
     found = [int(text) for name in _LIMITS if (text := _read(root, name).strip()).isdigit()]
     for line in _read(root, "proc/meminfo").splitlines():
         words = line.split()
@@ -25,12 +25,12 @@ def most_files(root: str = "/") -> int:
 
 
 def most_processes(root: str = "/") -> int:
-    """How many processes the user of one started here may have."""
+    """How many processes the user of a process started here may have."""
     return _ceiling(resource.RLIMIT_NPROC, root, "proc/sys/kernel/pid_max")
 
 
 def _ceiling(kind: int, root: str, kernel: str) -> int:
-    """The hard limit, or the kernel's own, to which Podman lowers itself when it starts; what Podman sets without."""
+    """The lower of the hard limit and the kernel's, to which Podman lowers its own; Podman's default if unlimited."""
     text = _read(root, kernel).strip()
     values = [resource.getrlimit(kind)[1], int(text) if text.isdigit() else resource.RLIM_INFINITY]
     return min((value for value in values if value != resource.RLIM_INFINITY), default=UNLIMITED)

@@ -1,4 +1,4 @@
-"""A network of its own for each session, where sessions would reach each other over the engine's default one."""
+"""A separate network for each session, where sessions could reach each other over the engine's default network."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ if TYPE_CHECKING:
 
 
 def isolate(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> None:
-    """Move ``container``, created and not started, to the session's own network. Raises ContainerError subclasses.
+    """Move ``container``, created but not started, to the session's own network. Raises ContainerError subclasses.
 
-    A network that was named on purpose stays. What cannot be done ends the start: otherwise whatever makes it fail
-    opens the sessions to each other. Only an engine that knows no isolated networks is reported and used as it is.
+    A network that the operator chose stays. A failure ends the start; otherwise anything that causes failures would
+    expose the sessions to each other. Only an engine without isolated networks is used as it is, with a warning.
     """
     if plan.container.network != "default":
         return
     unmet = engine.isolate(container, network_of(plan.session), _labels(plan.session))
     if unmet is not None:
-        text = f"sessions on this engine can reach each other: it has no network for one alone ({unmet.got})"
+        text = f"sessions on this engine can reach each other: it has no isolated networks ({unmet.got})"
         emit(Event("warning", "network.shared", text, {"session": plan.session, "reason": unmet.got}))
 
 
-def remove_sandbox(engine: Engine, container: str, session: str) -> None:
-    """Remove the container of ``session``, and its network behind it. Raises ContainerError subclasses."""
-    engine.remove(container)
+def remove_sandbox(engine: Engine, container: str, session: str, *, kill: bool = True) -> None:
+    """Remove the container of ``session``, then its network. ``kill``: also if it runs.
+
+    Raises ContainerError subclasses.
+    """
+    engine.remove(container, kill=kill)
     remove_network(engine, session)
 
 
 def remove_network(engine: Engine, session: str) -> None:
-    """Remove what :func:`isolate` made, unless a container is on it. Raises ContainerError subclasses."""
+    """Remove the network that :func:`isolate` made, unless a container uses it. Raises ContainerError subclasses."""
     engine.remove_network(network_of(session), _labels(session))
 
 
 def network_of(session: str) -> str:
-    """The network's name: not the session's alone, which the operator may have given to a network."""
+    """The network's name. It differs from the session's, because the operator may have a network of that name."""
     return f"{session}-net"
 
 

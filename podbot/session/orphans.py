@@ -1,9 +1,10 @@
-"""What a killed podbot left behind, and how to tell podbot's containers from others."""
+"""Finding what a killed podbot left behind, and telling podbot's containers from others."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,14 @@ from podbot.session.flags import ENDING, flagged, is_in_use
 from podbot.session.guarding import report_left
 from podbot.session.network import remove_network
 from podbot.session.sessions import left_session, sessions, sweep, take_untold
+from podbot.session.states import observed
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep
+    from podbot.session.record import SessionRecord
 
+OWN_END = 10.0  # seconds in which a sandbox without its podbot ends: TERM, 2 s, KILL, and the engine's clean-up
+_LOOK = 0.05
 _END: Mapping[Keep, str] = {
     "never": "removes it",
     "when_unsaved": "removes it unless it holds unsaved work",
@@ -37,9 +42,9 @@ def our_container(engine: Engine, name: str) -> ContainerInfo:
 
 
 def is_ours(container: ContainerInfo) -> bool:
-    """podbot's own. A container inherits its image's labels, so "managed" alone could be an image's word for it.
+    """Whether podbot made the container. It inherits its image's labels, so an image could set "managed" by itself.
 
-    An engine may be elsewhere, and a name becomes a path here: what podbot would not have called one is not its own.
+    The engine may be remote and the name becomes a path here, so a name that podbot would not choose is rejected.
     """
     labels = container.labels
     return (
@@ -49,8 +54,8 @@ def is_ours(container: ContainerInfo) -> bool:
     )
 
 
-def _container_called(engine: Engine, name: str) -> ContainerInfo:
-    """As :func:`our_container`, but for a container whose id begins with ``name``: an engine finds that as well."""
+def container_called(engine: Engine, name: str) -> ContainerInfo:
+    """As :func:`our_container`, but rejects a container whose id begins with ``name``, which an engine finds too."""
     container = our_container(engine, name)
     if container.name != name:
         raise ContainerNotFound(container=name)
@@ -58,19 +63,42 @@ def _container_called(engine: Engine, name: str) -> ContainerInfo:
 
 
 def is_kept(engine: Engine, name: str) -> bool:
-    """Whether the container called ``name`` is a session's that was kept, and does not run."""
+    """Whether the container called ``name`` belongs to a kept session and is stopped."""
     try:
-        container = _container_called(engine, name)
+        container = container_called(engine, name)
     except ContainerError:
         return False
     return keep_of(container.labels) != "never" and container.state in ("exited", "stopped")
 
 
-def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "") -> None:
-    """Say once what a killed podbot left on this engine; forget directories whose container is gone.
+def await_own_end(engine: Engine, earlier: SessionRecord | None, emit: Emit, *, seconds: float = OWN_END) -> None:
+    """Wait until the sandbox of ``earlier``, whose podbot was killed, has ended by itself; ``seconds`` at most.
 
-    What a hosted session left is removed, unless the command is about it (``spare``: a container's name or id) or
-    another `podbot exec` is at work in it. Costs one directory listing when nothing was left.
+    Returns at once where none is expected to end. Raises ContainerError subclasses other than ContainerNotFound.
+    """
+    if earlier is None or not earlier.leased or observed(earlier.state, live=False) != "orphaned":
+        return
+    name, until, reported = earlier.session, time.monotonic() + seconds, False
+    with contextlib.suppress(ContainerNotFound, NotOurs):
+        while _lasts(container_called(engine, name)) and time.monotonic() < until:
+            if not reported:
+                text = f"waiting for the previous session {name} to end"
+                emit(Event("info", "session.ending", text, {"session": name}))
+            reported = True
+            time.sleep(_LOOK)
+
+
+def _lasts(container: ContainerInfo) -> bool:
+    """Whether its end is yet to come. One that may be kept stays, stopped, until its unsaved work was looked for."""
+    return container.state not in ("exited", "stopped", "created") or keep_of(container.labels) == "never"
+
+
+def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "") -> None:
+    """Report once what killed podbots left on this engine, and remove directories whose container is gone.
+
+    Orphaned sessions are removed if they are hosted or nothing runs in them, except those that the command may be about
+    (``spare``: the beginning of a container's name or id) and one in which another `podbot exec` is running. Costs one
+    directory listing when nothing was left behind.
     """
     sweep(environ)
     for found in sessions(environ):
@@ -79,29 +107,31 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
             for event in take_untold(path):
                 emit(event)
         if found.state is None and not found.live:
-            text = f"the record of the session {found.session} in {path} is none that this podbot can read"
+            text = f"this podbot cannot read the record of the session {found.session} in {path}"
             emit(Event("warning", "session.record_unknown", text, {"session": found.session, "path": path}))
-        if found.live or found.endpoint != engine.endpoint:
+        if found.live or not found.is_on(engine):
             continue
         try:
-            container = _container_called(engine, found.session)
+            container = container_called(engine, found.session)
         except (ContainerNotFound, NotOurs):
             _forget(engine, path, emit)
             continue
-        needed = is_in_use(path) or (spare and (container.name == spare or container.id.startswith(spare)))
+        needed = is_in_use(path) or (spare and (container.name.startswith(spare) or container.id.startswith(spare)))
         if found.left_behind and (needed or not _removed(engine, environ, container, emit)):
             text = f"the session {found.session} ({container.state}) was left behind by a podbot that was killed"
+            if found.leased and container.state == "running":
+                text += ", and ends by itself within seconds"
             hint = f"`podbot stop {found.session}` {_END[keep_of(container.labels)]}"
             emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": found.session}))
 
 
 def _forget(engine: Engine, path: str, emit: Emit) -> None:
-    """Remove the directory of a session whose container is gone, unless another podbot has taken the name meanwhile."""
+    """Remove the directory of a session whose container is gone, unless another podbot now uses the name."""
     with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path) as left:
         if left is None:
             return  # another podbot has removed it
         try:
-            _container_called(engine, os.path.basename(path))
+            container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):
             remove_network(engine, os.path.basename(path))
             if left.has_container:
@@ -110,10 +140,10 @@ def _forget(engine: Engine, path: str, emit: Emit) -> None:
 
 
 def _removed(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> bool:
-    """Whether nothing is left to report: a hosted session's, which was removed, or kept, or is being removed."""
-    from podbot.session.abandoned import is_hosted, remove_abandoned
+    """Remove or keep an orphaned session; returns whether nothing is left for the caller to report."""
+    from podbot.session.abandoned import is_over, remove_abandoned
 
-    if not is_hosted(container):
+    if not is_over(container):
         return False
     try:
         remove_abandoned(engine, environ, container, emit)

@@ -1,22 +1,23 @@
-"""The public part of a sandbox's plan as JSON and back, exactly: what a session is started from again.
+"""Converts the public part of a sandbox's plan to JSON and back without loss, for restarting a session.
 
-A field that a plan's ``repr`` leaves out holds a secret, and is left out here as well. What is read back is checked
-against the types of the plan, so that a record that was changed, or another version's, is refused.
+A field that a plan's ``repr`` omits holds a secret and is omitted here too. A document is checked against the plan's
+types when it is read. A field that it lacks has its default, because an earlier podbot, which did not have the field,
+wrote it; a document with an unknown field, of a later podbot, is refused.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import types
 import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from podbot.frozen import Frozen, fields_of, replace
 from podbot.launch.resources.every import EVERY
 from podbot.launch.types import ResourcePlan, SandboxPlan
 
-_T = TypeVar("_T")
+_FrozenT = TypeVar("_FrozenT", bound=Frozen)
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -25,18 +26,18 @@ class NotAPlan(ValueError):
 
 
 def public_part(plan: SandboxPlan) -> dict[str, Any]:
-    """JSON-able. Without its notes, which the operator has seen."""
-    found: dict[str, Any] = _encoded(dataclasses.replace(plan, notes=()))
+    """The plan as values for JSON. Its notes are omitted, because the operator has already seen them."""
+    found: dict[str, Any] = _encoded(replace(plan, notes=()))
     return found
 
 
 def plan_from(document: Mapping[str, Any]) -> SandboxPlan:
-    """The plan in a record, without what is secret. Raises NotAPlan."""
+    """The plan in a record, without its secrets. Raises NotAPlan."""
     return _instance(SandboxPlan, document, "plan")
 
 
-def resource_kind(name: str) -> type[Any]:
-    """The class of a resource's plan: the one of its module that describes itself. Raises NotAPlan."""
+def resource_kind(name: str) -> type[ResourcePlan]:
+    """The class of a resource's plan: the class in its module that has ``described``. Raises NotAPlan."""
     if name not in EVERY:
         raise NotAPlan(f"there is no resource {name[:40]!r}")
     module = sys.modules[EVERY[name].__module__]
@@ -45,8 +46,8 @@ def resource_kind(name: str) -> type[Any]:
 
 
 def _encoded(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return {found.name: _encoded(getattr(value, found.name)) for found in dataclasses.fields(value) if found.repr}
+    if isinstance(value, Frozen):
+        return {name: _encoded(getattr(value, name)) for name, found in fields_of(value).items() if found.repr}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
             return {key: _encoded(item) for key, item in value.items()}
@@ -55,15 +56,15 @@ def _encoded(value: Any) -> Any:
         return [_encoded(item) for item in (sorted(value) if isinstance(value, frozenset) else value)]
     if isinstance(value, _PLAIN):
         return value
-    raise TypeError(f"{type(value).__name__} has no place in a record")
+    raise TypeError(f"{type(value).__name__} cannot be stored in a record")
 
 
 def _decoded(kind: Any, value: Any, where: str) -> Any:
     origin, words = get_origin(kind), get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _of_one(words, value, where)
-    if dataclasses.is_dataclass(kind):
-        return _instance(typing.cast("type[Any]", kind), value, where)
+    if isinstance(kind, type) and issubclass(kind, Frozen):
+        return _instance(kind, value, where)
     if origin in (tuple, frozenset):
         return _several(origin, words, value, where)
     if origin is not None and origin is not Literal:
@@ -84,7 +85,7 @@ def _several(origin: type[tuple[Any, ...] | frozenset[Any]], words: Any, value: 
 
 
 def _mapping(words: Any, value: Any, where: str) -> dict[Any, Any]:
-    """With keys that are no text it is written as pairs, an empty one like any other."""
+    """Decode a mapping. If its keys are not strings, it was written as a list of pairs, also when it is empty."""
     pairs = list(value.items()) if isinstance(value, dict) and (words[0] is str or not value) else value
     kind = dict if words[0] is str else (dict, list)
     if not isinstance(value, kind) or any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in pairs):
@@ -108,9 +109,10 @@ def _of_one(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
     raise failure
 
 
-def _instance(kind: type[_T], value: Any, where: str) -> _T:
-    fields = {found.name for found in dataclasses.fields(kind) if found.repr}  # type: ignore[arg-type] # it is one
-    if not isinstance(value, dict) or value.keys() != fields:
+def _instance(kind: type[_FrozenT], value: Any, where: str) -> _FrozenT:
+    fields = {name: found for name, found in fields_of(kind).items() if found.repr}
+    needed = {name for name, found in fields.items() if found.required}
+    if not isinstance(value, dict) or not needed <= value.keys() <= fields.keys():
         raise NotAPlan(f"{where} does not have the fields of a {kind.__name__}")
     hints = typing.get_type_hints(kind)
-    return kind(**{name: _decoded(hints[name], value[name], f"{where}.{name}") for name in fields})
+    return kind(**{name: _decoded(hints[name], item, f"{where}.{name}") for name, item in value.items()})

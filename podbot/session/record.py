@@ -1,7 +1,7 @@
-"""``session.json``: what is known of a session, for this podbot and for whichever comes after it.
+"""``session.json``: what is known of a session, for this podbot process and later ones.
 
-One document with a version. It is replaced as a whole, and holds names of secrets, never their values. Reading it
-imports nothing of the plan, because `podbot ps` and `podbot exec` read it; ``planned`` has what is in ``plan``.
+It is one document with a version, always replaced as a whole. It holds names of secrets, never their values. Reading
+it imports no planning module, because `podbot ps` and `podbot exec` read it; ``planned`` decodes its ``plan``.
 """
 
 from __future__ import annotations
@@ -10,29 +10,32 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from podbot.atomic import replace_file
 from podbot.errors import PathError, SessionRecordUnknown
 from podbot.events import Event
+from podbot.frozen import Frozen
 from podbot.session.states import STATES, State
 
+if TYPE_CHECKING:
+    from podbot.engine.port import Engine
+
 RECORD = "session.json"
-VERSION = 2
-_LARGEST = 4 << 20  # bytes; a record has some KiB, and an identity or a path is no longer than the kernel's limits
-_FIRST = {"session", "endpoint", "kept", "untold"}  # all that version 1 could have
-_TEXTS = ("session", "endpoint", "container", "created", "subcommand")
+VERSION = 3
+_LARGEST = 4 << 20  # bytes; a record takes a few KiB, and the kernel limits the length of a path or an identity
+_FIRST = {"session", "endpoint", "kept", "untold"}  # every key of version 1
+_TEXTS = ("session", "endpoint", "engine", "container", "created", "subcommand")
 _LEVELS = ("debug", "info", "notice", "warning")
 
 
-@dataclass(frozen=True)
-class SessionRecord:
-    """A session. ``endpoint``: the engine that has its container; ``container``: that one's id, empty until it runs.
+class SessionRecord(Frozen):
+    """A session. ``endpoint``, ``engine``: address and kind of the engine that has its container, the kind empty in an
+    older podbot's record; ``container``: its id, empty until it was created.
 
-    ``created``: as the container's label has it. ``secrets``: names of the agent's secret variables. ``plan``: the
+    ``created``: the time in the container's label. ``secrets``: names of the agent's secret variables. ``plan``: the
     public part of the sandbox's plan and its resources, see ``planned``; None for a record of version 1.
-    ``untold``: events that nobody has heard yet.
+    ``untold``: events that have not been reported yet.
     """
 
     session: str
@@ -44,10 +47,34 @@ class SessionRecord:
     secrets: tuple[str, ...] = ()
     plan: Mapping[str, Any] | None = None
     untold: tuple[Event, ...] = ()
+    engine: str = ""
+
+    @property
+    def guest(self) -> str | None:
+        """The directory of its guest's socket on this host; None: it has no guest. Without planning's modules."""
+        plan: Any = self.plan
+        try:
+            directory = plan["resources"]["guest"]["directory"] if plan["container"]["guest"] is not None else None
+        except (KeyError, TypeError):
+            return None
+        return directory if isinstance(directory, str) else None
+
+    @property
+    def leased(self) -> bool:
+        """Whether its sandbox ends by itself when its podbot does. Without planning's modules."""
+        plan: Any = self.plan
+        try:
+            return plan["resources"]["guest"]["leased"] is True and plan["container"]["guest"] is not None
+        except (KeyError, TypeError):
+            return False
+
+    def is_on(self, engine: Engine) -> bool:
+        """Whether ``engine`` has the session's container."""
+        return self.endpoint == engine.endpoint and self.engine in ("", engine.words.kind)
 
 
 def as_json(record: SessionRecord) -> dict[str, Any]:
-    """The document."""
+    """The record as a JSON document."""
     return {
         "version": VERSION,
         **{name: getattr(record, name) for name in _TEXTS},
@@ -59,19 +86,19 @@ def as_json(record: SessionRecord) -> dict[str, Any]:
 
 
 def from_json(document: object, session: str) -> SessionRecord:
-    """The record of ``session`` in a parsed document. Raises ValueError, which says what is wrong with it."""
+    """The record of ``session`` in a parsed document. Raises ValueError with the reason when it is not valid."""
     found = document if isinstance(document, dict) else {"version": None}
     version = found.get("version", 1)
     if type(version) is not int or not 1 <= version <= VERSION:
         raise ValueError(f"it has version {str(version)[:20]}, and this podbot knows 1 to {VERSION}")
-    record = _first(found) if version == 1 else _second(found)
+    record = _first(found) if version == 1 else _later(found, version)
     if record.session != session:
-        raise ValueError("it is another session's")
+        raise ValueError("it belongs to another session")
     return record
 
 
 def _first(document: Mapping[str, Any]) -> SessionRecord:
-    """Version 1: a session that was kept, or one that its podbot had when it was written."""
+    """Version 1 had two states: kept, or owned by a running podbot when the record was written."""
     kept = document.get("kept")
     texts = document.get("session"), document.get("endpoint")
     if not (document.keys() <= _FIRST and isinstance(kept, bool) and all(isinstance(text, str) for text in texts)):
@@ -80,7 +107,10 @@ def _first(document: Mapping[str, Any]) -> SessionRecord:
     return SessionRecord(str(texts[0]), str(texts[1]), state, untold=_events(document.get("untold", [])))
 
 
-def _second(document: Mapping[str, Any]) -> SessionRecord:
+def _later(document: Mapping[str, Any], version: int) -> SessionRecord:
+    """Version 3; version 2 did not name the kind of engine."""
+    if version == 2 and "engine" not in document:
+        document = {**document, "engine": ""}
     texts = {name: document.get(name) for name in _TEXTS}
     plan, secrets, state = document.get("plan"), document.get("secrets"), document.get("state")
     whole = (
@@ -94,8 +124,8 @@ def _second(document: Mapping[str, Any]) -> SessionRecord:
     if not whole:
         raise ValueError("it is not shaped like a record")
     return SessionRecord(
-        **texts,  # type: ignore[arg-type] # texts, as was just seen
-        state=state,  # type: ignore[arg-type] # one of them
+        **texts,  # type: ignore[arg-type] # checked above
+        state=state,  # type: ignore[arg-type] # checked above
         secrets=tuple(secrets or ()),
         plan=plan,
         untold=_events(document["untold"]),
@@ -121,9 +151,9 @@ def write_record(directory: str, record: SessionRecord) -> None:
 
 
 def read_record(directory: str, session: str = "") -> SessionRecord | None:
-    """The record in ``directory``, None without one. ``session``: by default what the directory is called.
+    """The record in ``directory``, or None. ``session`` defaults to the directory's name.
 
-    Raises SessionRecordUnknown when it is not one that this podbot can read, and PathError.
+    Raises SessionRecordUnknown when this podbot cannot read the record, and PathError.
     """
     path = os.path.join(directory, RECORD)
     session = session or os.path.basename(directory)

@@ -1,8 +1,8 @@
-"""What git keeps of a workspace, read without git and without trust: an agent may have written all of it.
+"""Finds a workspace's git directory without running git and without trust: an agent may have written all of it.
 
-A ``.git`` file that leads out of the workspace is followed only when what it names points back, in a file that an
-agent confined to the workspace cannot have written, and is named as git names its directories: the files of one can
-all be in a plain checkout, where another agent, or the repository itself, put them.
+A ``.git`` file that leads out of the workspace is followed only to a directory that points back, in a file that an
+agent confined to the workspace cannot have written. Its name must be one that git gives such directories, because a
+plain checkout can contain all the files of a git directory, put there by another agent or by the repository itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from typing import Literal
 
@@ -19,20 +18,20 @@ from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_
 from podbot.launch.refused_paths import within
 from podbot.launch.targets import UNSHOWABLE
 from podbot.launch.types import LinkedGit, RepositoryFacts, SandboxPlan
+from podbot.places import path_of
 
-_LINUX = sys.platform == "linux"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not to wait: for the other end of a pipe, or for an agent that has a lease on the file.
+# O_NONBLOCK: opening must not wait for a pipe's other end, or for an agent that holds a lease on the file.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WORKTREES = "worktrees"
-_MOST_WORKTREES = 64  # linked worktrees that a sandbox has a place for; ADR 0017 has the figures
-_MOST_ENTRIES = 512  # that are counted at all
-_CONFIG = 1 << 20  # bytes of a git directory's configuration
+MOST_WORKTREES = 64  # linked worktrees that a sandbox has placeholders for; ADR 0017 has the figures
+MOST_ENTRIES = 512  # directory entries that are read at most
+_CONFIG = 1 << 20  # largest configuration of a git directory, in bytes
 _GIT_SECONDS = 5
 
 
 class _NotFollowed(Exception):
-    """Why a git directory is not the workspace's."""
+    """The git directory is refused for ``reason``."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
         super().__init__(reason)
@@ -40,7 +39,7 @@ class _NotFollowed(Exception):
 
 
 def look_at_repository(workspace: str, uid: int) -> RepositoryFacts:
-    """``workspace``: resolved. ``uid``: whose a git directory must be. Never raises for what lies there."""
+    """``workspace`` must be resolved; ``uid`` must own a git directory. Never raises, whatever the files contain."""
     try:
         with _directory(workspace) as top:
             mode = _mode(top, ".git")
@@ -59,7 +58,7 @@ def look_at_repository(workspace: str, uid: int) -> RepositoryFacts:
 
 
 def check_linked_git(plan: SandboxPlan, uid: int) -> None:
-    """The last look, right before the container is created. Raises MountRefused when the answer has changed."""
+    """Check again right before the container is created. Raises MountRefused when the result has changed."""
     if plan.linked_git is None or plan.workspace is None:
         return
     now = look_at_repository(plan.workspace.source, uid).linked
@@ -73,7 +72,7 @@ def check_linked_git(plan: SandboxPlan, uid: int) -> None:
 
 
 def _linked(top: int, mode: int, workspace: str, uid: int) -> LinkedGit | None:
-    """What the workspace's ``.git``, which is no directory, leads to; None when that is nothing outside."""
+    """The git directory outside the workspace that its ``.git`` file or link leads to; None when it stays inside."""
     is_link = stat.S_ISLNK(mode)
     try:
         text = os.readlink(".git", dir_fd=top) if is_link else pointed_to(_read(top, ".git"))
@@ -98,7 +97,7 @@ def _linked(top: int, mode: int, workspace: str, uid: int) -> LinkedGit | None:
 def _pointing_back(
     named: str, git_file: str, uid: int, *, is_link: bool
 ) -> tuple[Literal["worktree", "submodule"], str]:
-    """What the workspace is, and what to mount so that ``named`` is there. Raises _NotFollowed, OSError."""
+    """The workspace's kind, and the directory to mount so that ``named`` exists. Raises _NotFollowed, OSError."""
     if is_link:
         raise _NotFollowed(".git is a symbolic link", "Replace it with a file that has the line `gitdir: PATH`.")
     with _directory(named) as handle:
@@ -122,16 +121,15 @@ def _pointing_back(
 
 
 def _check_own(handle: int, path: str, uid: int) -> None:
-    """That the path leads there without a link, and belongs to the operator."""
-    leads = os.readlink(f"/proc/self/fd/{handle}") if _LINUX else os.path.realpath(path)
-    if leads != path:
+    """Check that the path contains no link and that the directory belongs to the operator."""
+    if path_of(handle, path) != path:
         raise _NotFollowed("there is a symbolic link in that path", "Write the path without links into the .git file.")
     if (owner := os.fstat(handle).st_uid) != uid:
         raise _NotFollowed(f"it belongs to user {owner}", f"If it is yours, `chown` it to user {uid}.")
 
 
 def _check_is_git(handle: int, *, as_named: bool) -> None:
-    """``as_named``: whether its path is one that git gives such a directory."""
+    """``as_named``: whether its path follows git's naming of such directories."""
     if not as_named:
         raise _NotFollowed(
             "it is not named as git names such a directory (NAME.git, or .git/modules/NAME)",
@@ -145,7 +143,7 @@ def _check_is_git(handle: int, *, as_named: bool) -> None:
 
 
 def _check_submodule(handle: int, path: str, git_file: str) -> None:
-    """A submodule's git directory names its checkout in its configuration."""
+    """Check that a submodule's git directory names this checkout in its configuration."""
     back = _configured_worktree(_read(handle, "config", _CONFIG))
     if back is None or joined(path, back) != os.path.dirname(git_file):
         remedy = "If you moved the submodule's checkout, set core.worktree in that directory's configuration."
@@ -153,7 +151,7 @@ def _check_submodule(handle: int, path: str, git_file: str) -> None:
 
 
 def _configured_worktree(config: bytes) -> str | None:
-    """``core.worktree`` of a configuration, which git reads from a pipe, where it would follow includes (measured)."""
+    """``core.worktree`` of a configuration passed to git on stdin; git would follow includes there too (measured)."""
     import subprocess
 
     try:
@@ -173,15 +171,15 @@ def _configured_worktree(config: bytes) -> str | None:
 
 
 def _worktrees(git: int, path: str) -> tuple[tuple[str, ...], int]:
-    """Where the linked worktrees of a git directory are that `git worktree prune` would look for, and how many more."""
+    """Paths of a git directory's linked worktrees that `git worktree prune` checks, and how many were left out."""
     found: list[str] = []
     more = 0
     with contextlib.suppress(OSError), _directory(_WORKTREES, git) as handle, os.scandir(handle) as entries:
-        for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False):
+        for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
             place = _worktree(handle, entry.name, joined(path, f"{_WORKTREES}/{entry.name}"))
             if place is None:
                 continue
-            if len(found) < _MOST_WORKTREES:
+            if len(found) < MOST_WORKTREES:
                 found.append(place)
             else:
                 more += 1
@@ -189,7 +187,7 @@ def _worktrees(git: int, path: str) -> tuple[tuple[str, ...], int]:
 
 
 def _worktree(worktrees: int, name: str, path: str) -> str | None:
-    """None also for a locked one, which git does not prune."""
+    """The path of one linked worktree; None if it is locked, because git does not prune it, or unreadable."""
     with contextlib.suppress(OSError), _directory(name, worktrees) as handle:
         text = None if _mode(handle, "locked") else one_path(_read(handle, "gitdir"))
         if text is not None:
@@ -208,7 +206,7 @@ def _directory(path: str, parent: int | None = None) -> Iterator[int]:
 
 
 def _mode(directory: int, name: str) -> int:
-    """0: nothing of that name."""
+    """The file's mode, or 0 when it is missing."""
     try:
         return os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -216,9 +214,9 @@ def _mode(directory: int, name: str) -> int:
 
 
 def _read(directory: int, name: str, most: int = LONGEST) -> bytes:
-    """A regular file of at most ``most`` bytes; empty otherwise. Raises OSError."""
+    """The content of a regular file of at most ``most`` bytes; empty otherwise. Raises OSError."""
     if not stat.S_ISREG(_mode(directory, name)):
-        return b""  # a device would notice that it is opened
+        return b""  # opening a device can have effects
     with open(os.open(name, _FILE, dir_fd=directory), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return b""

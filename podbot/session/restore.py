@@ -1,48 +1,48 @@
-"""What a stopped container of a session with a GitHub token needs on the host to start again, and a reboot removes.
+"""Recreates the directory that a stopped container with a GitHub token mounts, which a reboot deletes.
 
-The runtime directory is empty after a reboot, and the engine starts no container whose mount has no source.
+The runtime directory is empty after a reboot, and an engine does not start a container with a missing mount source.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import PodbotError
+from podbot.frozen import replace
 from podbot.launch.labels import LABEL, keep_of
 from podbot.places import runtime_root, state_dir
 from podbot.session.record import SessionRecord, read_record
 from podbot.session.sessions import left_session
 
-_MOUNTED = ("secrets", "pipes")  # as in launch.token and launch.pipes, whose modules `podbot ps` does not need
+_MOUNTED = "secrets"  # as in launch.token, which `podbot ps` avoids importing
 _ENDED = ("exited", "stopped")
 
 
 def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable[ContainerInfo]) -> None:
-    """Restore what stopped sessions with a token among ``containers`` lack. What cannot be restored is left as it is.
+    """Restore the missing directory of stopped sessions with a token. A session that cannot be restored is skipped.
 
-    An engine elsewhere mounts its own host's directories.
+    Nothing is done for a remote engine, which mounts directories of its own host.
     """
     if not engine.local:
         return
     root = runtime_root(environ)
     for container in containers:
         has_token = container.labels.get(f"{LABEL}.access") and keep_of(container.labels) != "never"
-        there = all(os.path.isdir(os.path.join(root, container.name, name)) for name in _MOUNTED)
+        there = os.path.isdir(os.path.join(root, container.name, _MOUNTED))
         if has_token and container.state in _ENDED and not there:
-            with contextlib.suppress(PodbotError):  # a live session's, or the runtime directory is not ours
+            with contextlib.suppress(PodbotError):  # the session is live, or another user owns the runtime directory
                 restore_mounts(engine, environ, container)
 
 
 def restore_mounts(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> None:
-    """The empty directories that such a container mounts, and its record.
+    """Create the empty directory that such a container mounts, and its record.
 
     Raises FilesystemError subclasses, SessionExists among them.
     """
-    from podbot.session.resources.every import restore_resources  # here, for `podbot ps` restores nothing as a rule
+    from podbot.session.resources.every import restore_resources  # imported here: `podbot ps` rarely restores
 
     path = os.path.join(runtime_root(environ), container.name)
     with left_session(path, otherwise=lasting_record(engine, environ, container)) as directory:
@@ -53,9 +53,9 @@ def restore_mounts(engine: Engine, environ: Mapping[str, str], container: Contai
 
 
 def settle_stopped(path: str) -> None:
-    """What a session's directory says once its container was stopped and is kept: no token, and no holder.
+    """Update a session's directory after its container was stopped and kept: state ``stopped``, no token.
 
-    Nothing when a podbot has the session, or its record cannot be read or written.
+    Does nothing when a podbot holds the session, or when its record cannot be read or written.
     """
     from podbot.github.status import status_path
     from podbot.github.token_file import SECRETS, TokenFile
@@ -65,13 +65,13 @@ def settle_stopped(path: str) -> None:
             return
         if directory.record.state in ("orphaned", "detached"):
             directory.move("stopped")
-        if os.path.lexists(status_path(path)):  # it had a token, which is good for an hour at most
+        if os.path.lexists(status_path(path)):  # it had a token
             TokenFile(os.path.join(path, SECRETS)).remove()
             os.unlink(status_path(path))
 
 
 def lasting_record(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> SessionRecord:
-    """The record of a kept container as it outlives a reboot; one without a plan when there is none.
+    """The copy of a kept container's record that survives a reboot, or a record without a plan when there is none.
 
     Raises SessionRecordUnknown, PathError.
     """
@@ -80,5 +80,5 @@ def lasting_record(engine: Engine, environ: Mapping[str, str], container: Contai
     created = container.labels.get(f"{LABEL}.created", "")
     record = read_record(kept_directory(state_dir(environ), container.name, created), container.name)
     if record is None:
-        return SessionRecord(container.name, engine.endpoint, "stopped", container=container.id, created=created)
-    return dataclasses.replace(record, endpoint=engine.endpoint, state="stopped", untold=())
+        record = SessionRecord(container.name, engine.endpoint, "stopped", container=container.id, created=created)
+    return replace(record, endpoint=engine.endpoint, engine=engine.words.kind, state="stopped", untold=())

@@ -2,65 +2,100 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from podbot.engine.port import Engine, Size
 from podbot.errors import TerminalTooSmall
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
+from podbot.frozen import Frozen, replace
 from podbot.guard.marks import GuardReport
-from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.types import LaunchPlan
-from podbot.session.history import offer_to_resume
+from podbot.session.conversation_store import offer_to_resume
+from podbot.session.guarding import SCANNER, Scanner
+from podbot.session.kill_watcher import HelperProgram
 from podbot.session.session import OpenSandbox, opened_sandbox
 from podbot.streams.wake import Interrupted, Wake
 
-MINIMUM = Size(columns=20, rows=5)  # below this claude and codex draw nothing that can be read
+MINIMUM = Size(columns=20, rows=5)  # below this, the output of claude and codex is unreadable
 
 
-@dataclass(frozen=True, slots=True)
-class SessionResult:
+class SessionResult(Frozen):
     """A session that ran to its end."""
 
     session: str
     status: ExecStatus
     kept: bool
     credentials: tuple[str, ...] = ()  # in-container paths of the families that were copied
-    guard: GuardReport | None = None  # what the session left that acts on the host; None: not looked at
-    agent_ran: bool = True  # False: a signal came before
+    guard: GuardReport | None = None  # findings of the guard; None if there was no comparison
+    agent_ran: bool = True  # False: a signal arrived before the agent started
 
 
-def run_session(engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit) -> SessionResult:
-    """Carry out ``plan``; everything it made is unwound in reverse, whatever happens.
+def run_session(
+    engine: Engine,
+    plan: LaunchPlan,
+    io: ExecIO,
+    wake: Wake,
+    emit: Emit,
+    *,
+    scanner: Scanner = SCANNER,
+    killed_helper: HelperProgram | None = None,
+) -> SessionResult:
+    """Carry out ``plan``; everything created is undone in reverse order, whatever happens.
 
-    Raises ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses; the agent's own
-    failure is a status.
+    ``scanner``: the guard's. ``killed_helper``: see ``kill_watcher``. Raises ContainerError, FilesystemError,
+    GitHubError, CloneError and StreamError subclasses. A failure of the agent itself is a status.
     """
     _check_terminal(plan, io)
     try:
-        status, box = _carried_out(engine, plan, io, wake, emit)
-    except Interrupted as exc:  # told to end before the agent ran
+        opening = opened_sandbox(
+            engine, plan.sandbox, wake, emit,
+            secrets=plan.agent.command.secrets, scanner=scanner, killed_helper=killed_helper,
+        )  # fmt: skip
+        status, box = _carried_out(opening, plan, io, wake, emit)
+    except Interrupted as exc:  # a signal arrived before the agent ran
         status = ExecStatus(code=128 + exc.number, signal=exc.number)
         return SessionResult(plan.sandbox.session, status, kept=False, agent_ran=False)
-    credentials = plan.sandbox.find(CredentialsPlan)
-    copied = tuple(found.target for found in credentials.sources) if credentials is not None else ()
+    copied = copied_targets(plan.sandbox)
     return SessionResult(
         plan.sandbox.session, status, box.directory.kept, credentials=copied, guard=box.directory.guard
     )
 
 
 def _carried_out(
-    engine: Engine, plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
+    opening: contextlib.AbstractContextManager[OpenSandbox], plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
 ) -> tuple[ExecStatus, OpenSandbox]:
     session = plan.sandbox.session
-    with opened_sandbox(engine, plan.sandbox, wake, emit, secrets=plan.agent.command.secrets) as box:
+    with opening as box:
         began = time.time()
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
-        status = run_exec(engine, session, plan.agent.command, io, wake, sandbox_ends=True, pipes=box.pipes)
+        with _recorded(io, plan, emit) as recorded:
+            command = plan.agent.command
+            status = run_exec(box.engine, session, command, recorded, wake, sandbox_ends=True, guest=box.guest)
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
     offer_to_resume(plan.sandbox, began=began, kept=box.directory.kept, emit=emit)
     return status, box
+
+
+@contextlib.contextmanager
+def _recorded(io: ExecIO, plan: LaunchPlan, emit: Emit) -> Iterator[ExecIO]:
+    """``io``, with the session's log if it has one. The log is closed while its directory still exists."""
+    if not plan.agent.logs:
+        yield io
+        return
+    from podbot.execution.output_log import OutputLog
+    from podbot.github.token_file import SECRETS, TokenFile
+    from podbot.launch.own_file import log_directory
+
+    command = plan.agent.command
+    secrets = [value for name, value in command.env.items() if name in command.secrets]
+    token = TokenFile(os.path.join(plan.sandbox.runtime_dir, SECRETS)).read
+    with contextlib.closing(OutputLog(log_directory(plan.sandbox.files_dir), secrets, emit, token=token)) as log:
+        yield replace(io, record=log)
 
 
 def _check_terminal(plan: LaunchPlan, io: ExecIO) -> None:

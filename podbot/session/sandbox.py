@@ -4,32 +4,81 @@ from __future__ import annotations
 
 import contextlib
 import math
+import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound, InvalidValue
-from podbot.execution.result import ExecutionResult
+from podbot.execution.capture import Kept, run_fed
+from podbot.execution.result import BytesResult, ExecutionResult
 from podbot.launch.command import ExecSpec
-from podbot.session.capture import Kept, run_fed
 from podbot.session.session import OpenSandbox
-from podbot.streams.wake import Wake
+from podbot.session.shells import connected, explained, shell_in
+from podbot.shell.cancellation import waiting_for
+from podbot.shell.podman_shell import PodmanShell
+from podbot.shell.reconnecting import Connection
+from podbot.shell.shell_limits import ShellLimits
+from podbot.shell.validator import CommandValidator
+from podbot.streams.wake import Signal, Wake
 
-OUTPUT_LIMIT = 1 << 20  # bytes of each of stdout and stderr that are kept; what is beyond is read and dropped
+if TYPE_CHECKING:
+    from podbot.guest.channel import Channel
+    from podbot.tools.files import Files
+
+OUTPUT_LIMIT = 1 << 20  # bytes kept of stdout and of stderr; the rest is read and discarded
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+class _Running:
+    """The command of one call, for the call's cancellation: another thread may terminate it until it is closed."""
+
+    def __init__(self, wake: Wake) -> None:
+        self._wake: Wake | None = wake
+        self._lock = threading.Lock()
+
+    def terminate(self) -> None:
+        with self._lock:
+            if self._wake is not None:
+                self._wake.post(Signal(signal.SIGTERM))
+
+    def close(self) -> None:
+        with self._lock:
+            self._wake = None
 
 
 class Sandbox:
-    """A sandbox that is open. From any thread; its commands run one at a time."""
+    """An open sandbox. It may be used from any thread; its commands run one at a time."""
 
-    def __init__(self, opened: OpenSandbox) -> None:
+    def __init__(self, opened: OpenSandbox, connect: Callable[[], Engine] | None = None) -> None:
+        """``connect``: opens further connections to the engine, for shells; None: shells share the sandbox's own."""
         self._opened = opened
+        self._connect = connect or (lambda: opened.engine)
+        self._made: list[_Closable] = []
         self._lock = threading.Lock()  # a connection to the engine serves one thread
+        self._lists = threading.Lock()  # protects the attributes below, and is never held during a command
         self._over = False
+        self._channels: list[_Closable] = []
 
     @property
     def name(self) -> str:
         """The session's name, which is the container's."""
         return self._opened.plan.session
+
+    @property
+    def root(self) -> str:
+        """The working directory of its commands, an absolute path inside: the workspace, if it has one."""
+        return self._opened.plan.container.workdir or "/"
+
+    @property
+    def image(self) -> str:
+        """The image that it runs."""
+        return self._opened.plan.container.image
 
     def run(
         self,
@@ -41,43 +90,155 @@ class Sandbox:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> ExecutionResult:
-        """Run ``command``, program and arguments, to its end; its failure is a result.
+        """Run ``command``, a program and its arguments, to its end. A command that fails is a result, not an exception.
 
-        ``capture``: return what it prints, 1 MiB of each stream at most; otherwise that is discarded. ``timeout``:
-        seconds, after which its process group is ended (TERM, 2 s, KILL). ``input``: its whole stdin; None: end of
-        file at once. ``env``: more variables. ``cwd``: a directory inside; None: the workspace.
+        ``capture``: return its output, at most 1 MiB of each stream; otherwise the output is discarded. ``timeout``:
+        seconds, after which its process group is terminated (TERM, 2 s, KILL). ``input``: the whole of its stdin; None
+        means an empty stdin. ``env``: additional variables. ``cwd``: a directory inside; None means the workspace.
 
         Raises InvalidValue, ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, and
-        CommandSurvived when its time was up and it could not be ended.
+        CommandSurvived when the command could not be terminated after its timeout.
         """
+        out, err = (Kept(OUTPUT_LIMIT), Kept(OUTPUT_LIMIT)) if capture else (None, None)
+        ended = self._ended(command, out, err, timeout=timeout, input=input, env=env, cwd=cwd)
+        return ExecutionResult(stdout=out.text if out else "", stderr=err.text if err else "", **ended)
+
+    def run_bytes(
+        self,
+        command: Sequence[str],
+        *,
+        timeout: float | None = None,
+        input: bytes | None = None,  # noqa: A002 - as subprocess.run calls it
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> BytesResult:
+        """As :meth:`run` with ``capture``; the output is returned as the bytes that the command wrote."""
+        out, err = Kept(OUTPUT_LIMIT), Kept(OUTPUT_LIMIT)
+        ended = self._ended(command, out, err, timeout=timeout, input=input, env=env, cwd=cwd)
+        return BytesResult(stdout=out.data, stderr=err.data, **ended)
+
+    def _ended(
+        self,
+        command: Sequence[str],
+        out: Kept | None,
+        err: Kept | None,
+        *,
+        timeout: float | None,
+        input: bytes | str | None,  # noqa: A002
+        env: Mapping[str, str] | None,
+        cwd: str | None,
+    ) -> dict[str, Any]:
+        """Run ``command`` to its end, with its output in ``out`` and ``err``: the result's other fields."""
         words = _checked(command, timeout)
         data = input.encode() if isinstance(input, str) else input
         spec = ExecSpec(command=words, workdir=cwd, env=dict(env or {}), stdin=data is not None)
-        out, err = (Kept(OUTPUT_LIMIT), Kept(OUTPUT_LIMIT)) if capture else (None, None)
-        with self._lock, contextlib.closing(Wake()) as wake:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._lock)
             if self._over:
                 raise ContainerNotFound(container=self.name)
             opened = self._opened
+            wake = stack.enter_context(contextlib.closing(Wake()))
+            stack.enter_context(waiting_for(stack.enter_context(contextlib.closing(_Running(wake)))))
             begun = time.monotonic()
             status = run_fed(
-                opened.engine, self.name, spec, wake, data=data, out=out, err=err, seconds=timeout, pipes=opened.pipes
+                opened.engine, self.name, spec, wake, data=data, out=out, err=err, seconds=timeout, guest=opened.guest
             )
             seconds = time.monotonic() - begun
-        timed_out = status.signal is not None  # nobody else has this wake
-        return ExecutionResult(
-            exit_code=-1 if timed_out else status.code,
-            stdout=out.text if out is not None else "",
-            stderr=err.text if err is not None else "",
-            command=words,
-            cwd=cwd or opened.plan.container.workdir or "/",
-            duration_seconds=seconds,
-            truncated=any(kept is not None and kept.truncated for kept in (out, err)),
-            timed_out=timed_out,
-            signal=status.signal,
+        # Only the timeout posts a signal to this wake pipe, and the cancellation of a call, whose result nobody sees.
+        timed_out = status.signal is not None
+        return {
+            "exit_code": -1 if timed_out else status.code,
+            "command": words,
+            "cwd": cwd or self.root,
+            "duration_seconds": seconds,
+            "truncated": any(kept is not None and kept.truncated for kept in (out, err)),
+            "timed_out": timed_out,
+            "signal": status.signal,
+        }
+
+    def channel(self) -> Channel:
+        """A new channel to the sandbox's guest, for many commands at once. It ends with the sandbox.
+
+        Raises NoGuest when the image has no python3 that can run a guest, ChannelLost and ContainerError subclasses.
+        """
+        from podbot.guest.open_channel import open_channel
+
+        engine = self._engine_of_its_own()
+        try:
+            channel = open_channel(engine, self.name, self._opened.guest)
+        finally:
+            if engine is not self._opened.engine:
+                engine.close()  # the channel has a connection of its own
+        self._add(channel, self._channels)
+        return channel
+
+    def shell(
+        self,
+        *,
+        root: str | None = None,
+        user: str = "",
+        limits: ShellLimits | None = None,
+        validator: CommandValidator | None = CommandValidator(),  # noqa: B008 - it has no state
+    ) -> PodmanShell:
+        """A shell in this sandbox, for several threads and commands at once. It ends with the sandbox.
+
+        ``root``: an absolute path inside; commands may only name working directories below it. None: the workspace.
+        ``user``: of the commands, ``USER`` or ``USER:GROUP``, names or numbers inside; empty is the image's user.
+        ``validator``: refuses commands; with None no command is refused.
+        """
+        spec = self._opened.plan.container
+        shell = shell_in(
+            self._engine_of_its_own,
+            self.name,
+            directory=self._opened.guest,
+            root=self.root if root is None else root,
+            user=user,
+            network_enabled=spec.network != "none",
+            limits=limits,
+            validator=validator,
         )
+        self._add(shell, self._made)
+        return shell
+
+    def files(self, *, root: str | None = None, user: str = "") -> Files:
+        """The files below a directory of this sandbox, for several threads. It ends with the sandbox.
+
+        ``root``: an absolute path inside; None: the workspace. ``user``: who reads and writes, ``USER`` or
+        ``USER:GROUP``, names or numbers inside; empty is the image's user. Its first call starts the files worker,
+        for which the image needs python3.
+        """
+        from podbot.tools.files import Files
+
+        made = Files(self.connection(user=user), self.root if root is None else root, where=self.name)
+        self._add(made, self._made)
+        return made
+
+    def connection(self, *, user: str = "") -> Connection:
+        """What the shells and the files of this sandbox run their commands with; opened when it is used."""
+        connect = self._engine_of_its_own
+        made = Connection(
+            lambda: connected(connect, self.name, self._opened.guest, user),
+            lambda error: explained(connect, self.name, error),
+        )
+        self._add(made, self._made)
+        return made
+
+    def _add(self, made: _Closable, to: list[_Closable]) -> None:
+        """Close it with the sandbox; at once, if that has been closed meanwhile. Raises ContainerNotFound then."""
+        with self._lists:
+            if not self._over:
+                to.append(made)
+                return
+        made.close()
+        raise ContainerNotFound(container=self.name)
+
+    def _engine_of_its_own(self) -> Engine:
+        if self._over:
+            raise ContainerNotFound(container=self.name)
+        return self._connect()
 
     def is_running(self) -> bool:
-        """Whether the engine has the container running. Raises ContainerError subclasses when it does not answer."""
+        """Whether the container is running. Raises ContainerError subclasses when the engine does not answer."""
         with self._lock:
             if self._over:
                 return False
@@ -87,9 +248,16 @@ class Sandbox:
                 return False
 
     def close(self) -> None:
-        """From now on nothing runs; waits for a command that does. Whoever opened the sandbox ends it."""
-        with self._lock:
+        """Refuse further commands, and wait for a running one. The code that opened the sandbox removes it."""
+        with self._lists:
             self._over = True
+            made, self._made = self._made, []
+            channels, self._channels = self._channels, []
+        with self._lock:  # a running command has ended
+            for channel in channels:
+                channel.close()
+            for part in made:
+                part.close()
 
 
 def _checked(command: Sequence[str], timeout: float | None) -> tuple[str, ...]:

@@ -1,25 +1,27 @@
-"""An open sandbox: a session's name held, its container running, and everything undone in reverse order."""
+"""Opening a sandbox: claim the session's name, start its container, and undo everything in reverse order."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from podbot.agents.registry import names
 from podbot.engine.port import Engine
 from podbot.errors import AgentNotInImage, MountRefused, NameTaken, SessionExists, SessionKept
 from podbot.events import Emit, Event
+from podbot.frozen import Frozen, replace
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.labels import LABEL
-from podbot.launch.resources.streams import pipes_of
+from podbot.launch.publish import public_notes
+from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import SandboxPlan, Subcommand
 from podbot.session.container import started_container
 from podbot.session.flags import ENDING_SECONDS, await_ending, is_passing
-from podbot.session.orphans import is_kept
+from podbot.session.guarding import SCANNER, Scanner
+from podbot.session.kill_watcher import HelperProgram
+from podbot.session.orphans import await_own_end, is_kept
 from podbot.session.own_files import kept_files
 from podbot.session.record import SessionRecord
 from podbot.session.resources.every import opened_resources
@@ -28,18 +30,17 @@ from podbot.session.sessions import SessionDirectory, session_directory, take_un
 from podbot.streams.wake import Wake
 
 
-@dataclass(frozen=True)
-class OpenSandbox:
-    """A sandbox that is open: container ``plan.session`` runs. After the end ``directory`` says what became of it."""
+class OpenSandbox(Frozen):
+    """A sandbox whose container ``plan.session`` runs. After it has ended, ``directory`` shows whether it was kept."""
 
     engine: Engine
     plan: SandboxPlan
     directory: SessionDirectory
 
     @property
-    def pipes(self) -> str | None:
-        """Where the streams of commands go beside the engine; None: they do not."""
-        return pipes_of(self.plan)
+    def guest(self) -> str | None:
+        """The directory with the socket of its guest; None when there is no socket."""
+        return guest_of(self.plan)
 
 
 @contextlib.contextmanager
@@ -51,23 +52,27 @@ def opened_sandbox(
     *,
     subcommand: Subcommand = "run",
     secrets: Collection[str] = (),
+    scanner: Scanner = SCANNER,
+    killed_helper: HelperProgram | None = None,
 ) -> Iterator[OpenSandbox]:
-    """The sandbox of ``plan`` with all that it owns, for commands to be run in.
+    """Open the sandbox of ``plan`` with all its resources, ready to run commands.
 
-    ``subcommand``, ``secrets``: for the session's record; the names of the agent's secret variables. Raises
-    MountRefused before anything is made, SessionExists, AgentNotInImage, ContainerError, FilesystemError, GitHubError
-    and CloneError subclasses, and Interrupted when a signal came before it was open.
+    ``subcommand`` and ``secrets``, the names of the agent's secret variables, are for the session's record;
+    ``scanner`` is the guard's; ``killed_helper``: see ``kill_watcher``. Raises MountRefused before anything is
+    created, SessionExists, AgentNotInImage, ContainerError, FilesystemError, GitHubError and CloneError subclasses, and
+    Interrupted when a signal arrived before it was open.
     """
     _check_local(engine, plan)
+    warnings = public_notes(plan.container.ports)
     for note in plan.notes:
-        emit(Event("notice", "plan.note", note))
-    # Signals are queued from here to the end of the clean-up: one that unwound in the wrong place, between two
-    # steps of an ExitStack, would skip the rest. Where it is safe to stop early, the steps say so.
+        emit(Event("warning" if note in warnings else "notice", "plan.note", note))
+    # Signals are queued from here to the end of the clean-up: an exception raised by a handler between two steps of
+    # an ExitStack would skip the remaining ones. Steps that may be interrupted mark themselves as interruptible.
     with wake.listening(), contextlib.ExitStack() as stack:
         record = _record(engine, plan, subcommand, secrets)
-        directory = stack.enter_context(_claimed(engine, plan, record, wake, emit))
+        directory = stack.enter_context(_claimed(engine, plan, record, wake, emit, helper=killed_helper))
         plan = _fitted(engine, plan, emit)
-        session = Opening(engine, plan, directory, wake, emit)
+        session = Opening(engine, plan, directory, wake, emit, scanner=scanner)
         stack.enter_context(kept_files(plan, directory))
         try:
             resources = stack.enter_context(opened_resources(session))
@@ -87,16 +92,17 @@ def _record(engine: Engine, plan: SandboxPlan, subcommand: Subcommand, secrets: 
         created=plan.container.labels.get(f"{LABEL}.created", ""),
         subcommand=subcommand,
         secrets=tuple(sorted(secrets)),
+        engine=engine.words.kind,
     )
 
 
 @contextlib.contextmanager
 def _claimed(
-    engine: Engine, plan: SandboxPlan, record: SessionRecord, wake: Wake, emit: Emit
+    engine: Engine, plan: SandboxPlan, record: SessionRecord, wake: Wake, emit: Emit, *, helper: HelperProgram | None
 ) -> Iterator[SessionDirectory]:
-    """The session's name, once nobody ends an earlier session of that name any more. Raises SessionExists.
+    """Claim the session's name, after waiting for an earlier session of that name to end. Raises SessionExists.
 
-    Any other podbot command may begin to remove what a killed podbot left there, at any moment, so the lock decides.
+    Another podbot command may start to remove an orphaned session at any moment, so taking the lock decides.
     """
     end = time.monotonic() + ENDING_SECONDS
     with contextlib.ExitStack() as stack:
@@ -107,17 +113,20 @@ def _claimed(
                 for event in take_untold(plan.runtime_dir):
                     emit(event)
             try:
-                directory = stack.enter_context(session_directory(plan.runtime_dir, engine.endpoint, record=record))
+                held = session_directory(plan.runtime_dir, engine.endpoint, record=record, helper=helper)
+                directory = stack.enter_context(held)
             except SessionExists:
                 if not is_passing(plan.runtime_dir) or time.monotonic() > end:
                     raise
             else:
                 break
+        with wake.interruptible():
+            await_own_end(engine, directory.earlier, emit)
         yield directory
 
 
 def _check_local(engine: Engine, plan: SandboxPlan) -> None:
-    """The mount policy judged this host's directories; an engine elsewhere would mount its own."""
+    """Refuse a remote engine: the mount policy checked directories of this host, and the engine would mount its own."""
     if not engine.local:
         raise MountRefused(
             path=plan.workspace.source if plan.workspace is not None else plan.runtime_dir,
@@ -128,11 +137,11 @@ def _check_local(engine: Engine, plan: SandboxPlan) -> None:
 
 
 def _fitted(engine: Engine, plan: SandboxPlan, emit: Emit) -> SandboxPlan:
-    """The plan as its image allows it. Raises AgentNotInImage.
+    """Adapt the plan to its image. Raises AgentNotInImage.
 
-    An image that says what is in it is believed; without the check the session ends with status 127 and runc's words.
-    One that says nothing was not built by podbot and may lack the shell that makes the link ``/workspace``; its
-    container would end as soon as it is started.
+    The label that lists an image's agents is believed; without this check the session would end with status 127 and an
+    error from runc. An image without the label was not built by podbot and may lack the shell that makes the link
+    ``/workspace``; its container would end as soon as it is started.
     """
     image = engine.image(plan.container.image)
     label = image.labels.get(LABEL_AGENTS) if image is not None else None
@@ -141,8 +150,9 @@ def _fitted(engine: Engine, plan: SandboxPlan, emit: Emit) -> SandboxPlan:
     wanted = plan.image_agent
     if wanted is None or wanted in (there := agents_in(label)):
         return plan
-    agents = ",".join([*(name for name in there if name in names()), wanted])  # a label is the image's word
-    raise AgentNotInImage(image=plan.container.image, agent=wanted, agents=agents)
+    agents = ",".join([*(name for name in there if name in names()), wanted])  # the image's author controls the label
+    spec = plan.container
+    raise AgentNotInImage(image=spec.image, origin=spec.image_origin, agent=wanted, agents=agents)
 
 
 def _without_link(plan: SandboxPlan, emit: Emit) -> SandboxPlan:
@@ -151,4 +161,4 @@ def _without_link(plan: SandboxPlan, emit: Emit) -> SandboxPlan:
         return plan
     path, target = spec.link
     emit(Event("notice", "plan.note", f"there is no {path} inside, only {target}: podbot did not build {spec.image}"))
-    return dataclasses.replace(plan, container=dataclasses.replace(spec, link=None))
+    return replace(plan, container=replace(spec, link=None))

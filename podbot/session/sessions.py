@@ -1,8 +1,8 @@
-"""A session's directory on the host: who holds the name, and what a killed podbot left behind.
+"""A session's directory on the host, which reserves its name and shows what a killed podbot left behind.
 
 ``<runtime>/<session>/`` (0700) holds ``lock``, flocked by the podbot that runs the session, and the session's
-record (``record``). The kernel drops the lock with its holder, so a directory whose lock is free belongs to a
-podbot that was killed, or to a session that needs none: see ``states``.
+record (``record``). The kernel releases the lock when its holder ends, so a directory with a free lock belongs to
+a podbot that was killed, or to a session that needs no podbot: see ``states``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from podbot.children import give_back, withhold
 from podbot.errors import PathError, PodbotError, SessionExists
 from podbot.events import Event
+from podbot.frozen import Frozen, replace
 from podbot.locks import same_file
 from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
 from podbot.session.flags import ATTEMPTS, LOCK, STOPPING, is_live
@@ -24,18 +25,21 @@ from podbot.session.record import SessionRecord, read_record, write_record
 from podbot.session.states import State, moved, observed
 
 if TYPE_CHECKING:
+    import socket
+
     from podbot.engine.port import Engine
     from podbot.guard.marks import GuardReport
+    from podbot.session.kill_watcher import HelperProgram
 
 GONE = ".gone-"
 
 
-@dataclass(frozen=True)
-class FoundSession:
-    """A session that has a directory. ``endpoint``: the engine that has the container.
+class FoundSession(Frozen):
+    """A session that has a directory. ``endpoint``, ``engine``: address and kind of the engine that has the container.
 
-    ``state``: what the record and the lock say of it; None: this podbot cannot read the record. ``live``: a podbot
-    process has it. ``untold``: its record has events that nobody has heard yet.
+    ``state``: derived from the record and the lock; None when this podbot cannot read the record. ``live``: a podbot
+    process holds it. ``untold``: its record has events that have not been reported yet. ``leased``: its sandbox ends by
+    itself when its podbot does.
     """
 
     session: str
@@ -43,18 +47,27 @@ class FoundSession:
     state: State | None
     live: bool
     untold: bool = False
+    engine: str = ""
+    leased: bool = False
+
+    def is_on(self, engine: Engine) -> bool:
+        """Whether ``engine`` has its container."""
+        return self.endpoint == engine.endpoint and self.engine in ("", engine.words.kind)
 
     @property
     def left_behind(self) -> bool:
-        """Its podbot was killed."""
+        """Whether its podbot was killed."""
         return self.state == "orphaned"
 
 
 class SessionDirectory:
-    """A session's directory while its lock, a descriptor, is held.
+    """A session's directory while its ``lock``, a descriptor, is held.
 
-    ``handed_over``: a helper process has the lock as well, and ends the session. ``guard``: what it found, once the
-    container is gone. ``is_others``: the container is a killed session's, or a kept one's.
+    ``handed_over``: a helper process holds the lock too and will end the session. ``guard``: the guard's report,
+    once the container is gone; ``guard_record``: the path of its first scan, empty for a session without one.
+    ``is_others``: the container belongs to an earlier session that was killed or kept. ``lease``: the descriptor of the
+    connection with which the sandbox ends; -1 without one. A process that takes the session over inherits it.
+    ``listener``: the socket in the sandbox that its guest has passed to us for the gateway; None without one.
     """
 
     def __init__(self, path: str, lock: int, record: SessionRecord, *, earlier: SessionRecord | None = None) -> None:
@@ -62,25 +75,28 @@ class SessionDirectory:
         self.handed_over = False
         self.is_others = False
         self.guard: GuardReport | None = None
+        self.guard_record = ""
+        self.lease = -1
+        self.listener: socket.socket | None = None
 
     @property
     def has_container(self) -> bool:
-        """The session has a container, or may have: its directory stays."""
+        """Whether the session has or may have a container, so that its directory must stay."""
         return self.record.state not in ("claimed", "gone")
 
     @property
     def stays(self) -> bool:
-        """What is in the directory is needed when the block ends: by a container, a helper or an earlier session."""
+        """Whether a container, a helper process or an earlier session still needs the directory when the block ends."""
         untouched = self.earlier is not None and self.record.state == "claimed"
         return self.has_container or self.handed_over or self.is_others or untouched
 
     @property
     def kept(self) -> bool:
-        """The container was kept, stopped."""
+        """Whether the container was kept, stopped."""
         return self.record.state == "stopped"
 
     def move(self, state: State, *, container: str = "", plan: Mapping[str, Any] | None = None) -> None:
-        """Go to another state, and write that down. ``container``, its id, and ``plan``: once they are known.
+        """Change the state and write the record. ``container`` (an id) and ``plan`` are recorded too if they are given.
 
         Raises ValueError for a move that is not allowed, and FilesystemError subclasses.
         """
@@ -94,17 +110,22 @@ class SessionDirectory:
         if state != "gone":  # its directory is removed at once
             write_record(self.path, self.record)
 
+    def created(self, container: str) -> None:
+        """Record the id of a container that has not been started. Raises FilesystemError subclasses."""
+        self.record = replace(self.record, container=container)
+        write_record(self.path, self.record)
+
     def leave(self, untold: Iterable[Event]) -> None:
-        """Write down events for the next podbot command to report."""
+        """Store events in the record for the next podbot command to report."""
         self.record = replace(self.record, untold=tuple(untold))
         write_record(self.path, self.record)
 
     def being_stopped(self) -> bool:
-        """A `podbot stop` decides what becomes of the container."""
+        """Whether a `podbot stop` has taken over the container."""
         return is_live(self.path, STOPPING)
 
     def name_taken(self) -> None:
-        """The name is another container's: an earlier session's record is as it was, anything else has none."""
+        """The name belongs to another container: restore an earlier session's record, or discard our own."""
         if self.earlier is None:
             self.record = replace(self.record, state="gone")
             return
@@ -114,14 +135,23 @@ class SessionDirectory:
 
 
 @contextlib.contextmanager
-def session_directory(path: str, endpoint: str, *, record: SessionRecord | None = None) -> Iterator[SessionDirectory]:
-    """Hold the name of a new session for as long as the block runs; then the directory goes, unless it has a container.
+def session_directory(
+    path: str,
+    endpoint: str,
+    *,
+    record: SessionRecord | None = None,
+    sleep: Callable[[float], object] = time.sleep,
+    helper: HelperProgram | None = None,
+) -> Iterator[SessionDirectory]:
+    """Hold a new session's name while the block runs; then remove its directory, unless there is a container.
 
-    ``record``: of the session to come, in state ``claimed``. An earlier session's stays until there is a container.
-    Raises SessionExists when another podbot runs that session, SessionRecordUnknown when there is one of that name
-    that this podbot does not understand. A session that was handed over is left as it is.
+    ``record``: the new session's, in state ``claimed``. An earlier session's record stays until there is a container.
+    Raises SessionExists when another podbot runs that session, and SessionRecordUnknown when this podbot cannot read
+    an existing record of that name. A session that was handed over is left as it is. ``helper``: see ``kill_watcher``.
     """
-    with _held(path) as lock:
+    from podbot.session.kill_watcher import removed_if_killed  # imported here: `podbot exec` opens no session
+
+    with removed_if_killed(path, helper) as watcher, _held(path, sleep) as lock:
         earlier = read_record(path)
         record = record or SessionRecord(os.path.basename(path), endpoint, "claimed")
         directory = SessionDirectory(path, lock, record, earlier=earlier)
@@ -129,6 +159,12 @@ def session_directory(path: str, endpoint: str, *, record: SessionRecord | None 
             write_record(path, record)
         try:
             yield directory
+        except BaseException:
+            # A container that could not be removed now may be removable in a moment, by a new engine service.
+            watcher.needed = directory.has_container and not (
+                directory.kept or directory.handed_over or directory.is_others
+            )
+            raise
         finally:
             if not directory.stays:
                 remove_reported(path)
@@ -136,10 +172,10 @@ def session_directory(path: str, endpoint: str, *, record: SessionRecord | None 
 
 @contextlib.contextmanager
 def left_session(path: str, *, otherwise: SessionRecord | None = None) -> Iterator[SessionDirectory | None]:
-    """Hold a session that no podbot process has any more; None when there is none. Its directory goes when it is gone.
+    """Hold a session that no podbot process holds; yields None when there is none.
 
-    ``otherwise``: the record of one whose directory is missing. Raises SessionExists when a podbot has it after all,
-    and SessionRecordUnknown.
+    Removes the session's directory if it no longer has a container. ``otherwise``: the record to use when the directory
+    is missing. Raises SessionExists when a podbot holds the session after all, and SessionRecordUnknown.
     """
     with _held(path) as lock:
         record = read_record(path)
@@ -156,34 +192,43 @@ def left_session(path: str, *, otherwise: SessionRecord | None = None) -> Iterat
         try:
             yield directory
         finally:
-            if not directory.has_container:
+            if not directory.has_container and not directory.record.untold:
                 remove_reported(path)
 
 
 @contextlib.contextmanager
-def _held(path: str) -> Iterator[int]:
-    """The session's lock."""
+def _held(path: str, sleep: Callable[[float], object] = time.sleep) -> Iterator[int]:
+    """Hold the session's lock while the block runs."""
     trusted_dir(os.path.dirname(path))
-    lock = _locked(path, os.path.basename(path))
+    lock = _locked(path, os.path.basename(path), sleep)
+    withhold(lock)
     try:
         yield lock
     finally:
+        give_back(lock)
         os.close(lock)
 
 
 def sessions(environ: Mapping[str, str]) -> list[FoundSession]:
-    """Every session that has a directory, by name. Reads the runtime directory only; none of one that is not ours."""
+    """Every session that has a directory, by name. Reads the runtime directory only; empty if another user owns it."""
+    root = runtime_root(environ)
+    return [_found(os.path.join(root, name), name) for name in names_here(environ)]
+
+
+def names_here(environ: Mapping[str, str], begin: str = "") -> list[str]:
+    """The names, sorted, of the sessions that have a directory here and whose name begins so; reads no record."""
     root = runtime_root(environ)
     if not is_own_directory(root):
         return []
     try:
-        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+        with os.scandir(root) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
     return [
-        _found(os.path.join(root, name), name)
+        name
         for name in names
-        if not name.startswith(".") and os.path.exists(os.path.join(root, name, LOCK))
+        if name.startswith(begin) and not name.startswith(".") and os.path.exists(os.path.join(root, name, LOCK))
     ]
 
 
@@ -193,30 +238,33 @@ def _found(path: str, name: str) -> FoundSession:
         record = read_record(path) or SessionRecord(name, "", "claimed")
     except PodbotError:
         return FoundSession(name, "", None, live)
-    return FoundSession(name, record.endpoint, observed(record.state, live=live), live, bool(record.untold))
+    state = observed(record.state, live=live)
+    return FoundSession(name, record.endpoint, state, live, bool(record.untold), record.engine, record.leased)
 
 
-def session_pipes(engine: Engine, environ: Mapping[str, str], container: str) -> str | None:
-    """Where pipes for commands in ``container`` can be made; None when it is no session of this host's by name."""
-    from podbot.launch.names import is_name  # here, for `podbot ps` needs neither
-    from podbot.launch.pipes import pipes_directory
+def record_of(environ: Mapping[str, str], session: str) -> SessionRecord | None:
+    """The record of a session of this user's; None if there is none that this podbot can read."""
+    from podbot.launch.names import is_name  # imported here: `podbot ps` does not need it
 
-    if not engine.local or not is_name(container):
-        return None
     root = runtime_root(environ)
-    session = os.path.join(root, container)
-    path = pipes_directory(session)
-    if not all(map(is_own_directory, (os.path.dirname(root), root, session, path))):
+    path = os.path.join(root, session)
+    if not is_name(session) or not all(map(is_own_directory, (os.path.dirname(root), root, path))):
         return None
     try:
-        record = read_record(session)
+        return read_record(path)
     except PodbotError:
         return None
-    return path if record is not None and record.endpoint == engine.endpoint else None
+
+
+def session_guest(environ: Mapping[str, str], session: str) -> tuple[SessionRecord, str] | None:
+    """The record of a session of this user's, and the directory of its guest's socket; None if there is no socket."""
+    record = record_of(environ, session)
+    directory = record.guest if record is not None else None
+    return (record, directory) if record is not None and directory is not None else None
 
 
 def take_untold(path: str) -> list[Event]:
-    """The events that a helper process left in the session's record, which it then has no longer."""
+    """Remove and return the events that a helper process left in the session's record."""
     with contextlib.suppress(PodbotError):
         lock = _locked(path, os.path.basename(path))
         try:
@@ -230,7 +278,7 @@ def take_untold(path: str) -> list[Event]:
 
 
 def remove_reported(path: str) -> None:
-    """Remove a session's directory, unless the guard has a record there of which nobody has reported yet."""
+    """Remove a session's directory, unless it has a record of the guard that has not been reported yet."""
     from podbot.session.guarding import records
 
     if not records(path):
@@ -238,47 +286,47 @@ def remove_reported(path: str) -> None:
 
 
 def remove_directory(path: str) -> None:
-    """Remove a session's directory; what is missing already, or a link, is ignored.
+    """Remove a session's directory; a missing one, or a link, is ignored.
 
-    Renamed first: another podbot that takes the name meanwhile gets a directory of its own, instead of
-    one whose files we are removing.
+    It is renamed first, so that another podbot that takes the name meanwhile gets a new directory instead of one
+    whose files are being removed.
     """
-    import shutil
+    from podbot.session.trees import remove_tree  # here, because `podbot ps` needs none of it
 
     parent, name = os.path.split(path)
     aside = os.path.join(parent, f"{GONE}{name}-{os.urandom(4).hex()}")
-    with contextlib.suppress(OSError, RecursionError):  # the latter: somebody made it that deep
+    with contextlib.suppress(OSError):
         if not os.path.islink(path):
             os.rename(path, aside)
-            shutil.rmtree(aside, ignore_errors=True)
+            remove_tree(aside)
 
 
 def sweep(environ: Mapping[str, str]) -> None:
-    """Finish removals that a killed podbot began."""
-    import shutil
-
+    """Finish the removals that a killed podbot had started."""
     root = runtime_root(environ)
     with contextlib.suppress(OSError):
         for name in os.listdir(root):
             if name.startswith(GONE):
-                shutil.rmtree(os.path.join(root, name), ignore_errors=True)
+                from podbot.session.trees import remove_tree
+
+                remove_tree(os.path.join(root, name))
 
 
-def _locked(path: str, session: str) -> int:
-    """Descriptor of the session's lock, held.
+def _locked(path: str, session: str, sleep: Callable[[float], object] = time.sleep) -> int:
+    """Take the session's lock and return its descriptor.
 
-    Tried for 80 ms: the directory may be removed under us, and :func:`is_live` holds the lock for a moment.
+    Retried for 80 ms, because the directory may be removed meanwhile, and :func:`is_live` holds the lock briefly.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(0.01)
+            sleep(0.01)
         name = os.path.join(path, LOCK)
         try:
             private_dir(path)
             lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:
             continue
-        except PathError:  # removed between its making and our look at it
+        except PathError:  # removed after we created it
             if attempt == ATTEMPTS - 1:
                 raise
             continue

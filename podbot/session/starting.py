@@ -1,30 +1,24 @@
-"""``podbot start``: a kept session's container runs again with its resources, and without a podbot process.
+"""``podbot start``: restart a kept session's container with its resources, to run without a podbot process.
 
-Nothing of a record is believed before the engine's container and this host agree with it. Whatever fails leaves the
-container stopped, without a token.
+A record is not trusted until it agrees with the engine's container and with this host. After any failure the
+container is stopped and has no token.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from podbot.engine.port import BindMount, ContainerInfo, Engine
 from podbot.errors import CreateFailed, MountRefused, PodbotError, SessionExists, SessionNotRestorable
 from podbot.events import Emit, Event
-from podbot.launch.labels import LABEL, keep_of
+from podbot.frozen import Frozen, replace
+from podbot.launch.labels import LABEL, RESOURCES, keep_of
 from podbot.launch.own_file import files_directory
-from podbot.launch.pipes import pipes_directory
+from podbot.launch.publish import port_notes, public_notes
 from podbot.launch.refused_paths import within
-from podbot.launch.resources.credentials import CredentialsPlan
-from podbot.launch.resources.history import DIRECTORY as STORES
-from podbot.launch.resources.history import HistoryPlan
-from podbot.launch.resources.streams import StreamsPlan
-from podbot.launch.resources.token import SECRETS_DIRECTORY, TokenPlan
+from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.seccomp import profile_path
 from podbot.launch.sources import checked_source
 from podbot.launch.types import HostFacts, LaunchRequest, SandboxPlan
@@ -33,25 +27,26 @@ from podbot.session.confined import check_filtered
 from podbot.session.container import check_met
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import STOP_SECONDS
-from podbot.session.orphans import our_container
+from podbot.session.guarding import report_left
+from podbot.session.host_paths import path_facts, with_protected
+from podbot.session.mount_check import verified_mount
+from podbot.session.network import isolate
 from podbot.session.own_files import place_files
-from podbot.session.paths import path_facts, with_protected
 from podbot.session.planned import NotAPlan, plan_from
 from podbot.session.record import SessionRecord, write_record
 from podbot.session.repository import check_linked_git
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
 from podbot.session.restore import lasting_record
+from podbot.session.session_names import session_meant
 from podbot.session.sessions import SessionDirectory, left_session
-from podbot.session.workspace import verified_mount
 from podbot.streams.wake import Wake
 
 Facts = Callable[[LaunchRequest], HostFacts]
 
 
-@dataclass(frozen=True, slots=True)
-class StartResult:
-    """A session that runs again. ``credentials``: in-container paths of the families that were copied."""
+class StartResult(Frozen):
+    """A restarted session. ``credentials``: in-container paths of the families that were copied."""
 
     session: str
     credentials: tuple[str, ...] = ()
@@ -60,12 +55,12 @@ class StartResult:
 def start_session(
     engine: Engine, environ: Mapping[str, str], name: str, *, facts: Facts, wake: Wake, emit: Emit
 ) -> StartResult:
-    """Bring the kept session ``name`` back. ``facts``: of this host now.
+    """Restart the kept session ``name``, or whose name begins so. ``facts`` collects the current facts of this host.
 
-    Raises ContainerNotFound, NotOurs, SessionExists, SessionNotRestorable, SessionRecordUnknown, MountRefused and
-    what a first start raises, and Interrupted when a signal came before it was done.
+    Raises ContainerNotFound, AmbiguousName, NotOurs, SessionExists, SessionNotRestorable, SessionRecordUnknown,
+    MountRefused, the errors of a first start, and Interrupted when a signal arrived before it was done.
     """
-    container = our_container(engine, name)
+    container = session_meant(engine, name)
     session = container.name
     if not engine.local:
         raise _refused(session, "its engine is on another host", "Run podbot on that host.")
@@ -73,7 +68,7 @@ def start_session(
     _check_kept(container)
     with wake.listening(), left_session(path, otherwise=lasting_record(engine, environ, container)) as directory:
         assert directory is not None  # noqa: S101 - there is a record by now
-        container = engine.inspect(container.id)  # while nobody else starts it
+        container = engine.inspect(container.id)  # again, now that the lock keeps others from starting it
         _check_state(directory.record, container)
         found = facts(LaunchRequest(name=session, trusted_workspace=True))
         plan = _agreed_plan(directory, container, found)
@@ -88,17 +83,22 @@ def start_session(
                 if directory.record.state == "starting":
                     directory.move("stopped")
             raise
-    copied = plan.find(CredentialsPlan) or CredentialsPlan()
-    if plan.find(TokenPlan) is not None:
-        emit(_token_event(path, session))
+    warnings = public_notes(plan.container.ports)
+    for note in port_notes(plan.container.ports):
+        emit(Event("warning" if note in warnings else "notice", "plan.note", note))
+    if lost := directory.record.secrets:
+        text = (
+            f"values of variables are not kept, so {session} has no {', '.join(lost)}: pass them with `podbot exec -e`"
+        )
+        emit(Event("notice", "session.variables", text, {"session": session, "names": list(lost)}))
     emit(Event("info", "session.started", f"started {session}", {"session": session}))
-    return StartResult(session, tuple(source.target for source in copied.sources))
+    return StartResult(session, copied_targets(plan))
 
 
 def _check_kept(container: ContainerInfo) -> None:
     if keep_of(container.labels) == "never":
-        hint = f"`podbot stop {container.name}` removes it."
-        raise _refused(container.name, "it was not to be kept", hint)
+        hint = "Remove it."
+        raise _refused(container.name, "it is a session that is not kept", hint)
 
 
 def _check_state(record: SessionRecord, container: ContainerInfo) -> None:
@@ -107,65 +107,59 @@ def _check_state(record: SessionRecord, container: ContainerInfo) -> None:
         raise SessionExists(session=session)
     if container.state not in ("exited", "stopped"):
         reason = f"its container is {container.state}, and podbot has not started it"
-        raise _refused(session, reason, f"`podbot stop {session}` stops it.")
+        raise _refused(session, reason, "Stop it.")
     if record.state not in ("stopped", "detached"):
-        reason = "its podbot was killed, and nobody has looked at what it left"
-        raise _refused(session, reason, f"`podbot stop {session}` does.")
+        reason = "its podbot was killed, and it has not been cleaned up yet"
+        raise _refused(session, reason, "Stop it first.")
 
 
 def _agreed_plan(directory: SessionDirectory, container: ContainerInfo, facts: HostFacts) -> SandboxPlan:
-    """The plan of the record, when the container and the places of this host are the record's."""
+    """The record's plan, if the container and this host's directories agree with it. Raises SessionNotRestorable."""
     record = directory.record
-    hint = f"`podbot stop --rm {record.session}` removes it; the engine's own program can still start the container."
+    hint = "Remove it; the engine's own program can still start the container."
     if record.plan is None:
-        raise _refused(record.session, "its record has no plan, as one of an older podbot", hint)
+        raise _refused(record.session, "its record has no plan, because an older podbot wrote it", hint)
     try:
         plan = plan_from(record.plan)
     except NotAPlan as exc:
-        raise _refused(record.session, f"its record is another version's, or was changed ({exc})", hint) from exc
+        raise _refused(record.session, f"its record was changed, or written by another version ({exc})", hint) from exc
     runtime = os.path.join(facts.runtime_dir, record.session)
     created = container.labels.get(f"{LABEL}.created", "")
-    files = files_directory(plan.keep, record.session, runtime, dataclasses.replace(facts, created=created))
+    files = files_directory(plan.keep, record.session, runtime, replace(facts, created=created))
     if (plan.runtime_dir, plan.files_dir) != (runtime, files):
         raise _refused(record.session, f"its directories were {plan.runtime_dir} and {plan.files_dir}", hint)
-    if not (_is_of(plan, record, container) and _has_own_places(plan, runtime, facts)):
+    if not (_is_of(plan, record, container) and _has_own_places(plan, facts)):
         raise _refused(record.session, "its container is not the one of its record, or the record was changed", hint)
-    return _with_logins(plan, facts)
+    resources = {name: resource.refreshed(facts) for name, resource in plan.resources.items()}
+    return replace(plan, resources=resources)
 
 
 def _is_of(plan: SandboxPlan, record: SessionRecord, container: ContainerInfo) -> bool:
-    """Whether the engine says of the container what the record does."""
-    spec, token = plan.container, plan.find(TokenPlan)
+    """Whether the container, as the engine describes it, matches the record."""
+    spec = plan.container
     mounts = {BindMount(mount.source, mount.target, mount.read_only) for mount in (*spec.mounts, *spec.files)}
     return (
         record.container == container.id
         and plan.session == spec.name == container.name
         and container.labels.items() >= spec.labels.items()
-        and container.labels.get(f"{LABEL}.access", "") == (token.repo if token is not None else "")
+        and container.labels.get(RESOURCES, "") == ",".join(plan.resources)
         and container.mounts == mounts
     )
 
 
-def _has_own_places(plan: SandboxPlan, runtime: str, facts: HostFacts) -> bool:
-    """Whether what is made and removed on the host for the session is podbot's own."""
-    token, streams, history = plan.find(TokenPlan), plan.find(StreamsPlan), plan.find(HistoryPlan)
-    stores = os.path.join(facts.state_dir, STORES)
+def _has_own_places(plan: SandboxPlan, facts: HostFacts) -> bool:
+    """Whether the paths that podbot creates and removes for the session are podbot's own on this host."""
     seccomp = plan.container.security.seccomp
-    return (
-        (token is None or token.secrets_dir == os.path.join(runtime, SECRETS_DIRECTORY))
-        and (streams is None or streams.directory == pipes_directory(runtime))
-        and (history is None or os.path.dirname(os.path.dirname(history.store.source)) == stores)
-        and (history is None or os.path.dirname(history.store.source) == history.directory)
-        and (seccomp is None or os.path.dirname(seccomp) == os.path.dirname(profile_path(facts.state_dir)))
-    )
+    own_profile = seccomp is None or os.path.dirname(seccomp) == os.path.dirname(profile_path(facts.state_dir))
+    return own_profile and all(resource.agrees_with(plan, facts) for resource in plan.resources.values())
 
 
 def _check_mounts(plan: SandboxPlan, facts: HostFacts) -> None:
-    """The refusals of a first start. What was typed then is its own allowed root. Raises MountRefused."""
+    """Apply the mount policy as at the first start. Each source counts as an allowed root. Raises MountRefused."""
     sources = {mount.source for mount in plan.container.mounts}
     tops = sorted(path for path in sources if not any(within(path, other) for other in sources - {path}))
     found = [path_facts(path, path) for path in tops]
-    facts = with_protected(dataclasses.replace(facts, extra_mounts=tuple(found)))
+    facts = with_protected(replace(facts, extra_mounts=tuple(found)))
     for path in found:
         if checked_source(path, _ORIGIN, [path], facts) != path.given:
             raise MountRefused(
@@ -177,10 +171,10 @@ def _check_mounts(plan: SandboxPlan, facts: HostFacts) -> None:
 
 
 def _bring_back(session: Opening, container: ContainerInfo) -> None:
-    """Leaves the session detached. The container is stopped, and the token gone, when this raises."""
+    """Start the container and leave the session detached. If this raises, it is stopped and the token removed."""
     engine, plan, wake, directory = session.engine, session.plan, session.wake, session.directory
-    place_files(plan, session.emit)
-    write_record(plan.files_dir, dataclasses.replace(directory.record, state="stopped"))
+    place_files(plan, session.emit, again=True)
+    write_record(plan.files_dir, replace(directory.record, state="stopped"))
     with opened_resources(session) as resources:
         try:
             with contextlib.ExitStack() as checks:
@@ -190,7 +184,9 @@ def _bring_back(session: Opening, container: ContainerInfo) -> None:
                 try:
                     check_met(engine, container.id, plan, session.emit)
                 except CreateFailed as exc:
-                    raise _refused(plan.session, exc.reason, "`podbot doctor` checks the engine.") from exc
+                    raise _refused(plan.session, exc.reason, "Check the engine.") from exc
+                isolate(engine, container.id, plan, session.emit)
+                report_left(directory.path, session.emit, but=directory.guard_record)
                 for resource in resources:
                     with wake.interruptible():
                         resource.starting()
@@ -198,39 +194,24 @@ def _bring_back(session: Opening, container: ContainerInfo) -> None:
                     engine.start(container.id)
                 started = engine.inspect(container.id)
                 check_filtered(started, plan)
+                for resource in resources:
+                    resource.running(started)
                 for event in low_disks(plan.workspace, started.storage):
                     session.emit(event)
-                # Only now: into a container that runs, the engine copies from within its own mounts. Into one that
-                # stands, it would follow a link that the agent left, also to what the sandbox can only read.
+                # Only now: the engine copies into a running container through the container's own mounts. In a stopped
+                # one it would follow a link that the agent left, even to a file that the sandbox may only read.
                 for resource in resources:
                     with wake.interruptible():
                         resource.created(container.id)
             wake.check()
+            for resource in resources:
+                resource.detached()
             directory.move("detached")
-            directory.handed_over = True  # nothing is to be undone
+            directory.handed_over = True  # nothing must be undone
         except BaseException:
             with contextlib.suppress(PodbotError):
                 engine.stop(container.id, seconds=STOP_SECONDS)
             raise
-
-
-def _token_event(path: str, session: str) -> Event:
-    from podbot.github.status import TokenStatus
-
-    expires_at = (TokenStatus.load(path) or TokenStatus()).expires_at
-    until = "for an hour at most" if expires_at is None else time.strftime("until %H:%M", time.localtime(expires_at))
-    text = f"the GitHub token of {session} lasts {until}, and longer while a token-daemon runs"
-    return Event("notice", "token.detached", text, {"session": session, "expires_at": expires_at})
-
-
-def _with_logins(plan: SandboxPlan, facts: HostFacts) -> SandboxPlan:
-    """The families that were copied, as this host has them now. The first-run file inside has become the agent's."""
-    credentials = plan.find(CredentialsPlan)
-    if credentials is None:
-        return plan
-    families = {source.family for source in credentials.sources}
-    now = CredentialsPlan(tuple(source for source in facts.credentials if source.family in families))
-    return dataclasses.replace(plan, resources={**plan.resources, "credentials": now})
 
 
 def _refused(session: str, reason: str, hint: str) -> SessionNotRestorable:

@@ -17,22 +17,22 @@ MOVES: Mapping[State, frozenset[State]] = {
     "running": frozenset({"stopped", "orphaned", "gone"}),
     # The container is kept, stopped.
     "stopped": frozenset({"starting", "gone"}),
-    # `podbot start` is at work on it.
+    # `podbot start` is restarting it.
     "starting": frozenset({"detached", "stopped", "orphaned", "gone"}),
     # The container runs without a podbot process.
     "detached": frozenset({"stopped", "gone"}),
-    # The podbot that had it was killed.
+    # The podbot that ran it was killed.
     "orphaned": frozenset({"stopped", "gone"}),
     # There is no container any more.
     "gone": frozenset(),
 }
 
 _OWNED: frozenset[State] = frozenset({"claimed", "creating", "running", "starting"})
-"""States in which a podbot process holds the lock: without one, it was killed."""
+"""States in which a podbot process must hold the lock; if none does, it was killed."""
 
 
 def moved(before: State, after: State) -> State:
-    """``after``, when a session may go there from ``before``. Raises ValueError otherwise."""
+    """``after``, if the move from ``before`` is allowed. Raises ValueError otherwise."""
     if after not in MOVES[before]:
         raise ValueError(f"a session that is {before} cannot become {after}")
     return after

@@ -1,4 +1,4 @@
-"""The host's time zone, as the variable TZ has it."""
+"""The host's time zone, in the form of the variable TZ."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping
 
 _DATABASE = "/zoneinfo/"
-# A name of the database, or the rule itself (CET-1CEST,M3.5.0,M10.5.0/3); never a file's path.
+# A name in the database, or a rule (CET-1CEST,M3.5.0,M10.5.0/3); never a file's path.
 _ZONE = re.compile(r"[A-Za-z0-9<][A-Za-z0-9<>+,./:_-]{0,99}")
 
 
 def time_zone(
     environ: Mapping[str, str], localtime: str = "/etc/localtime", timezone: str = "/etc/timezone"
 ) -> str | None:
-    """A name such as Europe/Berlin; None when the host does not say, and for anything else than a name or a rule.
+    """A name such as Europe/Berlin; None when the host sets none, or sets something other than a name or a rule.
 
-    Order: TZ, where ``localtime`` leads, what ``timezone`` (Debian's) says.
+    Sources in order: TZ, the target of the link ``localtime``, the content of ``timezone`` (Debian).
     """
     given = environ.get("TZ")
     if given is not None:
@@ -26,7 +26,7 @@ def time_zone(
 
 
 def _in_database(path: str) -> str:
-    """The name of the zone whose file ``path`` is, or leads to; empty when it is none of the database's."""
+    """The name of the zone whose file is at ``path`` after following links; empty if it is not in the database."""
     try:
         found = os.path.realpath(path).partition(_DATABASE)[2]
     except ValueError:  # a NUL byte

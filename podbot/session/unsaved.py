@@ -1,7 +1,7 @@
-"""What would be lost with a clone's container: asked of git inside it, in one command, bounded in time and memory.
+"""Finds unsaved work in a clone's container by running git inside, in one command, bounded in time and memory.
 
-The sandbox's answers are the agent's word: whoever wants to lose work there can. Against accidents every doubt
-counts as work: a command that fails, an answer that is late or not whole, a container that is gone.
+The agent controls the answers, so a hostile one can hide work. To prevent accidents, every doubt counts as unsaved
+work: a command that fails, an answer that is late or incomplete, a container that is gone.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 
 from podbot.engine.port import Engine
 from podbot.errors import PodbotError
+from podbot.execution.capture import Lines, run_fed
 from podbot.launch.command import ExecSpec
-from podbot.session.capture import Lines, run_fed
 from podbot.streams.wake import Wake
 
 SECONDS = 10.0
 _NAMED = 3  # names of each kind that a notice shows
 _LONGEST_NAME = 60
 
-# $1: the clone, $2: when the session began. Options on the command line undo settings that hide work. Commits that
-# only a tag has, and those of submodules, count when they are younger than the session: a clone may bring older
-# ones that no branch of the server has. Only `origin` counts as a server: another remote may be a directory of the
-# sandbox, and goes with it. A push from a clone of one branch leaves no remote-tracking branch behind, so what looks
-# unpushed is compared with the server's own branches, where it answers. Not run under `set -e`: each step says how
-# it ended.
+# $1: the clone, $2: when the session began. Options on the command line override settings that hide work. Commits
+# reachable only from a tag, and those of submodules, count if they are newer than the session: a clone may contain
+# older ones that are on no branch of the server. Only `origin` counts as a server: another remote may be a directory
+# in the sandbox, which is removed with it. A push from a single-branch clone creates no remote-tracking branch, so
+# commits that look unpushed are compared with the server's branches if the server answers. `set -e` is not used,
+# because each step checks its own status.
 SCRIPT = r"""
 cd -- "$1" || exit 9
 since=$2
@@ -61,7 +61,7 @@ part worktrees git worktree list --porcelain
 part submodules submodules
 echo "= end"
 """
-_PARTS = ("changes", "stashes", "commits", "tags", "unfinished", "worktrees", "submodules")
+PARTS = ("changes", "stashes", "commits", "tags", "unfinished", "worktrees", "submodules")
 _WORDS: Mapping[str, tuple[str, str]] = {
     "staged": ("staged change", "staged changes"),
     "changed": ("uncommitted change", "uncommitted changes"),
@@ -77,9 +77,9 @@ _WORDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Unsaved:
-    """Work that is nowhere but in the container. ``counts``: kind -> how many; ``names``: kind -> the first few.
+    """Work that exists only in the container. ``counts``: number for each kind; ``names``: the first few of each kind.
 
-    ``doubt``: why it could not be found out; empty when it could.
+    ``doubt``: why the search is incomplete; empty when it is complete.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -90,20 +90,20 @@ class Unsaved:
         return bool(self.doubt or self.counts)
 
     def __str__(self) -> str:
-        """In one line; names are the repository's and the agent's own words."""
-        said = [self._said(kind, count) for kind, count in self.counts.items()]
+        """One line; the repository and the agent control the names in it."""
+        parts = [self._described(kind, count) for kind, count in self.counts.items()]
         if self.doubt:
-            said.append(f"perhaps {'more ' * bool(said)}unsaved work: {self.doubt}")
-        return "; ".join(said)
+            parts.append(f"perhaps {'more ' * bool(parts)}unsaved work: {self.doubt}")
+        return "; ".join(parts)
 
-    def _said(self, kind: str, count: int) -> str:
+    def _described(self, kind: str, count: int) -> str:
         names = self.names.get(kind, ())
         shown = f" ({', '.join(names)}{', …' * (count > len(names))})" if names else ""
         return f"{count} {_WORDS[kind][count != 1]}{shown}"
 
 
 class Examination:
-    """What the script printed, line by line, in bounded memory. Pure."""
+    """Parses the script's output line by line, in bounded memory. Pure."""
 
     def __init__(self) -> None:
         self._part = ""
@@ -115,7 +115,7 @@ class Examination:
         """One line, without its end."""
         if line.startswith("= "):
             self._part = line[2:]
-            self._parts = [*self._parts, self._part][-len(_PARTS) - 2 :]
+            self._parts = [*self._parts, self._part][-len(PARTS) - 2 :]
         elif self._part == "changes":
             self._change(line)
         elif self._part == "worktrees":
@@ -125,7 +125,7 @@ class Examination:
             self._count(self._part, line)
 
     def result(self, *, whole: bool) -> Unsaved:
-        """``whole``: the script ended well and in time."""
+        """``whole``: the script succeeded in time."""
         counts = dict(self._counts)
         names = {kind: tuple(found) for kind, found in self._names.items()}
         # The first worktree is the clone itself.
@@ -133,8 +133,8 @@ class Examination:
         if worktrees > 0:
             counts["worktrees"] = worktrees
         names["worktrees"] = names.get("worktrees", ())[1:]
-        seen = self._parts == [*_PARTS, "end"] and worktrees >= 0
-        return Unsaved(counts, names, "" if whole and seen else "git did not tell all of it")
+        seen = self._parts == [*PARTS, "end"] and worktrees >= 0
+        return Unsaved(counts, names, "" if whole and seen else "git's report was incomplete")
 
     def _change(self, line: str) -> None:
         """``XY name`` of git-status: X is the index, Y the working tree."""
@@ -144,17 +144,17 @@ class Examination:
     def _count(self, kind: str, name: str) -> None:
         self._counts[kind] = self._counts.get(kind, 0) + 1
         names = self._names.setdefault(kind, [])
-        # One more than is shown, because the first worktree is no find.
+        # One worktree more than is shown, because the first one is the clone itself.
         if len(names) < _NAMED + (kind == "worktrees"):
             names.append(_short(name))
 
 
 def examine(engine: Engine, container: str, directory: str, since: str, *, seconds: float = SECONDS) -> Unsaved:
-    """What would be lost of the clone in ``directory`` of a running container; false when nothing would.
+    """The unsaved work in the clone in ``directory`` of a running container; false when there is none.
 
-    ``since``: when the session began, ISO 8601. Never raises PodbotError: whatever fails is a doubt.
+    ``since``: when the session began, ISO 8601. Never raises PodbotError: any failure becomes a doubt.
     """
-    wake = Wake()  # of its own: it ends by its deadline, not by a second Ctrl-C that would count as a doubt
+    wake = Wake()  # a separate one: only the deadline ends this, not a second Ctrl-C, which would count as a doubt
     found = Examination()
     lines = Lines(found.take)
     spec = ExecSpec(
@@ -177,7 +177,7 @@ def examine(engine: Engine, container: str, directory: str, since: str, *, secon
 
 
 def since_of(labels: Mapping[str, str], created: float) -> str:
-    """When a container's session began, as git reads it: by its label, in whole seconds, or else by the engine."""
+    """When a container's session began, in git's date format: from its label in whole seconds, else from the engine."""
     label = re.fullmatch(r"([0-9T:-]{19})(?:\.[0-9]{6})?Z", labels.get("io.podbot.created", ""))
     return f"{label[1]}Z" if label else f"@{int(created)}"
 

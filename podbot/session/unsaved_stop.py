@@ -1,4 +1,4 @@
-"""``podbot stop`` of a clone's session: what would be lost decides whether its container goes."""
+"""``podbot stop`` of a clone's session: its container is removed only if it has no unsaved work."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from podbot.session.unsaved import Unsaved, examine, since_of
 
 
 def is_kept(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, *, wait: float, emit: Emit) -> bool:
-    """Whether a container that was just stopped holds unsaved work; then that is said, and it stays, stopped.
+    """Whether a container that was just stopped has unsaved work; if so, that is reported and it stays, stopped.
 
-    ``wait``: seconds for the session's own podbot to let go.
+    ``wait``: how many seconds the session's own podbot has to release it.
     """
     path = os.path.join(runtime_root(environ), container.name)
     if await_release(path, wait):
-        with contextlib.suppress(PodbotError):  # of a podbot that was killed; it lasts for an hour at most
+        with contextlib.suppress(PodbotError):  # left by a killed podbot
             TokenFile(os.path.join(path, SECRETS)).remove()
     try:
         engine.inspect(container.id)
-    except ContainerNotFound:  # its own podbot was quicker: its clone was not made yet
+    except ContainerNotFound:  # its own podbot removed it first, because the clone was not made yet
         return False
     try:
         restore_mounts(engine, environ, container)
@@ -43,7 +43,7 @@ def is_kept(engine: Engine, environ: Mapping[str, str], container: ContainerInfo
 
 
 def look(engine: Engine, container: ContainerInfo) -> Unsaved:
-    """Started for the look, and stopped again: before the stop its agent would still be at work under our eyes."""
+    """Examine a stopped container: start it and stop it again. Before the stop, its agent could still change things."""
     try:
         engine.start(container.id)
     except PodbotError as exc:
@@ -57,4 +57,4 @@ def look(engine: Engine, container: ContainerInfo) -> Unsaved:
 
 
 def _not_started(exc: PodbotError) -> Unsaved:
-    return Unsaved(doubt=f"its container could not be started to look ({exc.message[:200]})")
+    return Unsaved(doubt=f"its container could not be started for the search ({exc.message[:200]})")

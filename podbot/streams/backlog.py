@@ -1,4 +1,4 @@
-"""Bytes that wait for a descriptor, in order."""
+"""A queue of bytes to be written to a descriptor."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import itertools
 from collections import deque
 from collections.abc import Iterable
 
-JOIN = 2048  # smaller neighbours are joined: a memoryview costs 200 bytes, however little it shows
-MOST = 512  # pieces in one writev; IOV_MAX is 1024
+JOIN = 2048  # smaller neighbours are joined: a memoryview costs 200 bytes, however short it is
+MOST = 512  # pieces for one writev; IOV_MAX is 1024
 
 
 class Backlog:
-    """``pending``: bytes waiting; ``done``: bytes gone; ``answers``: bytes of podbot's own, until the last is gone."""
+    """``pending``: bytes queued. ``done``: bytes written. ``answers``: bytes of podbot's own, until all are written."""
 
     def __init__(self) -> None:
         self._queue: deque[memoryview] = deque()
@@ -35,15 +35,19 @@ class Backlog:
             self._behind = self.pending
 
     def first(self) -> memoryview:
-        """The next piece; the backlog is not empty."""
+        """The next piece. The backlog must not be empty."""
         return self._queue[0]
 
     def pieces(self) -> Iterable[memoryview]:
-        """The next pieces, as many as one writev takes."""
+        """The next pieces, at most as many as one writev accepts."""
         return itertools.islice(self._queue, MOST)
 
+    def everything(self) -> Iterable[memoryview]:
+        """All pieces."""
+        return iter(self._queue)
+
     def taken(self, done: int) -> None:
-        """``done`` bytes are written."""
+        """Remove ``done`` bytes, which were written."""
         self.pending -= done
         self.done += done
         if self.answers:
@@ -59,6 +63,6 @@ class Backlog:
             self._queue.popleft()
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Drop everything that is queued."""
         self._queue.clear()
         self.pending = self.answers = self._behind = 0

@@ -1,10 +1,10 @@
-"""The engine's framing of a non-TTY exec stream: sans-IO.
+"""Decodes the engine's framing of a non-TTY exec stream, without I/O.
 
 A frame is one byte of stream number (0 stdin, 1 stdout, 2 stderr), three zero bytes, the payload's
 length as a big-endian 32-bit number, then the payload.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: see podbot.cli.options.
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ HEADER = 8
 
 
 class BadFrame(ValueError):
-    """The bytes are not the engine's framing."""
+    """The bytes do not follow the engine's framing."""
 
 
 class Piece(NamedTuple):
@@ -24,7 +24,7 @@ class Piece(NamedTuple):
 
 
 class FrameDemux:
-    """Feed chunks of any size; payload pieces come out at once, never buffered."""
+    """Takes chunks of any size and yields pieces of payload at once, without buffering."""
 
     def __init__(self) -> None:
         self._header = b""
@@ -33,7 +33,7 @@ class FrameDemux:
 
     @property
     def between_frames(self) -> bool:
-        """No frame is half read: the stream may end here."""
+        """Whether the stream may end here: no frame is partly read."""
         return not self._left and not self._header
 
     def feed(self, chunk: bytes) -> Iterator[Piece]:
@@ -57,6 +57,6 @@ class FrameDemux:
     def _begin(self) -> None:
         header, self._header = self._header, b""
         if header[0] > 2 or header[1:4] != b"\0\0\0":
-            raise BadFrame("the engine's stream is not framed as it should be")
+            raise BadFrame("the engine's stream has an invalid frame header")
         self._stream = 2 if header[0] == 2 else 1
         self._left = int.from_bytes(header[4:8], "big")

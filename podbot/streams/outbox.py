@@ -1,4 +1,4 @@
-"""What waits for the command's stdin, and that stdin's end."""
+"""The queue for the command's stdin, and the end of that stdin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from podbot.streams.sides import CommandSide
 
 
 class Outbox(Backlog):
-    """``deaf``: the command takes no more input. ``open``: it has not been given its end yet."""
+    """``deaf``: the command reads no more input. ``open``: its stdin has not been closed yet."""
 
     def __init__(self, side: CommandSide) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Outbox(Backlog):
             except BlockingIOError:
                 return
             except OSError:
-                # The command closed its stdin or ended; what it printed is still to be read.
+                # The command closed its stdin or ended; its output must still be read.
                 self.deaf = True
                 self.clear()
                 return
@@ -37,7 +37,7 @@ class Outbox(Backlog):
         self._shut()
 
     def finish(self) -> None:
-        """No more will be pushed: end of file behind what waits."""
+        """No more will be pushed: send end of file after the queued data."""
         self._finishing = True
         self._shut()
 

@@ -1,7 +1,7 @@
 """The one relay between podbot's own descriptors and a command's streams.
 
-Bounded both ways: a full buffer stops reading from the side that fills it, so a reader that sleeps
-slows the command inside and costs no memory.
+Bounded both ways: when a buffer is full, its source is not read. So a slow reader slows the command inside and
+costs no memory.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import select
 import time
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from podbot.streams.channel import Filter
 from podbot.streams.demux import Piece
 from podbot.streams.outbox import Outbox
 from podbot.streams.sides import CHUNK, CommandSide
 from podbot.streams.sink import LIMIT, LOG_PATIENCE, LogSink, Sink
+
+if TYPE_CHECKING:
+    from podbot.streams.protocol_channel import Filter
 
 __all__ = ["LIMIT", "Pause", "Relay", "SinkClosed", "Watch"]
 
@@ -24,7 +27,7 @@ _IN = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class SinkClosed(Exception):
-    """``stream`` (stdout or stderr) takes no more: its reader went away, or ``error`` says what else."""
+    """``stream`` (stdout or stderr) accepts no more, usually because its reader left; ``error`` is the cause."""
 
     def __init__(self, stream: str, error: OSError) -> None:
         super().__init__(stream)
@@ -33,28 +36,28 @@ class SinkClosed(Exception):
 
 
 class Watch(Protocol):
-    """Sees what passes on a terminal."""
+    """Sees the input and output of a terminal."""
 
     def typed(self, data: bytes) -> bool:
-        """Before it goes to the command; true: ``run`` is to return "noticed"."""
+        """Called before input goes to the command; if it returns true, ``run`` returns "noticed"."""
         ...
 
     def shown(self, data: bytes | memoryview) -> None:
-        """What the command printed."""
+        """Called with the command's output."""
         ...
 
 
 class Relay:
-    """Moves bytes until the command ended. ``run`` returns early when woken or at a deadline; call it again.
+    """Moves bytes until the command has ended. ``run`` returns early when woken or at a deadline; then call it again.
 
-    ``stdin`` None: end of file at once.
+    With ``stdin`` None, the command gets end of file at once.
 
-    ``through``: everything passes through this filter (not from a terminal), and ``run`` also returns once
-    when stdin has ended ("input_ended"), when the command's has as well ("input_closed"), and when the
-    command ended and output still waits ("undelivered"). A side whose frames podbot answers itself is left
-    unread while it does not read those answers.
+    ``through``: a filter for all data (not for a terminal). With it, ``run`` also returns once when our stdin has
+    ended ("input_ended"), when the command's stdin has been closed too ("input_closed"), and when the command has
+    ended but output is still queued ("undelivered"). While one side does not read podbot's own replies, no more of
+    its frames are read.
 
-    ``watch``: sees what passes, where there is no filter.
+    ``watch``: sees all data when there is no filter; ``record``: the output then. ``log_patience``: see LogSink.
     """
 
     def __init__(
@@ -67,47 +70,42 @@ class Relay:
         wake: int,
         through: Filter | None = None,
         watch: Watch | None = None,
+        record: Callable[[bytes | memoryview], object] | None = None,
+        log_patience: float = LOG_PATIENCE,
     ) -> None:
         self._side = side
         self._stdin = stdin
-        self._sinks = {1: Sink(stdout), 2: Sink(stderr) if through is None else LogSink(stderr)}
+        log = Sink(stderr) if through is None else LogSink(stderr, patience=log_patience)
+        self._sinks = {1: Sink(stdout), 2: log}
+        self._log_patience = log_patience
         self._wake = wake
         self._outbox = Outbox(side)
         self._through = through
         self._watch = watch
+        self._record = record
         self._news: list[Pause] = []
-        self._room = True  # for output of the command, when its descriptors were last polled
+        self._room = True  # whether there was room for the command's output at the last poll
         if stdin is None:
             self._finish_input()
 
     @property
-    def broken(self) -> bool:
-        """See :class:`~podbot.streams.sides.CommandSide`."""
-        return self._side.broken
-
-    @property
-    def truncated(self) -> bool:
-        """See :class:`~podbot.streams.sides.CommandSide`."""
-        return self._side.truncated
-
-    @property
     def unsent(self) -> int:
-        """Bytes that the command has not taken yet."""
+        """Bytes of input that the command has not accepted yet."""
         return self._outbox.pending
 
     @property
     def undelivered(self) -> int:
-        """Bytes of output that nobody has taken yet."""
+        """Bytes of output that have not been written yet."""
         return sum(sink.pending for sink in self._sinks.values())
 
     @property
     def sent(self) -> int:
-        """Bytes that the command has taken."""
+        """Bytes of input that the command has accepted."""
         return self._outbox.done
 
     @property
     def delivered(self) -> int:
-        """Bytes of output that were taken."""
+        """Bytes of output that have been written."""
         return sum(sink.done for sink in self._sinks.values())
 
     def run(self, deadline: float | None = None) -> Pause:
@@ -127,21 +125,17 @@ class Relay:
             self._step(ready)
 
     def end_input(self) -> None:
-        """As if stdin had ended: what is queued is still sent."""
+        """Act as if stdin had ended: queued input is still sent."""
         if self._stdin is not None:
             self._stdin = None
             self._finish_input()
 
     def discard(self, stream: str) -> None:
-        """Go on without this one's reader: "stdout" or "stderr"."""
+        """Discard all output of ``stream``, "stdout" or "stderr"."""
         self._sinks[1 if stream == "stdout" else 2].discard()
 
-    def hand_over(self) -> tuple[int, ...]:
-        """See :class:`~podbot.streams.sides.CommandSide`."""
-        return self._side.hand_over()
-
     def close(self) -> None:
-        """Give back what the sinks opened; the caller's descriptors stay open."""
+        """Close what the sinks opened; the caller's descriptors stay open."""
         for sink in self._sinks.values():
             sink.close()
 
@@ -161,9 +155,7 @@ class Relay:
         for fd, events in wanted.items():
             poller.register(fd, events)
         if not room and self._through is not None:
-            left = LOG_PATIENCE if left is None else min(left, LOG_PATIENCE)
-        if side.interval is not None:
-            left = side.interval if left is None else min(left, side.interval)
+            left = self._log_patience if left is None else min(left, self._log_patience)
         self._room = room
         timeout = 0 if room and side.eager else None if left is None else max(1, int(left * 1000))
         return dict(poller.poll(timeout))
@@ -182,6 +174,8 @@ class Relay:
             for stream, piece in pieces:
                 if self._watch is not None:
                     self._watch.shown(piece)
+                if self._record is not None:
+                    self._record(piece)
                 self._sinks[stream].push(memoryview(piece))
             return
         output = []
@@ -191,7 +185,7 @@ class Relay:
             else:
                 self._through.agent_stderr(memoryview(piece))
         if output:
-            # Engine frames are 8 KiB (measured): joined, a filter is called once for eight of them.
+            # Engine frames are 8 KiB (measured); joining them means one call of the filter for eight of them.
             self._through.agent_data(b"".join(output))
         if self._side.ended:
             self._through.agent_eof()
@@ -199,7 +193,7 @@ class Relay:
         self._take(from_agent=True)
 
     def _take(self, *, from_agent: bool) -> None:
-        """Queue what the filter made of one side's bytes; what goes back to that side is podbot's answer."""
+        """Queue the filter's output for one side's bytes; frames that go back to that side are podbot's own replies."""
         if self._through is None:
             return
         for frame in self._through.for_agent():
@@ -240,7 +234,7 @@ class Relay:
     def _send(self) -> None:
         self._outbox.flush()
         if self._outbox.deaf and self._through is None:
-            self._stdin = None  # with a filter it is read on, for its end
+            self._stdin = None  # with a filter, stdin is still read to notice its end
 
     def _finish_input(self) -> None:
         if self._through is not None:

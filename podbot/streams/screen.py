@@ -1,32 +1,35 @@
-"""The modes that a full-screen program has set on the terminal, so that they can be undone and set again."""
+"""Tracks the terminal modes that a full-screen program has set, so that they can be undone and set again."""
 
 from __future__ import annotations
 
 import re
 
 _ALTERNATE = (b"1049", b"1047", b"47")
-# Mouse and focus reports, bracketed paste, held-back drawing, colour-scheme reports, cursor keys, reversed colours,
+# Mouse and focus reports, bracketed paste, synchronized output, colour-scheme reports, cursor keys, reversed colours,
 # margins.
 _OFF_BY_DEFAULT = (
     *(b"9", b"1000", b"1002", b"1003", b"1004", b"1005", b"1006", b"1015", b"1016"),
-    *(b"2004", b"2026", b"2031", b"1", b"5", b"6", b"69"),
+    *(b"2004", b"2026", b"2031", b"9001", b"1", b"5", b"6", b"69"),
 )
 _ON_BY_DEFAULT = (b"25", b"7")  # the cursor, line wrap
-# Those that would type into the operator's shell. Switching one off that is off does nothing.
+# Modes whose reports would be typed into the operator's shell. Resetting one that is off has no effect.
 _REPORTS = (b"1000", b"1002", b"1003", b"1004", b"1006", b"2004")
-# What a terminal takes for a command: ESC, the same as one byte (also the second of two in UTF-8, and a part of many
-# letters), ENQ, which some answer, and another set of letters.
+# Bytes that a terminal treats as commands: ESC, its one-byte C1 equivalents (also the second byte of C1 in UTF-8, and
+# part of many letters), ENQ, which some terminals answer, and the shift to another character set.
 _COMMANDS = re.compile(b"[\x05\x0e\x1b\x80-\x9f]")
-# An unfinished sequence or text would swallow what follows: CAN ends the one, ST the other.
+# An unfinished control sequence or string would swallow what follows: CAN ends the one, ST the other.
 _UNFINISHED = b"\x18\x1b\\"
-# Without a memory of what was set: the normal screen (47 moves no cursor where it is shown already), a visible cursor,
-# keys and letters of the usual kind, no insertion, no locked keyboard, a return that is one byte, no reports of clicks,
-# colours and sizes, no hyperlink.
-_PLAIN = b"\x1b[?47l\x1b[?25h\x1b[?1l\x1b>\x0f\x1b(B\x1b[4l\x1b[2l\x1b[20l\x1b[?9l\x1b[?2031l\x1b[?2048l\x1b]8;;\x1b\\"
-_SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # the second moves the cursor
+# Sent regardless of what was set: the normal screen (47 does not move the cursor if it is shown already), a visible
+# cursor, the usual keys and character set, no insert mode, no locked keyboard, Return as one byte, no reports of
+# clicks, colours and sizes, no keyboard events of Windows Terminal's own protocol, no hyperlink.
+_PLAIN = (
+    b"\x1b[?47l\x1b[?25h\x1b[?1l\x1b>\x0f\x1b(B\x1b[4l\x1b[2l\x1b[20l"
+    b"\x1b[?9l\x1b[?2031l\x1b[?2048l\x1b[?9001l\x1b]8;;\x1b\\"
+)
+_SCROLL_ALL = b"\x1b7\x1b[r\x1b8"  # resetting the margins moves the cursor, so it is saved and restored
 _KNOWN = frozenset((*_ALTERNATE, *_OFF_BY_DEFAULT, *_ON_BY_DEFAULT))
-_DEEPEST = 16  # entries of the kitty protocol's stack; a terminal has a limit as well
-# Terminals ignore or obey these inside a sequence and go on with it; CAN and SUB end it, ESC begins another.
+_DEEPEST = 16  # entries of the kitty protocol's stack that are tracked; terminals have a limit too
+# Terminals ignore or obey these inside a sequence and continue it; CAN and SUB end it, ESC begins another.
 _IGNORED = bytes({*range(0x20), 0x7F} - {0x18, 0x1A, 0x1B})
 _SEQUENCE = re.compile(
     rb"\x1b\[(?:\?([0-9;]{1,64})([hl])|([<>=])([0-9;]{0,32})u|>4(?:;([0-9]{0,2}))?m)",
@@ -37,55 +40,55 @@ _PARTIAL = re.compile(
     rb"|\x9b(?:[<>=][0-9;]{0,32}|[0-9;]{1,32}\"?)?)\Z",
     re.ASCII,
 )
-# Where a keyboard's protocol may be set, and the spellings of which is known what they do. Others of this form with
-# another last letter ask for the terminal's name and the like.
+# Sequences that may set a keyboard protocol, and those whose effect is known. Sequences of this form with other final
+# letters are queries, such as for the terminal's name.
 _KEYS = re.compile(rb"(?:\x1b\[|\x9b)[<=>]")
 _KNOWN_KEYS = re.compile(
     rb"\x1b\[(?:[<>][0-9;]{0,32}u|=[0-9]{0,32}(?:;0*1)?u|>4(?:;[0-9]{0,2})?m)|(?:\x1b\[|\x9b)[<=>][0-9;]{0,32}[@-lo-tv-~]",
     re.ASCII,
 )
-_NO_KEYS = b"\x1b[<99u\x1b[=0u\x1b[>4;0m"  # more than terminals keep
-# Answers whose controls are one byte each, which a shell's line editor does not know: S8C1T, and DECSCL, which can.
+_NO_KEYS = b"\x1b[<99u\x1b[=0u\x1b[>4;0m"  # 99: more entries than terminals keep
+# S8C1T, and DECSCL, which can do the same: replies then use one-byte controls, which shells do not understand.
 _EIGHT_BITS = re.compile(rb"\x1b G|(?:\x1b\[|\x9b)[0-9;]{1,32}\"p", re.ASCII)
-_SEVEN_BITS = b"\x1b F"  # only then: a Linux console would print the letter
-_NO_VT52 = b"\x1b<"  # a VT52 understands nothing else of what follows
+_SEVEN_BITS = b"\x1b F"  # sent only when needed: a Linux console would print the F
+_NO_VT52 = b"\x1b<"  # in VT52 mode, a terminal understands none of the other sequences
 
 
 class ScreenModes:
-    """Fed with all output; knows what to send when the terminal is lent to somebody else, and afterwards.
+    """Gets all output; knows what to send before another program uses the terminal, and afterwards.
 
-    What the program undid by itself is not undone again: leaving the alternate screen twice moves the cursor. Reports
-    are switched off even so: terminals differ in the odd spellings that they obey, so none is known to be off.
+    Modes that the program reset by itself are not reset again, because leaving the alternate screen twice moves the
+    cursor. Reports are always switched off: terminals accept different unusual spellings, so none is known to be off.
     """
 
     def __init__(self) -> None:
-        self._changed: dict[bytes, None] = {}  # known modes that are not at their default, in the order of change
-        self._keyboard: list[bytes] = []  # flags pushed by the kitty protocol
-        self._flags = b""  # those that were set without a push
+        self._changed: dict[bytes, None] = {}  # known modes that differ from their default, in the order of change
+        self._keyboard: list[bytes] = []  # flags pushed in the kitty protocol
+        self._flags = b""  # kitty flags that were set without a push
         self._other_keys = b""
         self._rest = b""
-        self._private = False  # something was printed that may have set a private mode
-        self._commanded = False  # something was printed that is more than text
-        self._odd_keys = False  # a keyboard protocol may be set that is not in the figures above
+        self._private = False  # a private mode may have been set
+        self._commanded = False  # the output contained more than text
+        self._odd_keys = False  # a keyboard protocol may be set that the fields above do not track
         self._eight_bits = False
         self._at_start = True  # the last byte ended a line
 
     @property
     def clean(self) -> bool:
-        """All is as a shell expects it."""
+        """Whether the terminal is as a shell expects it."""
         return not (self._changed or self._keyboard or self._flags or self._other_keys)
 
     @property
     def commanded(self) -> bool:
-        """More than text was printed: the terminal may be in any state, and may still answer something."""
+        """Whether more than text was printed, so the terminal may be in any state and may still send replies."""
         return self._commanded
 
     def feed(self, data: bytes) -> None:
-        """What the program printed; a sequence may be spread over several calls."""
+        """Record output; a sequence may be split over several calls."""
         if data:
             self._at_start = data.endswith(b"\n")
         self._commanded = self._commanded or _COMMANDS.search(data) is not None
-        # CSI as one byte, or as two in UTF-8; also a part of many letters.
+        # CSI as one byte, or as two in UTF-8; the byte is also part of many letters.
         self._private = self._private or b"\x9b" in data
         if not self._rest and b"\x1b" not in data and b"\x9b" not in data:
             return
@@ -100,7 +103,7 @@ class ScreenModes:
         self._odd_keys = self._odd_keys or not all(_KNOWN_KEYS.match(data, start) for start in begun)
 
     def leave(self) -> bytes:
-        """What gives the terminal back as a shell expects it."""
+        """The sequences that restore the terminal for a shell."""
         alternate = [mode for mode in self._changed if mode in _ALTERNATE]
         others = [mode for mode in self._changed if mode not in _ALTERNATE]
         return b"".join(
@@ -116,13 +119,13 @@ class ScreenModes:
         )
 
     def lend(self) -> bytes:
-        """:meth:`leave`, whatever state the terminal is in: for a shell that has it until :meth:`enter`."""
+        """Like :meth:`leave`, but for any state of the terminal: for a shell that uses it until :meth:`enter`."""
         return self._put_right() if self._commanded else self.leave()
 
     def end(self, *, own_line: bool) -> bytes:
-        """What gives the terminal back for good, whatever state it is in; nothing behind plain text.
+        """The sequences that restore the terminal completely, whatever its state; nothing after plain text.
 
-        ``own_line``: somebody else prints next, and neither behind what the program printed nor over it.
+        ``own_line``: another program prints next, and its text must not follow or overwrite the program's last line.
         """
         line = self.next_line() if own_line else b""
         if not self._commanded:
@@ -130,18 +133,18 @@ class ScreenModes:
         return self._put_right() + _SCROLL_ALL + line + b"\x1b[J"
 
     def _put_right(self) -> bytes:
-        """:meth:`leave`, and what undoes all that may have been set without being understood."""
-        keys = _NO_KEYS if self._odd_keys else b""  # each screen has its own
+        """Like :meth:`leave`, and also undo everything that may have been set without being recognized."""
+        keys = _NO_KEYS if self._odd_keys else b""  # each screen has its own stack
         first = (_NO_VT52 if self._private else b"") + (_SEVEN_BITS if self._eight_bits else b"")
         return _UNFINISHED + first + keys + self.leave() + keys + _PLAIN
 
     def next_line(self) -> bytes:
-        """What a message of somebody else begins with."""
+        """A line break, if another program's message needs one to start on its own line."""
         on_alternate = any(mode in _ALTERNATE for mode in self._changed)
         return b"" if self._at_start or on_alternate else b"\r\n"
 
     def enter(self) -> bytes:
-        """What :meth:`leave` undid, as far as it was seen to be set."""
+        """The sequences that set again what :meth:`leave` undid, as far as it was recognized."""
         alternate = [mode for mode in self._changed if mode in _ALTERNATE]
         others = [mode for mode in self._changed if mode not in _ALTERNATE]
         return b"".join(
@@ -173,7 +176,7 @@ class ScreenModes:
             self._odd_keys = self._odd_keys or len(self._keyboard) == _DEEPEST
             self._keyboard = [*self._keyboard, number][-_DEEPEST:]
         elif action == b"<":
-            # No more than there can be: the number is the program's.
+            # At most three digits: the program controls the number.
             del self._keyboard[max(0, len(self._keyboard) - int(number[:3] or b"1")) :]
         elif self._keyboard:
             self._keyboard[-1] = number

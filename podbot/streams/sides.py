@@ -1,4 +1,4 @@
-"""The command's side of a relay: its three streams and their end, over the engine's connection or beside it."""
+"""The command's side of a relay: its three streams and their end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Protocol
 
 from podbot.streams.demux import FrameDemux, Piece
 
-# Larger reads leave malloc's heap for mmap: 1.1-1.3 times as long over 100 MB (measured); 32 KiB took 1.2 x.
+# Larger reads make malloc use mmap: 1.1-1.3 times as long for 100 MB (measured); 32 KiB took 1.2 times as long.
 CHUNK = 1 << 16
 _HEARD = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
 class Duplex(Protocol):
-    """What is needed of an exec stream; see ``engine.port.ExecStream``."""
+    """The part of an exec stream that is used here; see ``engine.port.ExecStream``."""
 
     leftover: bytes
 
@@ -25,10 +25,10 @@ class Duplex(Protocol):
 
 
 class CommandSide(Protocol):
-    """``ended``: the command has, and everything that it printed was read.
+    """``ended``: the command has ended, and all its output was read.
 
-    ``truncated`` is true when that came in the middle of a frame of the engine's; ``broken`` also when it came with
-    an error, which a command that leaves its stdin unread can cause as well.
+    ``truncated``: the stream ended in the middle of one of the engine's frames. ``broken``: it was truncated or ended
+    with an error, which a command that does not read its stdin can cause too.
     """
 
     @property
@@ -40,7 +40,7 @@ class CommandSide(Protocol):
 
     @property
     def eager(self) -> bool:
-        """There may be more to read than poll knows of."""
+        """Whether there may be more to read than poll reports."""
         ...
 
     def wants(self, *, room: bool, sending: bool) -> Iterator[tuple[int, int]]:
@@ -48,36 +48,24 @@ class CommandSide(Protocol):
         ...
 
     def receive(self, ready: Mapping[int, int]) -> list[Piece]:
-        """What came by the descriptors that are ready. Raises BadFrame."""
-        ...
-
-    @property
-    def interval(self) -> float | None:
-        """Seconds after which :meth:`receive` is to be called, with whatever is ready; None: there is no such time."""
+        """Output read from the descriptors that are ready. Raises BadFrame."""
         ...
 
     def send(self, pieces: Iterable[memoryview]) -> int:
-        """Bytes taken. Raises BlockingIOError for none now, another OSError for never."""
+        """Returns the number of bytes written. Raises BlockingIOError if full, another OSError if closed."""
         ...
 
     def shut_write(self) -> None:
-        """End of file for the command."""
-        ...
-
-    def hand_over(self) -> tuple[int, ...]:
-        """Descriptors that another process must keep open, and read the first of, for a command that we leave running.
-
-        Without that it might be ended by its next print.
-        """
+        """Signal end of file to the command."""
         ...
 
 
-class StreamHelperLost(Exception):
-    """The process between a command's pipes and us has ended, or says nothing: some of the output is lost."""
+class StreamsLost(Exception):
+    """What carries a command's streams has ended: some of the output is lost."""
 
 
 class EngineSide:
-    """See :class:`CommandSide`. All over the engine's connection; with ``tty`` unframed, and all of it stdout."""
+    """See :class:`CommandSide`. All streams use the engine's connection; with ``tty`` unframed, and all is stdout."""
 
     def __init__(self, stream: Duplex, *, tty: bool) -> None:
         self.stream = stream
@@ -88,7 +76,7 @@ class EngineSide:
 
     @property
     def eager(self) -> bool:
-        # A full read may have left more behind, and a TLS socket does not poll for what it holds.
+        # There may be more after a full read, and poll does not see data that a TLS socket has buffered.
         return self._readable and not self.ended
 
     def wants(self, *, room: bool, sending: bool) -> Iterator[tuple[int, int]]:
@@ -112,7 +100,7 @@ class EngineSide:
         except BlockingIOError:
             self._readable = False
             return b""
-        except OSError:  # a reset, or over a network anything: the engine will know how the command ended
+        except OSError:  # a reset, or any network error: the engine will report how the command ended
             self.broken = True
             data = b""
         self._readable = bool(data)
@@ -122,15 +110,8 @@ class EngineSide:
                 self.broken = self.truncated = True
         return data
 
-    @property
-    def interval(self) -> float | None:
-        return None
-
     def send(self, pieces: Iterable[memoryview]) -> int:
         return self.stream.send(next(iter(pieces)))
 
     def shut_write(self) -> None:
         self.stream.shut_write()
-
-    def hand_over(self) -> tuple[int, ...]:
-        return ()  # the engine's monitor reads on without us (measured)

@@ -1,4 +1,4 @@
-"""Writing to a descriptor that is not ours alone without ever blocking on it.
+"""Writing to a descriptor that other processes share, without ever blocking on it.
 
 Setting O_NONBLOCK on an inherited descriptor would change it for the shell too, so pipes and
 terminals are opened a second time through /proc. Where that is refused, writes are cut to 4 KiB,
@@ -15,13 +15,13 @@ from collections.abc import Callable
 
 from podbot.streams.backlog import Backlog
 
-LIMIT = 1 << 20  # bytes waiting in one direction before its source is left unread
-LOG_PATIENCE = 1.0  # seconds for which a log that nobody reads holds everything else up
+LIMIT = 1 << 20  # bytes queued in one direction before its source is no longer read
+LOG_PATIENCE = 1.0  # seconds for which an unread log may block everything else
 ATOMIC = 4096  # PIPE_BUF
 
 
 class Sink(Backlog):
-    """A bounded-by-its-user queue in front of one output descriptor. ``fd`` None discards."""
+    """A queue in front of one output descriptor; its user must respect :meth:`full`. ``fd`` None discards."""
 
     def __init__(self, fd: int | None) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Sink(Backlog):
                 self._own = None
 
     def full(self) -> bool:
-        """Whether what fills this is to wait."""
+        """Whether the source of this queue must wait."""
         return self.pending >= LIMIT
 
     def fileno(self) -> int:
@@ -73,7 +73,7 @@ class Sink(Backlog):
                 return
 
     def _write(self) -> int:
-        # Engine frames are 8 KiB (measured): one writev for many of them, not one write each.
+        # Engine frames are 8 KiB (measured); one writev for many of them saves one write each.
         if self._socket is not None:
             return self._socket.sendmsg(self.pieces(), (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         if self.must_poll:
@@ -81,7 +81,7 @@ class Sink(Backlog):
         return os.writev(self.fileno(), list(self.pieces()))
 
     def discard(self) -> None:
-        """Nobody reads this any more: drop what waits and whatever comes."""
+        """Drop what is queued and everything that is pushed later, because there is no reader any more."""
         self.close()
         self.clear()
         self._fd = None
@@ -96,7 +96,7 @@ class Sink(Backlog):
 
 
 def _socket(fd: int) -> socket.socket:
-    """A socket object of our own. One made under ``socket.setdefaulttimeout`` makes the caller's non-blocking, too."""
+    """A socket object of our own. ``socket.setdefaulttimeout`` would make the caller's socket non-blocking too."""
     blocking = os.get_blocking(fd)
     made = socket.socket(fileno=os.dup(fd))
     if made.gettimeout() is not None:
@@ -110,15 +110,16 @@ def _note(lost: int) -> bytes:
 
 
 class LogSink(Sink):
-    """For diagnostics beside a protocol: a reader that stops reading slows nothing for longer than a second.
+    """For diagnostics beside a protocol: a reader that stops reading blocks the protocol for ``patience`` at most.
 
-    From then on what does not fit is dropped, and ``note`` says how much as soon as something fits again.
+    After that, output that does not fit is dropped, and ``note`` reports how much as soon as there is room again.
     """
 
-    def __init__(self, fd: int | None, note: Callable[[int], bytes] = _note) -> None:
+    def __init__(self, fd: int | None, note: Callable[[int], bytes] = _note, *, patience: float | None = None) -> None:
         super().__init__(fd)
         self._note = note
-        self._since: float | None = None  # it has been full, and nothing was read, since then
+        self._patience = LOG_PATIENCE if patience is None else patience
+        self._since: float | None = None  # since when it has been full without being read
         self._lost = 0
 
     def full(self) -> bool:
@@ -127,7 +128,7 @@ class LogSink(Sink):
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        return now - self._since < LOG_PATIENCE
+        return now - self._since < self._patience
 
     def push(self, data: memoryview, *, answer: bool = False) -> None:
         note = self._note(self._lost) if self._lost else b""

@@ -1,4 +1,4 @@
-"""The operator's terminal: its size, raw mode, and giving it back."""
+"""The operator's terminal: its size, raw mode, and restoring its mode."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-_MOST_ENDS = 16  # typed by a person; more would be a terminal that reports them without end
+_MOST_ENDS = 16  # more than a person types; bounds a terminal that reports end of file for ever
 
 
 def is_terminal(fd: int) -> bool:
@@ -19,7 +19,7 @@ def is_terminal(fd: int) -> bool:
 
 
 def terminal_size(fd: int) -> tuple[int, int] | None:
-    """(columns, rows) of the terminal at ``fd``; None when it has none or says 0."""
+    """(columns, rows) of the terminal at ``fd``; None when it has no size or reports 0."""
     try:
         size = os.get_terminal_size(fd)
     except OSError:
@@ -28,9 +28,9 @@ def terminal_size(fd: int) -> tuple[int, int] | None:
 
 
 class RawMode:
-    """The mode in which every key goes through as it is, taken and given back any number of times.
+    """Raw mode, in which every key is passed on unchanged; it can be taken and given back any number of times.
 
-    TCSANOW on the way back: waiting for output to drain would hang on a terminal stopped by ctrl-s.
+    The mode is restored with TCSANOW: waiting for output to drain would hang on a terminal stopped by Ctrl-S.
     """
 
     def __init__(self, fd: int) -> None:
@@ -38,11 +38,14 @@ class RawMode:
         self._before: list[Any] | None = None
 
     def take(self) -> None:
-        """A process in the background is stopped here until it is in the foreground. Raises termios.error."""
+        """Switch to raw mode. Raises termios.error.
+
+        A background process is stopped here until it is in the foreground.
+        """
         import termios
         import tty
 
-        termios.tcflow(self._fd, termios.TCOON)  # waits, and changes nothing: the mode read next is no shell's own
+        termios.tcflow(self._fd, termios.TCOON)  # only waits, so that the mode read next is not a shell's
         if self._before is None:
             self._before = termios.tcgetattr(self._fd)
         _drop_end_of_file(self._fd)
@@ -50,13 +53,13 @@ class RawMode:
 
     @property
     def taken(self) -> bool:
-        """It has not been given back."""
+        """Whether the terminal is in raw mode."""
         return self._before is not None
 
     def give_back(self, *, emptied: bool = False) -> None:
-        """Nothing when it was given back already: a process in the background would be stopped by it.
+        """Restore the mode. No effect when it was restored already: a background process would be stopped by it.
 
-        ``emptied``: what was typed, or answered, and not read by anybody is dropped.
+        ``emptied``: discard unread input, whether typed or sent by the terminal.
         """
         import termios
 
@@ -70,7 +73,7 @@ class RawMode:
 
 @contextlib.contextmanager
 def raw_mode(fd: int) -> Iterator[RawMode]:
-    """Raw for as long as the block runs; the former mode comes back on every way out."""
+    """Raw mode while the block runs; the former mode is restored however it ends."""
     mode = RawMode(fd)
     mode.take()
     try:
@@ -80,10 +83,10 @@ def raw_mode(fd: int) -> Iterator[RawMode]:
 
 
 def _drop_end_of_file(fd: int) -> None:
-    """Take away an end of file that waits, typed before anybody read: in raw mode it would be read as a NUL byte.
+    """Discard an unread end of file that was typed earlier: in raw mode it would be read as a NUL byte.
 
-    ``script`` types one when its own input is over; the terminal inside then echoes ``^@`` before the agent's first
-    byte. With a whole line behind it, it cannot be told from that line, and stays.
+    ``script`` types one when its own input ends; the terminal inside would then echo ``^@`` before the agent's first
+    byte. If a whole line follows it, the two cannot be distinguished, and it stays.
     """
     import fcntl
     import select
@@ -96,6 +99,6 @@ def _drop_end_of_file(fd: int) -> None:
         if poll.poll(0) != [(fd, select.POLLIN)]:
             return
         fcntl.ioctl(fd, termios.FIONREAD, waiting)
-        if any(waiting):  # a line; the mark of an end is not counted
+        if any(waiting):  # a line; an end of file counts as 0 bytes
             return
         os.read(fd, 1)

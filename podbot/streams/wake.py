@@ -7,43 +7,54 @@ import os
 import signal
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from podbot.frozen import Frozen
 
 
-class Resize(NamedTuple):
+class Resize(Frozen):
     """The terminal has a new size."""
 
 
-class Signal(NamedTuple):
+class Signal(Frozen):
     """A signal for the command inside; TERM and HUP end the session."""
 
     number: int
 
 
-class Suspend(NamedTuple):
+class Suspend(Frozen):
     """podbot was asked to stop itself (SIGTSTP)."""
 
 
-class Continued(NamedTuple):
-    """podbot goes on after others stopped it."""
+class Continued(Frozen):
+    """podbot was continued after another process had stopped it."""
 
 
 Message = Resize | Signal | Suspend | Continued
 
 
 class Interrupted(BaseException):
-    """A signal arrived where nothing can relay it: unwind. Not an Exception, so that nothing swallows it."""
+    """A signal arrived where no relay can pass it on: unwind. A BaseException, so nothing catches it by mistake."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
 
 
-class Wake:
-    """A queue with a descriptor to poll. ``post`` may be called from anywhere, signal handlers too.
+@contextlib.contextmanager
+def signals_blocked() -> Iterator[None]:
+    """For the start of a thread, which inherits this: a signal delivered to it would not wake the main thread."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    A signal handler calls ``deliver``: while something is ``listening`` the signal is queued for it,
-    otherwise Interrupted is raised on the spot (handlers run in the main thread) and unwinds.
+
+class Wake:
+    """A queue with a descriptor to poll. ``post`` may be called from anywhere, including signal handlers.
+
+    A signal handler calls ``deliver``: inside ``listening`` the signal is queued, otherwise Interrupted is raised at
+    once (handlers run in the main thread) and unwinds.
     """
 
     def __init__(self) -> None:
@@ -57,13 +68,13 @@ class Wake:
         return self._read
 
     def post(self, message: Message) -> None:
-        """Queue ``message`` and wake whoever polls."""
+        """Queue ``message`` and wake the poller."""
         self._queue.append(message)
-        with contextlib.suppress(BlockingIOError):  # a full pipe wakes as well as one more byte
+        with contextlib.suppress(BlockingIOError):  # a full pipe wakes the poller anyway
             os.write(self._write, b"!")
 
     def deliver(self, number: int) -> None:
-        """What a signal handler calls: to the relay when one listens, else unwind."""
+        """Called by a signal handler: queue the signal if a relay is listening, else unwind."""
         if self._listening:
             self.post(Signal(number))
         else:
@@ -71,7 +82,7 @@ class Wake:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """A relay polls, or a clean-up must not be torn: signals are queued here."""
+        """Queue signals while the block runs, because a relay polls or a clean-up must not be interrupted."""
         self._listening += 1
         try:
             yield
@@ -80,7 +91,7 @@ class Wake:
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Within ``listening``: a wait that a signal may break off after all, also one that is queued already."""
+        """Within ``listening``: let a signal, even one already queued, interrupt the block."""
         self.check()
         before, self._listening = self._listening, 0
         try:
@@ -89,15 +100,20 @@ class Wake:
             self._listening = before
 
     def check(self) -> None:
-        """Unwind when a signal was queued while nobody could act on it."""
+        """Raise Interrupted if a signal is queued."""
         for message in self.take():
             if isinstance(message, Signal):
                 raise Interrupted(message.number)
 
     @property
     def ending(self) -> bool:
-        """A signal that ends the session is queued; INT goes to the command."""
+        """Whether a signal that ends the session is queued. INT does not count: it goes to the command."""
         return any(isinstance(message, Signal) and message.number != signal.SIGINT for message in tuple(self._queue))
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether a signal is queued."""
+        return any(isinstance(message, Signal) for message in tuple(self._queue))
 
     def take(self) -> list[Message]:
         """All queued messages; empties the descriptor."""

@@ -1,4 +1,4 @@
-"""Public fakes: run podbot's own calls, or your own on top of them, without an engine.
+"""Public fakes: run podbot's calls, or your own code that uses them, without an engine.
 
 >>> from podbot.testing import FakeEngine, ScriptedExec
 >>> engine = FakeEngine()
@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 from podbot.testing.engine import IMAGE, FakeContainer, FakeEngine
-from podbot.testing.github import FakeGitHub
+from podbot.testing.fake_github import FakeGitHub
+from podbot.testing.memory_files import MemoryFiles
 from podbot.testing.peer import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "FakeContainer",
     "FakeEngine",
     "FakeGitHub",
+    "MemoryFiles",
     "ScriptedExec",
 ]

@@ -1,4 +1,4 @@
-"""An engine in memory: the whole port, with failures on demand and commands that are Python functions."""
+"""An engine in memory that implements the whole port, with injected failures and commands as Python functions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from podbot.engine.port import (
     BindMount,
+    Confinement,
     ContainerInfo,
     EngineHost,
     EngineInfo,
@@ -29,13 +30,13 @@ from podbot.errors import (
     ImageNotFound,
     NameTaken,
     PodbotError,
+    PortUnusable,
+    RemoveFailed,
     RequestFailed,
 )
-from podbot.execution.streams.piped_shell import unpiped
-from podbot.launch.pipes import TARGET
 from podbot.launch.types import ContainerSpec, ExecSpec
-from podbot.testing.peer import Command, Pipes, Session
-from podbot.testing.shell import builtin, unpacked
+from podbot.testing.fake_programs import builtin, unpacked
+from podbot.testing.peer import Command, Session
 
 IMAGE = "localhost/podbot-sandbox:fake"
 WORDS = EngineWords(
@@ -49,13 +50,13 @@ WORDS = EngineWords(
     unshare=("fake", "unshare"),
 )
 KILLED = 137
-_EPOCH = 1_700_000_000.0  # the first container's creation; each later one is a second younger
-_FIRST_PID = 1 << 23  # on the "host", where no kernel gives such numbers; inside, a process has it minus this
+_EPOCH = 1_700_000_000.0  # the first container's creation; each later one is created a second later
+_FIRST_PID = 1 << 23  # "host" pids begin here, above those of any kernel; the pid inside is the difference
 
 
 @dataclass(slots=True)
 class FakeContainer:
-    """What the engine knows of a container. ``archives``: (path, tar bytes) as they were put."""
+    """The engine's data about a container. ``archives``: (path, tar bytes) as they were uploaded."""
 
     info: ContainerInfo
     spec: ContainerSpec
@@ -75,8 +76,8 @@ class FakeEngine:
     """An :class:`podbot.engine.port.Engine` without an engine.
 
     ``calls`` records (operation, container or image or exec id) in order; ``by_name`` holds the
-    containers. Exec streams are real sockets with the engine's framing. A signal for a command comes
-    as an exec of ``kill`` in the container, as under a rootless engine, and reaches it.
+    containers. Exec streams are real sockets with the engine's framing. A command is signalled by an exec of ``kill``
+    in the container, as with a rootless engine.
     """
 
     def __init__(self, *, endpoint: str = "unix:///fake/engine.sock", images: Sequence[str] = (IMAGE,)) -> None:
@@ -85,13 +86,13 @@ class FakeEngine:
         self.sessions: dict[str, Session] = {}
         self.images = list(images)
         self.image_labels: dict[str, str] = {}  # of every image
-        self.ignored: tuple[Unmet, ...] = ()  # what this engine drops of every spec in silence
-        self.networks: dict[str, Mapping[str, str]] = {}  # those that ``isolate`` made: name -> labels
-        self.unisolated: Unmet | None = None  # what ``isolate`` says where networks cannot be kept apart
+        self.ignored: tuple[Unmet, ...] = ()  # parts of every spec that this engine drops silently
+        self.networks: dict[str, Mapping[str, str]] = {}  # networks that ``isolate`` made: name -> labels
+        self.unisolated: Unmet | None = None  # the result of ``isolate`` if networks cannot be isolated
         self.local = True
         self.words = WORDS
-        self.image_builder: ImageBuilder | None = None  # an engine that makes no images, until a test gives it one
-        self.rootless = os.getuid() != 0  # what it says of itself, as of where its images are
+        self.image_builder: ImageBuilder | None = None  # none unless a test sets one
+        self.rootless = os.getuid() != 0  # reported by ``host``, like ``storage``
         self.version = "4.3.1"
         self.storage = "/"
         self._endpoint = endpoint
@@ -99,31 +100,43 @@ class FakeEngine:
         self._failures: dict[str, _Failure] = {}
         self._number = itertools.count(1)
 
-    # --- what a test says ---------------------------------------------------------------------
+    # --- for tests ----------------------------------------------------------------------------
 
     def on(self, program: str, command: Command) -> None:
-        """From now on ``program`` is ``command``: a :class:`ScriptedExec`, or a function of an ExecPeer."""
+        """Make ``program`` run ``command``: a :class:`ScriptedExec`, or a function of an ExecPeer."""
         self._commands[program] = command
 
     def fail(self, operation: str, error: PodbotError, *, times: int | None = 1, after: bool = False) -> None:
-        """Make the next ``times`` calls of ``operation`` (``"create"``) raise ``error``; None is for ever.
+        """Make the next ``times`` calls of ``operation`` (such as ``"create"``) raise ``error``; None means all.
 
-        ``after``: the engine does what was asked and the answer is lost.
+        ``after``: the engine carries out the operation, but the response is lost.
         """
         self._failures[operation] = _Failure(error, times, after)
 
     def vanish(self) -> None:
-        """The engine goes away: streams end, and every call raises EngineGone."""
+        """Make the engine disappear: streams end, and every call raises EngineGone."""
         for operation in _OPERATIONS:
             self.fail(operation, EngineGone(endpoint=self._endpoint, reason="connection refused"), times=None)
         for session in self.sessions.values():
             session.drop()
 
     def die(self, container: str) -> None:
-        """The container ends, and everything in it."""
+        """End the container and everything in it; remove it if its spec says so."""
         found = self._find(container)
         found.info = dataclasses.replace(found.info, state="exited", exit_code=KILLED, pid=0)
         self._end_sessions(found)
+        if found.spec.auto_remove:
+            del self.by_name[found.info.name]
+
+    def pause(self, container: str) -> None:
+        """Freeze the container; :meth:`unpause` continues it."""
+        found = self._find(container)
+        found.info = dataclasses.replace(found.info, state="paused")
+
+    def unpause(self, container: str) -> None:
+        """See :meth:`pause`."""
+        found = self._find(container)
+        found.info = dataclasses.replace(found.info, state="running")
 
     # --- the port -----------------------------------------------------------------------------
 
@@ -132,7 +145,7 @@ class FakeEngine:
         return self._endpoint
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to close."""
 
     def ping(self) -> EngineInfo:
         with self._call("ping", ""):
@@ -163,10 +176,31 @@ class FakeEngine:
             self.by_name[spec.name] = FakeContainer(info, spec, network=spec.network)
             return info.id
 
-    def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:  # noqa: ARG002 - see ``ignored``
+    def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
+        """``ignored``, and ports that are not those of ``spec``."""
         with self._call("unmet", container):
-            self._find(container)
-            return self.ignored
+            wanted, got = (", ".join(map(str, of.ports)) for of in (spec, self._find(container).spec))
+            return self.ignored if wanted == got else (*self.ignored, Unmet("sandbox.publish", wanted, got))
+
+    def confinement(self, container: str) -> Confinement:
+        with self._call("confinement", container):
+            found = self._find(container)
+            security, limits = found.spec.security, found.spec.limits
+            return Confinement(
+                runtime=found.spec.runtime or "fake",
+                privileged=security.privileged,
+                no_new_privileges=security.no_new_privileges,
+                capabilities=security.capabilities,
+                bounding=security.capabilities,
+                devices=security.devices,
+                read_only_root=security.read_only_root,
+                user=security.user or "",
+                network=found.network,
+                memory_limit=limits.memory,
+                cpus_limit=limits.cpus,
+                pids_limit=limits.pids or None,
+                nofile_limit=limits.nofile,
+            )
 
     def isolate(self, container: str, network: str, labels: Mapping[str, str]) -> Unmet | None:
         with self._call("isolate", container):
@@ -190,6 +224,7 @@ class FakeEngine:
     def start(self, container: str) -> None:
         with self._call("start", container):
             found = self._find(container)
+            self._check_ports(found)
             found.info = dataclasses.replace(found.info, state="running", pid=_FIRST_PID, exit_code=None)
 
     def stop(self, container: str, *, seconds: int) -> None:  # noqa: ARG002 - nothing here needs time to stop
@@ -197,9 +232,12 @@ class FakeEngine:
             self._find(container)
             self.die(container)
 
-    def remove(self, container: str) -> None:
+    def remove(self, container: str, *, kill: bool = True) -> None:
         with self._call("remove", container), contextlib.suppress(ContainerNotFound):
-            self._end_sessions(self.by_name.pop(self._find(container).info.name))
+            found = self._find(container).info
+            if not kill and found.state in {"running", "paused"}:
+                raise RemoveFailed(container=container, reason=f"it is {found.state}")
+            self._end_sessions(self.by_name.pop(found.name))
 
     def inspect(self, container: str) -> ContainerInfo:
         with self._call("inspect", container):
@@ -244,13 +282,11 @@ class FakeEngine:
         with self._call("exec_create", container):
             found = self._find(container)
             if found.info.state != "running":
-                reason = "can only create exec sessions on running containers"
-                raise ExecFailed(container=container, command=spec.command[0], reason=reason)
+                raise ExecFailed(container=container, command=spec.command[0], reason=ExecFailed.NOT_RUNNING)
             number = next(self._number)
-            spec, pipes = _beside(found, spec)
-            command = self._commands.get(spec.command[0]) or builtin(spec, found.files, self._kill)
+            command = self._commands.get(spec.command[0]) or builtin(spec, found.files, self.kill)
             ident = f"e{number:063x}"
-            self.sessions[ident] = Session(found.info.id, spec, command, _FIRST_PID + 1 + number, pipes)
+            self.sessions[ident] = Session(found.info.id, spec, command, _FIRST_PID + 1 + number)
             return ident
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
@@ -288,10 +324,17 @@ class FakeEngine:
         raise failure.error
 
     def _end_sessions(self, found: FakeContainer) -> None:
-        # A copy: ending one wakes its caller, who may start the next meanwhile.
+        # A copy, because ending one wakes its caller, which may start another meanwhile.
         for session in list(self.sessions.values()):
             if session.container == found.info.id and session.running:
                 session.end(KILLED)
+
+    def _check_ports(self, found: FakeContainer) -> None:
+        running = (other for other in self.by_name.values() if other is not found and other.info.state == "running")
+        taken = {(port.address, port.host_port) for other in running for port in other.spec.ports}
+        for port in found.spec.ports:
+            if (port.address, port.host_port) in taken:
+                raise PortUnusable(at=f"{port.address}:{port.host_port}", reason="the port is in use")
 
     def _find(self, container: str) -> FakeContainer:
         for entry in self.by_name.values():
@@ -310,7 +353,8 @@ class FakeEngine:
             raise RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
         return self.sessions[exec_id]
 
-    def _kill(self, name: str, group: int) -> bool:
+    def kill(self, name: str, group: int) -> bool:
+        """Send the signal called ``name`` to a running command's group, by its number inside; False without one."""
         import signal
 
         for session in self.sessions.values():
@@ -320,17 +364,9 @@ class FakeEngine:
         return False
 
 
-def _beside(found: FakeContainer, spec: ExecSpec) -> tuple[ExecSpec, Pipes | None]:
-    """The command itself, and its named pipes on this host, when a shell was to open such for it."""
-    inner = unpiped(spec)
-    source = next((mount.source for mount in found.spec.files if mount.target == TARGET), None)
-    if inner is None or source is None:
-        return spec, None
-    return inner[0], (os.path.join(source, inner[1]), os.path.join(source, inner[2]))
-
-
 _OPERATIONS = (
-    "ping", "host", "create", "unmet", "isolate", "remove_network", "start", "stop", "remove", "inspect", "containers",
+    "ping", "host", "create", "unmet", "confinement", "isolate", "remove_network", "start", "stop", "remove", "inspect",
+    "containers",
     "image", "list_images", "put_archive", "processes", "exec_create", "exec_start",
     "exec_inspect", "exec_resize",
 )  # fmt: skip

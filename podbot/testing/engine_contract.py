@@ -1,11 +1,12 @@
-"""What podbot relies on in an engine, as tests for pytest: podbot runs them on FakeEngine and on real engines.
+"""The contract of an engine as pytest tests, which podbot runs on FakeEngine and on real engines.
 
-A subclass gives the fixtures ``bare_engine`` and ``image`` (a reference; the image has sh, cat, sleep, stty).
+A subclass provides the fixtures ``bare_engine`` and ``image`` (a reference; the image has sh, cat, sleep, stty).
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import select
@@ -17,19 +18,20 @@ from typing import Any, cast
 
 import pytest
 
-from podbot.engine.archive import END
+from podbot.config.published import Published
+from podbot.engine.archive_end import END
 from podbot.engine.port import Engine, ExecState, ExecStream, Size
-from podbot.errors import ContainerError, ContainerNotFound, ExecFailed, ImageNotFound, NameTaken
+from podbot.errors import ContainerError, ContainerNotFound, ExecFailed, ImageNotFound, NameTaken, RemoveFailed
 from podbot.execution.group import signal_group
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
 from podbot.streams.demux import FrameDemux
 
-PATIENCE = 20.0  # seconds; a bound on a hang, not a measurement
+PATIENCE = 20.0  # seconds; limits a hang, measures nothing
 LABEL = "io.podbot.contract"
 
 
 def a_spec(image: str, **labels: str) -> ContainerSpec:
-    """A container of a name that nobody else has."""
+    """A container with a unique name."""
     name = f"podbot-contract-{os.urandom(4).hex()}"
     return ContainerSpec(
         name=name,
@@ -54,7 +56,7 @@ def archive(**files: str) -> bytes:
 
 
 def read_to_end(stream: ExecStream) -> bytes:
-    """Everything that a stream still has to say."""
+    """The rest of a stream."""
     data = bytearray(stream.leftover)
     poller = select.poll()
     poller.register(stream.fileno(), select.POLLIN)
@@ -86,7 +88,7 @@ def ended(engine: Engine, exec_id: str) -> ExecState:
 
 
 class OnlyContainerErrors:
-    """An engine whose every method raises ContainerError and nothing else, as the port promises (issue 10.7)."""
+    """Checks that every method of an engine raises only ContainerError, as the port requires."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -102,22 +104,22 @@ class OnlyContainerErrors:
             except ContainerError:
                 raise
             except Exception as exc:
-                raise AssertionError(f"{name} raised {exc!r}, which is no ContainerError") from exc
+                raise AssertionError(f"{name} raised {exc!r}, which is not a ContainerError") from exc
 
         return called
 
 
 class EngineContract:
-    """Subclass it, and give ``bare_engine`` and ``image``."""
+    """Subclass it, and provide ``bare_engine`` and ``image``."""
 
     @pytest.fixture
     def engine(self, bare_engine: Engine) -> Engine:
-        """Asserts the base class of whatever is raised, in every test."""
+        """The engine; every test checks the base class of its exceptions."""
         return cast("Engine", OnlyContainerErrors(bare_engine))
 
     @pytest.fixture
     def spec(self, engine: Engine, image: str) -> Iterator[ContainerSpec]:
-        """A spec whose container, if a test makes it, is removed afterwards."""
+        """A spec; its container is removed afterwards if a test created it."""
         spec = a_spec(image)
         yield spec
         engine.remove(spec.name)
@@ -132,7 +134,7 @@ class EngineContract:
     def run(
         self, engine: Engine, container: str, *command: str, stdin: bytes | None = None, size: Size | None = None
     ) -> tuple[bytes, int | None]:
-        """Raw output and status of a command; with a terminal when it has a size."""
+        """Raw output and status of a command; with a terminal if ``size`` is given."""
         tty = size is not None
         exec_id = engine.exec_create(container, ExecSpec(command=command, tty=tty, stdin=stdin is not None))
         with contextlib.closing(engine.exec_start(exec_id, tty=tty, size=size)) as stream:
@@ -188,6 +190,19 @@ class EngineContract:
             engine.inspect(container)
         assert caught.value.container == container
 
+    def test_a_container_that_is_removed_when_it_has_ended(self, engine: Engine, spec: ContainerSpec) -> None:
+        container = engine.create(dataclasses.replace(spec, auto_remove=True))
+        engine.start(container)
+        assert engine.inspect(container).state == "running"
+        with contextlib.suppress(ContainerNotFound):  # an engine may remove it before it has reported the stop
+            engine.stop(container, seconds=1)
+        end = time.monotonic() + PATIENCE
+        with contextlib.suppress(ContainerNotFound):
+            while True:
+                engine.inspect(container)
+                assert time.monotonic() < end, "the engine never removed it"
+        engine.remove(container)
+
     def test_inspect_by_name_and_by_id(self, engine: Engine, spec: ContainerSpec) -> None:
         container = engine.create(spec)
         by_name, by_id = engine.inspect(spec.name), engine.inspect(container)
@@ -208,6 +223,16 @@ class EngineContract:
         engine.remove(spec.name)
         engine.remove(spec.name)
 
+    def test_what_runs_is_not_removed_unless_it_is_killed(self, engine: Engine, running: str) -> None:
+        with pytest.raises(RemoveFailed):
+            engine.remove(running, kill=False)
+        assert engine.inspect(running).state == "running"
+        engine.stop(running, seconds=0)
+        engine.remove(running, kill=False)
+        engine.remove(running, kill=False)
+        with pytest.raises(ContainerNotFound):
+            engine.inspect(running)
+
     def test_a_name_is_taken_once(self, engine: Engine, spec: ContainerSpec) -> None:
         first = engine.create(spec)
         with pytest.raises(NameTaken) as caught:
@@ -225,6 +250,23 @@ class EngineContract:
 
     def test_a_plain_container_is_made_as_it_was_asked(self, engine: Engine, spec: ContainerSpec) -> None:
         assert engine.unmet(engine.create(spec), spec) == ()
+
+    def test_published_ports_are_read_back(self, engine: Engine, spec: ContainerSpec) -> None:
+        ports = (Published("127.0.0.1", 47_113, 80), Published("0.0.0.0", 47_114, 8080))  # noqa: S104 - never started
+        wanted = dataclasses.replace(spec, network="default", ports=ports)
+        container = engine.create(wanted)
+        assert engine.unmet(container, wanted) == ()
+        for other in ((), ports[:1], (Published("0.0.0.0", 47_113, 80), ports[1])):  # noqa: S104 - never started
+            (unmet,) = engine.unmet(container, dataclasses.replace(wanted, ports=other))
+            assert unmet.key == "sandbox.publish"
+
+    def test_confinement_is_read_back(self, engine: Engine, image: str) -> None:
+        security = Security(no_new_privileges=True, dropped=("ALL",), read_only_root=True, user="65534:65534")
+        made = engine.create(dataclasses.replace(a_spec(image), security=security, network="none"))
+        found = engine.confinement(made)
+        assert (found.no_new_privileges, found.read_only_root, found.privileged) == (True, True, False)
+        assert (found.capabilities, found.bounding, found.devices) == ((), (), ())
+        assert (found.user, found.network) == ("65534:65534", "none")
 
     def test_listing_by_label_and_state(self, engine: Engine, spec: ContainerSpec) -> None:
         container = engine.create(spec)
@@ -250,6 +292,7 @@ class EngineContract:
             lambda: engine.exec_create(name, ExecSpec(command=("true",))),
             lambda: engine.processes(name),
             lambda: engine.unmet(name, a_spec("any")),
+            lambda: engine.confinement(name),
         ):
             with pytest.raises(ContainerNotFound) as caught:
                 operation()

@@ -1,4 +1,4 @@
-"""The HTTP side of :class:`podbot.testing.FakeGitHub`: a threaded server that can also misbehave."""
+"""The HTTP server of :class:`podbot.testing.FakeGitHub`, which can also simulate failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_REQUEST = 1 << 20
 
 
 class Reply(NamedTuple):
-    """An answer to send."""
+    """A response to send."""
 
     status: int
     body: bytes
@@ -29,7 +29,7 @@ class Reply(NamedTuple):
 
 @dataclass
 class Trouble:
-    """What goes wrong with the next ``times`` requests whose path holds ``path``."""
+    """A failure of the next ``times`` requests whose path contains ``path``."""
 
     times: int = 1
     path: str = ""
@@ -46,11 +46,11 @@ def error(status: int, message: str, headers: Mapping[str, str] | None = None) -
 
 
 Answering = Callable[[str, str, str, bytes], tuple[Reply, Trouble | None]]
-"""(method, path, bearer token, body) -> what to answer, and what goes wrong with it."""
+"""(method, path, bearer token, body) -> the response, and the failure to simulate."""
 
 
 class Served:
-    """A server that listens; ``close`` returns when it does not any more."""
+    """A listening server; ``close`` returns when it has stopped."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self._server = server
@@ -84,7 +84,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128  # a hundred sessions may renew at once
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        """Ignore a client that has disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""GitHub's answers about an App, an installation and its token, with the fields that the real ones have."""
+"""GitHub's responses about an App, an installation and its token, with the fields of the real ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SINCE = "2024-01-01T00:00:00Z"
 
 
 class Described(Protocol):
-    """What the answers are about."""
+    """The data in the responses."""
 
     app_id: int
     installation_id: int
@@ -26,7 +26,7 @@ class Described(Protocol):
 
 
 def as_json(status: int, value: Mapping[str, Any]) -> Reply:
-    """``value`` as an answer."""
+    """``value`` as a response."""
     return Reply(status, json.dumps(value).encode())
 
 

@@ -1,4 +1,4 @@
-"""The command's side of a fake exec session, and the end that signals bring to it."""
+"""The command's side of a fake exec session, including signals that end it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ STDERR = 2
 
 
 class ExecPeer:
-    """What a command inside has: stdin, stdout, stderr, signals and terminal sizes.
+    """The interface of a command inside: stdin, stdout, stderr, signals and terminal sizes.
 
-    ``signals`` and ``sizes`` are queues. A signal that the command did not :meth:`trap` ends it with
-    128 + its number, as a kernel would; KILL cannot be trapped.
+    ``signals`` and ``sizes`` are queues. A signal that the command did not :meth:`trap` ends it with 128 + its number;
+    KILL cannot be trapped.
     """
 
     def __init__(self, spec: ExecSpec, sock: socket.socket, size: Size | None) -> None:
@@ -33,16 +33,12 @@ class ExecPeer:
         self._sock = sock
         self._trapped: set[int] = set()
 
-    def begin(self) -> bool:
-        """Wait until the command may run; false when it never may."""
-        return True
-
     def trap(self, *numbers: int) -> None:
-        """From now on these signals only arrive in ``signals``."""
+        """Deliver these signals only to ``signals`` from now on."""
         self._trapped.update(set(numbers) - {signal.SIGKILL})
 
     def trapped(self, number: int) -> bool:
-        """The command handles this signal itself."""
+        """Whether the command handles this signal itself."""
         return number in self._trapped
 
     def read(self, limit: int = 65536) -> bytes:
@@ -69,26 +65,25 @@ class ExecPeer:
             self.write_raw(bytes([stream, 0, 0, 0]) + len(data).to_bytes(4, "big") + data)
 
     def write_raw(self, data: bytes) -> None:
-        """Put bytes on the connection as they are: what a broken engine would send."""
+        """Send bytes unchanged, as a broken engine would."""
         self._sock.sendall(data)
 
     def close(self) -> None:
-        """End the connection; whoever waits in read or write wakes up."""
+        """End the connection and wake callers of read and write."""
         self.ended.set()
         self.drop()
 
     def drop(self) -> None:
-        """End the connection alone; the command is not told."""
+        """End only the connection; the command is not notified."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def dispose(self) -> None:
-        """Give the descriptor back, when nobody reads or writes any more."""
+        """Close the descriptor, once nothing reads or writes any more."""
         self._sock.close()
 
 
 Command = Callable[[ExecPeer], int]
-Pipes = tuple[str, str]  # paths on this host of the command's stdin and stdout
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,7 @@ class ScriptedExec:
 class Session:
     """One exec session of a fake engine: created, running in a thread of its own, ended."""
 
-    def __init__(self, container: str, spec: ExecSpec, command: Command, pid: int, pipes: Pipes | None = None) -> None:
+    def __init__(self, container: str, spec: ExecSpec, command: Command, pid: int) -> None:
         self.container = container
         self.spec = spec
         self.pid = pid
@@ -128,7 +123,6 @@ class Session:
         self.started = False
         self.peer: ExecPeer | None = None
         self._command = command
-        self._pipes = pipes
         self._lock = threading.Lock()
 
     @property
@@ -139,20 +133,14 @@ class Session:
         """The caller's end of the connection."""
         ours, theirs = socket.socketpair()
         self.started = True
-        if self._pipes is None:
-            self.peer = ExecPeer(self.spec, theirs, size)
-        else:
-            from podbot.testing.piped import PipedPeer
-
-            self.peer = PipedPeer(self.spec, theirs, size, *self._pipes)
+        self.peer = ExecPeer(self.spec, theirs, size)
         threading.Thread(target=self._run, args=(self.peer,), daemon=True).start()
         return ours
 
     def _run(self, peer: ExecPeer) -> None:
         code = 1  # of a command that raises
         try:
-            if peer.begin():
-                code = self._command(peer)
+            code = self._command(peer)
         except OSError:
             code = 128 + signal.SIGPIPE
         finally:
@@ -168,7 +156,7 @@ class Session:
             self.peer.close()
 
     def drop(self) -> None:
-        """The connection breaks; the command goes on, as it does under a real engine that went away."""
+        """The connection breaks; the command continues, as it does under a real engine that went away."""
         if self.peer is not None:
             self.peer.drop()
 

@@ -1,7 +1,6 @@
-"""The systemd user unit that keeps ``podbot token-daemon`` running: its text, and putting it in place.
+"""The systemd user unit that keeps ``podbot token-daemon`` running: its text, and its installation.
 
-The text is decided from facts (:func:`unit_text`); :func:`install` and :func:`uninstall` write and ask
-systemd, and report what they did as values.
+:func:`unit_text` is pure; :func:`install` and :func:`uninstall` change the file, call systemctl, and return results.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ UNIT = "podbot-token-daemon.service"
 WATCHDOG_SECONDS = 60
 PATIENCE = 60.0  # seconds for one systemctl; `enable --now` waits for READY
 
-# What a user manager can do without privileges. PrivateUsers comes first: without it the managers of
-# Debian 12 and older accept the Protect… lines and ignore them. PrivateTmp is left out: the file system is
-# read-only anyway, and it would hide engine sockets, keys and a runtime directory that lie in /tmp. Left out as
-# well: ProtectKernelTunables, with which the unit does not start where /proc is partly hidden (in a container:
-# 226/NAMESPACE), and MemoryDenyWriteExecute, because libffi maps memory that is both.
+# Confinement that a user manager can apply without privileges. PrivateUsers comes first, because without it the
+# managers of Debian 12 and older accept the Protect… lines but ignore them. Three settings are not used: PrivateTmp,
+# because the file system is read-only anyway, and it would hide engine sockets, keys and a runtime directory in /tmp;
+# ProtectKernelTunables, with which the unit does not start where /proc is partly hidden (in a container:
+# 226/NAMESPACE); and MemoryDenyWriteExecute, because libffi maps memory that is both.
 _CONFINEMENT = """\
 NoNewPrivileges=yes
 PrivateUsers=yes
@@ -47,9 +46,9 @@ LimitCORE=0
 
 _UNIT = """\
 # Written by `podbot token-daemon install`; `podbot token-daemon uninstall` removes it.
-# Changes of your own belong into `systemctl --user edit {unit}`.
+# Make your own changes with `systemctl --user edit {unit}`.
 [Unit]
-Description=podbot: keeps the GitHub tokens of running sandboxes fresh
+Description=podbot: renews the GitHub tokens of running sandboxes
 Documentation=man:systemd.service(5)
 StartLimitIntervalSec=0
 
@@ -69,7 +68,7 @@ WantedBy=default.target
 
 
 class Ran(NamedTuple):
-    """A command's end: its status and what it said. 127: there is no such program."""
+    """The result of a command: its status and output. 127: there is no such program."""
 
     code: int
     output: str
@@ -80,7 +79,7 @@ Run = Callable[[Sequence[str]], Ran]
 
 @dataclass(frozen=True)
 class Installed:
-    """What :func:`install` did. ``running``: systemd runs it now; ``reason``: why it does not."""
+    """The result of :func:`install`. ``running``: whether systemd runs it now; ``reason``: why not."""
 
     path: str
     changed: bool
@@ -90,7 +89,7 @@ class Installed:
 
 @dataclass(frozen=True)
 class Uninstalled:
-    """What :func:`uninstall` did. ``removed``: there was a unit; ``reason``: why systemd was not told."""
+    """The result of :func:`uninstall`. ``removed``: there was a unit; ``reason``: why systemctl failed."""
 
     path: str
     removed: bool
@@ -99,7 +98,7 @@ class Uninstalled:
 
 @dataclass(frozen=True)
 class UnitState:
-    """The unit as systemd sees it: ``active`` and ``enabled`` in its own words, empty when it does not answer."""
+    """The unit's state: ``active`` and ``enabled`` as systemd reports them, empty when it does not answer."""
 
     path: str
     installed: bool
@@ -118,7 +117,7 @@ def unit_text(command: Sequence[str], *, runtime: str, uid: int) -> str:
     """The unit. ``command``: absolute program and arguments; ``runtime``: podbot's runtime directory."""
     usual = f"/run/user/{uid}/podbot"
     if runtime == usual:
-        # Made by the manager at each start, after a reboot too, and left there with the sessions at the end.
+        # The manager creates it at each start, even after a reboot, and keeps it with the sessions at the end.
         writable = "RuntimeDirectory=podbot\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes"
         environment = ""
     else:
@@ -135,13 +134,13 @@ def unit_text(command: Sequence[str], *, runtime: str, uid: int) -> str:
 
 
 def _command_line(command: Sequence[str]) -> str:
-    """The words of an ExecStart line. systemd refuses a program with such characters; `env` takes any."""
+    """The words of an ExecStart line. systemd refuses a program with special characters; `env` accepts any."""
     odd = any(char in "\"'\\$" or not char.isprintable() for char in command[0])
     return " ".join(quoted(word, expands=True) for word in (["/usr/bin/env", *command] if odd else command))
 
 
 def quoted(word: str, *, expands: bool = False) -> str:
-    """``word`` for a unit file: quotes, C escapes, and no specifier. ``expands``: a line in which $ is special."""
+    """``word`` escaped for a unit file, with no specifier in it. ``expands``: for a line in which $ is special."""
     out = []
     for char in word:
         if char in '"\\':
@@ -160,15 +159,15 @@ def quoted(word: str, *, expands: bool = False) -> str:
 
 
 def install(command: Sequence[str], environ: Mapping[str, str], *, run: Run | None = None) -> Installed:
-    """Write the unit, and enable and start it where the user's systemd answers.
+    """Write the unit, and enable and start it if the user's systemd answers.
 
-    Writes nothing when it is there already as it should be. Raises PathError.
+    The file is not written again if it is up to date. Raises PathError.
     """
     run = run or _run(environ)
     path = unit_path(environ)
     runtime = runtime_root(environ)
     text = unit_text(command, runtime=runtime, uid=os.getuid())
-    make_dirs(os.path.dirname(runtime))  # a path that is missing would keep the unit from starting
+    make_dirs(os.path.dirname(runtime))  # the unit does not start if the path is missing
     changed = _read(path) != text
     if changed:
         _write(path, text)
@@ -185,7 +184,7 @@ def uninstall(environ: Mapping[str, str], *, run: Run | None = None) -> Uninstal
     _, reason = _told(run, [["disable", "--now", UNIT]])
     try:
         os.unlink(path)
-        with contextlib.suppress(FileNotFoundError):  # what `disable` removes, where no systemd answered
+        with contextlib.suppress(FileNotFoundError):  # `disable` removes it, unless systemd did not answer
             os.unlink(os.path.join(os.path.dirname(path), "default.target.wants", UNIT))
     except OSError as exc:
         raise PathError(path=path, operation="remove", reason=exc.strerror or str(exc)) from exc
@@ -195,7 +194,7 @@ def uninstall(environ: Mapping[str, str], *, run: Run | None = None) -> Uninstal
 
 
 def unit_state(environ: Mapping[str, str], *, run: Run | None = None) -> UnitState:
-    """What the user's systemd says of the unit."""
+    """The unit's state, from the user's systemd."""
     run = run or _run(environ)
     path = unit_path(environ)
     ran = run(["systemctl", "--user", "show", "--property=ActiveState,UnitFileState,StatusText", UNIT])
@@ -210,7 +209,7 @@ def unit_state(environ: Mapping[str, str], *, run: Run | None = None) -> UnitSta
 
 
 def _told(run: Run, steps: Sequence[Sequence[str]]) -> tuple[bool, str]:
-    """Each step done by systemctl; (True, "") or (False, why the first that failed did)."""
+    """Run each step with systemctl; returns (True, "") or (False, the reason of the first failure)."""
     for step in steps:
         ran = run(["systemctl", "--user", *step])
         if ran.code == 127:
@@ -227,7 +226,7 @@ def _run(environ: Mapping[str, str]) -> Run:
     def run(command: Sequence[str]) -> Ran:
         try:
             done = subprocess.run(
-                command, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                command, env=dict(environ), cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, errors="replace", timeout=PATIENCE, check=False,
             )  # fmt: skip
         except FileNotFoundError:
@@ -251,5 +250,5 @@ def _read(path: str) -> str | None:
 
 def _write(path: str, text: str) -> None:
     make_dirs(os.path.dirname(path))
-    # Paths in it are bytes, whatever they are and whatever this user's locale is.
+    # Paths are written as bytes, independently of this user's locale.
     replace_file(path, text.encode("utf-8", "surrogateescape"), operation="write", mode=0o644)

@@ -1,7 +1,7 @@
-"""What a token-daemon knows of its sessions, and the steps by which it keeps their tokens.
+"""The state of a token-daemon, and the steps in which it renews the tokens of its sessions.
 
-Everything belongs to the thread that calls :meth:`TokenDaemon.step`, which never waits for a server: engines
-and GitHub are asked in threads of their own (:mod:`podbot.tokens.jobs`).
+Everything belongs to the thread that calls :meth:`TokenDaemon.step`, which never waits for a server: requests to
+engines and GitHub run in worker threads (:mod:`podbot.tokens.worker_threads`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Collection
 
+from podbot.engine.endpoint import EngineRef
 from podbot.errors import PodbotError
 from podbot.events import Emit, Event, Level
+from podbot.github.clock import SYSTEM, Clock
 from podbot.github.grant import Grant
 from podbot.github.lease import FileLock
 from podbot.github.mint import minter
@@ -21,7 +23,6 @@ from podbot.github.renewer import Renewer
 from podbot.github.status import short_error, status_path
 from podbot.session.flags import LOCK, is_live
 from podbot.session.sessions import remove_directory
-from podbot.tokens.jobs import Jobs
 from podbot.tokens.token_liveness import Connect, Engines, Verdict
 from podbot.tokens.token_watch import (
     MakeMinter,
@@ -33,19 +34,23 @@ from podbot.tokens.token_watch import (
     other_daemon,
     pace,
 )
+from podbot.tokens.worker_threads import Jobs
 
-SCAN = 2.0  # seconds between looks for new and ended sessions: one directory, one lstat a session
-LOOK = 5.0  # between looks at who still runs: one flock a session
-TOGETHER = 0.5
-SLICE = 0.2  # of ticks without looking up: what a signal or the watchdog waits for at most
-RECENT = 60.0  # age of an engine's answer that is good enough to mint by
-TROUBLED = 30.0  # before a session that failed in an unexpected way is looked at again
+SCAN = 2.0  # seconds between scans for new and ended sessions: one directory, one lstat for each session
+LOOK = 5.0  # seconds between checks which sessions still run: one flock for each session
+TOGETHER = 0.5  # seconds; ticks that are closer than this share a step
+SLICE = 0.2  # seconds of ticks in a row, and so the longest delay for a signal or the watchdog
+RECENT = 60.0  # seconds; a token is minted only if the engine's answer is not older than this
+TROUBLED = 30.0  # seconds before a session that failed unexpectedly is tried again
 PER_LANE, MOST = 4, 16  # calls at a time: to one server, and in all
-TRIM = 60.0  # between givings back of memory: each costs 30 ms, and is 10 MB after a burst of TLS in four threads
+TRIM = 60.0  # seconds between returning freed memory: each costs 30 ms, and frees 10 MB after TLS in four threads
 
 
 class TokenDaemon:
-    """What the loop knows. ``step`` does what is due and says how long nothing will be."""
+    """What the loop knows. ``step`` does what is due and says how long nothing will be.
+
+    ``clock``: the loop's, monotonic; ``renewal_clock``: that by which tokens are due. ``trim``: gives memory back.
+    """
 
     def __init__(
         self,
@@ -56,10 +61,13 @@ class TokenDaemon:
         connect: Connect,
         make_minter: MakeMinter = minter,
         clock: Callable[[], float] = time.monotonic,
+        renewal_clock: Clock = SYSTEM,
+        trim: Callable[[], None] = give_back_memory,
     ) -> None:
         self._root, self._names, self._clock, self._make = root, tuple(names), clock, make_minter
+        self._renewal_clock, self._trim = renewal_clock, trim
         self._loop = threading.get_ident()
-        self._telling = threading.Lock()
+        self._emitting = threading.Lock()
         self._emit_to = emit
         self.jobs = Jobs(per_lane=PER_LANE, most=MOST)
         self.engines = Engines(self.jobs, self._emit, connect=connect, clock=clock)
@@ -73,7 +81,7 @@ class TokenDaemon:
     # --- the loop's steps ---
 
     def step(self) -> float:
-        """Settle, scan, look and tick, each when it is time; seconds until the next is."""
+        """Settle jobs, scan, check and tick, each when it is due; returns the seconds until the next step."""
         self.jobs.settle()
         now = self._clock()
         if now >= self._next_scan:
@@ -86,22 +94,22 @@ class TokenDaemon:
             self.summary = self._summed_up()
         if self._used and self.jobs.idle and now >= self._next_trim:
             self._used, self._next_trim = False, now + TRIM
-            give_back_memory()
+            self._trim()
         if not self._tick(now):
             return 0.0
         nexts = [watched.next for watched in self.watched.values() if not (watched.busy or watched.resting)]
-        # Ticks that are a moment apart share a step.
+        # Ticks at nearly the same time share a step.
         return max(TOGETHER, min([self._next_scan, self._next_look, *nexts]) - self._clock())
 
     def refresh(self) -> None:
-        """Everything is looked at afresh by the next step."""
+        """Make the next step check everything again."""
         self._next_scan = self._next_look = float("-inf")
         self.engines.forget()
         for watched in self.watched.values():
             watched.next = 0.0
 
     def close(self) -> None:
-        """Let go of every session. Calls under way are left to end by themselves; they write nothing."""
+        """Release every session. Calls in progress end by themselves and write nothing."""
         for watched in self.watched.values():
             watched.close()
         self.watched.clear()
@@ -121,8 +129,8 @@ class TokenDaemon:
         self._look_at(new)
 
     def _look_at(self, those: Collection[Watched]) -> None:
-        """Which of ``those`` are live; engines are asked about sessions that no podbot runs."""
-        endpoints = set()
+        """Check which of ``those`` are live, and ask engines about sessions that no podbot runs."""
+        engines = set()
         for watched in those:
             before, watched.locked = watched.locked, is_live(watched.found.path)
             grant = self._grant(watched)
@@ -133,34 +141,37 @@ class TokenDaemon:
                 continue
             if before:
                 self.engines.forget([grant.container])
-            endpoints.add(grant.endpoint)
-        for endpoint in endpoints:  # all of its orphans, so that one listing answers for them together
-            orphans = self._orphans(endpoint)
-            self.engines.look(endpoint, orphans)
+            engines.add(grant.engine_ref)
+        for engine in engines:  # with all of its orphans, so that one listing answers for all of them
+            orphans = self._orphans(engine)
+            self.engines.look(engine, orphans)
             for orphan in orphans.values():
                 try:
                     self._judge(orphan)
-                except Exception as exc:  # noqa: BLE001 - as in _tick
+                except Exception as exc:  # noqa: BLE001 - see _tick
                     self._troubled(orphan, exc)
 
     def _grant(self, watched: Watched) -> Grant | None:
-        """The session's grant, read once; what cannot be read is said once and rests until it changes."""
+        """The session's grant, read once; an unreadable one is reported once and skipped until it changes."""
         if watched.grant is None and not watched.trouble:
             try:
                 watched.grant = Grant.load(watched.found.path)
             except PodbotError as exc:
                 self._troubled(watched, exc)
             watched.resting = watched.grant is None
+        if watched.grant is not None and not watched.grant.renewable:
+            watched.resting = True
+            return None
         return watched.grant
 
     def _judge(self, watched: Watched) -> None:
-        """Act on what the engine said of a session that no podbot runs."""
+        """Act on the engine's answer about a session that no podbot runs."""
         verdict = self._verdict(watched)
         if verdict is None or verdict == watched.verdict:
             return
         if verdict == "unknown":
-            if watched.verdict is None:  # what was known before an engine went away counts for more
-                watched.verdict, watched.resting = verdict, watched.kept  # a kept one's podbot stopped it
+            if watched.verdict is None:  # an earlier answer stays valid while the engine does not answer
+                watched.verdict, watched.resting = verdict, watched.kept  # a kept session was stopped by its podbot
             return
         if verdict in ("stopped", "gone") and is_live(watched.found.path):
             return
@@ -174,21 +185,21 @@ class TokenDaemon:
         news: Level = "info" if gone or watched.renewer is not None else "debug"
         if watched.renewer is not None and watched.renewer.writing and not watched.busy:
             with contextlib.suppress(PodbotError, OSError):
-                watched.renewer.file.remove()  # nobody reads it, and it is good for up to an hour
+                watched.renewer.file.remove()  # it is not needed, and would be valid for up to an hour
                 os.unlink(status_path(watched.found.path))
         watched.close()
-        why = "is gone" if gone else "does not run"
-        text = f"the container of {watched.name} {why}: its token is not renewed any more"
+        why = "is gone" if gone else "is not running"
+        text = f"the container of {watched.name} {why}, so its token is no longer renewed"
         self._emit(Event(news, "daemon.dropped", text, {"session": watched.name}))
         if gone:
-            with FileLock(os.path.join(watched.found.path, LOCK)) as lock:  # so that no podbot takes the name meanwhile
+            with FileLock(os.path.join(watched.found.path, LOCK)) as lock:  # reserves the name
                 if lock.try_acquire():
                     remove_directory(watched.found.path)
 
     # --- their tokens ---
 
     def _tick(self, now: float) -> bool:
-        """False when the slice was over before all were ticked."""
+        """Tick the sessions that are due; returns false if the slice ended before all were ticked."""
         end = time.monotonic() + SLICE
         for watched in list(self.watched.values()):
             if watched.busy or watched.resting or watched.next > now:
@@ -197,13 +208,13 @@ class TokenDaemon:
                 return False
             try:
                 watched.next = now + self._ticked(watched)
-            except Exception as exc:  # noqa: BLE001 - one session's trouble must not end the others' renewals
+            except Exception as exc:  # noqa: BLE001 - one session's error must not stop the others' renewals
                 self._troubled(watched, exc)
                 watched.next = now + TROUBLED
         return True
 
     def _ticked(self, watched: Watched) -> float:
-        """Seconds until the next tick of ``watched``."""
+        """Tick one session; returns the seconds until its next tick."""
         if not watched.locked:
             self._judge(watched)
             if self._verdict(watched) is None or watched.resting:
@@ -216,43 +227,45 @@ class TokenDaemon:
         except MustRunInWorker:
             pass
         if not watched.locked and not self._asked_lately(watched):
-            return 0.5  # and the answer may be that there is nothing to mint for
+            return 0.5  # the answer may be that its container has ended
         watched.busy = self._used = True
         self.jobs.start(f"github {renewer.grant.api_url}", lambda: self._renewal(watched, renewer))
         return 0.0
 
     def _verdict(self, watched: Watched) -> Verdict | None:
-        """What its engine said. One that does not answer is no proof of an end: its sessions go on."""
+        """Its engine's answer. An engine that does not answer proves nothing, so its sessions continue."""
         grant = watched.grant
-        return self.engines.verdict(grant.endpoint, grant.container) if grant is not None else None
+        return self.engines.verdict(grant.engine_ref, grant.container) if grant is not None else None
 
     def _asked_lately(self, watched: Watched) -> bool:
-        """Whether there is a recent answer about an orphan; a question is on its way when there is not."""
-        endpoint = watched.grant.endpoint if watched.grant is not None else ""
-        return self.engines.look(endpoint, self._orphans(endpoint), within=RECENT)
+        """Whether there is a recent answer about an orphan; if not, the engine is asked."""
+        engine = watched.grant.engine_ref if watched.grant is not None else EngineRef("")
+        return self.engines.look(engine, self._orphans(engine), within=RECENT)
 
-    def _orphans(self, endpoint: str) -> dict[str, Watched]:
+    def _orphans(self, engine: EngineRef) -> dict[str, Watched]:
         """Sessions at an engine that no podbot runs, by their container's name."""
         return {
             watched.grant.container: watched
             for watched in self.watched.values()
-            if watched.grant is not None and watched.grant.endpoint == endpoint and not watched.locked
+            if watched.grant is not None and watched.grant.engine_ref == engine and not watched.locked
         }
 
     def _renewer(self, watched: Watched) -> Renewer | None:
         if (grant := watched.grant) is None:
             return None
         mint = mint_in_worker(grant, self._loop, self._make)
-        watched.renewer = Renewer(watched.found.path, grant, mint, kind="daemon", emit=self._emit)
+        watched.renewer = Renewer(
+            watched.found.path, grant, mint, kind="daemon", clock=self._renewal_clock, emit=self._emit
+        )
         return watched.renewer
 
     def _renewal(self, watched: Watched, renewer: Renewer) -> Callable[[], None]:
-        """In a thread of its own: the tick that asks GitHub."""
+        """The tick that sends a request to GitHub, in a worker thread."""
         failure: Exception | None = None
         delay = TROUBLED
         try:
             delay = renewer.tick()
-        except Exception as exc:  # noqa: BLE001 - it is told, below
+        except Exception as exc:  # noqa: BLE001 - reported in ``settled``
             failure = exc
 
         def settled() -> None:
@@ -263,25 +276,25 @@ class TokenDaemon:
 
         return settled
 
-    # --- saying ---
+    # --- reporting ---
 
     def _summed_up(self) -> str:
         keeping = [watched.renewer for watched in self.watched.values() if watched.renewer and watched.renewer.writing]
         failing = sum(1 for renewer in keeping if renewer.status.failures)
         nexts = [renewer.status.next_renewal for renewer in keeping if renewer.status.next_renewal is not None]
         live = sum(1 for watched in self.watched.values() if not watched.resting)
-        text = f"keeping {len(keeping)} of {live} tokens"
+        text = f"renewing {len(keeping)} of {live} tokens"
         if failing:
             text += f", {failing} cannot be renewed now"
         return f"{text}; next renewal at {time.strftime('%H:%M', time.localtime(min(nexts)))}" if nexts else text
 
     def say_started(self) -> None:
-        """That the daemon is up, and for what."""
+        """Report that the daemon has started."""
         text = f"renewing the GitHub tokens of sessions in {self._root} ({len(self.watched)} now)"
         self._emit(Event("info", "daemon.started", text, {"sessions": len(self.watched)}))
 
     def _say_standby(self) -> None:
-        """Once when another daemon is found to have sessions, and once when none has any more."""
+        """Report once when another daemon renews sessions here, and once when none does any more."""
         others = {holder for watched in self.watched.values() if (holder := other_daemon(watched))}
         if bool(others) == self._standby:
             return
@@ -299,6 +312,6 @@ class TokenDaemon:
             self._emit(Event("warning", "daemon.trouble", f"{watched.name}: {text}", {"session": watched.name}))
 
     def _emit(self, event: Event) -> None:
-        """Renewals tell from their threads."""
-        with self._telling:
+        """Emit one event at a time, because renewals emit from their own threads."""
+        with self._emitting:
             self._emit_to(event)

@@ -1,27 +1,25 @@
-"""A session's token as others see it: how old, who renews it, what went wrong. Never the token itself."""
+"""Information about a session's token: its age, the process that renews it, its last error. Never the token itself."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from podbot.frozen import Frozen
 from podbot.places import runtime_root
 
-STATUS = "token.status.json"  # as in github.status, which `podbot ps` without a clone does not import
+STATUS = "token.status.json"  # as in github.status, which `podbot ps` imports only if there is a clone
 
 
-@dataclass(frozen=True)
-class TokenHolder:
+class TokenHolder(Frozen):
     """The process that renews a token now. ``kind``: session (its own podbot), daemon or once."""
 
     pid: int
     kind: str
 
 
-@dataclass(frozen=True)
-class TokenInfo:
-    """The GitHub token of a session. Times in seconds since the epoch, None while there was no token.
+class TokenInfo(Frozen):
+    """The GitHub token of a session. Times are in seconds since the epoch, None if there was no token yet.
 
     ``failures``: attempts in a row that failed, ``error`` the last one's text. ``holder`` is None when no process
     renews it.
@@ -36,7 +34,7 @@ class TokenInfo:
 
 
 def token_info(session_dir: str) -> TokenInfo | None:
-    """What is known of a session's token; None when it has none. Costs one lstat then."""
+    """Information about a session's token; None if it has none, which costs one lstat."""
     if not os.path.lexists(os.path.join(session_dir, STATUS)):
         return None
     from podbot.github.lease import LEASE

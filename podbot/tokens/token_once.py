@@ -16,10 +16,10 @@ from podbot.github.status import TokenStatus, short_error
 from podbot.places import private_runtime_root
 from podbot.session.flags import is_live
 from podbot.streams.wake import Wake
-from podbot.tokens.jobs import Jobs
 from podbot.tokens.token_daemon import MOST, PER_LANE
 from podbot.tokens.token_liveness import Connect, Engines
 from podbot.tokens.token_watch import Found, MakeMinter, find_named, is_kept
+from podbot.tokens.worker_threads import Jobs
 
 RenewalOutcome = Literal["renewed", "fresh", "held", "stopped", "ended", "failed"]
 
@@ -28,8 +28,8 @@ RenewalOutcome = Literal["renewed", "fresh", "held", "stopped", "ended", "failed
 class TokenRenewal:
     """The outcome for one session's token.
 
-    ``fresh``: it is not due; ``held``: another process renews it; ``stopped``: its container does not run;
-    ``ended``: the session ended meanwhile. ``expires_at`` in seconds since the epoch; ``detail`` says who or why.
+    ``fresh``: it is not due; ``held``: another process renews it; ``stopped``: its container is not running;
+    ``ended``: the session ended meanwhile. ``expires_at``: seconds since the epoch; ``detail``: the process or reason.
     """
 
     session: str
@@ -47,9 +47,9 @@ def renew_once(
     connect: Connect,
     make_minter: MakeMinter = minter,
 ) -> list[TokenRenewal]:
-    """Renew what is due, of all sessions or of ``names``, by name. Failures are outcomes.
+    """Renew the tokens that are due, of all sessions or of ``names``; returns outcomes sorted by name.
 
-    Raises TokenSessionMissing, UnsafeDirectory, and Interrupted when a signal came.
+    A failure is an outcome. Raises TokenSessionMissing, UnsafeDirectory, and Interrupted when a signal arrived.
     """
     root = private_runtime_root(environ)
     found = find_named(root, names)
@@ -59,15 +59,15 @@ def renew_once(
         with wake.listening():
             orphans = once.start(found)
             engines = Engines(jobs, emit, connect=connect)
-            for endpoint in {grant.endpoint for grant in orphans.values()}:
-                engines.look(endpoint, [grant.container for grant in orphans.values() if grant.endpoint == endpoint])
+            for engine in {grant.engine_ref for grant in orphans.values()}:
+                engines.look(engine, [grant.container for grant in orphans.values() if grant.engine_ref == engine])
             _wait(jobs, wake)
             for name, grant in orphans.items():
-                verdict = engines.verdict(grant.endpoint, grant.container)
+                verdict = engines.verdict(grant.engine_ref, grant.container)
                 if verdict in ("stopped", "gone"):
-                    once.results[name] = TokenRenewal(name, "stopped", detail="its container does not run")
+                    once.results[name] = TokenRenewal(name, "stopped", detail="its container is not running")
                 elif verdict != "runs" and is_kept(found[name].path):
-                    detail = "it was kept, stopped, and its engine does not answer"
+                    detail = "it is kept and stopped, and its engine does not answer"
                     once.results[name] = TokenRenewal(name, "stopped", detail=detail)
                 else:
                     once.renew(name, found[name], grant)
@@ -85,7 +85,7 @@ class _Once:
         self._renewers: list[Renewer] = []
 
     def start(self, found: Mapping[str, Found]) -> dict[str, Grant]:
-        """Renew the sessions that a podbot runs; return the others, whose containers must be looked at first."""
+        """Renew the sessions that a podbot runs; return the others, whose containers must be checked first."""
         orphans = {}
         for name, where in found.items():
             try:
@@ -95,6 +95,8 @@ class _Once:
                 continue
             if grant is None:
                 self.results[name] = TokenRenewal(name, "ended")
+            elif not grant.renewable:
+                self.results[name] = TokenRenewal(name, "held", detail="only the session's own podbot has the variable")
             elif is_live(where.path):
                 self.renew(name, where, grant)
             else:
@@ -102,7 +104,7 @@ class _Once:
         return orphans
 
     def renew(self, name: str, where: Found, grant: Grant) -> None:
-        """Renew in a worker thread, when there is room."""
+        """Renew in a worker thread when one is free."""
         renewer = Renewer(where.path, grant, self._make(grant), kind="once", emit=self._emit)
         self._renewers.append(renewer)
 
@@ -113,7 +115,7 @@ class _Once:
         self._jobs.start(f"github {grant.api_url}", work)
 
     def close(self) -> None:
-        """Renewals that a signal interrupted write nothing after this."""
+        """After this, renewals that a signal interrupted write nothing."""
         for renewer in self._renewers:
             renewer.close()
 

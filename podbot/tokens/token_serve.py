@@ -1,4 +1,4 @@
-"""``token-daemon``: keep the tokens of all live sessions of a runtime directory fresh until a signal ends it.
+"""``token-daemon``: renew the tokens of all live sessions of a runtime directory until a signal ends it.
 
 One thread does the work, handles signals and pings the watchdog, so that the watchdog notices a hang.
 """
@@ -40,12 +40,13 @@ def serve(
     emit: Emit,
     connect: Connect,
 ) -> None:
-    """Keep tokens until a signal other than HUP arrives by ``wake``; HUP re-reads everything.
+    """Renew tokens until a signal other than HUP arrives through ``wake``; HUP re-reads everything.
 
-    Raises TokenSessionMissing when one of ``names`` is no session with a token; later on no error ends it.
+    Raises TokenSessionMissing if one of ``names`` is not a session with a token, and AmbiguousName; later errors do
+    not end it.
     """
     root = private_runtime_root(environ)
-    find_named(root, names)
+    names = list(find_named(root, names)) if names else names
     with wake.listening(), contextlib.closing(TokenDaemon(root, names, emit=emit, connect=connect)) as daemon:
         try:
             _run(daemon, wake, notifier)
@@ -57,7 +58,7 @@ def _run(daemon: TokenDaemon, wake: Wake, notifier: ServiceNotifier) -> None:
     delay = daemon.step()
     daemon.say_started()
     notifier.ready(daemon.summary)
-    poll = select.poll()  # not select(): a descriptor above 1023 is nothing unusual with 500 sessions
+    poll = select.poll()  # not select(), which cannot use descriptors above 1023, as 500 sessions need
     for descriptor in (wake.fileno(), daemon.jobs.fileno()):
         poll.register(descriptor, select.POLLIN)
     longest = min(SCAN, notifier.watchdog or SCAN)

@@ -1,4 +1,4 @@
-"""Finds the sessions that have a token to renew in the runtime directory, each with its renewer."""
+"""Finds the sessions with a token to renew in the runtime directory, and tracks each with its renewer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from podbot.errors import PodbotError, TokenSessionMissing
+from podbot.errors import AmbiguousName, PodbotError, TokenSessionMissing
 from podbot.github.grant import Grant, grant_path
 from podbot.github.lease import CLAIM, LEASE
 from podbot.github.mint import Minter, minter
@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 def find(root: str, names: Collection[str] = ()) -> dict[str, Found]:
-    """Sessions with a grant below the runtime directory ``root``, those in ``names`` only when there are any."""
+    """Sessions with a grant below the runtime directory ``root``; only those in ``names`` if it is not empty."""
     found: dict[str, Found] = {}
     if not is_own_directory(root):
         return found
@@ -58,7 +58,10 @@ def find(root: str, names: Collection[str] = ()) -> dict[str, Found]:
 
 
 def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
-    """As :func:`find`; raises TokenSessionMissing when one of ``names`` is not found."""
+    """Like :func:`find`, also for the beginning of a name. Raises TokenSessionMissing when one of ``names`` is not
+    found, and AmbiguousName.
+    """
+    names = [_whole(root, name) for name in names]
     found = find(root, names)
     for name in names:
         if name not in found:
@@ -68,8 +71,18 @@ def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
     return found
 
 
+def _whole(root: str, name: str) -> str:
+    """The session whose name begins so, if it is the only one with a token; ``name`` otherwise."""
+    if not name or os.path.lexists(os.path.join(root, name)):
+        return name
+    begun = [whole for whole in find(root) if whole.startswith(name)]
+    if len(begun) > 1:
+        raise AmbiguousName.among(name, begun)
+    return begun[0] if begun else name
+
+
 def is_kept(path: str) -> bool:
-    """A session that podbot ended with its container stopped and kept."""
+    """Whether podbot ended the session and kept its stopped container."""
     try:
         record = read_record(path)
     except PodbotError:
@@ -100,13 +113,13 @@ class Watched:
     locked: bool = False
     busy: bool = False
     resting: bool = False
-    verdict: Verdict | None = None  # the engine's, as acted on
+    verdict: Verdict | None = None  # the engine's answer that was acted on
     trouble: str = ""
     next: float = 0.0
 
     @property
     def kept(self) -> bool:
-        """Its podbot ended, and stopped its container."""
+        """Whether its podbot ended it and kept its stopped container."""
         return is_kept(self.found.path)
 
     def contended(self) -> bool:

@@ -1,6 +1,7 @@
-"""The parts of the documentation that are made from the agents' files. ``make docs`` writes them; a test compares.
+"""The generated parts of the documentation, made from the agents' files. ``make docs`` writes them; a test
+compares.
 
-A part stands between two comments of its page, ``<!-- NAME: made by make docs -->`` and ``<!-- end of NAME -->``.
+A part is between two comments of its page, ``<!-- NAME: made by make docs -->`` and ``<!-- end of NAME -->``.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from podbot.agents.definition import TRUSTED, Command
 from podbot.agents.registry import CUSTOM, AgentMode, agent, agents, known, names
-from podbot.agents.types import TRUSTED, Command
 from podbot.config.write import render_example
 
 ROOT = Path(__file__).parents[2]
@@ -27,9 +28,9 @@ def parts() -> dict[str, str]:
     return {
         "commands": _commands(),
         "permissions": _permissions(),
-        "told": _settings("why", {kind: found.page.told for kind, found in agents().items()}),
-        "left alone": _settings(
-            "effect without a network", {kind: found.page.left_alone for kind, found in agents().items()}
+        "fixed settings": _settings("why", {kind: found.page.fixed for kind, found in agents().items()}),
+        "optional settings": _settings(
+            "effect without a network", {kind: found.page.optional for kind, found in agents().items()}
         ),
         "workspace settings": _table(
             "agent", "in the workspace", rows=((f"`{kind}`", _code(agent(kind).settings)) for kind in known())
@@ -46,7 +47,7 @@ def parts() -> dict[str, str]:
 
 
 def rendered(page: str) -> str:
-    """The page's text with its parts made anew. Raises KeyError for a part that is not known."""
+    """The page's text with its parts generated again. Raises KeyError for an unknown part."""
     made = parts()
 
     def part(match: re.Match[str]) -> str:
@@ -84,7 +85,7 @@ def _commands() -> str:
 
 
 def _command(command: Command | None) -> str:
-    """The command; the settings before the word of trust, and that, as SETTINGS."""
+    """The command, with the settings up to and including the trust setting shortened to SETTINGS."""
     if command is None:
         return _NONE
     words = list(command)
@@ -103,7 +104,12 @@ def _permissions() -> str:
 
 
 def _conversations() -> str:
-    heads = ("agent", "mounted at", "`podbot run … --` what continues the latest one", "in an editor, after a restart")
+    heads = (
+        "agent",
+        "mounted at",
+        "arguments that continue the latest one, after `podbot run … --`",
+        "in an editor, after a restart",
+    )
     rows = []
     for kind, found in agents().items():
         kept = found.conversations

@@ -29,7 +29,7 @@ def made(document: bytes, api_key: str | None = None) -> Any:
     return json.loads(reduced(document, "/workspace", api_key))
 
 
-def test_what_is_taken_from_the_host() -> None:
+def test_data_copied_from_the_host() -> None:
     assert made(json.dumps(HOST).encode()) == {
         "theme": "light",
         "lastOnboardingVersion": "2.1.330",
@@ -40,12 +40,12 @@ def test_what_is_taken_from_the_host() -> None:
     }
 
 
-def test_a_directory_with_settings_of_its_own_is_not_trusted_for_the_operator() -> None:
+def test_a_directory_with_its_own_settings_is_not_marked_as_trusted() -> None:
     """Issue 12.8: Claude then asks, and names them, before a hook runs."""
     assert json.loads(reduced(json.dumps(HOST).encode(), None, None))["projects"] == {}
 
 
-def test_a_key_that_was_let_in_is_approved_by_its_end_only() -> None:
+def test_an_allowed_key_is_approved_by_its_last_characters_only() -> None:
     key = "sk-ant-" + "s" * 60 + "0123456789abcdefghij"
     assert made(b"", key)["customApiKeyResponses"] == {"approved": ["0123456789abcdefghij"], "rejected": []}
     assert b"sk-ant" not in reduced(b"", "/workspace", key)

@@ -1,4 +1,4 @@
-"""What the documentation says of the agents is what their files say."""
+"""The documentation about the agents matches their files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tests.agents.pages import PAGES, ROOT, named, parts, rendered
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page_is_what_the_agents_files_say(name: str) -> None:
+def test_the_page_matches_the_agents_files(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
     assert named(page)
     assert rendered(page) == page, "run `make docs`"
 
 
-def test_each_part_stands_on_one_page() -> None:
+def test_each_part_is_on_one_page() -> None:
     found = [part for name in PAGES for part in named((ROOT / name).read_text(encoding="utf-8"))]
     assert sorted(found) == sorted(parts())

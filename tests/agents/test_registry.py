@@ -1,4 +1,4 @@
-"""Which agents there are, how they are found, and what each has to say."""
+"""The list of agents, how they are found, and the required content of their files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def python(code: str, path: str) -> str:
 
 
 def test_the_names_are_those_of_the_files_with_custom_at_the_end() -> None:
-    files = {path.stem for path in (PACKAGE / "agents").glob("*.py")} - {"__init__", "registry", "types"}
+    files = {path.stem for path in (PACKAGE / "agents").glob("*.py")} - {"__init__", "registry", "definition"}
     assert {"claude", "codex", "opencode", "gemini", "custom"} <= files
     assert set(names()) == files
     assert list(names()) == [*sorted(files - {CUSTOM}), CUSTOM]
@@ -37,7 +37,7 @@ def test_the_names_are_those_of_the_files_with_custom_at_the_end() -> None:
     assert list(agents()) == list(names())
 
 
-@pytest.mark.parametrize("kind", ["types", "registry", "__init__", "Claude", "claude.py", "", "os", "../claude"])
+@pytest.mark.parametrize("kind", ["definition", "registry", "__init__", "Claude", "claude.py", "", "os", "../claude"])
 def test_no_other_module_is_an_agent(kind: str) -> None:
     with pytest.raises(KeyError):
         agent(kind)
@@ -47,7 +47,8 @@ def test_an_added_file_is_an_agent(tmp_path: Path) -> None:
     room = tmp_path / "podbot" / "agents"
     room.mkdir(parents=True)
     (tmp_path / "podbot" / "__init__.py").touch()
-    for name in ("__init__", "registry", "types", "codex"):
+    (tmp_path / "podbot" / "frozen.py").write_bytes((PACKAGE / "frozen.py").read_bytes())
+    for name in ("__init__", "registry", "definition", "codex"):
         (room / f"{name}.py").write_bytes((PACKAGE / "agents" / f"{name}.py").read_bytes())
     (room / "added.py").write_text("from podbot.agents.codex import AGENT\n")
     for other in ("README", "added.py~", ".#added.py", "not-a-name.py"):
@@ -58,7 +59,7 @@ def test_an_added_file_is_an_agent(tmp_path: Path) -> None:
 def test_agents_are_found_in_a_zip_file(tmp_path: Path) -> None:
     archive = tmp_path / "podbot.zip"
     with zipfile.ZipFile(archive, "w") as made:
-        for path in (PACKAGE / "__init__.py", PACKAGE / "_version.py", *(PACKAGE / "agents").glob("*.py")):
+        for path in (*PACKAGE.glob("*.py"), *(PACKAGE / "agents").glob("*.py")):
             made.write(path, f"podbot/{path.relative_to(PACKAGE)}")
     assert python(LISTED, str(archive)) == f"{' '.join(names())}\n('codex-acp',)\n"
 
@@ -68,7 +69,7 @@ def test_listing_the_names_loads_no_agent() -> None:
     assert python(code, os.fspath(PACKAGE.parent)).split() == ["podbot.agents.registry"]
 
 
-def test_an_agent_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_an_unknown_agent_is_refused_with_a_list_of_the_known_ones() -> None:
     from podbot.config.coerce import from_text
     from podbot.config.models import Origin
     from podbot.config.schema import KEYS
@@ -80,7 +81,7 @@ def test_an_agent_that_is_not_there_is_refused_with_those_that_are() -> None:
 
 def test_each_family_is_called_as_its_agent_and_has_a_key() -> None:
     keys = {field.name for field in dataclasses.fields(CredsConfig)}
-    assert keys == {f"copy_{name}" for name in families()}
+    assert keys == {"copy_podbot", *(f"copy_{name}" for name in families())}
     for kind, family in families().items():
         assert family.name == kind
         assert agent(kind).can_use(kind)
@@ -89,7 +90,7 @@ def test_each_family_is_called_as_its_agent_and_has_a_key() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in names() if kind != CUSTOM])
-def test_what_an_agent_keeps_in_a_home_is_never_mounted(kind: str) -> None:
+def test_an_agents_files_in_a_home_are_never_mounted(kind: str) -> None:
     found = agent(kind)
     assert found.refused
     assert not [name for name in found.refused if os.path.isabs(name) or ".." in name]
@@ -101,17 +102,17 @@ def test_what_an_agent_keeps_in_a_home_is_never_mounted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", names())
-def test_a_word_that_is_to_be_replaced_is_replaced(kind: str) -> None:
+def test_placeholders_in_a_command_are_replaced(kind: str) -> None:
     found = agent(kind)
     words = {word for command in (*found.commands.values(), *found.asking.values()) for word in command}
     assert ("<trusted>" in words) == (found.trust is not None)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in names() if kind != CUSTOM])
-def test_each_agent_says_what_the_reference_page_needs(kind: str) -> None:
+def test_each_agent_has_the_text_for_the_reference_page(kind: str) -> None:
     found = agent(kind)
     assert found.page.permissions
     settings = {*found.env, *(name for values in found.permission_env.values() for name in values)}
-    told = " ".join(setting for setting, _ in found.page.told)
-    assert not [name for name in settings if name not in told]
+    documented = " ".join(setting for setting, _ in found.page.fixed)
+    assert not [name for name in settings if name not in documented]
     assert bool(found.page.resume) == (found.conversations is not None)

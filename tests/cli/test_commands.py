@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from podbot.cli import attach, ps
-from podbot.cli import exec as exec_command
-from podbot.cli import run as run_command
+from podbot.cli import ps
+from podbot.cli.entry import main
 from podbot.cli.globals import Globals
-from podbot.cli.main import main
-from podbot.execution.runner import ExecIO
+from podbot.github.token_file import TokenFile
 from podbot.management.manage import SessionInfo
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from tests.cli.terminals import no_terminal, terminal_on
 from tests.session.plans import Place, container, in_state, kept, labels, orphaned
 
 Capture = pytest.CaptureFixture[bytes]
 
 
 @pytest.fixture(autouse=True)
-def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attach, "is_terminal", lambda _fd: False)
+def _no_terminal() -> Iterator[None]:
+    with no_terminal():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -45,14 +46,14 @@ def made(engine: FakeEngine, *names: str) -> None:
 # --- exec -----------------------------------------------------------------------------------------
 
 
-def test_exec_s_streams_and_status(engine: FakeEngine, place: Place, capfdbinary: Capture) -> None:
+def test_execs_streams_and_status(engine: FakeEngine, place: Place, capfdbinary: Capture) -> None:
     engine.start(engine.create(container("any", marks={})))
     engine.on("it", ScriptedExec(stdout=b"out\xff", stderr=b"err", code=42))
     assert main(["exec", "any", "--", "it", "-x"]) == 42
     assert capfdbinary.readouterr() == (b"out\xff", b"err")
 
 
-def test_exec_passes_on_what_was_asked(
+def test_exec_passes_the_request_on(
     engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfdbinary: Capture
 ) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
@@ -74,7 +75,7 @@ def test_exec_passes_on_what_was_asked(
 
 
 @pytest.mark.parametrize("pair", ["", "=x", "NOT_SET_ANYWHERE"])
-def test_exec_with_a_variable_that_is_none(engine: FakeEngine, place: Place, pair: str, capfd: Capture) -> None:
+def test_exec_with_an_invalid_variable(engine: FakeEngine, place: Place, pair: str, capfd: Capture) -> None:
     made(engine, "a")
     assert main(["exec", "-e", pair, "a", "--", "true"]) == 2
     assert "flag -e" in str(capfd.readouterr().err)
@@ -95,10 +96,8 @@ def test_exec_detached_attaches_nothing(engine: FakeEngine, place: Place, capfdb
     assert capfdbinary.readouterr() == (b"", b"")
 
 
-def test_what_stands_behind_the_session_is_the_command_s(
-    engine: FakeEngine, place: Place, capfdbinary: Capture
-) -> None:
-    """Issue 10.1: podbot took `-d` for itself, and `git branch nosuch` made a branch."""
+def test_words_after_the_session_belong_to_the_command(engine: FakeEngine, place: Place, capfdbinary: Capture) -> None:
+    """Issue 10.1: podbot used `-d` itself, and `git branch nosuch` made a branch."""
     made(engine, "a")
     seen = []
 
@@ -141,14 +140,14 @@ def test_exec_alone_opens_a_shell_that_reads_stdin(engine: FakeEngine, place: Pl
     ("argv", "words"),
     [
         (["-d", "a"], "-d needs a command"),
-        (["a", "--"], "no command stands behind --"),
+        (["a", "--"], "there is no command after --"),
         (["-u", "", "a", "id"], "user (flag --user): it is blank"),
         (["-w=", "a", "id"], "workdir (flag --workdir): it is blank"),
-        (["--env-file", "/dev/zero", "a", "id"], "larger than 1 MiB"),
+        (["--env-file", "/dev/zero", "a", "id"], "/dev/zero cannot be read: it is neither a file nor a pipe"),
         (["--env-file", "/nosuch", "a", "id"], "env-file (flag --env-file): /nosuch cannot be read: No such file"),
     ],
 )
-def test_exec_refuses_what_cannot_be_meant(
+def test_exec_refuses_meaningless_combinations(
     engine: FakeEngine, place: Place, argv: list[str], words: str, capfd: Capture
 ) -> None:
     made(engine, "a")
@@ -157,7 +156,7 @@ def test_exec_refuses_what_cannot_be_meant(
     assert not any(name == "exec_create" for name, _ in engine.calls)
 
 
-def test_what_a_file_takes_from_the_host_is_told_by_name(
+def test_variables_that_a_file_reads_from_the_host_are_reported_by_name(
     engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
     """An agent that can write the file could name the operator's secrets in it."""
@@ -168,13 +167,13 @@ def test_what_a_file_takes_from_the_host_is_told_by_name(
         file.write("A=hidden\nMY_TOKEN\nNOT_SET\n")
     engine.on("it", ScriptedExec())
     assert main(["exec", "--env-file", path, "a", "it"]) == 0
-    assert str(capfd.readouterr().err) == "podbot: passing on from this host, as --env-file says: MY_TOKEN\n"
+    assert str(capfd.readouterr().err) == "podbot: passing variables of this host that --env-file names: MY_TOKEN\n"
 
 
-def test_exec_as_another_user_goes_over_the_engine(
+def test_the_engine_runs_a_command_as_another_user(
     engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
-    """The session's pipes are its own user's: `execution.streams.piped_shell.can_be_piped`."""
+    """This session has no guest."""
     made(engine, "a")
     seen = []
 
@@ -215,8 +214,6 @@ def test_when_a_command_gets_a_terminal(  # noqa: PLR0917 - four of them are the
     notice: str,
 ) -> None:
     made(engine, "a")
-    monkeypatch.setattr(exec_command, "both_terminals", lambda: terminals)
-    monkeypatch.setattr(exec_command, "attached", lambda work, **_: work(ExecIO(None, None, None)))
     monkeypatch.setenv("TERM", "screen")
     monkeypatch.setenv("COLORTERM", "truecolor")
     seen = []
@@ -226,7 +223,8 @@ def test_when_a_command_gets_a_terminal(  # noqa: PLR0917 - four of them are the
         return 0
 
     engine.on("it", it)
-    assert main(["exec", *flags, "-e", "COLORTERM=no", "a", "it"]) == 0
+    with terminal_on(0, 1) if terminals else contextlib.nullcontext():
+        assert main(["exec", *flags, "-e", "COLORTERM=no", "a", "it"]) == 0
     (spec,) = seen
     assert spec.tty == tty
     assert spec.env == {"COLORTERM": "no"} | ({"TERM": "screen"} if tty else {})
@@ -235,12 +233,12 @@ def test_when_a_command_gets_a_terminal(  # noqa: PLR0917 - four of them are the
     assert notice in err
 
 
-def test_exec_in_no_container(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_exec_in_a_missing_container(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     assert main(["exec", "nobody", "--", "true"]) == 1
     assert "there is no container nobody" in str(capfd.readouterr().err)
 
 
-def test_exec_says_what_a_killed_podbot_left(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_exec_reports_what_a_killed_podbot_left(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     made(engine, "left", "a")
     with session_directory(place.directory("left"), engine.endpoint) as directory:
         in_state(directory, "running")
@@ -250,10 +248,29 @@ def test_exec_says_what_a_killed_podbot_left(engine: FakeEngine, place: Place, c
     assert str(captured.out) == ""
 
 
+def test_the_beginning_of_a_name_is_enough_for_exec_and_stop(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    for name in ("shop-a", "shop-b", "notes"):
+        orphaned(engine, place, name)
+    assert main(["exec", "no", "true"]) == 0
+    assert main(["exec", "shop", "true"]) == 1
+    assert "shop is the beginning of several names: shop-a, shop-b" in str(capfd.readouterr().err)
+    assert main(["stop", "notes", "shop-b"]) == 0
+    assert main(["stop", "shop"]) == 0
+    assert str(capfd.readouterr().out).split() == ["notes", "shop-b", "shop-a"]
+
+
+def test_a_container_of_that_whole_name_is_meant(engine: FakeEngine, place: Place) -> None:
+    """Another program's, whose name is the beginning of a session's."""
+    engine.start(engine.create(container("shop", marks={})))
+    orphaned(engine, place, "shop-a")
+    assert main(["exec", "shop", "true"]) == 0
+    assert [name for operation, name in engine.calls if operation == "exec_create"] == ["shop"]
+
+
 # --- ps -------------------------------------------------------------------------------------------
 
 
-def test_ps_is_a_table(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_ps_prints_a_table(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     made(engine, "podbot-a", "b")
     engine.create(container("stopped"))
     assert main(["ps"]) == 0
@@ -280,7 +297,7 @@ def test_ps_shows_no_control_characters() -> None:
     info = SessionInfo(
         "a\x1b[2J", "id", "codex", "acp", "host_mount", "/x\x07", "i", "running", time.time(), orphan=True
     )
-    table = ps._table([info], time.time())
+    table = ps.table([info], time.time())
     assert "\x1b" not in table
     assert "\x07" not in table
     assert "codex/acp" in table
@@ -303,20 +320,151 @@ def test_ps_shows_no_control_characters() -> None:
     ],
 )
 def test_ages(seconds: float, words: str) -> None:
-    assert ps._age(seconds) == words
+    assert ps.age(seconds) == words
+
+
+def test_ps_prints_names_filters_and_templates(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    made(engine, "shop", "notes")
+    engine.create(container("stopped"))
+    for argv, out in (
+        (["-q"], "notes\nshop\n"),
+        (["-aq", "--filter", "name=s"], "stopped\nnotes\nshop\n"),
+        (["--filter", "state=created", "-q"], "stopped\n"),
+        (["--format", "{{.Name}}:{{.State}}", "-f", "name=shop"], "shop:running\n"),
+        (["--format", "json", "-f", "name=none"], "[]\n"),
+    ):
+        assert main(["ps", *argv]) == 0
+        assert str(capfd.readouterr().out) == out
+
+
+@pytest.mark.parametrize("argv", [["-q", "--json"], ["--format", "{{.Id}}", "-q"], ["--format", "{{.X}}"], ["-f", "x"]])
+def test_ps_refuses_before_it_contacts_the_engine(
+    engine: FakeEngine, place: Place, argv: list[str], capfd: Capture
+) -> None:
+    assert main(["ps", *argv]) == 2
+    assert engine.calls == []
+    assert str(capfd.readouterr().out) == ""
+
+
+def test_inspect_prints_a_tree_or_json(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    for name in ("a", "b"):
+        kept(engine, place, name)
+    assert main(["inspect", "--json", "a", "b", "a"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert [one["session"]["session"] for one in found] == ["a", "b"]
+    assert set(found[0]) == {"session", "record", "plan", "confinement"}
+    assert main(["inspect", "a"]) == 0
+    out = str(capfd.readouterr().out)
+    assert out.startswith("a\n")
+    assert "no_new_privileges: False" in out
+
+
+def test_logs_prints_what_the_agent_printed(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfdbinary: Capture
+) -> None:
+    monkeypatch.setenv("API_KEY", "s3cret-value")
+    monkeypatch.setenv("PODBOT_AGENT_ENV_ALLOWLIST", "API_KEY")
+    output = b"\x1b[31mred\x1b[0m s3cret-value\n\x1b]0;title\x07last\n"
+    engine.on("my-agent", ScriptedExec(stdout=output, stderr=b"error\n"))
+    run = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--keep", "--no-guard"]
+    assert main([*run, "--logs", "--name", "shop", "--", "my-agent"]) == 0
+    assert main([*run, "--name", "other", "--", "my-agent"]) == 0
+    capfdbinary.readouterr()
+    assert main(["logs", "sh"]) == 0
+    assert sorted(capfdbinary.readouterr().out.splitlines()) == [b"error", b"last", b"red [redacted]"]
+    assert main(["logs", "--raw", "shop"]) == 0
+    assert b"\x1b[31mred\x1b[0m [redacted]\n" in capfdbinary.readouterr().out
+    assert main(["logs", "-n", "1", "-f", "shop"]) == 0
+    assert len(capfdbinary.readouterr().out.splitlines()) == 1
+    assert main(["start", "shop"]) == 0
+    assert main(["stop", "shop"]) == 0
+    assert main(["logs", "shop"]) == 0, "a restart keeps it"
+    assert main(["logs", "other"]) == 1
+    assert b"there is no log of the session other" in capfdbinary.readouterr().err
+    assert main(["rm", "shop"]) == 0
+    state = os.path.join(place.base, ".local", "state", "podbot", "kept")
+    assert not any(name.startswith("shop") for name in os.listdir(state)), "it is removed with the session"
+
+
+def test_logs_hides_the_token_of_the_session(engine: FakeEngine, place: Place, capfdbinary: Capture) -> None:
+    """Also one of no known shape, as `github.auth = "env:NAME"` can name."""
+
+    def agent(io: ExecPeer) -> int:
+        file = TokenFile(os.path.join(place.directory("shop"), "secrets"))
+        file.prepare()
+        for token in ("plain-token-1", "plain-token-2"):
+            file.write(token)
+            io.write(STDOUT, f"<{token}>\n".encode())
+        return 0
+
+    engine.on("my-agent", agent)
+    run = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--keep", "--no-guard", "--logs"]
+    assert main([*run, "--name", "shop", "--", "my-agent"]) == 0
+    capfdbinary.readouterr()
+    assert main(["logs", "shop"]) == 0
+    assert capfdbinary.readouterr().out.splitlines()[-1] == b"<[redacted]>"
+
+
+# --- rm, open, quiet --------------------------------------------------------------------------------
+
+
+def test_rm_removes_what_has_ended_and_nothing_else(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    for name in ("a", "b"):
+        kept(engine, place, name)
+        engine.stop(name, seconds=0)
+    made(engine, "live")
+    assert main(["rm", "a", "live"]) == 1
+    assert "the session live is running, so it is not removed" in str(capfd.readouterr().err)
+    assert set(engine.by_name) == {"a", "b", "live"}
+    assert main(["rm", "--all"]) == 0
+    assert str(capfd.readouterr().out).split() == ["a", "b"]
+    assert not os.path.exists(place.directory("a"))
+    assert main(["rm", "-f", "--json", "live"]) == 0
+    assert json.loads(capfd.readouterr().out) == [{"session": "live", "removed": True}]
+    assert engine.by_name == {}
+    assert main(["rm"]) == 2
+
+
+def test_stop_and_start_print_json(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    kept(engine, place, "a")
+    assert main(["stop", "--json", "a"]) == 0
+    assert json.loads(capfd.readouterr().out) == [{"session": "a", "removed": False}]
+
+
+def test_open_opens_a_shell(engine: FakeEngine, place: Place) -> None:
+    made(engine, "shop")
+    seen = []
+
+    def shell(io: ExecPeer) -> int:
+        seen.append(io.spec)
+        return 3
+
+    engine.on("/bin/sh", shell)
+    assert main(["open", "-u", "root", "shop", "-w", "/x"]) == 3
+    assert (seen[0].user, seen[0].workdir) == ("root", "/x")
+
+
+def test_quiet_leaves_warnings_and_errors(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    orphaned(engine, place, "left")
+    assert main(["ps"]) == 0
+    assert "left behind" in str(capfd.readouterr().err)
+    assert main(["--quiet", "ps"]) == 0
+    assert str(capfd.readouterr().err) == ""
+    assert main(["exec", "-q", "nobody", "true"]) == 1
+    assert "there is no container nobody" in str(capfd.readouterr().err)
 
 
 # --- start ----------------------------------------------------------------------------------------
 
 
-def test_start_brings_kept_sessions_back(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_start_restarts_kept_sessions(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     engine.on("my-agent", ScriptedExec())
     run = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--keep", "--no-guard"]
     for name in ("one", "two"):
         assert main([*run, "--name", name, "--", "my-agent"]) == 0
     capfd.readouterr()
     assert main([*run, "--name", "one", "--", "my-agent"]) == 1
-    assert "`podbot start one` brings it back" in str(capfd.readouterr().err)
+    assert "`podbot start one` restarts it" in str(capfd.readouterr().err)
     assert main(["start", "one", "two", "one"]) == 0
     assert str(capfd.readouterr().out) == "one\ntwo\n"
     assert [engine.inspect(name).state for name in ("one", "two")] == ["running", "running"]
@@ -324,9 +472,9 @@ def test_start_brings_kept_sessions_back(engine: FakeEngine, place: Place, capfd
     assert str(capfd.readouterr().out).count("running (detached)") == 2
 
 
-def test_start_of_what_is_no_kept_session(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_start_of_a_session_that_is_not_kept(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     made(engine, "a")
-    for name, words in (("a", "it was not to be kept"), ("nosuch", "there is no container nosuch")):
+    for name, words in (("a", "it is a session that is not kept"), ("nosuch", "there is no container nosuch")):
         assert main(["start", name]) == 1
         captured = capfd.readouterr()
         assert words in str(captured.err)
@@ -347,7 +495,7 @@ def test_stop_several_and_all(engine: FakeEngine, place: Place, capfd: Capture) 
     assert list(engine.by_name) == ["stranger"]
 
 
-def test_stop_of_a_stranger(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_stop_of_a_foreign_container(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     made(engine, "a")
     engine.start(engine.create(container("stranger", marks={})))
     assert main(["stop", "a", "stranger"]) == 1
@@ -357,7 +505,7 @@ def test_stop_of_a_stranger(engine: FakeEngine, place: Place, capfd: Capture) ->
     assert set(engine.by_name) == {"a", "stranger"}
 
 
-def test_stop_of_a_kept_one(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_stop_of_a_kept_session(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     kept(engine, place, "kept")
     assert main(["stop", "kept"]) == 0
     assert str(capfd.readouterr().out) == "kept  (kept, stopped)\n"
@@ -367,7 +515,7 @@ def test_stop_of_a_kept_one(engine: FakeEngine, place: Place, capfd: Capture) ->
 
 
 @pytest.mark.parametrize("seconds", ["-1", "3601", "x"])
-def test_stop_s_time_has_bounds(engine: FakeEngine, place: Place, seconds: str) -> None:
+def test_stops_time_has_limits(engine: FakeEngine, place: Place, seconds: str) -> None:
     made(engine, "a")
     assert main(["stop", "--time", seconds, "a"]) == 2
     assert "a" in engine.by_name
@@ -376,7 +524,9 @@ def test_stop_s_time_has_bounds(engine: FakeEngine, place: Place, seconds: str) 
 # --- run ------------------------------------------------------------------------------------------
 
 
-def test_run_is_the_agent_s_status_and_leaves_nothing(engine: FakeEngine, place: Place, capfdbinary: Capture) -> None:
+def test_run_returns_the_agents_status_and_leaves_nothing(
+    engine: FakeEngine, place: Place, capfdbinary: Capture
+) -> None:
     def agent(io: ExecPeer) -> int:
         assert io.spec.command == ("my-agent", "--flag")
         assert io.spec.workdir == place.workspace
@@ -405,10 +555,10 @@ def test_a_signal_before_the_agent_runs_is_the_status_with_guard_exit(
     engine.start = interrupted  # type: ignore[method-assign]
     argv = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--guard-exit", "--", "my-agent"]
     assert main(argv) == 130
-    assert "did not look" not in str(capfd.readouterr().err)
+    assert "could not check" not in str(capfd.readouterr().err)
 
 
-def test_run_keeps_when_told(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_run_keeps_the_container_when_requested(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     engine.on("my-agent", ScriptedExec())
     argv = [
         "run",
@@ -429,7 +579,7 @@ def test_run_keeps_when_told(engine: FakeEngine, place: Place, capfd: Capture) -
     assert "podbot stop --rm mine" in str(capfd.readouterr().err)
 
 
-def test_dry_run_asks_no_engine(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_dry_run_contacts_no_engine(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     argv = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--dry-run", "--json", "--", "x"]
     assert main(argv) == 0
     plan = json.loads(capfd.readouterr().out)
@@ -453,7 +603,7 @@ def test_dry_run_asks_no_engine(engine: FakeEngine, place: Place, capfd: Capture
         (["--name", "../x"], 2, "../x"),
     ],
 )
-def test_run_s_bad_input_leaves_nothing(  # noqa: PLR0917 - three of them are the table's columns
+def test_bad_input_to_run_leaves_nothing(  # noqa: PLR0917 - three of them are the table's columns
     engine: FakeEngine, place: Place, flags: list[str], code: int, words: str, capfd: Capture
 ) -> None:
     engine.create(container("taken", marks={}))
@@ -473,7 +623,7 @@ def planned(capfd: Capture, *argv: str) -> dict[str, Any]:
     return dict(json.loads(capfd.readouterr().out))
 
 
-def test_an_agent_a_path_and_words_behind_the_dashes(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_an_agent_a_path_and_words_after_the_dashes(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     """Issue 10.2: `run -w D codex` planned claude with the word "codex"."""
     w = place.workspace
     for argv in (("codex", w), (w, "codex"), ("--workspace", w, "codex"), (w, "--agent", "codex"), ("codex", "-v", w)):
@@ -490,17 +640,19 @@ def test_an_agent_a_path_and_words_behind_the_dashes(engine: FakeEngine, place: 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["-w", ".", "-v", "/a:/b"], "sandbox.extra_mounts"),
+        (["-w", ".", "-v", "/a:/b"], "`--mount /a:/b`"),
         (["-w", ".", "fix the tests"], "`podbot run -- 'fix the tests'`"),
         (["codex", "--agent", "codex"], "the agent is given twice"),
         ([".", "--repo", "octo/hello"], "the workspace is given twice"),
         (["--json", "."], "--json without --dry-run"),
         (["--name", "--", "x"], "--name"),
-        (["/etc"], "will not mount /etc (argument PATH)"),
+        (["/etc"], "refused to mount /etc (argument PATH)"),
         (["codex"], "a workspace is required"),
     ],
 )
-def test_run_says_what_to_type(engine: FakeEngine, place: Place, argv: list[str], words: str, capfd: Capture) -> None:
+def test_errors_of_run_say_what_to_type(
+    engine: FakeEngine, place: Place, argv: list[str], words: str, capfd: Capture
+) -> None:
     assert main(["--image", IMAGE, "run", *argv]) == 2
     assert words in str(capfd.readouterr().err)
     assert engine.calls == []
@@ -511,18 +663,20 @@ def test_on_a_terminal_the_workspace_is_the_current_directory(
 ) -> None:
     os.mkdir(other := os.path.join(place.base, "other"))
     monkeypatch.chdir(place.workspace)
-    monkeypatch.setattr(run_command, "both_terminals", lambda: True)
 
     def source(*argv: str) -> str:
-        return str(planned(capfd, *argv)["container"]["mounts"][0]["source"])
+        with terminal_on(0, 2):
+            return str(planned(capfd, *argv)["container"]["mounts"][0]["source"])
 
     assert source() == source("codex") == source("--", "words") == place.workspace
     assert source(other) == source("-w", other) == other
     monkeypatch.chdir("/etc")
-    assert main(["--image", IMAGE, "run"]) == 2
-    assert "will not mount /etc, from . (the current directory)" in str(capfd.readouterr().err)
+    with terminal_on(0, 2):
+        assert main(["--image", IMAGE, "run"]) == 2
+    assert "refused to mount /etc, from . (the current directory)" in str(capfd.readouterr().err)
     for argv in (["--branch", "main"], ["--depth", "1"]):
-        assert main(["--image", IMAGE, "run", *argv]) == 2
+        with terminal_on(0, 2):
+            assert main(["--image", IMAGE, "run", *argv]) == 2
         assert "--repo" in str(capfd.readouterr().err)
     # A workspace that the configuration names is not passed over.
     monkeypatch.setenv("PODBOT_WORKSPACE_SOURCE", "host_mount")
@@ -531,7 +685,7 @@ def test_on_a_terminal_the_workspace_is_the_current_directory(
     assert source() == other
 
 
-def test_host_takes_no_words_before_the_dashes(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_host_accepts_no_words_before_the_dashes(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     assert main(["host", "--image", IMAGE, "-w", place.workspace, "codex"]) == 2
     assert "--agent codex" in str(capfd.readouterr().err)
     assert main(["host", "--image", IMAGE, "-w", place.workspace, "--json"]) == 2
@@ -540,6 +694,36 @@ def test_host_takes_no_words_before_the_dashes(engine: FakeEngine, place: Place,
 
 
 @pytest.mark.parametrize("pair", ["A B=1", "=1", "A\nB=1", "1A=x"])
-def test_exec_takes_no_name_that_cannot_be_a_variable(engine: FakeEngine, place: Place, pair: str) -> None:
+def test_exec_refuses_an_invalid_variable_name(engine: FakeEngine, place: Place, pair: str) -> None:
     assert main(["exec", "-e", pair, "a", "--", "true"]) == 2
     assert engine.calls == []
+
+
+# --- completion -------------------------------------------------------------------------------------
+
+
+def test_completion_prints_and_installs_scripts(place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture) -> None:
+    monkeypatch.setenv("SHELL", "/bin/zsh")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert main(["completion"]) == 0
+    assert str(capfd.readouterr().out).startswith("#compdef podbot")
+    for shell, path in (
+        ("bash", ".local/share/bash-completion/completions/podbot"),
+        ("zsh", ".local/share/zsh/site-functions/_podbot"),
+        ("fish", ".config/fish/completions/podbot.fish"),
+    ):
+        assert main(["completion", shell]) == 0
+        script = str(capfd.readouterr().out)
+        assert main(["completion", shell, "--install"]) == 0
+        installed = os.path.join(place.base, path)
+        assert str(capfd.readouterr().out) == f"{installed}\n"
+        with open(installed, encoding="utf-8") as file:
+            assert file.read() == script
+    assert main(["completion", "tcsh"]) == 2
+
+
+def test_the_scripts_questions_are_answered_and_a_failure_is_silent(place: Place, capfd: Capture) -> None:
+    assert main(["__complete", "zsh", "st"]) == 0
+    assert str(capfd.readouterr().out).startswith("words\nstart\t")
+    assert main(["__complete", "zsh", "run", "--image", ""]) == 0
+    assert str(capfd.readouterr().err) == ""

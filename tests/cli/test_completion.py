@@ -1,4 +1,4 @@
-"""What the shell completes, and that the options know it."""
+"""The values that the shell's completion offers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import os
 from pathlib import Path
 
 import pytest
-import typer
 
 from podbot.agents.registry import names
 from podbot.cli import completion
-from podbot.cli.app import root
+from podbot.cli.commands import COMMANDS
+from podbot.images.image_names import image_names, remember_images
 from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
-from podbot.session.history import history_in_use
+from podbot.session.conversation_store import history_in_use
 from podbot.session.sessions import session_directory
+
+KINDS = (
+    {argument.completes for command in COMMANDS for argument in command.arguments}
+    | {option.completes for command in COMMANDS for option in command.options}
+) - {""}
 
 
 def test_names_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,20 +51,39 @@ def test_projects_with_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert completion.complete_project("https") == ["https://github.com/octo/hello"]
 
 
-@pytest.mark.parametrize(
-    ("command", "parameter", "begun", "offered"),
-    [
-        ("run", "agent", "op", ["opencode"]),
-        ("run", "agent_mode", "", ["podbot"]),
-        ("host", "agent", "g", ["gemini"]),
-        ("host", "agent_mode", "a", ["acp"]),
-        ("history rm", "agent", "op", ["opencode"]),
-    ],
-)
-def test_options_offer_their_values(command: str, parameter: str, begun: str, offered: list[str]) -> None:
-    found = root()
-    for word in command.split():
-        found = found.commands[word]
-    (option,) = [one for one in found.params if one.name == parameter]
-    context = typer.Context(found)
-    assert [item.value for item in option.shell_complete(context, begun)] == offered
+def test_images_that_were_built_or_listed_and_the_configured_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("PODBOT_IMAGE", "localhost/mine:1")
+    monkeypatch.delenv("PODBOT_CACHE", raising=False)
+    assert completion.complete_image("") == ["localhost/mine:1"]
+    remember_images(os.environ, ["localhost/a", "localhost/b"], all_of_them=True)
+    remember_images(os.environ, ["localhost/c"], all_of_them=False)
+    assert completion.complete_image("localhost/") == ["localhost/mine:1", "localhost/c", "localhost/a", "localhost/b"]
+    remember_images(os.environ, ["localhost/b"], all_of_them=True)
+    assert completion.complete_image("localhost/") == ["localhost/mine:1", "localhost/b"]
+
+
+def test_names_of_images_are_read_from_a_file_of_ours_only(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    remember_images(environ, ["a\x1b[2J", "localhost/a"], all_of_them=True)
+    assert image_names(environ) == ("localhost/a",)
+    (path,) = tmp_path.rglob("image-names")
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert image_names(environ) == ()
+
+
+def test_profiles_and_shells() -> None:
+    assert completion.complete_profile("") == ["hardened", "minimal", "privileged"]
+    assert completion.complete_shell("f") == ["fish"]
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_every_kind_in_the_table_has_values(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert isinstance(completion.values(name, ""), list)

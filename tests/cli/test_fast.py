@@ -1,4 +1,4 @@
-"""Typer and the fast path read the same command lines the same way, for every command of the table."""
+"""Typer and the fast path read the same command lines in the same way, for every command of the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from podbot.cli import fast, guard
+from podbot.cli import fast, stdio_guard
 from podbot.cli.app import parser
 from podbot.cli.commands import COMMANDS, Command
 from podbot.cli.exec import ExecArgs
@@ -42,7 +42,7 @@ def _globals_as_before() -> Iterator[None]:
 
 
 def by_typer(argv: list[str]) -> Line | str:
-    """What was read, or what Typer says to it instead."""
+    """The parsed values, or Typer's message."""
     said = io.StringIO()
     READ.clear()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
@@ -60,7 +60,7 @@ def by_typer(argv: list[str]) -> Line | str:
 
 
 def spelled(option: Option) -> list[list[str]]:
-    """Every way to write it, with a value where it takes one."""
+    """Every way to write it, with a value if it takes one."""
     if option.takes in {"nothing", "count"}:
         return [[word] for word in (*option.spelled, *option.off)]
     value = "3" if option.takes == "number" else "json" if option.name == "log_format" else "x"
@@ -69,19 +69,23 @@ def spelled(option: Option) -> list[list[str]]:
 
 
 def complete(command: Command, words: list[str]) -> list[str]:
-    """``words`` as options of a command line with which nothing else is wrong."""
+    """``words`` as options of an otherwise valid command line."""
     line = [*command.path, *words]
     if command.path == ("history", "rm") and not {"--all", "-a"} & set(words):
         line.append("--all")
+    if command.path == ("login",) and not {"--list", "-l"} & set(words):
+        line.append("--list")
     if command.path == ("token-daemon",) and "--json" in words:
         line.append("--once")
+    if command.path == ("doctor",) and {"--yes", "-y"} & set(words):
+        line.append("--fix")
     return [*line, *("s" for argument in command.arguments if argument.required)]
 
 
 WALK = [
     pytest.param(command, option, words, id=" ".join((*command.path, *words)))
     for command in COMMANDS
-    for option in [*command.options, *COMMON]
+    for option in [*command.options, *command.common]
     for words in spelled(option)
 ]
 
@@ -98,7 +102,7 @@ def test_every_option_of_every_command(command: Command, option: Option, words: 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.path))
 def test_a_command_alone_has_every_value(command: Command) -> None:
-    """As its function wants them: one that is missing or called otherwise would be an error at the first call."""
+    """As its function expects them: a missing one, or one with another name, would be an error at the first call."""
     argv = complete(command, [])
     line = fast.read(argv)
     assert line is not None
@@ -110,7 +114,7 @@ def test_a_command_alone_has_every_value(command: Command) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.path))
-def test_the_functions_that_are_named_take_the_values(command: Command) -> None:
+def test_the_named_functions_accept_the_values(command: Command) -> None:
     line = fast.read(complete(command, []))
     assert line is not None
     inspect.signature(named(command.runs)).bind(line.g, **line.values)
@@ -148,7 +152,7 @@ def pieces(options: tuple[Option, ...]) -> st.SearchStrategy[list[str]]:
 
 
 def lines(command: Command) -> st.SearchStrategy[list[str]]:
-    """Command lines of ``command``: more right ones than wrong ones."""
+    """Command lines of ``command``: more valid than invalid ones."""
     own = pieces((*command.options, *COMMON))
     word = VALUES.map(lambda word: [word])
     tail = st.lists(st.one_of(own, own, own, word, pieces(tuple(EVERY))), max_size=5)
@@ -195,7 +199,7 @@ ANY = st.sampled_from(COMMANDS).flatmap(lines)
 @example(["history", "rm", "a", "--all"])
 @example(["image", "--help"])
 @example(["image"])
-def test_what_the_fast_path_takes_typer_takes_the_same_way(argv: list[str]) -> None:
+def test_typer_reads_what_the_fast_path_accepts_in_the_same_way(argv: list[str]) -> None:
     line = fast.read(argv)
     if line is not None:
         assert by_typer(argv) == line
@@ -238,37 +242,30 @@ def test_what_the_fast_path_takes_typer_takes_the_same_way(argv: list[str]) -> N
         (["exec", "S", "tool", "--help", "--image", "x"], ExecArgs("S", ("tool", "--help", "--image", "x"))),
     ],
 )
-def test_the_plain_forms_are_on_the_fast_path(
-    argv: list[str], expected: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    def execute(g: Globals, args: object) -> int:
-        seen.append((g, args))
-        return 7
-
-    for module in ("exec", "ps", "token_daemon"):
-        monkeypatch.setattr(f"podbot.cli.{module}.execute", execute)
-    call = fast.parse(argv)
+def test_the_plain_forms_are_on_the_fast_path(argv: list[str], expected: object) -> None:
+    READ.clear()
+    call = fast.parse(argv, record)
     assert call is not None
     assert call() == 7
-    assert seen == [(Globals(), expected)]
+    (line,) = READ
+    module = importlib.import_module(f"podbot.cli.{line.command.runs.partition(':')[0]}")
+    assert (line.g, module.arguments(**line.values)) == (Globals(), expected)
     assert by_typer(argv) == fast.read(argv)
-    assert not guard.is_hosting(argv)
+    assert not stdio_guard.is_hosting(argv)
 
 
-GIVEN = ["-c", "f", "--engine-socket", "e", "--image", "i", "--log-format", "json", "--log-file", "l", "-v"]
+GIVEN = ["-c", "f", "--engine-socket", "e", "--image", "i", "--log-format", "json", "--log-file", "l", "-vq"]
 
 
-@pytest.mark.parametrize("argv", [[*GIVEN, "ps"], ["ps", *GIVEN], [*GIVEN[:4], "ps", *GIVEN[4:]]])
+@pytest.mark.parametrize("argv", [[*GIVEN, "doctor"], ["doctor", *GIVEN], [*GIVEN[:4], "doctor", *GIVEN[4:]]])
 def test_global_options_stand_before_and_after_the_command(argv: list[str]) -> None:
     line = fast.read(argv)
     assert line is not None
-    assert line.g == Globals("f", "e", "i", 1, "json", "l")
+    assert line.g == Globals("f", "e", "i", 1, "json", "l", quiet=True)
     assert by_typer(argv) == line
 
 
-def test_after_the_command_wins_and_v_adds_up() -> None:
+def test_options_after_the_command_override_and_v_adds_up() -> None:
     argv = ["-v", "--image", "a", "-c", "f", "exec", "-vv", "--image", "b", "s", "--", "x"]
     line = fast.read(argv)
     assert line is not None
@@ -276,7 +273,7 @@ def test_after_the_command_wins_and_v_adds_up() -> None:
     assert by_typer(argv) == line
 
 
-def test_an_error_is_rendered_with_the_command_s_own_options() -> None:
+def test_an_error_is_rendered_with_the_commands_own_options() -> None:
     assert fast.parse(["-v", "ps", "--log-format", "json"]) is not None
     assert Globals.current == Globals(verbose=1, log_format="json")
 
@@ -313,5 +310,5 @@ def test_an_error_is_rendered_with_the_command_s_own_options() -> None:
         ["--log-format", "junk", "ps"],
     ],
 )
-def test_everything_else_is_typer_s(argv: list[str]) -> None:
+def test_everything_else_is_left_to_typer(argv: list[str]) -> None:
     assert fast.parse(argv) is None

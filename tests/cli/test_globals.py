@@ -13,14 +13,14 @@ ANY = st.builds(Globals, TEXT, TEXT, TEXT, st.integers(0, 3), FORMATS, st.sample
 
 
 @given(ANY, ANY)
-def test_what_stands_after_the_command_wins(before: Globals, after: Globals) -> None:
+def test_options_after_the_command_override(before: Globals, after: Globals) -> None:
     merged = before.under(after)
     for name in ("config", "engine_socket", "image", "log_format", "log_file"):
         assert getattr(merged, name) == (getattr(after, name) or getattr(before, name))
     assert merged.verbose == before.verbose + after.verbose
 
 
-def test_as_the_library_s_options() -> None:
+def test_conversion_to_the_librarys_options() -> None:
     g = Globals(config="f.toml", engine_socket="unix:///s", image="i")
     options = g.load_options({"A": "1"}, {"agent.kind": "codex", "image": "j"}, {"agent.kind": "--agent"})
     assert options.file == "f.toml"
@@ -29,7 +29,7 @@ def test_as_the_library_s_options() -> None:
     assert options.flags == {"engine_socket": "--engine-socket", "image": "--image", "agent.kind": "--agent"}
 
 
-def test_what_was_not_given_overrides_nothing() -> None:
+def test_omitted_options_override_nothing() -> None:
     options = Globals().load_options({}, {}, {})
     assert (options.file, options.overrides, options.flags) == (None, {}, {})
 

@@ -1,4 +1,4 @@
-"""``podbot run --guard-exit``, and what is shown of findings."""
+"""``podbot run --guard-exit``, and the display of findings."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ HOOK = Finding(1, ".git/hooks/pre-commit", "", "new", "git", "why")
 MAKEFILE = Finding(4, "Makefile", "", "new", "make", "why")
 
 
-def test_what_runs_at_git_status_is_a_failure() -> None:
+def test_a_file_that_runs_at_git_status_is_a_failure() -> None:
     with pytest.raises(GuardTripped) as caught:
         check_left(GuardReport((HOOK, HOOK, MAKEFILE)), "/w")
     assert caught.value.exit_code == 3
-    assert ".git/hooks/pre-commit and 1 more act at a mere `git status` or `cd`" in caught.value.message
+    assert ".git/hooks/pre-commit and 1 more act as soon as you run `git status` or `cd`" in caught.value.message
 
 
 @pytest.mark.parametrize("report", [GuardReport(), GuardReport((MAKEFILE,))])
-def test_other_classes_are_none(report: GuardReport) -> None:
+def test_other_classes_are_no_failure(report: GuardReport) -> None:
     check_left(report, "/w")
 
 
@@ -34,7 +34,7 @@ def test_other_classes_are_none(report: GuardReport) -> None:
     "report", [None, GuardReport(gaps=("it took longer than 5 s",)), GuardReport((MAKEFILE,), more=1)]
 )
 def test_what_was_not_looked_at_is_a_failure(report: GuardReport | None) -> None:
-    with pytest.raises(GuardTripped, match="did not look at all"):
+    with pytest.raises(GuardTripped, match="could not check all"):
         check_left(report, "/w")
 
 
@@ -43,14 +43,14 @@ def config(source: str, guard: str) -> AppConfig:
 
 
 @pytest.mark.parametrize(("source", "guard"), [("github_clone", "report"), ("host_mount", "off")])
-def test_it_is_refused_where_nothing_is_looked_at(source: str, guard: str) -> None:
+def test_it_is_refused_where_nothing_is_scanned(source: str, guard: str) -> None:
     with pytest.raises(UsageError, match="--guard-exit with"):
         check_guard_exit(config(source, guard), asked=True)
     check_guard_exit(config(source, guard), asked=False)
     check_guard_exit(config("host_mount", "report"), asked=True)
 
 
-def test_people_get_a_block_and_programs_an_event_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_get_a_block_and_programs_one_event_for_each_finding(capsys: pytest.CaptureFixture[str]) -> None:
     events = [
         Event("warning", "guard.finding", "one", {"path": "a\x1b[2J"}),
         Event("notice", "guard.summary", "a line\x1b"),

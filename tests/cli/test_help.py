@@ -1,4 +1,4 @@
-"""Help names every option; what is not built is not there."""
+"""Help names every option, and nothing that is not built."""
 
 from __future__ import annotations
 
@@ -12,11 +12,22 @@ import pytest
 from podbot.cli.app import root
 from podbot.cli.commands import COMMANDS
 
-GLOBAL = {"--config", "-c", "--engine-socket", "--image", "--verbose", "-v", "--log-format", "--log-file"}
+GLOBAL = {
+    "--config",
+    "-c",
+    "--engine-socket",
+    "--image",
+    "--verbose",
+    "-v",
+    "--log-format",
+    "--log-file",
+    "--quiet",
+    "-q",
+}
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command that does something, by the words that call it."""
+    """Every command that does something, with the words that call it."""
     if hasattr(command, "commands"):
         for name, inner in command.commands.items():
             yield from commands(inner, (*path, name))
@@ -43,7 +54,7 @@ def test_these_are_all_commands() -> None:
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_help_names_every_option_with_a_word_on_it(path: tuple[str, ...]) -> None:
+def test_help_describes_every_option(path: tuple[str, ...]) -> None:
     text = help_of(*path, "--help")
     assert f"Usage: podbot {' '.join(path)}" in text
     for parameter in ALL[path].params:
@@ -59,5 +70,28 @@ def test_global_options_are_accepted_after_every_command(path: tuple[str, ...]) 
     assert options >= GLOBAL
 
 
-def test_short_help_too() -> None:
+def test_the_overview_fits_80_columns_and_cuts_no_summary() -> None:
+    for words in ((), ("config",), ("history",), ("image",)):
+        said = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+            patch.setenv("COLUMNS", "80")
+            root()(args=[*words, "--help"], prog_name="podbot", standalone_mode=False)
+        text = said.getvalue()
+        assert max(map(len, text.splitlines())) <= 80
+        assert "..." not in text.partition("Commands:")[2]
+
+
+def test_the_command_help_prints_the_same() -> None:
+    for words in ((), ("exec",), ("image", "build")):
+        assert help_of("help", *words) == help_of(*words, "--help")
+
+
+def test_the_short_help_option() -> None:
     assert "Usage: podbot exec" in help_of("exec", "-h")
+
+
+@pytest.mark.parametrize("path", [command.path for command in COMMANDS], ids=" ".join)
+def test_arguments_are_shown_without_python_types(path: tuple[str, ...]) -> None:
+    text = help_of(*path, "--help")
+    assert "<str>" not in text
+    assert "list[str]" not in text

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from podbot.cli import fast
+from podbot.cli.entry import main
 from podbot.cli.globals import Globals
-from podbot.cli.main import main
 from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
-from podbot.session.history import history_in_use
+from podbot.session.conversation_store import history_in_use
 from podbot.testing import FakeEngine
 from tests.session.plans import Place
 
@@ -61,11 +61,11 @@ def test_a_table_and_json(capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-def test_conversations_are_removed_when_that_is_confirmed(place: Place, capsys: Capture) -> None:
+def test_conversations_are_removed_after_confirmation(place: Place, capsys: Capture) -> None:
     made = kept(place.workspace)
     kept("/home/ann/other")
-    assert main(["history", "rm", place.workspace]) == 2  # nobody can be asked
-    assert "say --yes" in capsys.readouterr().err
+    assert main(["history", "rm", place.workspace]) == 2  # there is no terminal to ask on
+    assert "add --yes" in capsys.readouterr().err
     assert os.path.exists(made.store.source)
     assert main(["history", "rm", "--yes", place.workspace]) == 0
     assert capsys.readouterr().out == f"{place.workspace}\n"
@@ -81,18 +81,18 @@ def test_conversations_are_removed_when_that_is_confirmed(place: Place, capsys: 
     [
         ([], 2, "`podbot history ls` lists them"),
         (["--all", "/x"], 2, "PROJECT and --all exclude each other"),
-        (["/x"], 1, "`podbot history ls` shows of which projects"),
+        (["/x"], 1, "`podbot history ls` lists the projects"),
         ([""], 2, "it is blank"),
         (["--all", "--agent", "codx"], 2, "Did you mean 'codex'?"),
         (["/home/ann/shop", "--agent", "nosuch"], 2, "is not one of claude,"),
-        (["/home/ann/shop", "--agent", "codex"], 1, "no conversations are kept of '/home/ann/shop' with codex"),
+        (["/home/ann/shop", "--agent", "codex"], 1, "there are no conversations of '/home/ann/shop' with codex"),
         (["--all", "--agent", "codex"], 0, ""),
     ],
 )
-def test_what_to_remove_is_said_once_and_is_there(
+def test_the_project_to_remove_is_given_once_and_exists(
     engine: FakeEngine, words: list[str], code: int, said: str, capsys: Capture
 ) -> None:
-    """Nobody is asked first: each of these is the same with and without ``--yes``."""
+    """There is no question first: each of these is the same with and without ``--yes``."""
     made = kept("/home/ann/shop")
     for yes in ([], ["--yes"]):
         assert main(["history", "rm", *yes, *words]) == code
@@ -103,10 +103,10 @@ def test_what_to_remove_is_said_once_and_is_there(
     assert os.path.exists(made.store.source)
 
 
-def test_only_projects_that_have_the_agent_are_asked_about(engine: FakeEngine, place: Place, capsys: Capture) -> None:
+def test_the_question_lists_only_projects_with_the_agent(engine: FakeEngine, place: Place, capsys: Capture) -> None:
     kept(place.workspace, "codex")
     kept("/home/ann/other", "claude")
-    assert main(["history", "rm", "--all", "--agent", "codex"]) == 2  # nobody can be asked
+    assert main(["history", "rm", "--all", "--agent", "codex"]) == 2  # no terminal for a question
     asked = capsys.readouterr().err
     assert f"  - {place.workspace}: codex" in asked
     assert "/home/ann/other" not in asked
@@ -115,12 +115,12 @@ def test_only_projects_that_have_the_agent_are_asked_about(engine: FakeEngine, p
 
 
 @pytest.mark.usefixtures("engine")
-def test_what_was_looked_for_is_named_whole(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_a_missing_project_is_named_in_full(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.chdir(place.workspace)
     named = {".": place.workspace, "a": f"{place.workspace}/a", "~/a": f"{os.environ['HOME']}/a", "octo/a": "octo/a"}
     for typed, looked_for in named.items():
         assert main(["history", "rm", "-y", typed]) == 1
-        assert f"no conversations are kept of '{looked_for}'. " in capsys.readouterr().err
+        assert f"there are no conversations of '{looked_for}'. " in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("place")
@@ -142,12 +142,10 @@ def test_no_history_is_a_flag_of_run_and_host(place: Place, command: str, capsys
     assert json.loads(capsys.readouterr().out)["history"] is None
 
 
-def test_the_fast_lane_knows_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr("podbot.cli.host.execute", lambda _g, args, _transcript: seen.append(args.overrides))
-    for words in ([], ["--no-history"]):
-        command = fast.parse(["host", "--workspace", "/x", *words])
+def test_the_fast_lane_knows_the_flag(place: Place, capsys: Capture) -> None:
+    for words, kept in (([], True), (["--no-history"], False)):
+        argv = ["host", "--image", "x", "--workspace", place.workspace, "--dry-run", "--json", *words]
+        command = fast.parse(argv)
         assert command is not None
-        command()
-    assert ["session.history" in overrides for overrides in seen] == [False, True]
-    assert seen[1]["session.history"] is False
+        assert command() == 0
+        assert (json.loads(capsys.readouterr().out)["history"] is not None) == kept

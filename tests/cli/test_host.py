@@ -7,14 +7,14 @@ import os
 import pty
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from podbot.cli import fast, guard
+from podbot.cli import fast, stdio_guard
+from podbot.cli.commands import Command
+from podbot.cli.entry import main
 from podbot.cli.globals import Globals
-from podbot.cli.main import main
-from podbot.cli.selection import Selection
-from podbot.execution import hosted, runner
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import Place
 from tests.streams.plumbing import Pipe, pipes
@@ -26,10 +26,7 @@ SAID_BACK = MASKED.replace(b"initialize", b"session/update")
 
 
 @pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("GRACE", "DELIVERY"):
-        monkeypatch.setattr(hosted, name, 0.05)
-    monkeypatch.setattr(runner, "TERM_GRACE", 0.05)
+def _as_before() -> Iterator[None]:
     before, Globals.current = Globals.current, Globals()
     yield
     Globals.current = before
@@ -57,21 +54,14 @@ def arguments(place: Place, *more: str) -> list[str]:
     return ["host", "--image", IMAGE, "--workspace", place.workspace, *more]
 
 
-@pytest.fixture(params=["fast", "typer"])
-def argv(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A command line that both read, and which of them does."""
-    words = arguments(place)
-    assert fast.parse(words) is not None
-    if request.param == "typer":
-        monkeypatch.setattr("podbot.cli.fast.parse", lambda _argv: None)
-    return words
-
-
-def test_a_session(engine: FakeEngine, client: Pipe, capfdbinary: Capture, argv: list[str]) -> None:
+@pytest.mark.parametrize("fast_path", [True, False])
+def test_a_session(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, fast_path: bool) -> None:
+    argv = arguments(place)
+    assert fast.parse(argv) is not None
     engine.on("claude-agent-acp", agent)
     os.write(client.write, INITIALIZE)
     client.close(client.write)
-    assert main(argv) == 7
+    assert main(argv, fast_path=fast_path) == 7
     out, err = capfdbinary.readouterr()
     assert out == SAID_BACK
     lines = err.decode().splitlines()
@@ -85,7 +75,7 @@ def test_a_session(engine: FakeEngine, client: Pipe, capfdbinary: Capture, argv:
     assert mount
 
 
-def test_the_workspace_is_mounted_where_the_host_has_it(
+def test_the_workspace_is_mounted_at_the_hosts_path(
     engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
 ) -> None:
     assert main(arguments(place, "--dry-run", "--json")) == 0
@@ -100,7 +90,7 @@ def test_the_workspace_is_mounted_where_the_host_has_it(
     assert b"app-server" in capfdbinary.readouterr().out
 
 
-def test_messages_as_json_are_all_there_is_on_stderr(
+def test_stderr_contains_only_messages_as_json(
     engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
 ) -> None:
     engine.on("claude-agent-acp", agent)
@@ -141,7 +131,7 @@ def test_a_start_that_fails(  # noqa: PLR0917 - two of them are the parameters
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_terminal_is_told_what_host_is_for(
+def test_on_a_terminal_the_error_explains_host(
     engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, which: int
 ) -> None:
     ours, theirs = pty.openpty()
@@ -155,12 +145,12 @@ def test_a_terminal_is_told_what_host_is_for(
             os.close(fd)
     out, err = capfdbinary.readouterr()
     assert out == b""
-    assert b"speaks a protocol with the program that starts it" in err
+    assert b"talks a protocol with the program that starts it" in err
     assert b"use `podbot run`" in err
     assert engine.calls == []
 
 
-def test_a_client_that_leaves_a_stubborn_agent(
+def test_a_client_that_disconnects_from_an_agent_that_does_not_exit(
     engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
 ) -> None:
     def stubborn(io: ExecPeer) -> int:
@@ -175,18 +165,15 @@ def test_a_client_that_leaves_a_stubborn_agent(
     out, err = capfdbinary.readouterr()
     assert out == b""
     assert b"podbot: refused a frame from the client, 6 bytes" in err
-    assert b"the client left behind" in err
+    assert b"the client's last frame was" in err
     assert engine.by_name  # a helper process has it: here one that does not find the engine
     for session in engine.sessions.values():
         session.end(0)
 
 
 def test_a_stderr_that_nobody_reads_holds_nothing_up(
-    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
 ) -> None:
-    monkeypatch.setattr("podbot.hosting.reporting_filter.BURST", 1 << 30)
-    monkeypatch.setattr("podbot.cli.report.LAST_WORDS", 0.05)
-
     def noisy(io: ExecPeer) -> int:
         for number in range(1200):
             io.write(STDOUT, b'{"id":%d,"method":"fs/write_text_file"}\n' % number)
@@ -206,7 +193,7 @@ def test_a_stderr_that_nobody_reads_holds_nothing_up(
     assert capfdbinary.readouterr().out == b'{"id":"last","result":1}\n'
 
 
-def test_an_ended_engine(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture) -> None:
+def test_an_engine_that_has_stopped(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture) -> None:
     def vanishing(io: ExecPeer) -> int:
         io.write(STDOUT, b'{"id":1,"result":2}\n{"id"')
         engine.vanish()
@@ -235,33 +222,29 @@ def test_an_ended_engine(engine: FakeEngine, place: Place, client: Pipe, capfdbi
         ["host", "--keep", "--depth", "3", "--submodules", "--follow-links", "--no-guard", "--repo", "o/r"],
     ],
 )
-def test_both_lanes_agree(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[Globals, Selection, str | None]] = []
+def test_both_lanes_agree(argv: list[str]) -> None:
+    seen: list[tuple[Command, Globals, dict[str, Any]]] = []
 
-    def record(g: Globals, args: Selection, transcript: str | None = None) -> int:
-        seen.append((g, args, transcript))
+    def record(command: Command, g: Globals, values: dict[str, Any]) -> int:
+        seen.append((command, g, values))
         return 0
 
-    monkeypatch.setattr("podbot.cli.host.execute", record)
-    assert guard.is_hosting(argv)
-    quick = fast.parse(argv)
+    assert stdio_guard.is_hosting(argv)
+    quick = fast.parse(argv, record)
     assert quick is not None
     quick()
-    monkeypatch.setattr("podbot.cli.fast.parse", lambda _argv: None)
-    assert main(argv) == 0
+    assert main(argv, carry_out=record, fast_path=False) == 0
     assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize(
     "more", [["--depth", "x"], ["--help"], ["--keep=1"], ["--agentcodex"], ["--name"], ["--name", "--", "x"]]
 )
-def test_the_rest_is_typer_s(more: list[str]) -> None:
+def test_the_rest_is_left_to_typer(more: list[str]) -> None:
     assert fast.parse(["host", *more]) is None
 
 
-def test_a_scripted_agent_that_says_nothing(
-    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
-) -> None:
+def test_a_scripted_agent_without_output(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture) -> None:
     engine.on("claude-agent-acp", ScriptedExec(code=3))
     assert main(arguments(place)) == 3
     assert capfdbinary.readouterr().out == b""

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import io
 import json
 import os
+import re
+import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from podbot.agents.registry import known
-from podbot.api import images as calls
 from podbot.cli import image as room
+from podbot.cli.entry import main
 from podbot.cli.globals import Globals
-from podbot.cli.main import main
-from podbot.diagnosis import disk_checks
-from podbot.engine.podman import driver
-from podbot.engine.podman.machine import PodmanMachine
+from podbot.engine.podman.engine_machine import PodmanMachine
 from podbot.engine.podman.private.podman_facts import PodmanFacts
-from podbot.engine.podman.words import WORDS
+from podbot.engine.port import ImageInfo
 from podbot.errors import EngineStorageFull, ServiceStartFailed
-from podbot.images import base_image, build_turn
-from podbot.images.image_build import BuildContext
+from podbot.images import build_turn
 from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, FakeEngine
+from tests.driver import FakeDriver
 from tests.provisioning.test_setup import BASE, RECIPE, Works, sandbox
 from tests.session.plans import SESSION, Place, container, in_state, labels
 
@@ -41,31 +40,33 @@ def _globals_as_before() -> Iterator[None]:
 
 
 @pytest.fixture
-def works(monkeypatch: pytest.MonkeyPatch, engine: FakeEngine, place: Place) -> Works:
+def works(driver: FakeDriver, engine: FakeEngine, place: Place) -> Iterator[Works]:
     made = Works({RECIPE.base: BASE})
 
-    def build_context(_engine: Any, _machine: Any, environ: Any, emit: Any) -> BuildContext:
-        return BuildContext(RECIPE, PodmanFacts(), environ, made.images.get, made, WORDS, emit)
+    def image(ref: str) -> ImageInfo | None:
+        return made.images.get(ref)
 
-    monkeypatch.setattr(calls, "build_context", build_context)
-    monkeypatch.setattr(room, "end_on_signals", lambda: None)
-    monkeypatch.setattr(base_image, "apt_targets", lambda: "")
-    monkeypatch.setattr(disk_checks, "look_at_disks", lambda _host, _environ: {})
-    return made
+    driver.runs_on(PodmanFacts())
+    engine.image_builder = made
+    engine.image = image  # type: ignore[method-assign]
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield made
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("words", [["setup"], ["setup", "--yes"], ["setup", "--yes", "--force"]])
 def test_setup_on_a_machine_that_is_not_ready(
-    works: Works, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: list[str]
+    works: Works, driver: FakeDriver, capsys: Capture, words: list[str]
 ) -> None:
-    """Nothing is asked, built or written: the session that it is for could not start."""
-    facts = PodmanFacts(programs={"podman": "/usr/lib/podman/podman", "runc": "/r"}, distribution=("debian",))
-
-    monkeypatch.setattr(driver, "machine", lambda _environ: PodmanMachine(facts, ""))
+    """There is no question, build or write, because the session could not start, and this user has no sudo."""
+    programs = {"podman": "/usr/lib/podman/podman", "runc": "/r", "newuidmap": "/n", "newgidmap": "/n", "pasta": "/p"}
+    facts = PodmanFacts(uid=1000, programs={**programs, "slirp4netns": "/s"}, distribution=("debian",))
+    driver.machine = lambda _environ: PodmanMachine(facts, "podman version 4.3.1")
     assert main(words) == 1
     out, err = capsys.readouterr()
-    assert "this machine is not ready for a session: init: no catatonit, tini or dumb-init." in err
-    assert "install -y catatonit" in err
+    assert "this machine is not ready for a session: init: no catatonit, tini or dumb-init" in err
+    assert re.search(r"`sudo apt-get update -q && sudo apt-get install -y \S+ .*catatonit", err)
     assert "Go ahead" not in err
     assert (out, works.calls) == ("", [])
 
@@ -80,17 +81,12 @@ def test_setup_on_a_machine_that_is_not_ready(
         ),
     ],
 )
-def test_setup_where_not_even_the_service_starts(
-    works: Works, monkeypatch: pytest.MonkeyPatch, capsys: Capture, programs: dict[str, str], said: str
+def test_setup_where_the_service_does_not_start(
+    works: Works, driver: FakeDriver, capsys: Capture, programs: dict[str, str], said: str
 ) -> None:
     """Without newuidmap, for example, no Podman of an ordinary user starts."""
-
-    def failed(*_: Any) -> None:
-        raise ServiceStartFailed(reason="odd", log="/l")
-
-    monkeypatch.setattr(driver, "connect", failed)
-    there = PodmanMachine(PodmanFacts(programs=programs, cgroups="hybrid"), "")
-    monkeypatch.setattr(driver, "machine", lambda _environ: there)
+    driver.failure = ServiceStartFailed(reason="odd", log="/l")
+    driver.runs_on(PodmanFacts(programs=programs, cgroups="hybrid"))
     assert main(["setup", "--yes"]) == 1
     err = capsys.readouterr().err
     assert said in err
@@ -98,7 +94,7 @@ def test_setup_where_not_even_the_service_starts(
     assert works.calls == []
 
 
-def test_build_says_what_was_built(works: Works, capsys: Capture) -> None:
+def test_build_reports_the_result(works: Works, capsys: Capture) -> None:
     assert main(["image", "build", "--agents", "codex, claude", "--tag", "my/own:1"]) == 0
     out, err = capsys.readouterr()
     claude, codex = RECIPE.agents["claude"].version, RECIPE.agents["codex"].version
@@ -109,7 +105,7 @@ def test_build_says_what_was_built(works: Works, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("words", [["image", "ls"], ["image", "build"], ["setup", "--yes"], ["doctor"]])
-def test_what_a_killed_hosted_session_left_is_removed_by_any_command(
+def test_any_command_removes_what_a_killed_hosted_session_left(
     works: Works, engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     """Issue 10.16."""
@@ -138,7 +134,7 @@ def test_build_without_agents(works: Works, capsys: Capture) -> None:
         (["--tag", "A B"], 2, "is not the name of an image"),
     ],
 )
-def test_what_cannot_be_built(works: Works, capsys: Capture, words: list[str], status: int, said: str) -> None:
+def test_builds_that_are_impossible(works: Works, capsys: Capture, words: list[str], status: int, said: str) -> None:
     assert main(["image", "build", *words]) == status
     err = capsys.readouterr().err
     assert said in err
@@ -146,11 +142,11 @@ def test_what_cannot_be_built(works: Works, capsys: Capture, words: list[str], s
     assert works.calls == []
 
 
-def test_a_full_disk_is_one_paragraph(works: Works, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_one_paragraph(works: Works, capsys: Capture) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise EngineStorageFull(operation="build it")
 
-    monkeypatch.setattr(works, "build", full)
+    works.build = full  # type: ignore[method-assign]
     assert main(["image", "build"]) == 1
     assert "no space left in the engine's storage" in capsys.readouterr().err
 
@@ -161,6 +157,38 @@ def test_json_lines_of_progress(works: Works, capsys: Capture) -> None:
     assert [line["kind"] for line in lines] == ["image.build"]
 
 
+class Stderr(io.StringIO):
+    """Knows when podbot has reported that it waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = threading.Event()
+
+    def write(self, text: str) -> int:
+        if "waiting for it" in text:
+            self.waiting.set()
+        return super().write(text)
+
+
+def main_after_another_build(words: list[str], act: Callable[[], None] = lambda: None) -> tuple[int, str]:
+    """The exit code and stderr of a build that waits for another one, which calls ``act`` before its end."""
+    building, stderr = threading.Event(), Stderr()
+
+    def other() -> None:
+        with build_turn.build_turn(os.environ, FakeEngine().endpoint):
+            building.set()
+            assert stderr.waiting.wait(60)
+            act()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert building.wait(60)
+    with contextlib.redirect_stderr(stderr):
+        code = main(words)
+    thread.join()
+    return code, stderr.getvalue()
+
+
 @pytest.mark.parametrize(
     ("words", "calls"),
     [
@@ -168,46 +196,24 @@ def test_json_lines_of_progress(works: Works, capsys: Capture) -> None:
         (["image", "build", "--no-cache"], [("build", RECIPE.image), ("remove", "id-sandbox")]),
     ],
 )
-def test_what_another_podbot_built_meanwhile_is_seen(
-    works: Works, monkeypatch: pytest.MonkeyPatch, words: list[str], calls: list[tuple[str, str]]
+def test_an_image_that_another_podbot_built_meanwhile_is_used(
+    works: Works, words: list[str], calls: list[tuple[str, str]]
 ) -> None:
-    """Planned anew after the wait: the image is not built twice, and the one that is replaced is the other's."""
+    """The plan is made again after the wait: the image is not built twice, and the replaced one is the other
+    podbot's.
+    """
 
-    @contextlib.contextmanager
-    def waited(_environ: Any, endpoint: str, _emit: Any) -> Iterator[None]:
-        assert endpoint == FakeEngine().endpoint
+    def build() -> None:
         works.images[RECIPE.image] = sandbox("claude")
-        yield
 
-    monkeypatch.setattr(build_turn, "build_turn", waited)
-    assert main(words) == 0
+    assert main_after_another_build(words, build)[0] == 0
     assert works.calls == calls
 
 
-def test_a_build_waits_for_another(works: Works, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    building, waiting = threading.Event(), threading.Event()
-    flock = fcntl.flock
-
-    def watched(lock: int, operation: int) -> None:
-        if operation == fcntl.LOCK_EX:  # without LOCK_NB: the second build has found the first one
-            waiting.set()
-        flock(lock, operation)
-
-    monkeypatch.setattr(fcntl, "flock", watched)
-
-    def other() -> None:
-        with build_turn.build_turn(os.environ, FakeEngine().endpoint):
-            building.set()
-            waiting.wait(60)
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    assert building.wait(60)
-    assert main(["image", "build"]) == 0
-    thread.join()
-    assert capsys.readouterr().err.splitlines()[0] == (
-        "podbot: another podbot builds on this engine; waiting for its end"
-    )
+def test_a_build_waits_for_another(works: Works) -> None:
+    code, err = main_after_another_build(["image", "build"])
+    assert code == 0
+    assert err.splitlines()[0] == "podbot: another podbot is building on this engine; waiting for it"
 
 
 def test_ls(engine: FakeEngine, place: Place, capsys: Capture) -> None:
@@ -221,7 +227,7 @@ def test_ls(engine: FakeEngine, place: Place, capsys: Capture) -> None:
     assert (found["image"], found["agents"]) == (IMAGE, {"claude": "2.1", "gemini": "0.6"})
 
 
-def test_ls_of_nothing(engine: FakeEngine, place: Place, capsys: Capture) -> None:
+def test_ls_without_images(engine: FakeEngine, place: Place, capsys: Capture) -> None:
     assert main(["image", "ls"]) == 0
     assert capsys.readouterr().out == ""
     assert main(["image", "ls", "--json"]) == 0

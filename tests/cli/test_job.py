@@ -1,4 +1,4 @@
-"""podbot as a job: a process of its own on a real terminal, and a shell that is twelve lines of Python."""
+"""podbot as a job: its own process on a real terminal, with a shell that is twelve lines of Python."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def shell() -> pexpect.spawn:
     return pexpect.spawn(sys.executable, ["-c", SHELL, PODBOT], timeout=30, encoding="utf-8")
 
 
-def test_it_stops_with_the_terminal_given_back_and_takes_it_again() -> None:
+def test_it_restores_the_terminal_stops_and_uses_the_terminal_again() -> None:
     child = shell()
     child.expect("raw\r\n")
     for _ in range(2):
@@ -77,13 +77,13 @@ def test_it_stops_with_the_terminal_given_back_and_takes_it_again() -> None:
     child.expect("ended 0")
 
 
-def test_what_the_terminal_answers_is_not_left_to_the_shell() -> None:
+def test_the_terminals_answers_are_not_left_to_the_shell() -> None:
     child = shell()
     child.expect("raw\r\n")
     child.send("c")
     child.expect("<leave>")
     child.expect(r"(\x1b\[(5n|6n|c)){8}")
-    child.send("\x1b[0n")  # the rest never comes, and what came is read away
+    child.send("\x1b[0n")  # the rest never arrives, and the part that arrived is discarded
     child.expect("stopped cooked\r\n")
     assert "[0n" not in child.before
     child.sendline("f")
@@ -106,7 +106,7 @@ def test_in_the_background_it_does_not_touch_the_terminal() -> None:
     child.expect("ended 0")
 
 
-def test_one_that_is_ended_while_stopped_ends_and_is_not_stopped_once_more() -> None:
+def test_a_podbot_terminated_while_stopped_exits_and_does_not_stop_again() -> None:
     child = shell()
     child.expect("raw\r\n")
     child.send("z")
@@ -126,8 +126,8 @@ def test_a_stop_from_outside_is_a_message() -> None:
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_where_nobody_could_continue_it_it_goes_on(ignored: bool) -> None:
-    """A session's leader; and a process that was started to ignore such signals."""
+def test_it_continues_where_no_process_could_continue_it(ignored: bool) -> None:
+    """A session's leader; and a process that was started with such signals ignored."""
     start = "import signal; signal.signal(signal.SIGTSTP, signal.SIG_IGN)" if ignored else ""
     child = pexpect.spawn(sys.executable, ["-c", f"{start}\n{PODBOT}"], timeout=30, encoding="utf-8")
     child.expect("raw\r\n")
@@ -139,8 +139,8 @@ def test_where_nobody_could_continue_it_it_goes_on(ignored: bool) -> None:
 
 
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGHUP, True)])
-def test_what_ends_a_session(number: int, ends: bool) -> None:
-    """INT is the command's."""
+def test_signals_that_end_a_session(number: int, ends: bool) -> None:
+    """INT is passed to the command."""
     with contextlib.closing(Wake()) as wake:
         wake.post(Resize())
         wake.post(Signal(number))

@@ -1,4 +1,4 @@
-"""podbot's messages on a channel of their own."""
+"""podbot's messages in a separate file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from podbot.cli import log
-from podbot.cli import report as module
+from podbot.cli.entry import main
 from podbot.cli.globals import Globals
 from podbot.cli.log import STDERR, channel
-from podbot.cli.main import main
 from podbot.cli.report import Reporter, say
 from podbot.errors import PathError
 from podbot.events import Event
@@ -30,12 +29,12 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     before, Globals.current = Globals.current, Globals()
-    log._opened.clear()
+    log.opened.clear()
     yield
     Globals.current = before
 
 
-def test_messages_go_there_and_nowhere_else(tmp_path: Path, capsys: Capture) -> None:
+def test_messages_are_only_in_the_file(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "log"
     Globals.current = g = Globals(log_format="json", log_file=str(path))
     Reporter(g)(Event("notice", "container.kept", "kept"))
@@ -47,7 +46,7 @@ def test_messages_go_there_and_nowhere_else(tmp_path: Path, capsys: Capture) -> 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_error_goes_there_too(tmp_path: Path, capsys: Capture) -> None:
+def test_an_error_is_in_the_file_too(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "log"
     path.write_text("before\n")
     argv = ["--log-file", str(path), "--log-format", "json", "config", "check", "-c", str(tmp_path / "missing")]
@@ -98,7 +97,7 @@ def test_messages_of_host_cannot_go_into_the_protocol(tmp_path: Path) -> None:
     assert "cannot write messages to" in done.stderr
 
 
-def test_a_log_that_cannot_be_written_is_said_once_and_stderr_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_log_that_cannot_be_written_is_reported_once_and_stderr_is_used(capfd: pytest.CaptureFixture[str]) -> None:
     Globals.current = g = Globals(log_file="/dev/full")
     report = Reporter(g)
     report(Event("notice", "container.kept", "kept"))
@@ -108,8 +107,7 @@ def test_a_log_that_cannot_be_written_is_said_once_and_stderr_goes_on(capfd: pyt
     assert rest == ["podbot: kept", "podbot: kept again"]
 
 
-def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LAST_WORDS", 0.01)
+def test_a_log_that_nobody_reads_holds_nothing_up() -> None:
     with pipes(1) as (pipe,):
         os.set_inheritable(pipe.write, True)
         os.set_blocking(pipe.write, False)
@@ -127,7 +125,7 @@ def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("bad", ["link", "second name", "directory", "missing/x", "\0", "/dev/fd/987654"])
-def test_what_cannot_be_trusted_is_refused(tmp_path: Path, bad: str) -> None:
+def test_an_unsafe_file_is_refused(tmp_path: Path, bad: str) -> None:
     (tmp_path / "target").write_text("")
     if bad == "link":
         (tmp_path / bad).symlink_to("target")
@@ -141,11 +139,11 @@ def test_what_cannot_be_trusted_is_refused(tmp_path: Path, bad: str) -> None:
     assert (tmp_path / "target").read_text() == ""
 
 
-def test_without_one_it_is_stderr() -> None:
+def test_without_the_option_messages_go_to_stderr() -> None:
     assert channel("") == STDERR
 
 
-def test_one_that_cannot_be_opened_is_said_on_stderr(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_opened_is_reported_on_stderr(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "podbot", "--log-file", str(tmp_path / "no" / "log"), "run", "custom", str(tmp_path)]
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": os.getcwd(), "PODBOT_IMAGE": "i"}
     done = subprocess.run([*words, "--", "true"], capture_output=True, env=environ, check=False, timeout=60, text=True)

@@ -1,4 +1,6 @@
-"""Issue 10.2: before ``--`` stand options, an agent's name and a path; anything else says what to type."""
+"""Issue 10.2: before ``--`` only options, an agent's name and a path are accepted; the error for any other word
+says what to type.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,9 @@ def test_an_agent_and_a_path(words: tuple[str, ...], agent: str | None, path: st
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("/c:/d",), "sandbox.extra_mounts = ['/c:/d']"),
+        (("/c:/d",), "`--mount /c:/d`"),
         (("/c:/d:ro",), "-v is --verbose"),
-        (("data:/d",), "sandbox.extra_mounts"),
+        (("data:/d",), "`--mount data:/d`"),
         (("codx",), "Did you mean codex?"),
         (("Claude",), "Did you mean claude?"),
         (("fix it",), "`podbot run -- 'fix it'`"),
@@ -61,7 +63,7 @@ def test_an_agent_and_a_path(words: tuple[str, ...], agent: str | None, path: st
         (("/a\0b",), "neither an agent nor a directory"),
         (("x" * 500,), "`podbot run -- WORDS…`"),
         (("codex", "gemini"), "two agents, codex and gemini"),
-        ((".", "shop"), "sandbox.extra_mounts"),
+        ((".", "shop"), "`--mount PATH` adds others"),
         (("codex", ".", "please"), "`podbot run codex . -- please`"),
         (("codex", ".", "fix", "it"), "`podbot run codex . -- fix it`"),
         ((".", "fix it", "codex"), "`podbot run . -- 'fix it' codex`"),
@@ -70,7 +72,7 @@ def test_an_agent_and_a_path(words: tuple[str, ...], agent: str | None, path: st
         (("/a\nb", "hello"), "`podbot run PATH -- hello`"),
     ],
 )
-def test_anything_else_says_what_to_type(words: tuple[str, ...], said: str) -> None:
+def test_the_error_for_any_other_word_says_what_to_type(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(*words)
     assert said in str(caught.value)
@@ -85,7 +87,7 @@ def test_no_word_is_lost(words: list[str]) -> None:
         found = read(*words)
     except UsageError:
         return
-    assert sorted(word for word in found if word is not None) == sorted(words)
+    assert sorted(word for word in (found.agent, found.path) if word is not None) == sorted(words)
     assert found.agent is None or found.agent in AGENT_KINDS
 
 
@@ -97,7 +99,7 @@ def test_no_word_is_lost(words: list[str]) -> None:
         (Operands(path="."), {"repo": "octo/hello"}, "the workspace is given twice: '.' and --repo 'octo/hello'"),
     ],
 )
-def test_what_is_given_twice(operands: Operands, options: dict[str, str], said: str) -> None:
+def test_values_that_are_given_twice(operands: Operands, options: dict[str, str], said: str) -> None:
     none = {"agent": None, "workspace": None, "repo": None}
     with pytest.raises(UsageError) as caught:
         refuse_twice(operands, **(none | options))
@@ -113,10 +115,10 @@ def test_what_is_given_twice(operands: Operands, options: dict[str, str], said: 
         ("./a b", "Name the directory with `--workspace './a b'`."),
         (".", "Name the directory with `--workspace .`."),
         ("./" + "x" * 500, "Name the directory with `--workspace PATH`."),
-        ("please", "Words for the agent stand behind --"),
+        ("please", "Arguments for the agent follow --"),
     ],
 )
-def test_host_takes_options_only(word: str, said: str) -> None:
+def test_host_accepts_options_only(word: str, said: str) -> None:
     refuse_words([])
     with pytest.raises(UsageError) as caught:
         refuse_words([word])

@@ -1,4 +1,4 @@
-"""podbot as a process: its descriptors, its streams' ends, and what it loads."""
+"""podbot as a process: its descriptors, the ends of its streams, and the modules that it loads."""
 
 from __future__ import annotations
 
@@ -12,19 +12,29 @@ import pytest
 from tests.engine.serving import replay, serving
 
 FAST_LANE = (
-    "podbot.cli.main, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api.sessions,"
+    "podbot.cli.entry, podbot.cli.fast, podbot.cli.exec, podbot.cli.ps, podbot.api.sessions,"
     " podbot.engine.podman.driver, podbot.engine.podman.private.service, podbot.execution.runner,"
     " podbot.management.manage, podbot.config.load"
 )
 HEAVY = {
     "typer", "click", "rich", "pydantic", "podman", "requests", "urllib3", "logging", "asyncio", "subprocess",
     "tempfile", "http.client", "urllib.parse", "platformdirs", "email", "tomllib", "ssl", "concurrent",
-    "orjson",
+    "orjson", "dataclasses", "inspect",
+}  # fmt: skip
+
+
+BY_GUEST = (
+    "podbot.__main__, podbot.cli.entry, podbot.cli.fast, podbot.cli.exec, podbot.api.sessions, podbot.session.sessions,"
+    " podbot.engine.podman.driver, podbot.execution.guest_start, podbot.execution.end_policy"
+)
+ELSEWHERE = {
+    "threading", "base64", "hashlib", "shutil", "datetime", "podbot.engine.http", "podbot.guest.exchange",
+    "podbot.guest.running", "podbot.launch.types", "podbot.session.kill_watcher", "podbot.streams.protocol_channel",
 }  # fmt: skip
 
 
 def podbot(*argv: str, command: str = "", **changes: object) -> subprocess.CompletedProcess[bytes]:
-    """Run podbot with an empty environment; ``command`` is a shell line around "$@"."""
+    """Run podbot with an empty environment; ``command`` is a shell command around "$@"."""
     words = [sys.executable, "-m", "podbot", *argv]
     if command:
         words = ["sh", "-c", command, "sh", *words]
@@ -33,7 +43,7 @@ def podbot(*argv: str, command: str = "", **changes: object) -> subprocess.Compl
 
 
 def loaded(statement: str) -> set[str]:
-    """The modules that a statement loads, beyond those of a bare interpreter."""
+    """The modules that a statement loads, in addition to those of a bare interpreter."""
     code = f"import sys; before = set(sys.modules)\n{statement}\nprint(*sorted(set(sys.modules) - before), sep='\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60)
     return set(done.stdout.split())
@@ -41,10 +51,12 @@ def loaded(statement: str) -> set[str]:
 
 @pytest.mark.parametrize("argv", [["--version"], ["ps", "--help"], ["config", "path"], ["config", "show"]])
 def test_nothing_is_loaded_from_the_working_directory(tmp_path: Path, argv: list[str]) -> None:
-    """Issue 12.10. Every name that podbot loads, but for those of Python's own start, lies there as a trap."""
+    """Issue 12.10. The directory contains a trap for every module that podbot loads, except those of Python's own
+    start.
+    """
     here = [
         "-c",
-        "import sys, podbot.cli.app, podbot.cli.config, podbot.cli.main, podbot.api.sessions; print(*sys.modules)",
+        "import sys, podbot.cli.app, podbot.cli.config, podbot.cli.entry, podbot.api.sessions; print(*sys.modules)",
     ]
     names = set(subprocess.run([sys.executable, *here], capture_output=True, check=True, text=True).stdout.split())
     early = ["-X", "importtime", "-P", "-m", "podbot.nothing"]
@@ -61,19 +73,40 @@ def test_nothing_is_loaded_from_the_working_directory(tmp_path: Path, argv: list
     assert done.returncode in (0, 1)
 
 
-def test_the_fast_lane_loads_nothing_heavy() -> None:
+def test_the_fast_path_loads_no_slow_module() -> None:
     found = loaded(f"import {FAST_LANE}")
-    assert "podbot.engine.podman.rest" in found
-    assert found & HEAVY == set()
+    assert "podbot.engine.podman.rest" not in found  # a command by a guest does not contact the engine
+    assert loaded(f"import {FAST_LANE}, podbot.engine.podman.rest") & HEAVY == set()
 
 
-def test_reading_a_plain_command_line_loads_nothing_heavy() -> None:
+def test_a_command_by_a_guest_loads_only_what_it_uses() -> None:
+    assert loaded(f"import {BY_GUEST}") & (HEAVY | ELSEWHERE) == set()
+
+
+@pytest.mark.parametrize(
+    "modules", [BY_GUEST, "podbot.cli.run, podbot.session.run, podbot.session.facts, podbot.launch.plan"]
+)
+def test_no_named_tuple_compiles_its_annotations(modules: str) -> None:
+    """See podbot.cli.options."""
+    code = (
+        f"import sys, typing, {modules}\n"
+        "kinds = {kind for module in list(sys.modules.values()) for kind in vars(module).values()"
+        " if isinstance(kind, type) and issubclass(kind, tuple) and kind.__module__.startswith('podbot')}\n"
+        "assert kinds\n"
+        "print(*sorted(kind.__name__ for kind in kinds for found in kind.__annotations__.values()"
+        " if isinstance(found, typing.ForwardRef)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60)
+    assert done.stdout.split() == []
+
+
+def test_reading_a_plain_command_line_loads_no_slow_module() -> None:
     found = loaded("from podbot.cli import fast\nassert fast.parse(['exec', 's', '--', 'x']) and fast.parse(['ps'])")
     assert "podbot.cli.app" not in found
     assert found & HEAVY == set()
 
 
-def test_what_the_table_calls_fast_loads_nothing_heavy() -> None:
+def test_commands_marked_fast_in_the_table_load_no_slow_module() -> None:
     code = "from podbot.cli.commands import COMMANDS\nfor c in COMMANDS:\n    if c.fast: __import__('podbot.cli.'"
     found = loaded(f"{code} + c.runs.partition(':')[0])")
     assert {f"podbot.cli.{name}" for name in ("exec", "ps", "host", "run", "stop", "token_daemon")} <= found
@@ -81,20 +114,21 @@ def test_what_the_table_calls_fast_loads_nothing_heavy() -> None:
 
 
 def test_the_guard_of_host_reads_the_table_before_podbot_is_loaded() -> None:
-    """What it loads must not print, nor fail, while stdout is still the client's."""
-    found = loaded("from podbot.cli import guard\nguard.is_hosting(['-v', 'host'])")
+    """The modules that it loads must not print, nor fail, while stdout is still the client's."""
+    found = loaded("from podbot.cli import stdio_guard\nstdio_guard.is_hosting(['-v', 'host'])")
     ours = {name for name in found if name.startswith("podbot")}
     assert ours == {
         "podbot",
         "podbot._version",
+        "podbot.deferred",
         "podbot.cli",
-        "podbot.cli.guard",
+        "podbot.cli.stdio_guard",
         "podbot.cli.options",
-        "podbot.cli.scan",
+        "podbot.cli.argv_scan",
     }
 
 
-def test_hosting_loads_nothing_heavy() -> None:
+def test_hosting_loads_no_slow_module() -> None:
     modules = (
         "podbot.__main__, podbot.cli.host, podbot.api.sessions, podbot.hosting.host, podbot.launch.plan,"
         " podbot.protocol.acp"
@@ -107,12 +141,12 @@ def test_hosting_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     "module", [FAST_LANE, "podbot.cli.run, podbot.session.run, podbot.session.facts, podbot.launch.plan"]
 )
-def test_without_a_clone_nothing_of_github_is_loaded(module: str) -> None:
+def test_without_a_clone_no_module_of_github_is_loaded(module: str) -> None:
     """`exec` and `ps`; `run` on a mounted directory."""
     assert [name for name in loaded(f"import {module}") if name.startswith(("podbot.github", "github", "jwt"))] == []
 
 
-def test_importing_podbot_loads_next_to_nothing() -> None:
+def test_importing_podbot_loads_almost_nothing() -> None:
     found = loaded("import podbot")
     assert found & {*HEAVY, "socket", "json", "dataclasses", "podbot.api", "podbot.errors"} == set()
 
@@ -124,14 +158,14 @@ def test_a_closed_stdout_is_an_error(argv: tuple[str, ...]) -> None:
     assert done.stderr == b"podbot: the reader of podbot's stdout went away\n"
 
 
-def test_a_closed_stdin_and_stderr_are_none(tmp_path: os.PathLike[str]) -> None:
+def test_a_closed_stdin_and_stderr_are_no_errors(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "s")
     with serving(path, replay("ping"), replay("list_empty")):
         done = podbot("--engine-socket", path, "ps", "--json", command='"$@" <&- 2>&-')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
 
 
-def test_ps_into_a_pipe_that_nobody_reads(tmp_path: os.PathLike[str]) -> None:
+def test_ps_into_a_pipe_without_a_reader(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "s")
     read, write = os.pipe()
     os.close(read)
@@ -146,7 +180,7 @@ def test_ps_into_a_pipe_that_nobody_reads(tmp_path: os.PathLike[str]) -> None:
     assert done.stderr == b"podbot: the reader of podbot's stdout went away\n"
 
 
-def test_config_into_a_pipe_that_nobody_reads() -> None:
+def test_config_into_a_pipe_without_a_reader() -> None:
     read, write = os.pipe()
     os.close(read)
     words = [sys.executable, "-m", "podbot", "config", "show"]
@@ -164,7 +198,7 @@ def test_a_full_disk_behind_stdout_is_an_error() -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_an_engine_that_is_missing_is_one_paragraph(tmp_path: os.PathLike[str]) -> None:
+def test_a_missing_engine_is_one_paragraph(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "none.sock")
     for argv in (("ps",), ("exec", "x", "--", "true"), ("stop", "--all")):
         done = podbot(*argv, "--engine-socket", path) if argv[0] != "exec" else podbot("--engine-socket", path, *argv)

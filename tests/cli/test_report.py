@@ -5,7 +5,7 @@ import io
 import json
 import os
 import pty
-import sys
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -15,16 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.cli import report
 from podbot.cli.globals import Globals
-from podbot.cli.report import Reporter, printable, report_error, say
+from podbot.cli.report import Patience, Reporter, printable, report_error, say
 from podbot.errors import ContainerNotFound
 from podbot.events import Event, Level
-from podbot.streams import sink
 from podbot.streams.terminal import raw_mode
 from tests.streams.plumbing import in_thread, pipes
 
 Capture = pytest.CaptureFixture[str]
+HIDDEN, CURSOR = "\x1b[?25l", "\x1b[?25h"  # a spinner hides the cursor
 LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning")
 
 
@@ -38,11 +37,11 @@ def shown(capsys: Capture, g: Globals, *, progress: bool = False) -> list[str]:
     return captured.err.splitlines()
 
 
-def test_what_everybody_sees(capsys: Capture) -> None:
+def test_messages_that_everybody_sees(capsys: Capture) -> None:
     assert shown(capsys, Globals()) == ["podbot: a notice", "podbot: a warning"]
 
 
-def test_progress_and_detail_are_asked_for(capsys: Capture) -> None:
+def test_progress_and_details_need_an_option(capsys: Capture) -> None:
     rest = ["podbot: a info", "podbot: a notice", "podbot: a warning"]
     assert shown(capsys, Globals(), progress=True) == rest
     assert shown(capsys, Globals(verbose=1)) == ["podbot: a debug", *rest]
@@ -61,17 +60,49 @@ def test_json_lines(capsys: Capture) -> None:
     }
 
 
-def test_a_spinner_on_a_terminal_is_gone_when_the_agent_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
-    monkeypatch.setattr(sys, "stderr", Terminal())
+
+def test_a_spinner_on_a_terminal_is_gone_when_the_agent_starts() -> None:
+    with contextlib.redirect_stderr(Terminal()) as shown:
+        report = Reporter(Globals(), progress=True)
+        report(Event("info", "container.create", "creating [bold]x"))
+        assert HIDDEN in shown.getvalue()
+        assert CURSOR not in shown.getvalue()
+        report(Event("info", "agent.start", "starting"))
+        after = shown.getvalue()
+        assert CURSOR in after
+        assert "creating [bold]x" in after
+        assert "starting" not in after
+
+
+def test_progress_has_its_time_and_what_comes_next(capsys: Capture) -> None:
+    """Issue 16.2: where lines are not replaced, each says it."""
     report = Reporter(Globals(), progress=True)
-    report(Event("info", "container.create", "creating [bold]x"))
-    assert report._status is not None
-    report(Event("info", "agent.start", "starting"))
-    assert report._status is None
+    report(Event("info", "image.step", "step 3 of 9: Node", {"elapsed": 41.3, "next": "claude\x1b[2J"}))
+    report(Event("info", "setup.config", "wrote it", {"elapsed": 0.2}))
+    assert capsys.readouterr().err.splitlines() == [
+        "podbot: step 3 of 9: Node (41 s; next: claude\\x1b[2J)",
+        "podbot: wrote it",
+    ]
+    Reporter(Globals(log_format="json"), progress=True)(Event("info", "a.b", "x", {"elapsed": 41.3, "next": "y"}))
+    assert json.loads(capsys.readouterr().err) == {
+        "level": "info",
+        "kind": "a.b",
+        "message": "x",
+        "elapsed": 41.3,
+        "next": "y",
+    }
+
+
+def test_the_spinner_s_line_has_them_too() -> None:
+    with contextlib.redirect_stderr(Terminal()) as shown:
+        report = Reporter(Globals(), progress=True)
+        report(Event("info", "image.step", "step 3 of 9: [bold]Node", {"elapsed": 125.0, "next": "claude"}))
+        report.clear()
+    assert "step 3 of 9: [bold]Node (2 min 5 s; next: claude)" in shown.getvalue()
 
 
 def test_an_error_shows_no_control_characters(capsys: Capture) -> None:
@@ -80,20 +111,20 @@ def test_an_error_shows_no_control_characters(capsys: Capture) -> None:
 
 
 @given(st.text())
-def test_printable_text_holds_nothing_that_a_terminal_obeys(text: str) -> None:
+def test_printable_text_contains_nothing_that_a_terminal_obeys(text: str) -> None:
     found = printable(text)
     assert found.isprintable()
     if text.isprintable() and text.isascii():
         assert found == text
 
 
-def test_a_closed_stderr_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_stderr_is_no_failure() -> None:
     closed = io.StringIO()
     closed.close()
     for stream in (None, closed):
-        monkeypatch.setattr(sys, "stderr", stream)
-        say("x")
-        Reporter(Globals())(Event("notice", "k", "m"))
+        with contextlib.redirect_stderr(stream):
+            say("x")
+            Reporter(Globals())(Event("notice", "k", "m"))
 
 
 # --- beside a protocol --------------------------------------------------------------------------------
@@ -111,19 +142,15 @@ def stderr_into(fd: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_what_nobody_reads_is_lost_and_counted(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    monkeypatch.setattr(sink, "LOG_PATIENCE", 0.02)
-    monkeypatch.setattr(report, "LAST_WORDS", 0.02)
+def test_what_nobody_reads_is_lost_and_counted(form: str) -> None:
     lines = 400
     with pipes(1) as (pipe,), stderr_into(pipe.write):
-        reporter = Reporter(Globals(log_format=form), beside_protocol=True)
-        began = time.monotonic()
+        reporter = Reporter(Globals(log_format=form), beside_protocol=True, patience=Patience(0.02, 0.02))
         for number in range(lines):
             reporter(Event("notice", "a.b", f"{number} " + "x" * 10_000))
-        assert time.monotonic() - began < 10
         said = bytearray()
         os.set_blocking(pipe.read, False)
-        while b"lost" not in said[: said.rfind(b"\n")]:  # a new message finds room, and says first what is missing
+        while b"lost" not in said[: said.rfind(b"\n")]:  # a new message fits, and first reports what is missing
             with contextlib.suppress(BlockingIOError):
                 said += os.read(pipe.read, 1 << 16)
             reporter(Event("notice", "a.b", "after"))
@@ -138,7 +165,7 @@ def test_what_nobody_reads_is_lost_and_counted(monkeypatch: pytest.MonkeyPatch, 
         assert any(b"bytes on stderr were not read and are lost" in line for line in whole)
 
 
-def test_a_slow_reader_loses_nothing_and_a_closed_one_is_done_without() -> None:
+def test_a_slow_reader_loses_nothing_and_a_closed_one_is_ignored() -> None:
     got = bytearray()
 
     def reader() -> None:
@@ -158,7 +185,7 @@ def test_a_slow_reader_loses_nothing_and_a_closed_one_is_done_without() -> None:
         reporter = Reporter(Globals(), beside_protocol=True)
         pipe.close(pipe.read)
         for _ in range(3):
-            reporter(Event("notice", "a.b", "to nobody"))
+            reporter(Event("notice", "a.b", "unread"))
         reporter.close()
 
 
@@ -181,36 +208,40 @@ def terminal() -> Iterator[tuple[int, int]]:
         os.close(descriptor)
 
 
-def seen(master: int) -> bytes:
-    try:
-        return os.read(master, 65536)
-    except BlockingIOError:
-        return b""
+def seen(master: int, until: bytes = b"") -> bytes:
+    """The output so far, until it contains ``until``: the kernel delivers it a moment later."""
+    text, end = b"", time.monotonic() + 10
+    while until not in text and time.monotonic() < end:
+        if select.select([master], [], [], 0.1)[0]:
+            text += os.read(master, 65536)
+    if not until and select.select([master], [], [], 0.05)[0]:
+        text = os.read(master, 65536)
+    return text
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_nothing_is_said_while_the_agent_has_the_terminal(log_format: Literal["text", "json"]) -> None:
+def test_nothing_is_printed_while_the_agent_uses_the_terminal(log_format: Literal["text", "json"]) -> None:
     with terminal() as (master, slave):
         _beside_an_agent(Reporter(Globals(log_format=log_format)), master, slave)
 
 
 def _beside_an_agent(report: Reporter, master: int, slave: int) -> None:
     report(Event("warning", "a.kind", "before"))
-    assert b"before" in seen(master)
+    assert b"before" in seen(master, b"before")
     with raw_mode(slave):
         report(Event("warning", "a.kind", "one"))
         report(Event("warning", "a.kind", "two"))
         assert seen(master) == b""
     report(Event("debug", "agent.end", "not shown"))
-    lines = seen(master).splitlines()
+    lines = seen(master, b"two").splitlines()
     assert [b"one" in lines[0], b"two" in lines[1], len(lines)] == [True, True, 2]
     with raw_mode(slave):
         report(Event("warning", "a.kind", "three"))
     report.clear()
-    assert b"three" in seen(master)
+    assert b"three" in seen(master, b"three")
 
 
-def test_lines_of_two_threads_stay_whole(capsys: Capture) -> None:
+def test_lines_of_two_threads_are_not_mixed(capsys: Capture) -> None:
     report = Reporter(Globals())
 
     def talk(letter: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from podbot.cli.entry import main
 from podbot.cli.globals import Globals
-from podbot.cli.main import main
 from podbot.cli.report import Reporter
 from podbot.events import Event
 from podbot.testing import IMAGE, FakeEngine
@@ -18,6 +18,7 @@ from tests.session.plans import Place
 BASE = "/work"  # workspace.base_dir
 
 Capture = pytest.CaptureFixture[Any]
+TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 RUN = ["run", "--image", IMAGE, "--agent", "custom", "--dry-run", "--json"]
 
 
@@ -51,7 +52,7 @@ def test_keep_and_rm(app: Place, capfd: Capture, flag: str, keep: str) -> None:
     assert json.loads(capfd.readouterr().out)["keep"] == keep
 
 
-def test_a_file_that_mounts_gives_way_to_repo(app: Place, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mount_in_the_file_is_overridden_by_repo(app: Place, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODBOT_WORKSPACE_SOURCE", "host_mount")
     monkeypatch.setenv("PODBOT_WORKSPACE_HOST_PATH", app.workspace)
     assert main([*RUN, "--repo", "octo/shop", "--", "x"]) == 0
@@ -61,7 +62,7 @@ def test_a_file_that_mounts_gives_way_to_repo(app: Place, capfd: Capture, monkey
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--repo", "octo/shop", "--workspace", "."], "--workspace . names another workspace"),
+        (["--repo", "octo/shop", "--workspace", "."], ". is named as the workspace, too"),
         (["--repo", "shop"], "'shop' is not owner/name"),
         (["--repo", "octo/shop", "--github-access", "octo/b"], "the clone of octo/shop has a token of its own"),
         (
@@ -76,32 +77,39 @@ def test_a_file_that_mounts_gives_way_to_repo(app: Place, capfd: Capture, monkey
         (["--no-submodules", "--workspace", "."], "--repo (for --no-submodules) is required"),
     ],
 )
-def test_what_is_wrong_is_said(app: Place, capfd: Capture, flags: list[str], said: str) -> None:
+def test_errors_are_reported(app: Place, capfd: Capture, flags: list[str], said: str) -> None:
     assert main([*RUN, *flags, "--", "x"]) == 2
     captured = capfd.readouterr()
     assert said in captured.err
     assert captured.out == ""
 
 
-def test_without_an_app_every_key_is_named(place: Place, capfd: Capture) -> None:
-    assert main([*RUN, "--repo", "octo/shop", "--", "x"]) == 2
-    assert "github.app_id, github.installation_id and github.private_key_path are required" in capfd.readouterr().err
+def test_without_an_app_a_repository_is_cloned_without_a_token(place: Place, capfd: Capture) -> None:
+    assert main([*RUN, "--repo", "octo/shop", "--", "x"]) == 0
+    assert json.loads(capfd.readouterr().out)["token"] is None
 
 
-def test_a_key_s_directory_is_not_mounted(app: Place, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_of_the_token_is_chosen_by_a_flag(app: Place, capfd: Capture) -> None:
+    assert main([*RUN, "--repo", "octo/shop", "--github-auth", "gh", "--", "x"]) == 0
+    assert json.loads(capfd.readouterr().out)["token"]["auth"] == "gh"
+    assert main([*RUN, "--repo", "octo/shop", "--github-auth", TOKEN, "--", "x"]) == 2
+    assert TOKEN not in capfd.readouterr().err
+
+
+def test_a_keys_directory_is_not_mounted(app: Place, capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     key = os.path.join(app.workspace, "keys", "app.pem")
     monkeypatch.setenv("PODBOT_GITHUB_PRIVATE_KEY_PATH", key)
     assert main([*RUN, "--workspace", app.workspace, "--", "x"]) == 2
-    assert f"it holds {key}, the GitHub App's private key" in capfd.readouterr().err
+    assert f"it contains {key}, the GitHub App's private key" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("verbose", "shown"), [(0, False), (1, True)])
-def test_progress_is_for_who_watches(capfd: Capture, verbose: int, shown: bool) -> None:
+def test_progress_is_shown_on_a_terminal_and_with_v(capfd: Capture, verbose: int, shown: bool) -> None:
     Reporter(Globals(verbose=verbose), progress=True)(Event("info", "clone.progress", "cloning: 5%"))
     assert ("cloning: 5%" in capfd.readouterr().err) is shown
 
 
-def test_stop_says_what_it_kept(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+def test_stop_reports_what_it_kept(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     from tests.session.clones import left_behind
     from tests.session.plans import SESSION
     from tests.session.real import real, shell

@@ -21,7 +21,7 @@ def _handlers_as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", ENDING)
-def test_a_signal_reaches_whoever_listens_and_unwinds_otherwise(number: signal.Signals) -> None:
+def test_a_signal_reaches_a_listener_and_unwinds_otherwise(number: signal.Signals) -> None:
     with handled(tty=False) as wake:
         with wake.listening():
             os.kill(os.getpid(), number)
@@ -39,7 +39,7 @@ def test_a_new_size_is_posted_only_with_a_terminal() -> None:
         assert wake.take() == []
 
 
-def test_the_former_handlers_come_back() -> None:
+def test_the_former_handlers_are_restored() -> None:
     before = {number: signal.getsignal(number) for number in (*ENDING, signal.SIGWINCH)}
     with handled(tty=True):
         assert all(signal.getsignal(number) != handler for number, handler in before.items())
@@ -50,7 +50,7 @@ def test_the_former_handlers_come_back() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
-def test_what_was_ignored_stays_ignored(number: signal.Signals) -> None:
+def test_an_ignored_signal_stays_ignored(number: signal.Signals) -> None:
     """nohup podbot run …, and a shell's background jobs."""
     signal.signal(number, signal.SIG_IGN)
     with handled(tty=False) as wake:

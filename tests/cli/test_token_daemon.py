@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from podbot.cli.entry import main
 from podbot.cli.globals import Globals
-from podbot.cli.main import main
-from podbot.cli.token_daemon import TokenArgs, _command
+from podbot.cli.token_daemon import TokenArgs, unit_command
 from podbot.cli.token_words import span, token_words
+from podbot.github.grant import Grant
 from podbot.github.lease import LEASE, FileLock
 from podbot.github.status import Holder, TokenStatus
-from podbot.testing import FakeEngine
-from podbot.tokens import systemd_unit, token_daemon, token_once
-from podbot.tokens.systemd_unit import Ran
+from podbot.testing import FakeEngine, FakeGitHub
 from podbot.tokens.token_info import TokenHolder, TokenInfo
-from tests.session.granted import GitHub, killed
+from tests.session.granted import killed
 from tests.session.plans import Place, made
 
 Capture = pytest.CaptureFixture[str]
@@ -36,33 +38,40 @@ def _globals_as_before() -> Iterator[None]:
 
 
 @pytest.fixture
-def github(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> GitHub:
-    """Behind the command, with the engine in memory."""
-    made = GitHub()
-    real = token_once.renew_once
+def github() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as served:
+        yield served
 
-    def with_fakes(*words: object, **options: object) -> object:
-        fakes = {"connect": lambda _endpoint: engine, "make_minter": made.minter}
-        return real(*words, **(options | fakes))  # type: ignore[arg-type]
 
-    monkeypatch.setattr(token_once, "renew_once", with_fakes)
-    return made
+def killed_with_grant(place: Place, engine: FakeEngine, github: FakeGitHub) -> None:
+    """The session shop, whose podbot was killed; its grant is the fake GitHub's."""
+    path = killed(place, engine, "shop")
+    grant = Grant.load(path)
+    assert grant is not None
+    key = github.write_key(os.path.join(place.base, "app.pem"))
+    dataclasses.replace(
+        grant,
+        api_url=github.url,
+        app_id=github.app_id,
+        installation_id=github.installation_id,
+        private_key_path=key,
+    ).store(path)
 
 
 # --- once -----------------------------------------------------------------------------------------
 
 
-def test_once_in_a_table(place: Place, engine: FakeEngine, github: GitHub, capsys: Capture) -> None:
-    killed(place, engine, "shop")
+def test_once_in_a_table(place: Place, engine: FakeEngine, github: FakeGitHub, capsys: Capture) -> None:
+    killed_with_grant(place, engine, github)
     assert main(["token-daemon", "--once"]) == 0
     assert capsys.readouterr().out == "SESSION  TOKEN\nshop     renewed  lasts 59m\n"
 
 
 def test_once_as_json_and_a_failure_is_the_status(
-    place: Place, engine: FakeEngine, github: GitHub, capsys: Capture
+    place: Place, engine: FakeEngine, github: FakeGitHub, capsys: Capture
 ) -> None:
-    killed(place, engine, "shop")
-    github.down = True
+    killed_with_grant(place, engine, github)
+    github.down()
     assert main(["token-daemon", "--once", "--json"]) == 1
     out, err = capsys.readouterr()
     (only,) = json.loads(out)
@@ -80,7 +89,7 @@ def test_an_unknown_session(place: Place, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     "words", [["--json"], ["install", "--once"], ["status", "x"], ["install", "--json"], ["--nope"]]
 )
-def test_combinations_that_mean_nothing(place: Place, capsys: Capture, words: list[str]) -> None:
+def test_meaningless_combinations(place: Place, capsys: Capture, words: list[str]) -> None:
     assert main(["token-daemon", *words]) == 2
     assert "Error" in capsys.readouterr().err
 
@@ -88,18 +97,20 @@ def test_combinations_that_mean_nothing(place: Place, capsys: Capture, words: li
 # --- serving --------------------------------------------------------------------------------------
 
 
-def test_it_serves_until_a_signal_and_takes_the_notify_socket_away(
+def test_it_serves_until_a_signal_and_removes_the_notify_socket_variable(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/notify")
-    monkeypatch.setattr(token_daemon, "SCAN", 0.02)
     seen: list[bool] = []
 
     def end() -> None:
+        stderr: Any = sys.stderr  # capsys's; before podbot serves, its first handler of the signal would end it
+        while "renewing" not in stderr.getvalue():
+            time.sleep(0.005)
         seen.append("NOTIFY_SOCKET" in os.environ)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Timer(0.05, end).start()
+    threading.Thread(target=end).start()
     assert main(["token-daemon"]) == 0
     assert seen == [False]
     assert f"renewing the GitHub tokens of sessions in {place.runtime} (0 now)" in capsys.readouterr().err
@@ -108,12 +119,18 @@ def test_it_serves_until_a_signal_and_takes_the_notify_socket_away(
 # --- the unit -------------------------------------------------------------------------------------
 
 
-def systemd(monkeypatch: pytest.MonkeyPatch, code: int, output: str = "") -> None:
-    monkeypatch.setattr(systemd_unit, "_run", lambda _environ: lambda _command: Ran(code, output))
+def systemd(place: Place, monkeypatch: pytest.MonkeyPatch, code: int, output: str = "") -> None:
+    """What `systemctl` says, whatever it is asked."""
+    program = os.path.join(place.base, "bin", "systemctl")
+    os.makedirs(os.path.dirname(program), exist_ok=True)
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\necho {shlex.quote(output)}\nexit {code}\n")
+    os.chmod(program, 0o755)
+    monkeypatch.setenv("PATH", os.path.dirname(program))
 
 
 def test_install_and_uninstall(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    systemd(monkeypatch, 0)
+    systemd(place, monkeypatch, 0)
     assert main(["--log-format", "json", "token-daemon", "install"]) == 0
     unit = os.path.join(place.base, ".config/systemd/user/podbot-token-daemon.service")
     assert f"wrote {unit}" in capsys.readouterr().err
@@ -124,22 +141,22 @@ def test_install_and_uninstall(place: Place, monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_install_where_no_systemd_answers(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    systemd(monkeypatch, 1, "Failed to connect to bus: No medium found")
+    systemd(place, monkeypatch, 1, "Failed to connect to bus: No medium found")
     assert main(["token-daemon", "install"]) == 1
     said = capsys.readouterr().err
-    for words in ("it does not run", "No medium found", "systemctl --user enable --now", "loginctl enable-linger"):
+    for words in ("it is not running", "No medium found", "systemctl --user enable --now", "loginctl enable-linger"):
         assert words in said
     assert main(["token-daemon", "uninstall"]) == 1
 
 
 def test_the_unit_runs_this_very_podbot() -> None:
-    assert _command(Globals(config="x.toml", verbose=3)) == [
+    assert unit_command(Globals(config="x.toml", verbose=3)) == [
         sys.executable, "-P", "-m", "podbot", "-v", "-v", "token-daemon",
     ]  # fmt: skip
 
 
 def test_status(place: Place, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    systemd(monkeypatch, 1)
+    systemd(place, monkeypatch, 1)
     assert main(["token-daemon", "status"]) == 0
     assert capsys.readouterr().out == "unit: not installed (podbot token-daemon install)\nno session has a token\n"
     killed(place, engine, "none")
@@ -148,21 +165,21 @@ def test_status(place: Place, engine: FakeEngine, monkeypatch: pytest.MonkeyPatc
     TokenStatus(now + 3000, now - 600, 1.0, now + 2690, holder=Holder(os.getpid(), "daemon")).store(path)
     with FileLock(os.path.join(path, LEASE)) as lease:
         assert lease.try_acquire()
-        systemd(monkeypatch, 0, "ActiveState=active\nUnitFileState=enabled\nStatusText=keeping 1 of 1 tokens")
+        systemd(place, monkeypatch, 0, "ActiveState=active\nUnitFileState=enabled\nStatusText=renewing 1 of 1 tokens")
         main(["token-daemon", "install"])
         capsys.readouterr()
         assert main(["token-daemon", "status"]) == 0
         assert capsys.readouterr().out.splitlines() == [
-            "unit: active, enabled, keeping 1 of 1 tokens",
+            "unit: active, enabled, renewing 1 of 1 tokens",
             "SESSION  TOKEN                   RENEWED BY",
-            "none     none                    nobody",
+            "none     none                    no process",
             f"shop     10m old, renews in 44m  daemon (process {os.getpid()})",
         ]
         assert main(["token-daemon", "status", "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-    assert told["unit"]["active"] == "active"
-    assert told["sessions"][0] == {"session": "none", "token": None}
-    assert told["sessions"][1]["token"]["holder"] == {"pid": os.getpid(), "kind": "daemon"}
+        shown = json.loads(capsys.readouterr().out)
+    assert shown["unit"]["active"] == "active"
+    assert shown["sessions"][0] == {"session": "none", "token": None}
+    assert shown["sessions"][1]["token"]["holder"] == {"pid": os.getpid(), "kind": "daemon"}
 
 
 # --- ps -------------------------------------------------------------------------------------------
@@ -198,7 +215,7 @@ def token(**changes: object) -> TokenInfo:
     [
         (None, ""),
         (token(), "8m old, renews in 46m"),
-        (token(holder=None), "8m old, nobody renews it"),
+        (token(holder=None), "8m old, not renewed"),
         (token(next_renewal=1400.0), "8m old, renews now"),
         (token(next_renewal=None), "8m old"),
         (token(minted_at=None), "there, renews in 46m"),
@@ -208,7 +225,7 @@ def token(**changes: object) -> TokenInfo:
         (token(expires_at=None, minted_at=None, failures=1, error="no answer"), "failing: no answer"),
     ],
 )
-def test_a_token_s_state_in_words(info: TokenInfo | None, words: str) -> None:
+def test_a_tokens_state_in_words(info: TokenInfo | None, words: str) -> None:
     assert token_words(info, 1500.0) == words
 
 
@@ -217,6 +234,6 @@ def test_spans(seconds: float, words: str) -> None:
     assert span(seconds) == words
 
 
-def test_which_words_are_the_unit_s() -> None:
+def test_which_arguments_belong_to_the_unit() -> None:
     assert TokenArgs(("install",)).unit_word == "install"
     assert TokenArgs(("shop", "install")).unit_word == ""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.cli.variables import LARGEST_FILE, file_variables, variables
+from podbot.cli.variables import file_variables, session_variables, variables
 from podbot.config.checks import is_variable_name
-from podbot.errors import InvalidValue, PodbotError
+from podbot.errors import InvalidValue
 
+Take = Callable[[str], object]
 HOST = {"HERE": "mine", "EMPTY": ""}
 
 
 def read(text: str | bytes) -> dict[str, str | None]:
     data = text if isinstance(text, bytes) else text.encode()
-    return dict(file_variables(data, "f"))
+    return dict(file_variables(data, "f", "a hint"))
 
 
 @pytest.mark.parametrize(
@@ -38,18 +40,19 @@ def read(text: str | bytes) -> dict[str, str | None]:
         ("A=ü", {"A": "ü"}),
     ],
 )
-def test_a_file_reads_as_podman_reads_it(text: str, expected: dict[str, str | None]) -> None:
+def test_a_file_is_read_as_podman_reads_it(text: str, expected: dict[str, str | None]) -> None:
     assert read(text) == expected
 
 
 @pytest.mark.parametrize(
     "line", [b"s3cret value", b"=s3cret", b"1s3cret=x", b"s3cret =x", b"A=s3\0cret", b"A=s3cret\xff"]
 )
-def test_a_line_that_will_not_do_is_named_and_not_shown(line: bytes) -> None:
+def test_an_invalid_line_is_reported_without_its_content(line: bytes) -> None:
     with pytest.raises(InvalidValue) as caught:
         read(b"A=1\n" + line)
     assert "line 2 of f" in str(caught.value)
     assert "s3" not in str(caught.value)
+    assert caught.value.hint == "a hint"
     assert caught.value.exit_code == 2
 
 
@@ -57,7 +60,7 @@ def test_a_line_that_will_not_do_is_named_and_not_shown(line: bytes) -> None:
 def test_any_text_is_read_or_refused(one: str, two: str) -> None:
     for text in (one, two):
         try:
-            found = dict(file_variables(text.encode("utf-8", "surrogateescape"), "f"))
+            found = dict(file_variables(text.encode("utf-8", "surrogateescape"), "f", "a hint"))
         except (InvalidValue, UnicodeEncodeError):
             continue
         assert all(is_variable_name(name) for name in found)
@@ -73,7 +76,7 @@ def test_what_is_written_is_read_back(env: dict[str, str]) -> None:
     assert read("".join(f"{name}={value}\n" for name, value in env.items())) == env
 
 
-def test_flags_count_before_files_and_later_files_before_earlier(tmp_path: os.PathLike[str]) -> None:
+def test_flags_override_files_and_later_files_override_earlier_ones(tmp_path: os.PathLike[str]) -> None:
     for name, text in (("one", "A=1\nB=1\nC=1\nEMPTY\nNOT_HERE"), ("two", "B=2\nC=2\nEMPTY")):
         with open(os.path.join(tmp_path, name), "w", encoding="utf-8") as file:
             file.write(text)
@@ -90,8 +93,30 @@ def test_a_file_that_cannot_be_read(path: str) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_file_without_an_end() -> None:
-    with pytest.raises(PodbotError) as caught:
-        variables([], ["/dev/zero"], HOST)
-    assert "larger than 1 MiB" in str(caught.value)
-    assert LARGEST_FILE == 1 << 20
+TOKEN = "ghp_" + "s3cret" * 6
+
+
+@pytest.mark.parametrize(
+    "take", [lambda pair: variables([pair], [], HOST), lambda pair: session_variables([pair], [], HOST)]
+)
+@pytest.mark.parametrize("pair", ["s3cret-value", "sk-ant-s3cret=", "s3cret value=1", TOKEN])
+def test_what_may_be_a_secret_in_place_of_a_name_is_not_shown(take: Take, pair: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        take(pair)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_advice_about_a_line_holds_for_the_command(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "env")
+    for text in ("1=x", TOKEN):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        with pytest.raises(InvalidValue) as caught:
+            session_variables([], [path], HOST)
+        assert "or NAME alone" not in caught.value.hint
+        assert "-e NAME" in caught.value.hint
+        assert "s3cret" not in str(caught.value)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("1=x")
+    with pytest.raises(InvalidValue, match="or NAME alone"):
+        variables([], [path], HOST)

@@ -20,7 +20,7 @@ from podbot.errors import ConfigFileNotFound, InvalidValue, PathError
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's own configuration file, not there yet; no variable of this process shines through."""
+    """The user's own configuration file, which does not exist yet; variables of this process have no effect."""
     for key in KEYS.values():
         monkeypatch.delenv(key.variable, raising=False)
     for name in ("PODBOT_CONFIG_PATH", "XDG_CONFIG_HOME"):
@@ -30,7 +30,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Result(NamedTuple):
-    """What a command printed, and what it ended with."""
+    """The output of a command, and its exit code."""
 
     exit_code: int
     stdout: str
@@ -56,7 +56,7 @@ def wrote(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def test_show_prints_toml_of_what_is_in_force(file: Path) -> None:
+def test_show_prints_the_values_in_force_as_toml(file: Path) -> None:
     wrote(file, "[agent]\nkind = 'codex'\n")
     result = run("show", "--image", "x")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -64,7 +64,7 @@ def test_show_prints_toml_of_what_is_in_force(file: Path) -> None:
     assert (shown["image"], shown["agent"]["kind"]) == ("x", "codex")
 
 
-def test_show_origin_says_flag_variable_file_and_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_origin_names_flag_variable_file_and_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrote(file, "[agent]\nkind = 'codex'\n")
     monkeypatch.setenv("PODBOT_AGENT_MODE", "acp")
     lines = run("show", "--origin", "--image", "x").stdout.splitlines()
@@ -102,14 +102,14 @@ def test_init_force_replaces_even_a_malformed_file(file: Path) -> None:
     assert file.read_text() == render_example()
 
 
-def test_init_writes_where_config_says(file: Path, tmp_path: Path) -> None:
+def test_init_writes_to_the_file_of_config(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     assert run("init", "--config", str(other)).stdout == f"{other}\n"
     assert other.exists()
     assert not file.exists()
 
 
-def test_path_names_the_file_and_notes_on_stderr_that_it_is_missing(file: Path) -> None:
+def test_path_prints_the_file_and_reports_on_stderr_that_it_is_missing(file: Path) -> None:
     result = run("path")
     assert (result.exit_code, result.stdout) == (0, f"{file}\n")
     assert "no such file" in result.stderr
@@ -117,7 +117,7 @@ def test_path_names_the_file_and_notes_on_stderr_that_it_is_missing(file: Path) 
     assert run("path").stderr == ""
 
 
-def test_check_says_ok_or_fails_with_the_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_prints_ok_or_fails_with_the_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("check").stdout == f"ok: {file} (no such file: variables and defaults only)\n"
     wrote(file, "")
     assert run("check").stdout == f"ok: {file}\n"
@@ -135,8 +135,8 @@ def test_check_says_ok_or_fails_with_the_error(file: Path, monkeypatch: pytest.M
         ("pids = 3", "Write 8 or more"),
     ],
 )
-def test_check_refuses_limits_that_no_sandbox_starts_with(file: Path, line: str, words: str) -> None:
-    """Issue 10.3: they were found when a session was planned."""
+def test_check_refuses_limits_with_which_no_sandbox_starts(file: Path, line: str, words: str) -> None:
+    """Issue 10.3: before, they were only found when a session was planned."""
     wrote(file, f"[sandbox]\n{line}\n")
     result = run("check")
     assert isinstance(result.exception, InvalidValue)
@@ -146,3 +146,31 @@ def test_check_refuses_limits_that_no_sandbox_starts_with(file: Path, line: str,
 @pytest.mark.parametrize("command", ["show", "check"])
 def test_a_named_file_that_is_missing_is_an_error(file: Path, command: str) -> None:
     assert isinstance(run(command, "--config", "/no/where.toml").exception, ConfigFileNotFound)
+
+
+PROJECT = '[agent]\nkind = "codex"\n[project."~/shop"]\nagent.kind = "gemini"\n'
+
+
+def test_show_names_the_project_of_a_workspace(file: Path) -> None:
+    wrote(file, PROJECT)
+    shop = file.parents[2] / "shop"
+    shop.mkdir()
+    lines = run("show", "-w", str(shop), "--origin").stdout.splitlines()
+    assert lines[0] == "# project ~/shop"
+    assert next(line for line in lines if line.startswith("kind = ")).endswith(f"# config file {file}, project ~/shop")
+    report = json.loads(run("show", "--json", "--workspace", str(shop)).stdout)
+    origin = {"origin": "file", "detail": str(file), "project": "~/shop"}
+    assert report["agent.kind"] == {"value": "gemini"} | origin
+    assert "project" not in report["workspace.host_path"]
+    assert report["workspace.host_path"]["detail"] == "--workspace"
+
+
+def test_show_without_a_workspace_has_no_project(file: Path) -> None:
+    wrote(file, PROJECT)
+    assert run("show").stdout.startswith("engine = ")
+    assert 'kind = "codex"' in run("show", "-w", str(file.parents[2])).stdout
+
+
+def test_check_finds_errors_in_every_table(file: Path) -> None:
+    wrote(file, '[project."~/nowhere"]\nsandbox.memory = 3\n')
+    assert isinstance(run("check").exception, InvalidValue)

@@ -61,7 +61,7 @@ def refused_in_file(dotted: str, value: object) -> InvalidValue:
         ("github.api_url", "https://ghe.example/api/v3", "https://ghe.example/api/v3"),
     ],
 )
-def test_good_values(dotted: str, value: object, result: object) -> None:
+def test_valid_values(dotted: str, value: object, result: object) -> None:
     got = from_value(KEYS[dotted], value, FILE)
     assert got == result
     if result is not None and not isinstance(result, Mapping):
@@ -100,7 +100,7 @@ def test_a_table_is_read_only() -> None:
         ("agent.command", "my agent", "my agent"),
     ],
 )
-def test_good_environment_strings(dotted: str, text: str, result: object) -> None:
+def test_valid_environment_strings(dotted: str, text: str, result: object) -> None:
     assert from_text(KEYS[dotted], text, ENV) == result
 
 
@@ -225,7 +225,7 @@ def test_a_number_too_long_to_print(dotted: str) -> None:
         ("sandbox.env", "A=1,A=2", "pair 2 names a key twice"),
     ],
 )
-def test_bad_environment_strings(dotted: str, text: str, reason: str) -> None:
+def test_invalid_environment_strings(dotted: str, text: str, reason: str) -> None:
     error = refused(dotted, text)
     assert reason in error.reason
     assert error.origin == "variable PODBOT_X"
@@ -242,14 +242,14 @@ def test_bad_environment_strings(dotted: str, text: str, reason: str) -> None:
         ("github.server_url", "https://me:hunter2@git.example"),
     ],
 )
-def test_an_error_never_repeats_what_may_be_a_secret(dotted: str, value: object) -> None:
+def test_an_error_never_repeats_a_possible_secret(dotted: str, value: object) -> None:
     error = refused(dotted, value)
     assert "hunter2" not in f"{error} {error!r} {error.fields}"
 
 
 @pytest.mark.parametrize("key", [k for k in KEYS.values() if k.kind in {"string", "choice"}], ids=lambda k: k.dotted)
 @pytest.mark.parametrize("text", ["/a\0b", "\udcff"])
-def test_no_string_holds_a_nul_or_bytes_that_are_not_utf8(key: Key, text: str) -> None:
+def test_no_string_contains_a_nul_or_bytes_that_are_not_utf8(key: Key, text: str) -> None:
     refused(key.dotted, text)
     refused_in_file(key.dotted, text)
 
@@ -260,7 +260,7 @@ def test_nul_in_lists_and_tables() -> None:
 
 
 @pytest.mark.parametrize("key", [k for k in KEYS.values() if k.choices], ids=lambda k: k.dotted)
-def test_a_bad_enumeration_value_lists_the_members_and_a_near_miss(key: Key) -> None:
+def test_an_invalid_enumeration_value_lists_the_members_and_the_nearest_one(key: Key) -> None:
     member = key.choices[0]
     error = refused(key.dotted, member[:-1] + "x" + member[-1])
     assert all(choice in error.reason for choice in key.choices)
@@ -268,7 +268,7 @@ def test_a_bad_enumeration_value_lists_the_members_and_a_near_miss(key: Key) -> 
     assert refused(key.dotted, "%%%").hint == ""
 
 
-def test_a_long_value_is_cut_in_the_message() -> None:
+def test_a_long_value_is_shortened_in_the_message() -> None:
     assert len(refused("agent.kind", "x" * 100_000).reason) < 300
 
 
@@ -280,7 +280,7 @@ def test_memory_in_bytes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "1", "1 m", " 1m", "1mb", "+1m", "²m", "9" * 30 + "g", "0b", "-1m"])
-def test_what_is_no_amount_of_memory(text: str) -> None:
+def test_invalid_amounts_of_memory(text: str) -> None:
     with pytest.raises(ValueError, match=r"memory|out of range"):
         parse_memory(text)
 
@@ -324,7 +324,7 @@ JUNK: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.sampled_from(list(KEYS.values())), JUNK)
-def test_any_value_is_taken_or_refused_with_fields(key: Key, value: object) -> None:
+def test_any_value_is_accepted_or_refused_with_fields(key: Key, value: object) -> None:
     caught = None
     try:
         from_value(key, value, FILE)
@@ -334,7 +334,7 @@ def test_any_value_is_taken_or_refused_with_fields(key: Key, value: object) -> N
 
 
 @given(st.sampled_from(list(KEYS.values())), st.text())
-def test_any_string_is_taken_or_refused_with_fields(key: Key, text: str) -> None:
+def test_any_string_is_accepted_or_refused_with_fields(key: Key, text: str) -> None:
     caught = None
     try:
         from_text(key, text, ENV)

@@ -1,4 +1,4 @@
-"""The reference page names every key, its variable, default, type and sentence."""
+"""The reference page contains every key with its variable, default, type and sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_page_describes_the_key(key: Key) -> None:
     assert f"- Example: `{key.name} = " in entry
 
 
-def test_the_page_describes_nothing_that_is_not_there() -> None:
+def test_the_page_describes_no_other_key() -> None:
     assert set(ENTRIES) == set(KEYS)
     assert re.findall(r"(?m)^### `\[(\w+)\]`", PAGE) == list(SECTIONS)
     assert set(re.findall(r"PODBOT_\w+", PAGE)) <= {key.variable for key in KEYS.values()} | {

@@ -1,4 +1,4 @@
-"""Setting one key in a file: the key changes, and not one other byte."""
+"""Setting one key in a file changes that key and no other byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.config.edit import CannotEdit, scan, set_in_text
+from podbot.config.edit import CannotEdit, scan, set_in_text, set_table_in_text
 
 NEW = '"new"'
 
@@ -35,6 +35,7 @@ NEW = '"new"'
         ("a = 1\n#image = 1\nb = 2\n", 'a = 1\n#image = 1\nimage = "new"\nb = 2\n'),
         ("a = '''\n#image = 1\n'''\n", "a = '''\n#image = 1\n'''\nimage = \"new\"\n"),
         ("[agent]\nimage = 'not this one'\n", "image = \"new\"\n[agent]\nimage = 'not this one'\n"),
+        ('[project."~/a"]\nimage = "p"\n', 'image = "new"\n[project."~/a"]\nimage = "p"\n'),
         ("a = 1", 'a = 1\nimage = "new"\n'),
         ("a = 1\r\n", 'a = 1\r\nimage = "new"\r\n'),
         ("a = nan\nimage = 'old'\n", 'a = nan\nimage = "new"\n'),
@@ -75,7 +76,36 @@ def test_a_section_where_a_value_should_be_is_refused() -> None:
         set_in_text("[image]\na = 1\n", ("image",), NEW)
 
 
-def test_scan_finds_statements_where_they_are() -> None:
+TABLE = {"claude": '"2"', "codex": '"3"'}
+WHOLE = '{ claude = "2", codex = "3" }'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f"\n[agent]\nversions = {WHOLE}\n"),
+        ("[agent]\nversions = {}\n", f"[agent]\nversions = {WHOLE}\n"),
+        ("[agent.versions]\n", '[agent.versions]\nclaude = "2"\ncodex = "3"\n'),
+        (
+            "[agent.versions]\n# mine\ncodex = '1' # why\n[x]\n",
+            '[agent.versions]\n# mine\ncodex = "3" # why\nclaude = "2"\n[x]\n',
+        ),
+        ("agent.versions.codex = '1'\n", 'agent.versions.codex = "3"\nagent.versions.claude = "2"\n'),
+    ],
+)
+def test_a_table_stays_in_its_form(before: str, after: str) -> None:
+    assert set_table_in_text(before, ("agent", "versions"), TABLE, WHOLE) == after
+
+
+@pytest.mark.parametrize(
+    "before", ["agent = {}", "[agent.versions]\ngemini = '1'\n", "[agent]\nversions.codex = '1'\n"]
+)
+def test_a_table_that_cannot_be_edited_is_refused(before: str) -> None:
+    with pytest.raises(CannotEdit):
+        set_table_in_text(before, ("agent", "versions"), TABLE, WHOLE)
+
+
+def test_scan_finds_the_positions_of_statements() -> None:
     text = "# c\na.b = [1,\n2] # d\n[[x.'y z']]\n k = '#'\n"
     found = [(s.kind, s.table, s.path, text[s.start : s.end]) for s in scan(text)]
     assert found == [
@@ -111,7 +141,7 @@ def same(one: object, other: object) -> bool:
 
 
 @given(DOCUMENTS, st.booleans(), TEXT, st.sampled_from([("image",), ("agent", "kind")]))
-def test_set_changes_just_that_key(
+def test_set_changes_only_that_key(
     document: dict[str, Any], multiline: bool, value: str, path: tuple[str, ...]
 ) -> None:
     text = tomli_w.dumps(document, multiline_strings=multiline)
@@ -131,7 +161,7 @@ def test_set_changes_just_that_key(
     assert all(same(after[name], wanted[name]) for name in after if name != path[0])
     assert after[path[0]] == wanted[path[0]] or same(after[path[0]], wanted[path[0]]) or path[0] == "agent"
     assert (after if len(path) == 1 else after["agent"])[path[-1]] == value
-    # Every other line stands as it stood: what was there without the key is there still, in order.
+    # Every other line is unchanged, and in its order.
     lines = iter(edited.splitlines())
     if path[-1] not in (before if len(path) == 1 else before.get("agent", {})):
         assert all(line in lines for line in text.splitlines())

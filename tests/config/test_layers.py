@@ -1,19 +1,20 @@
-"""What each layer reads, and how it refuses."""
+"""What each layer reads, and its errors."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.config.layers import environment_layer, file_layer, override_layer, parse_file
+from podbot.config.layers import Setting, environment_layer, override_layer, parse_file
+from podbot.config.load import file_layers
 from podbot.config.models import LoadOptions, Origin
 from podbot.config.schema import KEYS, VARIABLES
 from podbot.errors import ConfigFileNotFound, InvalidValue, MalformedFile, UnknownKey, UnsafeConfigFile
+from tests.faults import STRANGER, GiveAway
 
 FLAG = Origin("flag", "--config")
 
@@ -25,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_file_gives_typed_values_with_its_path_as_origin(path: Path) -> None:
     path.write_text('image = "x"\n[agent]\nargs = ["a"]\n[sandbox.env]\nA = "b"\n')
-    layer = file_layer(str(path), FLAG)
+    layer = file_layers(str(path), FLAG, {}).base
     assert {dotted: setting.value for dotted, setting in layer.items()} == {
         "image": "x",
         "agent.args": ("a",),
@@ -36,63 +37,61 @@ def test_a_file_gives_typed_values_with_its_path_as_origin(path: Path) -> None:
 
 def test_blank_optional_strings_are_not_in_the_layer(path: Path) -> None:
     path.write_text('image = " "\n[github]\nprivate_key_path = ""\n')
-    assert file_layer(str(path), FLAG) == {}
+    assert file_layers(str(path), FLAG, {}).base == {}
 
 
 def test_an_empty_file_is_an_empty_layer(path: Path) -> None:
     path.write_text("")
-    assert file_layer(str(path), FLAG) == {}
+    assert file_layers(str(path), FLAG, {}).base == {}
 
 
-def test_a_missing_file_says_who_named_it(path: Path) -> None:
+def test_a_missing_file_is_reported_with_its_origin(path: Path) -> None:
     with pytest.raises(ConfigFileNotFound) as caught:
-        file_layer(str(path), Origin("environment", "PODBOT_CONFIG_PATH"))
+        file_layers(str(path), Origin("environment", "PODBOT_CONFIG_PATH"), {})
     assert (caught.value.path, caught.value.reason) == (str(path), "no such file")
     assert caught.value.origin == "variable PODBOT_CONFIG_PATH"
 
 
-def test_a_directory_is_no_file(tmp_path: Path) -> None:
+def test_a_directory_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigFileNotFound, match="it is a directory"):
-        file_layer(str(tmp_path), FLAG)
+        file_layers(str(tmp_path), FLAG, {})
 
 
-def test_an_unreadable_file_says_why(path: Path) -> None:
+def test_an_unreadable_file_is_reported_with_the_reason(path: Path) -> None:
     path.symlink_to(path)  # a loop: unreadable for root as well
     with pytest.raises(ConfigFileNotFound, match="symbolic links"):
-        file_layer(str(path), FLAG)
+        file_layers(str(path), FLAG, {})
 
 
 def test_a_path_with_a_nul_is_unreadable() -> None:
     with pytest.raises(ConfigFileNotFound, match="null byte"):
-        file_layer("/a\0b", FLAG)
+        file_layers("/a\0b", FLAG, {})
 
 
 def test_a_huge_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(MalformedFile, match="larger than 1 MiB"):
-        file_layer(str(path), FLAG)
+        file_layers(str(path), FLAG, {})
 
 
 def test_a_file_that_anybody_could_have_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("[sandbox]\nprivileged = true\n")
     path.chmod(0o664)
-    assert file_layer(str(path), FLAG)
+    assert file_layers(str(path), FLAG, {}).base
     path.chmod(0o666)
-    with pytest.raises(UnsafeConfigFile, match="anybody can write"):
-        file_layer(str(path), FLAG)
+    with pytest.raises(UnsafeConfigFile, match="every user can write"):
+        file_layers(str(path), FLAG, {})
 
 
-def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user_is_refused(tmp_path: Path, give_away: GiveAway) -> None:
     path = tmp_path / "config.toml"
     path.write_text("[sandbox]\nprivileged = true\n")
     path.chmod(0o644)
-    mine = os.stat(path)
-    other = os.stat_result((*mine[:4], 4242, *mine[5:]))
-    monkeypatch.setattr(os, "fstat", lambda _descriptor: other)
-    with pytest.raises(UnsafeConfigFile, match="user 4242"):
-        file_layer(str(path), FLAG)
+    give_away(path)
+    with pytest.raises(UnsafeConfigFile, match=f"user {STRANGER}"):
+        file_layers(str(path), FLAG, {})
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
 def test_malformed_files(path: Path, data: bytes, reason: str) -> None:
     path.write_bytes(data)
     with pytest.raises(MalformedFile) as caught:
-        file_layer(str(path), FLAG)
+        file_layers(str(path), FLAG, {})
     assert caught.value.path == str(path)
     assert reason in caught.value.reason
 
@@ -135,10 +134,10 @@ def test_any_bytes_parse_or_are_malformed(data: bytes) -> None:
         ("origins = 1", "origins", ""),
     ],
 )
-def test_unknown_keys_come_with_a_near_miss(path: Path, text: str, key: str, suggestion: str) -> None:
+def test_unknown_keys_are_reported_with_the_nearest_key(path: Path, text: str, key: str, suggestion: str) -> None:
     path.write_text(text)
     with pytest.raises(UnknownKey) as caught:
-        file_layer(str(path), FLAG)
+        file_layers(str(path), FLAG, {})
     assert (caught.value.key, caught.value.suggestion) == (key, suggestion)
     assert caught.value.origin == f"config file {path}"
 
@@ -146,7 +145,7 @@ def test_unknown_keys_come_with_a_near_miss(path: Path, text: str, key: str, sug
 def test_a_hostile_key_name_cannot_break_the_line(path: Path) -> None:
     path.write_text(f'"\\n\\u001b[31m{"x" * 5000}" = 1')
     with pytest.raises(UnknownKey) as caught:
-        file_layer(str(path), FLAG)
+        file_layers(str(path), FLAG, {})
     assert caught.value.key.isprintable()
     assert len(caught.value.key) < 400
 
@@ -164,7 +163,7 @@ def test_a_hostile_key_name_cannot_break_the_line(path: Path) -> None:
 def test_wrong_values_name_key_and_file(path: Path, text: str, field: str, reason: str) -> None:
     path.write_text(text)
     with pytest.raises(InvalidValue) as caught:
-        file_layer(str(path), FLAG)
+        file_layers(str(path), FLAG, {})
     assert caught.value.field == field
     assert caught.value.reason.startswith(reason)
     assert caught.value.origin == f"config file {path}"
@@ -189,7 +188,7 @@ def test_blank_variables_of_optional_keys_are_unset() -> None:
     assert environment_layer({"PODBOT_IMAGE": "", "PODBOT_WORKSPACE_DEPTH": " "}) == {}
 
 
-def test_reserved_variables_are_no_keys() -> None:
+def test_reserved_variables_are_not_keys() -> None:
     names = ["PODBOT_CONFIG_PATH", "PODBOT_CACHE", "PODBOT_E2E_ANY", "PODBOT_BENCH_ANY"]
     assert environment_layer(dict.fromkeys(names, "x")) == {}
 
@@ -217,10 +216,10 @@ def test_overrides_name_the_flag() -> None:
     options = LoadOptions(overrides={"image": "x", "agent.args": ["a"]}, flags={"image": "--image"})
     layer = override_layer(options)
     assert layer["image"].origin == Origin("flag", "--image")
-    assert layer["agent.args"] == (("a",), Origin("override"))
+    assert layer["agent.args"] == Setting(("a",), Origin("override"))
 
 
-def test_overrides_that_were_not_given_or_are_blank_are_unset() -> None:
+def test_omitted_or_blank_overrides_are_unset() -> None:
     assert override_layer(LoadOptions(overrides={"image": None, "agent.kind": None, "engine_socket": ""})) == {}
 
 

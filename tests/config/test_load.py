@@ -1,4 +1,4 @@
-"""Where the file is looked for, the order of the layers, and what is never read."""
+"""The search for the file, the order of the layers, and files that are never read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ env_allowlist = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FACTORY_API_KEY"]
 
 
 class Home:
-    """A user's home with a configuration directory, and the environment that leads there."""
+    """A user's home with a configuration directory, and the environment that points to it."""
 
     def __init__(self, root: Path) -> None:
         self.environ = {"HOME": str(root)}
@@ -75,7 +75,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def test_without_any_file_the_defaults_hold(home: Home) -> None:
+def test_without_any_file_the_defaults_apply(home: Home) -> None:
     assert home.load() == AppConfig()
 
 
@@ -99,7 +99,7 @@ def test_flags_over_environment_over_file_over_defaults(home: Home) -> None:
     assert config.origin("agent.delegation") == DEFAULT_ORIGIN
 
 
-def test_a_blank_variable_lets_the_file_decide(home: Home) -> None:
+def test_with_a_blank_variable_the_files_value_applies(home: Home) -> None:
     home.write('image = "file"')
     assert home.load(environ={"PODBOT_IMAGE": ""}).image == "file"
 
@@ -110,7 +110,7 @@ def test_a_broken_file_is_an_error_even_where_a_flag_overrides_it(home: Home) ->
         home.load(overrides={"image": "x"})
 
 
-def test_a_named_file_wins_over_the_variable_and_the_users_own(home: Home, tmp_path: Path) -> None:
+def test_a_named_file_overrides_the_variable_and_the_users_own(home: Home, tmp_path: Path) -> None:
     home.write('image = "own"')
     (tmp_path / "named.toml").write_text('image = "named"')
     (tmp_path / "variable.toml").write_text('image = "variable"')
@@ -126,7 +126,7 @@ def test_xdg_config_home_moves_the_users_own_file(home: Home, tmp_path: Path) ->
     assert home.load(environ={"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).image == "xdg"
 
 
-def test_a_missing_named_file_is_an_error_that_says_who_named_it(home: Home, tmp_path: Path) -> None:
+def test_a_missing_named_file_is_an_error_with_its_origin(home: Home, tmp_path: Path) -> None:
     gone = str(tmp_path / "gone.toml")
     with pytest.raises(ConfigFileNotFound) as flag:
         home.load(file=gone)
@@ -142,7 +142,7 @@ def test_a_blank_name_is_an_error_for_the_flag_and_unset_for_the_variable(home: 
     assert home.load(environ={"PODBOT_CONFIG_PATH": " "}) == AppConfig()
 
 
-def test_what_may_not_be_looked_at_is_not_taken_for_missing(home: Home) -> None:
+def test_a_file_that_may_not_be_accessed_is_not_treated_as_missing(home: Home) -> None:
     home.file.parent.mkdir(parents=True)
     home.file.symlink_to(home.file)
     assert config_location(LoadOptions(environ=home.environ))[2] is True
@@ -179,9 +179,7 @@ def test_no_variable_can_point_into_the_working_directory(
         assert config == AppConfig()
 
 
-def test_a_relative_path_after_config_is_the_operators_own(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_after_config_is_accepted(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.toml").write_text('image = "mine"')
     monkeypatch.chdir(tmp_path)
     assert home.load(file="mine.toml").image == "mine"
@@ -203,7 +201,7 @@ def test_an_old_style_file_loads_unchanged(home: Home) -> None:
     assert home.load() == AppConfig()
 
 
-def test_the_seeds_whole_example_loads(home: Home) -> None:
+def test_the_specifications_whole_example_loads(home: Home) -> None:
     home.write(HOSTING_STYLE)
     config = home.load()
     assert config.github.app_id == 12345
@@ -221,8 +219,8 @@ def test_errors_of_the_file_reach_the_caller(home: Home, text: str, kind: type[E
         home.load()
 
 
-def test_loading_imports_nothing_heavy() -> None:
-    """Every ``podbot exec`` loads the configuration; tomllib is paid for only when there is a file."""
+def test_loading_imports_no_slow_module() -> None:
+    """Every ``podbot exec`` loads the configuration; tomllib is only imported when there is a file."""
     code = (
         "import sys; before = set(sys.modules)\n"
         "from podbot.config import LoadOptions, load_config\n"
@@ -235,9 +233,7 @@ def test_loading_imports_nothing_heavy() -> None:
     assert loaded.isdisjoint(heavy), loaded & heavy
 
 
-def test_the_file_that_the_caller_named_is_known_by_its_absolute_path(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_named_file_is_recorded_by_its_absolute_path(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     named = home.write(OLD_STYLE)
     assert home.load().file is None
     monkeypatch.chdir(named.parent)

@@ -1,4 +1,4 @@
-"""Per key, the strongest layer that sets it wins, and its origin is kept."""
+"""For each key the strongest layer that sets it applies, and its origin is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def layer(origin: Origin, **values: Any) -> Layer:
     return {dotted.replace("__", "."): Setting(value, origin) for dotted, value in values.items()}
 
 
-def test_no_layers_are_the_defaults() -> None:
+def test_without_layers_the_defaults_apply() -> None:
     config = merge([])
     assert config == AppConfig()
     assert config.origin("agent.kind") == DEFAULT_ORIGIN
@@ -46,12 +46,12 @@ def test_keys_of_one_section_come_from_different_layers() -> None:
     assert config.origin("agent.delegation") == DEFAULT_ORIGIN
 
 
-def test_a_table_is_replaced_whole() -> None:
+def test_a_table_is_replaced_as_a_whole() -> None:
     config = merge([layer(FILE, sandbox__env={"A": "1"}), layer(ENV, sandbox__env={"B": "2"})])
     assert config.sandbox.env == {"B": "2"}
 
 
-def test_privileged_and_profile_are_not_weighed_against_each_other() -> None:
+def test_privileged_and_profile_are_merged_independently() -> None:
     config = merge([layer(FILE, sandbox__privileged=True), layer(FLAG, sandbox__profile="hardened")])
     assert (config.sandbox.privileged, config.sandbox.profile) == (True, "hardened")
     assert config.origin("sandbox.privileged") == FILE
@@ -65,7 +65,7 @@ def test_the_layers_are_not_changed() -> None:
 
 
 @pytest.mark.parametrize("dotted", KEYS)
-def test_every_key_arrives_where_it_belongs(dotted: str) -> None:
+def test_every_key_is_set_in_its_section(dotted: str) -> None:
     marker = object()
     config = merge([{dotted: Setting(marker, ENV)}])
     assert value_of(config, KEYS[dotted]) is marker
@@ -76,7 +76,7 @@ LAYERS = st.lists(st.dictionaries(st.sampled_from(list(KEYS)), st.integers()), m
 
 
 @given(LAYERS)
-def test_the_last_layer_that_sets_a_key_wins(values: list[dict[str, int]]) -> None:
+def test_the_last_layer_that_sets_a_key_applies(values: list[dict[str, int]]) -> None:
     origins = [Origin("file", str(number)) for number in range(len(values))]
     config = merge(
         {dotted: Setting(value, origin) for dotted, value in layer.items()}

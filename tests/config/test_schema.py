@@ -1,4 +1,4 @@
-"""The table of keys agrees with the dataclasses it comes from."""
+"""The table of keys agrees with the dataclasses that it comes from."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_every_field_of_every_section_is_a_key() -> None:
     assert {dotted for dotted in KEYS if "." not in dotted} == {"engine", "engine_socket", "image"}
 
 
-def test_the_sections_are_the_contracts() -> None:
-    assert list(SECTIONS) == ["github", "workspace", "creds", "sandbox", "agent", "session"]
+def test_the_sections_are_those_of_the_contract() -> None:
+    assert list(SECTIONS) == ["github", "workspace", "creds", "sandbox", "network", "agent", "session"]
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.dotted)
@@ -51,14 +51,14 @@ def test_variables_are_named_by_section_and_key() -> None:
     assert len(VARIABLES) == len(KEYS), "two keys share a variable"
 
 
-def test_every_key_says_what_it_is_and_has_something_to_show() -> None:
+def test_every_key_has_a_description_and_an_example() -> None:
     for key in KEYS.values():
         assert key.doc.endswith("."), key.dotted
         assert "\n" not in key.doc
         assert key.default is not None or key.example is not None, key.dotted
 
 
-def test_nearest_ignores_case_and_gives_nothing_for_nonsense() -> None:
+def test_nearest_ignores_case_and_returns_nothing_for_nonsense() -> None:
     assert nearest("CLAUDE", ["claude", "codex"]) == "claude"
     assert nearest("zzzz", ["claude", "codex"]) == ""
 

@@ -1,8 +1,7 @@
-"""Values as TOML, the example file, and a key set in a real file."""
+"""Values as TOML, the example file, and setting a key in a real file."""
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -16,12 +15,13 @@ from hypothesis import strategies as st
 
 from podbot.config import AppConfig, LoadOptions, load_config
 from podbot.config.coerce import from_value
-from podbot.config.layers import file_layer
+from podbot.config.load import file_layers
 from podbot.config.merge import merge
 from podbot.config.models import Origin
 from podbot.config.schema import KEYS, Key, value_of
-from podbot.config.write import literal, render_effective, render_example, set_key, write_file
+from podbot.config.write import literal, render_effective, render_example, set_keys, write_file
 from podbot.errors import ConfigFileNotFound, DiskFull, InvalidValue, MalformedFile, PathError, UnknownKey
+from tests.faults import full_disk
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 FILE = Origin("file", "/c.toml")
@@ -43,7 +43,7 @@ def test_the_committed_example_is_what_podbot_writes() -> None:
     assert EXAMPLE.read_text() == render_example()
 
 
-def test_the_example_as_it_is_changes_nothing(tmp_path: Path) -> None:
+def test_the_unchanged_example_has_no_effect(tmp_path: Path) -> None:
     assert load_config(LoadOptions(file=str(EXAMPLE), environ={"HOME": str(tmp_path)})) == AppConfig()
 
 
@@ -71,9 +71,9 @@ def test_every_example_value_is_valid() -> None:
             assert from_value(key, key.example, FILE) is not None
 
 
-def test_what_is_shown_loads_to_the_same_configuration(tmp_path: Path) -> None:
+def test_the_shown_text_loads_to_the_same_configuration(tmp_path: Path) -> None:
     (tmp_path / "in.toml").write_text(uncommented(render_example()))
-    config = merge([file_layer(str(tmp_path / "in.toml"), FILE)])
+    config = merge([file_layers(str(tmp_path / "in.toml"), FILE, {}).base])
     for origins in (False, True):
         (tmp_path / "out.toml").write_text(render_effective(config, origins=origins))
         assert load_config(LoadOptions(file=str(tmp_path / "out.toml"))) == config
@@ -86,7 +86,7 @@ def test_unset_keys_are_shown_as_comments() -> None:
     tomllib.loads(text)
 
 
-def test_origins_stand_at_the_end_in_one_column() -> None:
+def test_origins_are_at_the_end_in_one_column() -> None:
     config = load_config(LoadOptions(environ={"HOME": "/nonexistent", "PODBOT_IMAGE": "x"}))
     lines = render_effective(config, origins=True).splitlines()
     assert re.fullmatch(r'image = "x" +  # variable PODBOT_IMAGE', lines[2])
@@ -101,14 +101,14 @@ def test_an_origin_with_a_newline_stays_in_its_comment() -> None:
 
 def test_set_key_makes_file_and_directory_private(tmp_path: Path) -> None:
     path = tmp_path / "a" / "podbot" / "config.toml"
-    set_key(str(path), "image", "localhost/x:1")
+    set_keys(str(path), {"image": "localhost/x:1"})
     assert path.read_text() == 'image = "localhost/x:1"\n'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_the_directories_above_a_new_file_are_ours_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_new_parent_directories_are_private_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         write_file(str(tmp_path / "a" / "b" / "config.toml"), b"")
@@ -121,9 +121,9 @@ def test_the_directories_above_a_new_file_are_ours_alone_whatever_the_umask(tmp_
 def test_set_key_in_the_example_keeps_everything_else(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(render_example())
-    set_key(str(path), "image", "x")
-    set_key(str(path), "agent.args", ["a", "b"])
-    set_key(str(path), "image", "y")
+    set_keys(str(path), {"image": "x"})
+    set_keys(str(path), {"agent.args": ["a", "b"]})
+    set_keys(str(path), {"image": "y"})
     config = load_config(LoadOptions(file=str(path)))
     assert (config.image, config.agent.args) == ("y", ("a", "b"))
     added = set(path.read_text().splitlines()) - set(render_example().splitlines())
@@ -136,7 +136,7 @@ def test_any_key_can_be_set(tmp_path: Path, key: Key) -> None:
     path = tmp_path / "config.toml"
     path.write_text(render_example())
     shown = key.example if key.example is not None else key.default
-    set_key(str(path), key.dotted, shown)
+    set_keys(str(path), {key.dotted: shown})
     config = load_config(LoadOptions(file=str(path)))
     assert value_of(config, key) == shown
     assert set(config.origins) == {key.dotted}
@@ -148,17 +148,17 @@ def test_set_key_keeps_mode_and_link(tmp_path: Path) -> None:
     kept.chmod(0o644)
     link = tmp_path / "config.toml"
     link.symlink_to(kept)
-    set_key(str(link), "image", "new")
+    set_keys(str(link), {"image": "new"})
     assert link.is_symlink()
     assert kept.read_bytes() == b'# mine\r\nimage="new" # why\r\n'
     assert stat.S_IMODE(kept.stat().st_mode) == 0o644
 
 
-def test_a_dangling_link_is_not_taken_for_a_missing_file(tmp_path: Path) -> None:
+def test_a_dangling_link_is_not_treated_as_a_missing_file(tmp_path: Path) -> None:
     link = tmp_path / "config.toml"
     link.symlink_to(tmp_path / "gone.toml")
     with pytest.raises(ConfigFileNotFound):
-        set_key(str(link), "image", "x")
+        set_keys(str(link), {"image": "x"})
 
 
 @pytest.mark.parametrize(
@@ -170,12 +170,12 @@ def test_a_dangling_link_is_not_taken_for_a_missing_file(tmp_path: Path) -> None
         ("image", None, InvalidValue),
     ],
 )
-def test_set_key_refuses_what_would_not_load(
+def test_set_key_refuses_a_result_that_would_not_load(
     tmp_path: Path, dotted: str, value: object, error: type[Exception]
 ) -> None:
     path = tmp_path / "config.toml"
     with pytest.raises(error):
-        set_key(str(path), dotted, value)
+        set_keys(str(path), {dotted: value})
     assert not path.exists()
 
 
@@ -183,30 +183,46 @@ def test_set_key_does_not_touch_a_file_that_it_cannot_read(tmp_path: Path) -> No
     path = tmp_path / "config.toml"
     path.write_text("image = \n")
     with pytest.raises(MalformedFile):
-        set_key(str(path), "image", "x")
+        set_keys(str(path), {"image": "x"})
     path.write_text("agent = { kind = 'codex' }\n")
     with pytest.raises(PathError, match=r"set agent.kind in .* by hand"):
-        set_key(str(path), "agent.kind", "claude")
+        set_keys(str(path), {"agent.kind": "claude"})
     assert path.read_text() == "agent = { kind = 'codex' }\n"
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("# old\n")
-
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DiskFull) as caught:
-        set_key(str(path), "image", "x")
+    with full_disk(room=4), pytest.raises(DiskFull) as caught:
+        set_keys(str(path), {"image": "x"})
     assert caught.value.path == str(path)
     assert path.read_text() == "# old\n"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_place_that_cannot_be_written_is_a_path_error(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_a_path_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PathError) as caught:
         write_file(str(tmp_path / "file" / "config.toml"), b"")
     assert caught.value.operation == "write"
+
+
+def test_the_table_of_a_project_in_the_example_can_be_used(tmp_path: Path) -> None:
+    head, _, table = render_example().partition("\n#[project.")
+    path = tmp_path / "c.toml"
+    path.write_text(head + re.sub(r"(?m)^#", "", f"\n#[project.{table}"))
+    (tmp_path / "src" / "shop").mkdir(parents=True)
+    values = {"workspace.host_path": str(tmp_path / "src" / "shop"), "workspace.source": "host_mount"}
+    config = load_config(LoadOptions(file=str(path), overrides=values, environ={"HOME": str(tmp_path)}))
+    assert (config.agent.kind, config.sandbox.publish) == ("codex", ("3000:3000",))
+
+
+def test_keys_are_set_together_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text("agent = {}\n")
+    with pytest.raises(PathError, match=r"set agent\.versions in"):
+        set_keys(str(path), {"image": "x", "agent.versions": {"claude": "1.0.0"}})
+    assert path.read_text() == "agent = {}\n"
+    path.write_text('[agent.versions]\ncodex = "0.1.0" # mine\n')
+    set_keys(str(path), {"image": "x", "agent.versions": {"claude": "1.0.0", "codex": "0.1.0"}})
+    assert path.read_text() == 'image = "x"\n[agent.versions]\ncodex = "0.1.0" # mine\nclaude = "1.0.0"\n'

@@ -6,9 +6,12 @@ import socket
 
 import pytest
 
-from podbot.credentials.pack import Bundle, upload
+from podbot.credentials.pack import Bundle, pack, upload
 from podbot.errors import CredentialsTooLarge, CredentialUnreadable, UploadFailed
+from podbot.events import ignore
+from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.testing import FakeEngine
+from tests.credentials.logins import spec_of
 from tests.credentials.trees import Home, contents, members
 from tests.session.plans import SESSION, container
 
@@ -73,7 +76,7 @@ def test_the_same_files_are_the_same_archive(home: Home, tmp_path: os.PathLike[s
     assert home.packed("claude").archive == other.packed("claude").archive == home.packed("claude").archive
 
 
-def test_what_was_recorded_of_other_projects_stays(home: Home) -> None:
+def test_records_of_other_projects_are_not_copied(home: Home) -> None:
     kept = (".claude/settings.json", ".claude/skills/projects/s.md", ".claude/CLAUDE.md", ".codex/config.toml")
     left = (
         ".claude/projects/-home-ann-secret/1.jsonl",
@@ -133,7 +136,7 @@ def test_links(home: Home) -> None:
         "loop-to-top": ".",
         "real/top": "..",
     }
-    assert "'out'" in home.told()
+    assert "'out'" in home.reported()
     assert "passwd" in str(home.events)
 
 
@@ -170,14 +173,11 @@ def test_too_much_is_an_error_that_names_the_largest_part(
     assert "64.0 MiB" in text
 
 
-def test_many_small_files_count_too(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    from podbot.credentials import tree
-
-    monkeypatch.setattr(tree.scan, "__kwdefaults__", {"limit": 20 * 512})
+def test_many_small_files_count_too(home: Home) -> None:
     for number in range(30):
         home.write(f".claude/{number}")
     with pytest.raises(CredentialsTooLarge):
-        home.packed("claude")
+        home.packed("claude", limit=20 * 512)
 
 
 def test_a_family_that_is_a_link_is_read_where_it_leads(home: Home) -> None:
@@ -205,12 +205,12 @@ def test_a_family_that_leads_elsewhere_since_it_was_planned(home: Home) -> None:
     home.link(".claude", "other")
     from podbot.credentials.pack import pack
 
-    with pytest.raises(CredentialUnreadable, match="leads elsewhere"):
+    with pytest.raises(CredentialUnreadable, match="target changed"):
         pack(plan, home.events.append)
 
 
 @pytest.mark.parametrize("kind", ["file", "loop", "fifo"])
-def test_a_family_that_is_no_directory(home: Home, kind: str) -> None:
+def test_a_family_that_is_not_a_directory(home: Home, kind: str) -> None:
     path = os.path.join(home.path, ".claude")
     if kind == "file":
         home.write(".claude", "x")
@@ -224,7 +224,7 @@ def test_a_family_that_is_no_directory(home: Home, kind: str) -> None:
     assert "creds.copy_claude = false" in str(caught.value)
 
 
-def test_first_run_goes_along(home: Home) -> None:
+def test_the_first_run_file_is_copied(home: Home) -> None:
     home.write(".claude/.credentials.json", "x")
     secret = json.dumps({"theme": "dark", "mcpServers": {"x": {"env": {"TOKEN": "never"}}}})
     home.write(".claude.json", secret)
@@ -276,3 +276,25 @@ def test_an_upload_that_fails(home: Home) -> None:
     with pytest.raises(UploadFailed):
         upload(engine, SESSION, home.packed("claude"), home.events.append)
     assert home.events == []
+
+
+@pytest.mark.parametrize("kind", ["codex", "gemini", "opencode"])
+def test_a_login_of_podbot_s_own_is_a_link_to_the_mounted_copy(home: Home, kind: str) -> None:
+    spec = spec_of(kind)
+    bundle = pack(CredentialsPlan(own=kind), home.events.append)
+    link = members(bundle.archive)[spec.path]
+    assert (link.issym(), link.linkname) == (True, f"/run/podbot/login/{os.path.basename(spec.path)}")
+    assert contents(bundle.archive) == {path: text.encode() for path, text in spec.texts.items()}
+    assert bundle.paths == ()
+
+
+def test_claude_s_own_login_needs_no_link() -> None:
+    assert pack(CredentialsPlan(own="claude"), ignore) == Bundle()
+
+
+def test_it_replaces_the_login_of_the_family_and_not_its_settings(home: Home) -> None:
+    home.write(".codex/auth.json", "of the host")
+    home.write(".codex/config.toml", "settings")
+    bundle = pack(CredentialsPlan(home.sources("codex"), own="codex"), home.events.append)
+    assert contents(bundle.archive) == {".codex/config.toml": b"settings"}
+    assert members(bundle.archive)[".codex/auth.json"].issym()

@@ -1,4 +1,4 @@
-"""Whatever a family's directory holds, only what is inside it goes along, and nothing is followed out of it."""
+"""Whatever a family's directory contains, only files inside it are copied, and no link leads out of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def grow(home: Home, nodes: list[tuple[str, tuple[str, object]]]) -> None:
     home.write("outside/secret", SECRET)
     for path, (kind, value) in nodes:
         where = os.path.join(top, path)
-        with contextlib.suppress(OSError):  # the name is taken, or its parent is no directory
+        with contextlib.suppress(OSError):  # the name exists already, or its parent is not a directory
             if os.path.realpath(os.path.dirname(where)).startswith(top):
                 os.makedirs(os.path.dirname(where), exist_ok=True)
             if not os.path.realpath(os.path.dirname(where)).startswith(top):
@@ -55,7 +55,7 @@ def grow(home: Home, nodes: list[tuple[str, tuple[str, object]]]) -> None:
 
 
 def real_files(top: str) -> dict[str, bytes]:
-    """Regular files by a walk that follows nothing, without what is excluded."""
+    """Regular files, found without following links, except the excluded ones."""
     found = {}
     for directory, names, files in os.walk(top):
         if directory == top:
@@ -71,7 +71,7 @@ def real_files(top: str) -> dict[str, bytes]:
 
 @given(st.lists(st.tuples(PATH, NODE), max_size=12))
 @settings(deadline=None, max_examples=150)
-def test_only_the_inside_goes_along(nodes: list[tuple[str, tuple[str, object]]]) -> None:
+def test_only_files_inside_are_copied(nodes: list[tuple[str, tuple[str, object]]]) -> None:
     with tempfile.TemporaryDirectory() as base:
         home = Home(os.path.join(os.path.realpath(base), "home"))
         grow(home, nodes)
@@ -86,7 +86,7 @@ def test_only_the_inside_goes_along(nodes: list[tuple[str, tuple[str, object]]])
             assert name == ".claude" or name.startswith(".claude/")
             assert posixpath.normpath(name) == name
             if member.issym():
-                # As the kernel would, inside: relative, without another link on the way, to something that is there.
+                # As the kernel would resolve it inside: relative, without another link in between, to an existing file.
                 end = posixpath.normpath(posixpath.join(posixpath.dirname(name), member.linkname))
                 assert not member.linkname.startswith("/")
                 assert end in found
@@ -101,4 +101,4 @@ def test_only_the_inside_goes_along(nodes: list[tuple[str, tuple[str, object]]])
                 if os.path.islink(path) and not name.startswith(".claude/projects") and os.path.exists(path):
                     inside = os.path.relpath(leads, home.path)
                     if inside in found and "outside" not in os.readlink(path):
-                        assert name in found, "a link that ends inside goes along"
+                        assert name in found, "a link that ends inside is copied"

@@ -1,4 +1,4 @@
-"""Homes with credential families, and what an archive of them holds."""
+"""Homes with credential families, and the content of an archive of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tarfile
 from dataclasses import dataclass, field
 
 from podbot.agents.registry import families
+from podbot.credentials.login_files import LIMIT
 from podbot.credentials.pack import Bundle, pack
 from podbot.events import Event
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
@@ -15,7 +16,7 @@ from podbot.launch.types import CredentialSource
 
 
 def members(archive: bytes) -> dict[str, tarfile.TarInfo]:
-    """Every member by name; a name that comes twice is a mistake."""
+    """Every member by name; a name that occurs twice is a mistake."""
     if not archive:
         return {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
@@ -65,8 +66,8 @@ class Home:
         document = FirstRunSource("claude", os.path.join(self.path, ".claude.json"), "/root/.claude.json", key)
         return CredentialsPlan(self.sources(*names), (document,) if first_run else (), trusted="/workspace")
 
-    def packed(self, *names: str, first_run: bool = False, key: str | None = None) -> Bundle:
-        return pack(self.plan(*names, first_run=first_run, key=key), self.events.append)
+    def packed(self, *names: str, first_run: bool = False, key: str | None = None, limit: int = LIMIT) -> Bundle:
+        return pack(self.plan(*names, first_run=first_run, key=key), self.events.append, limit=limit)
 
-    def told(self) -> str:
+    def reported(self) -> str:
         return "\n".join(event.message for event in self.events if event.level == "notice")

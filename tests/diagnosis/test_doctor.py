@@ -1,4 +1,4 @@
-"""What doctor asks for, in which order, and that no error escapes it."""
+"""doctor's checks and their order, and that no error escapes it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
+from podbot import testing
 from podbot.config.models import AppConfig, Origin, SandboxConfig
 from podbot.diagnosis.disk_checks import MEGABYTE, Disks
 from podbot.diagnosis.doctor import DoctorContext, diagnose
 from podbot.diagnosis.image_checks import Probed, judge
 from podbot.engine.check import Check
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.podman.machine import PodmanMachine
+from podbot.engine.podman.engine_machine import PodmanMachine
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.engine.podman.words import WORDS
 from podbot.engine.port import Engine, EngineHost, EngineInfo, ImageInfo
@@ -28,7 +29,9 @@ from podbot.errors import (
     SocketNotFound,
     UnsafeDirectory,
 )
+from podbot.launch.types import ContainerSpec
 from podbot.machine import Disk
+from podbot.management.login_list import AgentLogin
 from tests.diagnosis.test_github_checks import GITHUB_CHECKS
 from tests.engine.podman.test_machine_checks import ROOT, USER, VERSION, without
 
@@ -67,7 +70,7 @@ def seen_by_podman(facts: PodmanFacts) -> Callable[[AppConfig], PodmanMachine]:
     return lambda _config: PodmanMachine(facts, VERSION)
 
 
-def context(engine: FakeEngine | None = None, **changes: Any) -> DoctorContext:
+def context(engine: FakeEngine | testing.FakeEngine | None = None, **changes: Any) -> DoctorContext:
     engine = engine or FakeEngine({"img:1": OURS})
     whole = DoctorContext(
         machine=seen_by_podman(ROOT),
@@ -98,6 +101,13 @@ def test_a_ready_machine() -> None:
     assert engine.closed
 
 
+def test_the_logins_that_sessions_get_are_one_line() -> None:
+    logins = (AgentLogin("claude", "host", path="/h"), AgentLogin("codex", "podbot", 1.0), AgentLogin("gemini", "none"))
+    found = {check.name: check for check in diagnose(context(logins=lambda: logins))}
+    assert found["logins"].status == "ok"
+    assert found["logins"].found == "claude: a copy of this host's, codex: podbot's own"
+
+
 @pytest.mark.parametrize(
     ("changes", "name", "word"),
     [
@@ -122,7 +132,7 @@ def test_an_engine_that_dies_is_a_check_and_is_closed() -> None:
     assert engine.closed
 
 
-def test_a_distant_engine_is_not_judged_by_this_machine() -> None:
+def test_a_remote_engine_skips_the_checks_of_this_machine() -> None:
     far = Endpoint("ssh", "variable CONTAINER_HOST", host="far", port=22)
     engine = FakeEngine({"img:1": OURS})
     engine.local = False
@@ -136,10 +146,10 @@ def test_a_distant_engine_is_not_judged_by_this_machine() -> None:
         ({"img:1": OURS}, 50000, "ok", "50.0 GB free in /store"),
         ({"img:1": OURS}, 900, "warn", "900 MB free in /store"),
         ({}, 50000, "ok", "50.0 GB free in /store"),
-        ({}, 1500, "fail", "1500 MB free in /store, and building the sandbox image takes about 1586 MB there"),
+        ({}, 1500, "fail", "1500 MB free in /store, and building the sandbox image needs about 1586 MB there"),
     ],
 )
-def test_the_disk_is_judged_by_what_is_still_to_be_built(
+def test_the_disk_check_depends_on_what_is_still_to_be_built(
     images: dict[str, ImageInfo], megabytes: int, status: str, found: str
 ) -> None:
     seen = diagnose(context(FakeEngine(images), disks=lambda _host: free(megabytes)))
@@ -158,7 +168,7 @@ def test_an_engine_that_does_not_describe_itself_hides_nothing_else() -> None:
     assert "image" in seen
 
 
-def test_in_a_container_the_device_comes_from_whoever_starts_it() -> None:
+def test_in_a_container_the_fix_for_the_device_is_outside() -> None:
     facts = replace(USER, dev_net_tun=False)
     for container, word in (("", "modprobe"), ("docker", "--device /dev/net/tun")):
         seen = diagnose(context(machine=seen_by_podman(replace(facts, container=container))))
@@ -166,7 +176,7 @@ def test_in_a_container_the_device_comes_from_whoever_starts_it() -> None:
         assert word in check.fix
 
 
-def test_the_network_and_the_unit_of_the_patient_are_asked_for() -> None:
+def test_the_configured_network_and_the_installed_unit_are_checked() -> None:
     config = replace(CONFIGURED, sandbox=SandboxConfig(network="none"))
     facts = replace(USER, programs=without("slirp4netns"))
     seen = {c.name: c for c in diagnose(context(machine=seen_by_podman(facts), load=lambda: config, token_unit=True))}
@@ -178,33 +188,38 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     own, others = (re.findall(r"^\| `([a-z0-9-]+)` \|", part, re.MULTILINE) for part in page.split("## An image"))
     lacking = judge(Probed(), "claude", ("claude-agent-acp",))
     assert others == ["start", *(check.name for check in lacking)]
-    github = [Check(name, "ok", "") for name in GITHUB_CHECKS]  # tests/diagnosis/test_github_checks.py holds them
-    found = diagnose(context(machine=seen_by_podman(USER), github=lambda _config: iter(github)))
+    github = [
+        Check(name, "ok", "") for name in ("github-token", *GITHUB_CHECKS)
+    ]  # tests/diagnosis/test_github_checks.py holds them
+    logins = (AgentLogin("claude", "host", path="/h"),)
+    whole = context(machine=seen_by_podman(USER), github=lambda _config: iter(github), logins=lambda: logins)
+    found = diagnose(whole)
     assert own == list(dict.fromkeys(check.name for check in found))
 
 
-def test_a_named_image_is_probed_and_a_configured_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str | None, str | None]] = []
+class Probing(testing.FakeEngine):
+    """Notes the seccomp profile of each container that is made of its image, which has no git."""
 
-    def probed(_engine: object, config: AppConfig, _remedy: str, seccomp: str | None) -> list[Check]:
-        asked.append((config.image, seccomp))
-        return [Check("git", "fail", "not installed")]
+    def __init__(self) -> None:
+        super().__init__(images=("img:1",))
+        self.asked: list[tuple[str, str | None]] = []
+        self.on("sh", testing.ScriptedExec(stdout=b"program claude /bin/claude\nend probe x\n"))
 
-    monkeypatch.setattr("podbot.diagnosis.doctor.check_image", probed)
-    assert "git" not in [check.name for check in diagnose(context())]
-    found = {check.name: check for check in diagnose(context(), probe_image=True)}
-    assert (found["git"].status, asked) == ("fail", [("img:1", "/state/seccomp/0a1b.json")])
+    def create(self, spec: ContainerSpec) -> str:
+        self.asked.append((spec.image, spec.security.seccomp))
+        return super().create(spec)
 
 
-def test_an_engine_elsewhere_does_not_get_a_path_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
+def test_a_named_image_is_probed_and_a_configured_one_is_not() -> None:
+    engine = Probing()
+    assert "git" not in [check.name for check in diagnose(context(engine))]
+    assert engine.asked == []
+    found = {check.name: check for check in diagnose(context(engine), probe_image=True)}
+    assert (found["git"].status, engine.asked) == ("fail", [("img:1", "/state/seccomp/0a1b.json")])
 
-    def probed(_engine: object, _config: AppConfig, _remedy: str, seccomp: str | None) -> list[Check]:
-        asked.append(seccomp)
-        return []
 
-    monkeypatch.setattr("podbot.diagnosis.doctor.check_image", probed)
-    engine = FakeEngine({"img:1": OURS})
+def test_an_engine_elsewhere_does_not_get_a_path_of_this_machine() -> None:
+    engine = Probing()
     engine.local = False
     list(diagnose(context(engine), probe_image=True))
-    assert asked == [None]
+    assert engine.asked == [("img:1", None)]

@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from podbot.config.models import AppConfig, GitHubConfig, Origin
-from podbot.diagnosis import github_checks
-from podbot.diagnosis.github_checks import check_github
+from podbot.diagnosis.github_checks import app_client, check_github
 from podbot.engine.check import Check
 from podbot.testing import FakeGitHub
 
@@ -68,7 +67,7 @@ def test_all_is_well(config: AppConfig) -> None:
     assert {check.status for check in found} == {"ok"}
 
 
-def test_nothing_is_asked_where_no_key_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_sent_when_no_key_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(*_: object) -> NoReturn:
         pytest.fail("a client was made")
 
@@ -83,9 +82,22 @@ def test_all_missing_keys_at_once() -> None:
     assert only.found == "not set: github.installation_id, github.private_key_path"
 
 
-def test_one_key_alone_is_enough_to_be_told() -> None:
+def test_a_single_key_is_enough_for_a_report() -> None:
+    (only,) = check_github(configured(app_id=5))
+    assert only.found == "not set: github.installation_id, github.private_key_path"
+
+
+def test_without_an_app_only_public_repositories_can_be_cloned() -> None:
     (only,) = check_github(configured(server_url="https://git.example.org"))
-    assert only.found == "not set: github.app_id, github.installation_id, github.private_key_path"
+    assert (only.name, only.status) == ("github-token", "ok")
+    assert only.found.startswith("none: only public repositories")
+
+
+@pytest.mark.parametrize(("token", "status"), [("ghp_mine", "ok"), ("", "fail")], ids=["set", "unset"])
+def test_a_token_in_a_variable(token: str, status: str) -> None:
+    (only,) = check_github(configured(auth="env:MINE"), environ={"MINE": token})
+    assert (only.name, only.status) == ("github-token", status)
+    assert "ghp_mine" not in only.found
 
 
 def test_no_key_file(config: AppConfig) -> None:
@@ -93,7 +105,7 @@ def test_no_key_file(config: AppConfig) -> None:
     assert (found.name, found.status, "/nowhere" in found.found) == ("github-key", "fail", True)
 
 
-def test_a_file_that_is_no_key(config: AppConfig, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_key(config: AppConfig, tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     found = last(changed(config, private_key_path=str(tmp_path / "cert.pem")))
     assert (found.name, "a certificate" in found.found) == ("github-key", True)
@@ -112,10 +124,10 @@ def test_no_api(config: AppConfig, github: FakeGitHub) -> None:
     assert (found.name, found.status, github.url in found.found) == ("github-api", "fail", True)
 
 
-def test_an_api_that_is_too_slow(config: AppConfig, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(github_checks, "PATIENCE", 0.05)
+def test_an_api_that_is_too_slow(config: AppConfig, github: FakeGitHub) -> None:
     github.slow(0.3)
-    assert last(config).name == "github-api"
+    *_, found = check_github(config, lambda app_id, key, url: app_client(app_id, key, url, timeout=0.05))
+    assert found.name == "github-api"
 
 
 def test_another_app_s_key(config: AppConfig, github: FakeGitHub) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from podbot.config.models import AgentConfig, AppConfig, Origin
 from podbot.diagnosis.image_checks import Probed, check_image, judge, parse, probe, script, wanted_programs
 from podbot.engine.check import Check
 from podbot.errors import StartFailed
-from podbot.execution import runner
 from podbot.launch.types import ContainerSpec
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 
@@ -26,7 +26,7 @@ ALL = (
 )  # fmt: skip
 WHOLE = Probed(
     {name: f"/usr/bin/{name}" for name in ALL},
-    {"node": "v24.1.0", "git": "git version 2.39.5"},
+    {"node": "v24.1.0", "git": "git version 2.39.5", "python3": "Python 3.8.20"},
     ("/etc/ssl/certs/ca-certificates.crt",),
     whole=True,
 )
@@ -48,6 +48,17 @@ def test_a_whole_image_is_all_ok() -> None:
     assert {check.status for check in judged(WHOLE).values()} == {"ok"}
 
 
+@pytest.mark.parametrize("version", ["Python 3.8.0", "Python 3.11.2", "Python 3.14.0rc1", "Python 4.0"])
+def test_a_python_that_can_run_a_guest(version: str) -> None:
+    assert judged(without(python3=version))["python3"].status == "ok"
+
+
+@pytest.mark.parametrize("probed", [without("python3"), without(python3="Python 3.7.17")])
+def test_an_image_that_can_run_no_guest_is_told_to_be_slower(probed: Probed) -> None:
+    check = judged(probed)["python3"]
+    assert (check.status, "No guest can run" in check.meaning, "slower" in check.meaning) == ("warn", True, True)
+
+
 @pytest.mark.parametrize(
     ("probed", "name", "status", "words"),
     [
@@ -59,6 +70,9 @@ def test_a_whole_image_is_all_ok() -> None:
         (without(node="what"), "node", "fail", "what"),
         (without("node", "claude-agent-acp"), "node", "warn", "not installed"),
         (without("python3"), "python3", "warn", "not installed"),
+        (without(python3="Python 3.7.17"), "python3", "warn", "Python 3.7.17 (/usr/bin/python3)"),
+        (without(python3="Python 2.7.18"), "python3", "warn", "Python 2.7.18"),
+        (without(python3="error while loading"), "python3", "warn", "error while loading"),
         (without("podman"), "inner-podman", "warn", "no podman"),
         (without("crun", "fuse-overlayfs"), "inner-podman", "warn", "no fuse-overlayfs, no crun"),
         (replace(WHOLE, bundles=()), "ca-certificates", "fail", "no bundle"),
@@ -72,7 +86,7 @@ def test_each_lack(probed: Probed, name: str, status: str, words: str) -> None:
     assert check.fix
 
 
-def test_a_command_of_the_operators_is_not_looked_for() -> None:
+def test_a_custom_command_is_not_checked() -> None:
     assert judged(WHOLE, "", ())["agent"].status == "ok"
 
 
@@ -86,7 +100,7 @@ def test_a_command_of_the_operators_is_not_looked_for() -> None:
         (AgentConfig(kind="custom", command="mine"), {}, ("", ())),
     ],
 )
-def test_which_programs_are_wanted(agent: AgentConfig, labels: dict[str, str], expected: tuple[Any, ...]) -> None:
+def test_which_programs_are_needed(agent: AgentConfig, labels: dict[str, str], expected: tuple[Any, ...]) -> None:
     engine = FakeEngine()
     engine.image_labels = labels
     image = engine.image(IMAGE)
@@ -120,10 +134,11 @@ def test_the_script_in_a_real_shell(tmp_path: Path) -> None:
 
 
 def checked(engine: FakeEngine, config: AppConfig = CONFIG) -> dict[str, Check]:
-    return {check.name: check for check in check_image(engine, config, "podbot setup", "/state/seccomp/0a1b.json")}
+    found = check_image(engine, config, "podbot setup", "/state/seccomp/0a1b.json", ending=0.3)
+    return {check.name: check for check in found}
 
 
-def test_the_container_is_confined_and_gone_afterwards() -> None:
+def test_the_container_is_confined_and_removed_afterwards() -> None:
     engine = FakeEngine()
     specs: list[ContainerSpec] = []
 
@@ -150,6 +165,20 @@ def test_an_image_without_sleep() -> None:
     assert engine.by_name == {}
 
 
+@pytest.mark.parametrize("status", [1, 125, 126, 127, 255])
+def test_an_image_whose_first_process_ends_soon_after_the_check(status: int) -> None:
+    engine = FakeEngine()
+
+    def sh(io: ExecPeer) -> int:
+        del io
+        (name,) = engine.by_name
+        threading.Timer(0.05, engine.die, (name,)).start()
+        return status
+
+    engine.on("sh", sh)
+    assert checked(engine)["start"].status == "fail"
+
+
 def test_an_image_without_a_shell() -> None:
     engine = FakeEngine()
     engine.on("sh", ScriptedExec(stderr=b"no such file", code=127))
@@ -158,8 +187,7 @@ def test_an_image_without_a_shell() -> None:
     assert "127" in found["shell"].found
 
 
-def test_an_image_whose_shell_never_stops_printing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "TERM_GRACE", 0.1)
+def test_an_image_whose_shell_never_stops_printing() -> None:
     engine = FakeEngine()
 
     def sh(io: ExecPeer) -> int:
@@ -175,9 +203,24 @@ def test_an_image_whose_shell_never_stops_printing(monkeypatch: pytest.MonkeyPat
     assert len(os.listdir("/proc/self/fd")) <= before + 1
 
 
-def test_an_image_that_is_not_there() -> None:
+def test_an_image_that_does_not_exist() -> None:
     (only,) = check_image(FakeEngine(images=()), CONFIG, "podbot setup")
     assert (only.name, only.status, only.fix) == ("image", "fail", "podbot setup")
+
+
+def test_an_image_in_which_nothing_runs() -> None:
+    """Its container starts, and its first process ends a moment later."""
+    engine = FakeEngine()
+
+    def ended(io: ExecPeer) -> int:
+        del io
+        (name,) = engine.by_name
+        engine.by_name[name].info = replace(engine.by_name[name].info, state="exited")
+        return 127
+
+    engine.on("sh", ended)
+    with pytest.raises(StartFailed, match="first process ended"):
+        probe(engine, IMAGE, "flag --image")
 
 
 def test_the_probe_reports_its_status() -> None:

@@ -1,4 +1,4 @@
-"""A tiny HTTP server on a unix socket that replays what a real Podman said."""
+"""A small HTTP server on a unix socket that replays answers of a real Podman."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _chosen = ["4.3.1"]  # the last one counts
 
 @contextlib.contextmanager
 def recordings_of(version: str) -> Iterator[None]:
-    """:func:`recorded` and :func:`replay` are of this Podman while the block runs."""
+    """:func:`recorded` and :func:`replay` use this Podman while the block runs."""
     _chosen.append(version)
     try:
         yield
@@ -31,7 +31,7 @@ def recordings_of(version: str) -> Iterator[None]:
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """Answers of a Podman by name: ``request``, ``status``, ``headers``, ``body`` (cut down). See e2e/record.py."""
+    """Answers of a Podman by name: ``request``, ``status``, ``headers``, ``body`` (reduced). See e2e/record.py."""
     with open(os.path.join(RECORDED, f"podman-{_chosen[-1]}.json"), encoding="utf-8") as file:
         found: dict[str, dict[str, Any]] = json.load(file)
     return found
@@ -59,7 +59,7 @@ def http(status: int, body: bytes | str = b"", headers: dict[str, str] | None = 
 
 
 def replay(name: str) -> Answer:
-    """What a real Podman said: the one that is chosen when it is asked."""
+    """An answer of a real Podman: the one that is selected at the time of the request."""
 
     def answer(request: Request, sock: socket.socket) -> None:
         entry = recorded()[name]
@@ -69,7 +69,7 @@ def replay(name: str) -> Answer:
 
 
 def raw(data: bytes) -> Answer:
-    """Bytes as they are, then the connection is closed."""
+    """The bytes as they are, then the connection is closed."""
 
     def answer(_request: Request, sock: socket.socket) -> None:
         sock.sendall(data)
@@ -79,14 +79,17 @@ def raw(data: bytes) -> Answer:
 
 
 class Drip:
-    """Answers with ``data`` byte by byte, for 20 s unless the client leaves. ``left``: it did."""
+    """Answers with ``start`` at once and ``data`` byte by byte, for 20 s unless the client disconnects.
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    ``left``: it did.
+    """
+
+    def __init__(self, data: bytes, *, start: bytes = b"") -> None:
+        self._data, self._start = data, start
         self.left = threading.Event()
 
     def once(self, listener: socket.socket) -> threading.Thread:
-        """Answer the first connection so, in a thread; ``listener`` gets a limit, so that the thread ends."""
+        """Answer the first connection in this way, in a thread; ``listener`` gets a limit, so that the thread ends."""
         listener.settimeout(20)
 
         def serve() -> None:
@@ -105,7 +108,7 @@ class Drip:
 
     def __call__(self, _request: Request, sock: socket.socket) -> None:
         tail = itertools.chain((bytes([byte]) for byte in self._data), itertools.repeat(b"x"))
-        for piece in itertools.islice(tail, 2000):
+        for piece in itertools.chain((self._start,), itertools.islice(tail, 2000)):
             try:
                 sock.sendall(piece)
             except OSError:

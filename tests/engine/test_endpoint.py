@@ -70,7 +70,7 @@ def test_every_form(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_no_endpoint_names_itself_and_its_origin(text: str) -> None:
+def test_an_invalid_endpoint_is_named_with_its_origin(text: str) -> None:
     with pytest.raises(UnsupportedEndpoint) as caught:
         parse_endpoint(text, "variable DOCKER_HOST")
     assert caught.value.origin == "variable DOCKER_HOST"
@@ -114,7 +114,7 @@ def test_an_endpoint_parses_to_itself_or_is_refused(text: str) -> None:
     assert not endpoint.user.startswith("-")
 
 
-def test_what_was_configured_wins_over_every_variable() -> None:
+def test_the_configured_endpoint_overrides_every_variable() -> None:
     environ = {name: f"unix:///{name}" for name in VARIABLES}
     named = named_endpoint("/configured", "config file x", environ, VARIABLES)
     assert named == Endpoint("unix", "config file x", path="/configured")

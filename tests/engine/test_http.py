@@ -1,4 +1,4 @@
-"""The HTTP parser, fed through a socket pair as the engine would."""
+"""The HTTP parser, which gets its input through a socket pair as from the engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podbot.engine.http import MAX_BODY, MAX_HEAD, BadResponse, Response, Wire, 
 
 
 def answer(parts: Iterable[bytes]) -> Response:
-    """What a wire makes of the peer's bytes, then end of stream."""
+    """The result for the peer's bytes, followed by end of stream."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(10)
@@ -69,7 +69,9 @@ def framed(body: bytes, how: str, sizes: Sequence[int]) -> bytes:
     st.lists(st.integers(1, 50), max_size=5),
     st.lists(st.integers(0, 500), max_size=6),
 )
-def test_any_cutting_gives_the_same_answer(body: bytes, how: str, sizes: list[int], places: list[int]) -> None:
+def test_any_division_into_chunks_gives_the_same_answer(
+    body: bytes, how: str, sizes: list[int], places: list[int]
+) -> None:
     found = answer(cut(framed(body, how, sizes), places))
     assert (found.status, found.headers["x-one"], found.body) == (201, "1", body)
 
@@ -90,7 +92,7 @@ def test_any_cutting_gives_the_same_answer(body: bytes, how: str, sizes: list[in
 @example(b"HTTP/1.1 \xb2\xb2\xb2 OK\r\n\r\n")
 @example(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"f" * 5000 + b"\r\n")
 @example(b"SSH-2.0-OpenSSH_9.2\r\n")
-def test_any_bytes_are_an_answer_or_a_bad_one(data: bytes) -> None:
+def test_any_bytes_are_an_answer_or_a_parse_error(data: bytes) -> None:
     try:
         found = answer([data])
     except BadResponse:
@@ -109,7 +111,7 @@ def test_any_bytes_are_an_answer_or_a_bad_one(data: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5",
     ],
 )
-def test_an_answer_that_is_cut_off_is_told_from_garbage(data: bytes) -> None:
+def test_a_truncated_answer_is_distinguished_from_an_invalid_one(data: bytes) -> None:
     with pytest.raises(BadResponse) as caught:
         answer([data])
     assert caught.value.closed
@@ -129,19 +131,19 @@ def test_an_answer_that_is_cut_off_is_told_from_garbage(data: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
     ],
 )
-def test_garbage_is_not_taken_for_an_engine_that_went(data: bytes) -> None:
+def test_an_invalid_answer_is_not_reported_as_a_lost_engine(data: bytes) -> None:
     with pytest.raises(BadResponse) as caught:
         answer([data])
     assert not caught.value.closed
 
 
-def test_a_head_without_end_is_given_up() -> None:
+def test_a_head_without_end_is_refused() -> None:
     with pytest.raises(BadResponse, match="head is too long"):
         answer([b"HTTP/1.1 200 OK\r\n"] + [b"x: " + b"y" * 65536 + b"\r\n"] * 3)
     assert MAX_HEAD == 64 * 1024
 
 
-def test_a_body_that_says_it_is_huge_is_not_read() -> None:
+def test_a_body_with_a_huge_length_is_not_read() -> None:
     with pytest.raises(BadResponse, match="too long"):
         answer([b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1)])
     with pytest.raises(BadResponse, match="too long"):
@@ -149,7 +151,7 @@ def test_a_body_that_says_it_is_huge_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("status", [100, 204, 304])
-def test_answers_without_a_body_leave_what_follows(status: int) -> None:
+def test_answers_without_a_body_do_not_consume_what_follows(status: int) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(
@@ -160,7 +162,7 @@ def test_answers_without_a_body_leave_what_follows(status: int) -> None:
         assert wire.read_body(wire.read_head()) == b"hi"
 
 
-def test_two_answers_on_one_connection_and_bytes_behind_an_upgrade() -> None:
+def test_two_answers_on_one_connection_and_bytes_after_an_upgrade() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
@@ -172,7 +174,7 @@ def test_two_answers_on_one_connection_and_bytes_behind_an_upgrade() -> None:
         assert wire.take_leftover() == b""
 
 
-def test_requests_as_they_go_out() -> None:
+def test_serialised_requests() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         wire = Wire(ours)
@@ -185,7 +187,7 @@ def test_requests_as_they_go_out() -> None:
         assert theirs.recv(1000) == expected
 
 
-def test_a_line_break_cannot_smuggle_a_header() -> None:
+def test_a_line_break_cannot_add_a_header() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(ValueError, match="line break"):
         Wire(ours).send_request("GET", "/a\r\nX: y", None, {})
@@ -196,7 +198,7 @@ def test_header_names_are_lower_case_and_values_stripped() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
-def test_a_body_that_is_no_json(body: bytes) -> None:
+def test_a_body_that_is_not_json(body: bytes) -> None:
     with pytest.raises(BadResponse):
         Response(200, {}, body).json()
 

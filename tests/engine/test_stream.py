@@ -15,7 +15,7 @@ from podbot.engine.stream import SocketStream
 
 @contextlib.contextmanager
 def tls_pair() -> Iterator[tuple[ssl.SSLSocket, ssl.SSLSocket]]:
-    """(client, server), connected; anonymous, so that no key lies in the tests."""
+    """(client, server), connected; anonymous, so that the tests contain no key."""
     contexts = []
     for side in (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER):
         context = ssl.SSLContext(side)
@@ -60,10 +60,10 @@ def test_after_the_end_of_writing_the_rest_is_still_read() -> None:
         assert stream.recv(100) == b"still here"
         theirs.close()
         assert stream.recv(100) == b""
-        stream.shut_write()  # the peer is gone: no error
+        stream.shut_write()  # the peer has closed the connection: no error
 
 
-def test_tls_says_would_block_like_everybody_else() -> None:
+def test_tls_raises_blocking_io_error_like_other_streams() -> None:
     with tls_pair() as (client, server):
         stream = SocketStream(client, b"")
         with pytest.raises(BlockingIOError):
@@ -72,7 +72,7 @@ def test_tls_says_would_block_like_everybody_else() -> None:
         assert stream.recv(10) == b"x"
 
 
-def test_tls_is_still_tls_after_the_end_of_writing() -> None:
+def test_tls_stays_encrypted_after_the_end_of_writing() -> None:
     with tls_pair() as (client, server):
         stream = SocketStream(client, b"")
         stream.shut_write()

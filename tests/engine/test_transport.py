@@ -8,31 +8,32 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.deadline import Deadline
-from podbot.engine import transport
 from podbot.engine.endpoint import Endpoint, parse_endpoint
 from podbot.engine.podman.rest import RestEngine
-from podbot.engine.transport import Dial, connect, connect_error, ssh_command
+from podbot.engine.transport import TIMEOUT, Dial, connect, connect_error, ssh_command
 from podbot.errors import ConnectionFailed, PermissionDenied, PodbotError, SocketNotFound, UnsupportedEndpoint
 from tests.engine.serving import Drip, replay, serving
+from tests.faults import ordinary_user
 
 
 def remote_command(socket: str) -> list[str]:
-    """An engine's program that speaks for it behind ssh."""
+    """An engine's program that relays its API through ssh."""
     return ["engine", *([f"unix://{socket}"] if socket else [])]
 
 
 DIAL = Dial(remote_command, "Start it.")
 
 
-def failure(endpoint: Endpoint) -> PodbotError:
+def failure(endpoint: Endpoint, deadline: Deadline | None = None) -> PodbotError:
     with pytest.raises(PodbotError) as caught:
-        connect(endpoint, DIAL)
+        connect(endpoint, DIAL, deadline)
     return caught.value
 
 
@@ -48,20 +49,18 @@ def test_a_socket_that_is_missing(tmp_path: os.PathLike[str]) -> None:
         assert exc.remedy.startswith("Start it. ")
 
 
-def test_a_socket_that_we_may_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Root may use every socket, so the refusal is made up at the system call.
-    class Refusing(socket.socket):
-        def connect(self, address: object) -> None:
-            raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(socket, "socket", Refusing)
-    exc = failure(unix("/run/theirs.sock"))
+def test_a_socket_that_we_may_not_use(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "s")
+    with serving(path):
+        os.chmod(path, 0)
+        with ordinary_user():
+            exc = failure(unix(path))
     assert isinstance(exc, PermissionDenied)
-    assert (exc.path, exc.origin) == ("/run/theirs.sock", "variable DOCKER_HOST")
+    assert (exc.path, exc.origin) == (path, "variable DOCKER_HOST")
     assert exc.remedy
 
 
-def test_a_socket_that_nobody_listens_on(tmp_path: os.PathLike[str]) -> None:
+def test_a_socket_without_a_listener(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "dead.sock")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
@@ -71,7 +70,7 @@ def test_a_socket_that_nobody_listens_on(tmp_path: os.PathLike[str]) -> None:
     assert "nothing listens" in exc.reason
 
 
-def test_a_file_that_is_no_socket(tmp_path: os.PathLike[str]) -> None:
+def test_a_file_that_is_not_a_socket(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "file")
     with open(path, "w", encoding="utf-8"):
         assert isinstance(failure(unix(path)), ConnectionFailed)
@@ -83,7 +82,7 @@ def test_a_path_that_is_too_long() -> None:
     assert "too long" in exc.reason
 
 
-def test_a_port_that_nobody_listens_on() -> None:
+def test_a_port_without_a_listener() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         exc = failure(parse_endpoint(f"tcp://127.0.0.1:{held.getsockname()[1]}", "flag"))
@@ -93,13 +92,13 @@ def test_a_port_that_nobody_listens_on() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "\udcff"])
-def test_a_host_that_no_resolver_takes(host: str) -> None:
+def test_a_host_that_cannot_be_resolved(host: str) -> None:
     exc = failure(parse_endpoint(f"http://{host}", "flag"))
     assert isinstance(exc, UnsupportedEndpoint)
     assert exc.reason == "its host is not valid"
 
 
-def test_only_a_unix_socket_has_a_path_to_blame() -> None:
+def test_only_a_unix_socket_error_names_a_path() -> None:
     endpoint = parse_endpoint("tcp://engine.example:1", "flag")
     for number in (errno.ENOENT, errno.EACCES, errno.EPERM):
         assert isinstance(connect_error(endpoint, DIAL, OSError(number, "x")), ConnectionFailed)
@@ -108,33 +107,33 @@ def test_only_a_unix_socket_has_a_path_to_blame() -> None:
     assert late.reason == "no answer within 10 s"
 
 
-def test_a_named_pipe_is_for_windows() -> None:
+def test_a_named_pipe_is_refused_on_this_system() -> None:
     exc = failure(parse_endpoint(r"\\.\pipe\docker_engine", "flag"))
     assert isinstance(exc, UnsupportedEndpoint)
     assert "Windows" in exc.reason
 
 
-@pytest.mark.parametrize(("left", "most"), [(120.0, transport.TIMEOUT), (0.5, 0.5)])
+@pytest.mark.parametrize(("left", "most"), [(120.0, TIMEOUT), (0.5, 0.5)])
 def test_a_connection_has_a_timeout(tmp_path: os.PathLike[str], left: float, most: float) -> None:
     with serving(os.path.join(tmp_path, "s")) as server, connect(server.endpoint, DIAL, Deadline(left)) as sock:
         assert 0 < (sock.gettimeout() or 0) <= most
-    assert transport.TIMEOUT == 10.0
+    assert TIMEOUT == 10.0
 
 
-def test_a_deadline_that_is_over_connects_nowhere(tmp_path: os.PathLike[str]) -> None:
+def test_no_connection_is_made_after_the_deadline(tmp_path: os.PathLike[str]) -> None:
     with serving(os.path.join(tmp_path, "s")) as server:
-        with pytest.raises(ConnectionFailed, match="no answer within"):
+        with pytest.raises(ConnectionFailed, match="no answer within 0 s"):
             connect(server.endpoint, DIAL, Deadline(0))
         assert server.connections == 0
 
 
-def test_a_tls_handshake_that_drips(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tls_handshake_that_drips() -> None:
     """The head of a record of 16 KiB, then single bytes. In the one second authorities are loaded, too."""
-    monkeypatch.setattr(transport, "TIMEOUT", 1.0)
     drip = Drip(b"\x16\x03\x03\x40\x00")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = drip.once(listener)
-        exc = failure(parse_endpoint(f"https://127.0.0.1:{listener.getsockname()[1]}", "flag"))
+        endpoint = parse_endpoint(f"https://127.0.0.1:{listener.getsockname()[1]}", "flag")
+        exc = failure(endpoint, Deadline(1.0))
         assert isinstance(exc, ConnectionFailed)
         assert exc.reason == "no answer within 1 s"
         assert drip.left.wait(20)
@@ -182,7 +181,7 @@ def test_no_part_of_an_ssh_address_becomes_an_option_or_a_shell_word(host: str, 
     assert command[:dashes] == plain[:dashes]
 
 
-def test_the_remote_shell_takes_the_path_for_one_word() -> None:
+def test_the_remote_shell_reads_the_path_as_one_word() -> None:
     endpoint = parse_endpoint("ssh://host/run/$(touch x);'\" *.sock", "t")
     remote = ssh_command(endpoint, remote_command)[-1].replace("engine", "printf '%s\\n'", 1)
     said = subprocess.run(["sh", "-c", remote], capture_output=True, text=True, check=True)
@@ -193,7 +192,7 @@ SSH = """#!{python}
 import os, select, socket, sys
 remote = sys.argv[-1].split()
 with open({log!r}, "w") as log:
-    log.write("\\n".join(sys.argv[1:]))
+    log.write("\\n".join([str(os.getpid()), *sys.argv[1:]]))
 sock = socket.socket(socket.AF_UNIX)
 sock.connect({path!r})
 while True:
@@ -219,18 +218,28 @@ def test_ssh_is_a_program_that_carries_the_connection(
         assert not engine.local
         assert engine.ping().endpoint == "ssh://ann@engine.example:2222/run/p.sock"
         assert engine.containers(include_stopped=True) == []
-        sock = engine._wire.sock if engine._wire else None
-        assert isinstance(sock, transport._SshSocket)
-        child = sock._child
-        assert child is not None
+        with open(log, encoding="utf-8") as file:
+            child, *argv = file.read().splitlines()
+        assert os.path.exists(f"/proc/{child}")
         engine.close()
-        assert child.returncode is not None, "closing the connection ends ssh and waits for it"
+        assert not os.path.exists(f"/proc/{child}"), "closing the connection ends ssh and waits for it"
         assert server.connections == 1
-    with open(log, encoding="utf-8") as file:
-        assert file.read().splitlines() == [
+        assert argv == [
             *("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-p", "2222", "--", "ann@engine.example"),
             "podman --url unix:///run/p.sock system dial-stdio",
         ]
+
+
+def test_no_ssh_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a hostile repository's."""
+    (tmp_path / "ssh").write_text("#!/bin/sh\necho ran > ran\n")
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nonexistent:.:")
+    exc = failure(parse_endpoint("ssh://host", "flag"))
+    assert isinstance(exc, ConnectionFailed)
+    assert exc.reason == "there is no ssh program"
+    assert not (tmp_path / "ran").exists()
 
 
 def test_no_ssh_program(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:

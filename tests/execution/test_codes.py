@@ -24,5 +24,5 @@ def test_any_status_is_a_byte_and_only_success_is_success(status: int) -> None:
         assert code == status
 
 
-def test_podbot_s_own() -> None:
+def test_podbots_own_codes() -> None:
     assert (OWN_FAILURE, BY_SIGNAL) == (1, 128)

@@ -1,18 +1,22 @@
-"""Signalling a group: from the host only what is surely the container's, else from inside."""
+"""Signalling a group: from the host only if the process is certainly the container's, otherwise from inside."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from podbot.engine.port import Size
+from podbot.engine.stream import SocketStream
 from podbot.errors import EngineGone, EngineStorageFull, ExecFailed
-from podbot.execution import group
-from podbot.execution.group import signal_group
+from podbot.execution.group import is_gone, signal_group
 from podbot.launch.types import ExecSpec
 from podbot.testing import IMAGE, FakeEngine, ScriptedExec
 from podbot.testing.engine_contract import a_spec
@@ -20,10 +24,10 @@ from podbot.testing.engine_contract import a_spec
 SLEEP = ExecSpec(command=("sleep", "1000"))
 
 
-@pytest.fixture
-def running() -> Iterator[tuple[FakeEngine, str, str]]:
+@contextlib.contextmanager
+def started(engine: FakeEngine) -> Iterator[tuple[FakeEngine, str, str]]:
     """(engine, container, a started exec session)."""
-    engine, spec = FakeEngine(), a_spec(IMAGE)
+    spec = a_spec(IMAGE)
     engine.start(engine.create(spec))
     exec_id = engine.exec_create(spec.name, SLEEP)
     stream = engine.exec_start(exec_id, tty=False, size=None)
@@ -32,8 +36,27 @@ def running() -> Iterator[tuple[FakeEngine, str, str]]:
     engine.remove(spec.name)
 
 
+@pytest.fixture
+def running() -> Iterator[tuple[FakeEngine, str, str]]:
+    with started(FakeEngine()) as made:
+        yield made
+
+
+def kernel(base: Path, **files: str) -> str:
+    """A /proc with these files, by path; every process that has one is there, and has empty ones beside it.
+
+    A file ``PID/ns/pid`` is a link, whose text is the namespace.
+    """
+    for pid in {name.partition("/")[0] for name in files}:
+        (base / pid / "ns").mkdir(parents=True)
+        for name in ("cgroup", "status"):
+            (base / pid / name).write_text(files.get(f"{pid}/{name}", ""))
+        (base / pid / "ns/pid").symlink_to(files.get(f"{pid}/ns/pid", "one"))
+    return str(base)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP])
-def test_from_inside_by_the_shell_s_own_kill(running: tuple[FakeEngine, str, str], number: signal.Signals) -> None:
+def test_from_inside_by_the_shells_own_kill(running: tuple[FakeEngine, str, str], number: signal.Signals) -> None:
     engine, container, exec_id = running
     assert signal_group(engine, container, exec_id, number)
     assert engine.exec_inspect(exec_id).exit_code == 128 + number
@@ -43,7 +66,7 @@ def test_from_inside_by_the_shell_s_own_kill(running: tuple[FakeEngine, str, str
     assert (command.user, command.stdin) == ("0", False)
 
 
-def test_what_has_ended_or_not_begun_cannot_be_signalled(running: tuple[FakeEngine, str, str]) -> None:
+def test_a_command_that_has_ended_or_not_begun_cannot_be_signalled(running: tuple[FakeEngine, str, str]) -> None:
     engine, container, exec_id = running
     assert signal_group(engine, container, exec_id, signal.SIGTERM)
     assert not signal_group(engine, container, exec_id, signal.SIGTERM)
@@ -52,36 +75,45 @@ def test_what_has_ended_or_not_begun_cannot_be_signalled(running: tuple[FakeEngi
 
 
 @pytest.mark.parametrize("operation", ["exec_inspect", "processes", "exec_create", "exec_start"])
-def test_an_engine_that_fails_is_a_no(running: tuple[FakeEngine, str, str], operation: str) -> None:
+def test_an_engine_failure_returns_false(running: tuple[FakeEngine, str, str], operation: str) -> None:
     engine, container, exec_id = running
     engine.fail(operation, EngineGone(endpoint="e", reason="x"))
     assert not signal_group(engine, container, exec_id, signal.SIGTERM)
 
 
-def test_an_image_without_a_shell_is_a_no(running: tuple[FakeEngine, str, str]) -> None:
+def test_an_image_without_a_shell_returns_false(running: tuple[FakeEngine, str, str]) -> None:
     engine, container, exec_id = running
     engine.on("sh", ScriptedExec(code=127))
     assert not signal_group(engine, container, exec_id, signal.SIGTERM)
 
 
-def test_a_stream_that_breaks_is_a_no(running: tuple[FakeEngine, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, container, exec_id = running
+class Reset(SocketStream):
+    """A stream whose other end went away."""
 
-    def reset(_stream: object) -> None:
+    def recv(self, limit: int) -> bytes:
         raise ConnectionResetError
 
-    monkeypatch.setattr(group, "_wait_for_end", reset)
-    assert not signal_group(engine, container, exec_id, signal.SIGTERM)
+
+class Resetting(FakeEngine):
+    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
+        with contextlib.closing(super().exec_start(exec_id, tty=tty, size=size)) as stream:
+            return Reset(socket.socket(fileno=os.dup(stream.fileno())), b"")
 
 
-def test_a_process_of_ours_that_is_not_the_container_s_is_left_alone(running: tuple[FakeEngine, str, str]) -> None:
-    """A reused process number: the engine names a stranger, whose cgroup does not name the container."""
+def test_a_stream_that_breaks_is_a_no() -> None:
+    with started(Resetting()) as (engine, container, exec_id):
+        assert not signal_group(engine, container, exec_id, signal.SIGTERM)
+
+
+def test_a_host_process_that_is_not_the_containers_is_not_signalled(running: tuple[FakeEngine, str, str]) -> None:
+    """A reused process number: the engine names another process, whose cgroup does not name the container."""
     engine, container, exec_id = running
     code = "import os, signal; signal.pause()"
     with subprocess.Popen([sys.executable, "-c", code], start_new_session=True) as stranger:
         engine.local = True
         engine.sessions[exec_id].pid = stranger.pid
-        assert not group._from_host(engine, container, stranger.pid, signal.SIGTERM)
+        engine.fail("exec_create", EngineStorageFull(operation="write to its storage"))
+        assert not signal_group(engine, container, exec_id, signal.SIGTERM), "from the host alone"
         assert stranger.poll() is None
         signal_group(engine, container, exec_id, signal.SIGTERM)
         assert stranger.poll() is None
@@ -98,7 +130,7 @@ HOST_CASES: dict[str, tuple[dict[str, str], bool]] = {
         False,
     ),
     "in another container": (
-        {"{pid}/status": "NSpid:\t{pid}\t{inner}", "{main}/status": "NSpid:\t9\t1", "namespaces": "differ"},
+        {"{pid}/status": "NSpid:\t{pid}\t{inner}", "{main}/status": "NSpid:\t9\t1", "{pid}/ns/pid": "two"},
         False,
     ),
     "without a word of the kernel's": ({}, False),
@@ -107,7 +139,7 @@ HOST_CASES: dict[str, tuple[dict[str, str], bool]] = {
 
 @pytest.mark.parametrize("case", HOST_CASES)
 def test_whose_group_is_signalled_from_the_host(
-    running: tuple[FakeEngine, str, str], case: str, monkeypatch: pytest.MonkeyPatch
+    running: tuple[FakeEngine, str, str], case: str, tmp_path: Path
 ) -> None:
     """Without an exec, which a full storage refuses (issue 10.7); a stranger, by a reused number or of another
     host's numbering, never is."""
@@ -119,10 +151,10 @@ def test_whose_group_is_signalled_from_the_host(
         engine.sessions[exec_id].pid = child.pid
         inner = engine.processes(container)[child.pid]
         names = {"pid": child.pid, "inner": inner, "main": found.pid, "id": found.id}
-        known = {f"/proc/{name.format(**names)}": text.format(**names) for name, text in files.items()}
-        monkeypatch.setattr(group, "_read", lambda path: known.get(path, ""))
-        monkeypatch.setattr(group, "_namespace", lambda pid: str(pid) if "namespaces" in files else "one")
-        done = group._from_host(engine, container, child.pid, signal.SIGTERM)
+        known = {f"{child.pid}/cgroup": "", f"{found.pid}/cgroup": ""}
+        known |= {name.format(**names): text.format(**names) for name, text in files.items()}
+        engine.fail("exec_create", EngineStorageFull(operation="write to its storage"), times=None)
+        done = signal_group(engine, container, exec_id, signal.SIGTERM, proc=kernel(tmp_path, **known))
         if not signalled:
             child.kill()  # before anything is asserted: leaving the block waits for it
         assert done is signalled
@@ -133,27 +165,30 @@ def test_whose_group_is_signalled_from_the_host(
 
 
 def test_a_full_storage_does_not_keep_a_signal_from_a_command(
-    running: tuple[FakeEngine, str, str], monkeypatch: pytest.MonkeyPatch
+    running: tuple[FakeEngine, str, str], tmp_path: Path
 ) -> None:
     engine, container, exec_id = running
     engine.local = True
     engine.fail("exec_create", EngineStorageFull(operation="write to its storage"), times=None)
     assert not signal_group(engine, container, exec_id, signal.SIGTERM), "no exec, and no process of this host"
-    monkeypatch.setattr(group, "_read", lambda _: engine.inspect(container).id)
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True) as child:
         engine.sessions[exec_id].pid = child.pid
-        assert signal_group(engine, container, exec_id, signal.SIGTERM)
+        proc = kernel(tmp_path, **{f"{child.pid}/cgroup": engine.inspect(container).id})
+        assert signal_group(engine, container, exec_id, signal.SIGTERM, proc=proc)
         assert child.wait(10) == -signal.SIGTERM
 
 
 def test_a_process_that_is_gone(running: tuple[FakeEngine, str, str]) -> None:
-    engine, container, _ = running
+    engine, container, exec_id = running
+    engine.local = True
+    engine.fail("exec_create", EngineStorageFull(operation="write to its storage"), times=None)
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()
-    assert not group._from_host(engine, container, child.pid, signal.SIGTERM)
+    engine.sessions[exec_id].pid = child.pid
+    assert not signal_group(engine, container, exec_id, signal.SIGTERM)
 
 
-def test_refusals_of_the_engine_are_no_exception(running: tuple[FakeEngine, str, str]) -> None:
+def test_refusals_of_the_engine_raise_nothing(running: tuple[FakeEngine, str, str]) -> None:
     engine, container, exec_id = running
     engine.fail("exec_create", ExecFailed(container=container, command="sh", reason="no sh"))
     assert signal_group(engine, container, exec_id, signal.SIGTERM) is False
@@ -167,18 +202,17 @@ GONE_CASES = {
 
 @pytest.mark.parametrize("case", GONE_CASES)
 def test_a_process_that_the_kernel_no_longer_has(
-    running: tuple[FakeEngine, str, str], case: str, monkeypatch: pytest.MonkeyPatch
+    running: tuple[FakeEngine, str, str], case: str, tmp_path: Path
 ) -> None:
-    """An engine whose storage is full calls it running for ever (issue 10.7)."""
+    """An engine whose storage is full reports it as running for ever (issue 10.7)."""
     engine, container, _ = running
     text, gone = GONE_CASES[case]
     cgroup = text.format(id=engine.inspect(container).id)
-    monkeypatch.setattr(group, "_read", lambda path: cgroup if path.endswith("/cgroup") else "")
-    with subprocess.Popen([sys.executable, "-c", ""]) as child:
-        child.wait()
+    ended, there = 4_000_001, 4_000_002
+    proc = kernel(tmp_path, **{f"{engine.inspect(container).pid}/cgroup": cgroup, f"{there}/cgroup": ""})
     engine.local = False
-    assert not group.is_gone(engine, container, child.pid)
+    assert not is_gone(engine, container, ended, proc=proc)
     engine.local = True
-    assert group.is_gone(engine, container, child.pid) is gone
-    assert not group.is_gone(engine, container, os.getpid())
-    assert not group.is_gone(engine, "nosuch", child.pid)
+    assert is_gone(engine, container, ended, proc=proc) is gone
+    assert not is_gone(engine, container, there, proc=proc)
+    assert not is_gone(engine, "nosuch", ended, proc=proc)

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -26,37 +25,37 @@ from podbot.errors import (
     RequestFailed,
     SandboxDied,
 )
-from podbot.execution import runner, suspension
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
-from podbot.launch.pipes import TARGET
-from podbot.launch.types import ExecSpec, Mount
+from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
+from podbot.launch.types import ExecSpec
 from podbot.streams.screen import ScreenModes
-from podbot.streams.wake import Continued, Resize, Signal, Suspend, Wake
-from podbot.testing import IMAGE, STDERR, STDOUT, Command, ExecPeer, FakeEngine, ScriptedExec
-from podbot.testing.engine_contract import a_spec
-from tests.streams.plumbing import Pipe, pipes
+from podbot.streams.wake import Continued, Resize, Signal, Suspend
+from podbot.testing import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
+from tests.execution.running import Running
 
 GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refused")
 
 
 @dataclass
-class Rig:
-    """A running container in a fake engine, the caller's pipes, and how to wake the relay."""
-
-    engine: FakeEngine
-    name: str
-    wake: Wake
-    stdin: Pipe
-    stdout: Pipe
-    stderr: Pipe
-    directory: str | None  # of named pipes
+class Rig(Running):
     terminal: list[str] = field(default_factory=list)
     size: Size | None = None
+    limits: TimeLimits = TIME_LIMITS
 
     def run(self, command: Command, *, tty: bool = False, stdin: bool = True, io: ExecIO | None = None) -> ExecStatus:
         self.engine.on("it", command)
-        spec = ExecSpec(command=("it", "--flag"), tty=tty, stdin=stdin)
-        return run_exec(self.engine, self.name, spec, io or self.io(), self.wake, pipes=self.directory)
+        return self.exec(ExecSpec(command=("it", "--flag"), tty=tty, stdin=stdin), io)
+
+    def exec(self, spec: ExecSpec, io: ExecIO | None = None, *, sandbox_ends: bool = False) -> ExecStatus:
+        return run_exec(
+            self.engine,
+            self.name,
+            spec,
+            io or self.io(),
+            self.wake,
+            sandbox_ends=sandbox_ends,
+            limits=self.limits,
+        )
 
     def io(self) -> ExecIO:
         return ExecIO(self.stdin.read, self.stdout.write, self.stderr.write, lambda: self.size, self.on_terminal)
@@ -69,50 +68,33 @@ class Rig:
         finally:
             self.terminal.append("restored")
 
-    def said(self, pipe: Pipe) -> bytes:
-        """What is in a pipe now."""
-        os.set_blocking(pipe.read, False)
-        try:
-            return os.read(pipe.read, 1 << 16)
-        except BlockingIOError:
-            return b""
-
     @property
     def session_codes(self) -> list[int | None]:
         return [session.code for session in self.engine.sessions.values() if session.spec.command[0] == "it"]
 
 
-@pytest.fixture(params=["engine", "pipes"])
-def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
-    """Both ways in which stdin and stdout can go."""
-    engine, spec, wake = FakeEngine(), a_spec(IMAGE), Wake()
-    directory = str(tmp_path) if request.param == "pipes" else None
-    if directory is not None:
-        spec = dataclasses.replace(spec, files=(Mount(directory, TARGET, read_only=True),))
-    engine.start(engine.create(spec))
-    with contextlib.closing(wake), pipes(3) as (stdin, stdout, stderr):
-        yield Rig(engine, spec.name, wake, stdin, stdout, stderr, directory)
-    assert os.listdir(tmp_path) == []
+@pytest.fixture
+def rig(container: Running) -> Rig:
+    return Rig(**vars(container))
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(rig: Rig) -> None:
     """The same steps, sooner."""
-    for name in ("TERM_GRACE", "KILL_GRACE", "STATUS_PATIENCE"):
-        monkeypatch.setattr(runner, name, 0.1)
+    rig.limits = TimeLimits(term=0.1, kill=0.1, status=0.1)
 
 
 # --- status and streams ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 125, 127, 137, 255])
-def test_the_status_is_the_command_s_own(rig: Rig, code: int) -> None:
+def test_the_status_is_the_commands_own(rig: Rig, code: int) -> None:
     status = rig.run(ScriptedExec(stdout=b"out", stderr=b"err", code=code))
     assert status == ExecStatus(code=code, signal=None)
     assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"out", b"err")
 
 
-def test_stdin_reaches_it_with_its_end(rig: Rig) -> None:
+def test_stdin_and_its_end_reach_the_command(rig: Rig) -> None:
     def upper(io: ExecPeer) -> int:
         io.write(STDOUT, io.read_all().upper())
         return 0
@@ -123,11 +105,11 @@ def test_stdin_reaches_it_with_its_end(rig: Rig) -> None:
     assert rig.said(rig.stdout) == b"HELLO"
 
 
-def test_its_end_is_the_end_with_stdin_still_open(rig: Rig) -> None:
+def test_the_session_ends_with_the_command_while_stdin_is_open(rig: Rig) -> None:
     assert rig.run(ScriptedExec(code=4)).code == 4
 
 
-def test_a_spec_without_stdin_leaves_the_caller_s_unread(rig: Rig) -> None:
+def test_a_spec_without_stdin_does_not_read_the_callers(rig: Rig) -> None:
     os.write(rig.stdin.write, b"not yours")
     assert rig.run(ScriptedExec(waits=True), stdin=False).code == 0
     assert rig.said(rig.stdin) == b"not yours"
@@ -139,7 +121,7 @@ def test_detached_output_is_discarded_and_the_status_kept(rig: Rig) -> None:
     assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"", b"")
 
 
-def test_what_it_runs_is_what_was_asked(rig: Rig) -> None:
+def test_it_runs_the_requested_command(rig: Rig) -> None:
     rig.run(ScriptedExec())
     (session,) = rig.engine.sessions.values()
     assert session.spec == ExecSpec(command=("it", "--flag"))
@@ -148,7 +130,7 @@ def test_what_it_runs_is_what_was_asked(rig: Rig) -> None:
     assert set(operations[2:]) == {"exec_inspect"}
 
 
-def test_a_status_that_comes_late_is_waited_for(rig: Rig) -> None:
+def test_a_late_status_is_waited_for(rig: Rig) -> None:
     done = threading.Event()
 
     def closes_early(io: ExecPeer) -> int:
@@ -170,7 +152,7 @@ def test_a_status_that_comes_late_is_waited_for(rig: Rig) -> None:
 # --- terminals ------------------------------------------------------------------------------------
 
 
-def test_a_terminal_has_a_first_size_and_is_given_back(rig: Rig) -> None:
+def test_a_terminal_has_a_first_size_and_is_restored(rig: Rig) -> None:
     rig.size = Size(columns=101, rows=33)
 
     def drawing(io: ExecPeer) -> int:
@@ -211,7 +193,7 @@ def test_new_sizes_are_passed_on_and_missing_ones_skipped(rig: Rig) -> None:
     assert [name for name, _ in rig.engine.calls].count("exec_resize") == 2
 
 
-def test_a_resize_that_the_engine_refuses_is_not_the_end(rig: Rig) -> None:
+def test_a_resize_that_the_engine_refuses_does_not_end_the_command(rig: Rig) -> None:
     rig.size = Size(80, 24)
     rig.engine.fail("exec_resize", RequestFailed(operation="resize", status=409, reason="no"))
 
@@ -241,7 +223,7 @@ def test_a_terminal_that_cannot_be_made_raw_ends_the_command(rig: Rig, impatient
 # --- signals --------------------------------------------------------------------------------------
 
 
-def test_an_interrupt_is_passed_on_and_the_session_goes_on(rig: Rig) -> None:
+def test_an_interrupt_is_passed_on_and_the_session_continues(rig: Rig) -> None:
     def prompt(io: ExecPeer) -> int:
         io.trap(signal.SIGINT)
         for _ in range(2):
@@ -265,7 +247,7 @@ def test_term_and_hup_end_it(rig: Rig, number: signal.Signals) -> None:
     assert rig.session_codes == [128 + number]
 
 
-def test_a_command_that_cleans_up_is_heard_to_the_end(rig: Rig) -> None:
+def test_the_output_of_a_command_that_cleans_up_is_read_to_its_end(rig: Rig) -> None:
     def tidy(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM)
         rig.wake.post(Signal(signal.SIGTERM))
@@ -277,7 +259,7 @@ def test_a_command_that_cleans_up_is_heard_to_the_end(rig: Rig) -> None:
     assert rig.said(rig.stdout) == b"saved"
 
 
-def test_what_ignores_term_is_killed(rig: Rig, impatient: None) -> None:
+def test_a_command_that_ignores_term_is_killed(rig: Rig, impatient: None) -> None:
     def stubborn(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM, signal.SIGKILL)
         rig.wake.post(Signal(signal.SIGTERM))
@@ -288,7 +270,7 @@ def test_what_ignores_term_is_killed(rig: Rig, impatient: None) -> None:
     assert rig.session_codes == [137]
 
 
-def test_a_killed_command_s_output_that_nobody_reads_does_not_hold_us(rig: Rig, impatient: None) -> None:
+def test_unread_output_of_a_killed_command_does_not_block(rig: Rig, impatient: None) -> None:
     def shouting(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM)
         rig.wake.post(Signal(signal.SIGTERM))
@@ -312,19 +294,19 @@ def test_a_second_signal_while_it_ends_is_not_sent_again(rig: Rig) -> None:
 # --- the ways in which it can break ---------------------------------------------------------------
 
 
-def test_no_such_container(rig: Rig) -> None:
+def test_a_missing_container(rig: Rig) -> None:
     with pytest.raises(ContainerNotFound):
         run_exec(rig.engine, "nobody", ExecSpec(command=("true",)), rig.io(), rig.wake)
 
 
-def test_a_start_that_fails_leaves_the_terminal_alone(rig: Rig) -> None:
+def test_a_failed_start_does_not_change_the_terminal(rig: Rig) -> None:
     rig.engine.fail("exec_start", ExecFailed(container=rig.name, command="it", reason="no"))
     with pytest.raises(ExecFailed):
         rig.run(ScriptedExec(), tty=True)
     assert rig.terminal == []
 
 
-def test_a_dead_container_is_told_from_a_killed_command(rig: Rig) -> None:
+def test_a_dead_container_is_distinguished_from_a_killed_command(rig: Rig) -> None:
     def out_of_memory(io: ExecPeer) -> int:
         rig.engine.die(rig.name)
         return 0
@@ -346,7 +328,7 @@ def test_a_removed_container(rig: Rig) -> None:
     assert caught.value.reason == "the container was removed"
 
 
-def test_an_engine_that_goes_away(rig: Rig) -> None:
+def test_an_engine_that_stops(rig: Rig) -> None:
     def orphaned(io: ExecPeer) -> int:
         rig.engine.vanish()
         return 0
@@ -355,7 +337,7 @@ def test_an_engine_that_goes_away(rig: Rig) -> None:
         rig.run(orphaned)
 
 
-def test_a_terminal_is_given_back_when_the_engine_goes(rig: Rig) -> None:
+def test_a_terminal_is_restored_when_the_engine_stops(rig: Rig) -> None:
     def orphaned(io: ExecPeer) -> int:
         rig.engine.vanish()
         return 0
@@ -368,9 +350,7 @@ def test_a_terminal_is_given_back_when_the_engine_goes(rig: Rig) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("way", ["term", "reader"])
 @pytest.mark.parametrize("sandbox_ends", [False, True])
-def test_a_command_that_nobody_could_signal_is_an_error(
-    rig: Rig, way: str, sandbox_ends: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_that_nobody_could_signal_is_an_error(rig: Rig, way: str, sandbox_ends: bool) -> None:
     """Issue 10.7: with the engine's storage full, one outlived podbot's TERM, and podbot said that it had ended."""
     over = threading.Event()
 
@@ -383,13 +363,11 @@ def test_a_command_that_nobody_could_signal_is_an_error(
         over.wait(20)
         return 0
 
-    monkeypatch.setattr(runner, "signal_group", lambda *_: False)
+    rig.engine.on("sh", ScriptedExec(code=1))  # nothing can be signalled from inside
     rig.engine.on("it", survivor)
-    spec = ExecSpec(command=("it",), stdin=False)
-    io = rig.io()
 
     def run() -> ExecStatus:
-        return run_exec(rig.engine, rig.name, spec, io, rig.wake, sandbox_ends=sandbox_ends, pipes=rig.directory)
+        return rig.exec(ExecSpec(command=("it",), stdin=False), sandbox_ends=sandbox_ends)
 
     try:
         if not sandbox_ends:
@@ -406,7 +384,7 @@ def test_a_command_that_nobody_could_signal_is_an_error(
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_reader_that_goes_away_ends_the_command(rig: Rig, name: str) -> None:
+def test_a_reader_that_closes_the_output_ends_the_command(rig: Rig, name: str) -> None:
     def talking(io: ExecPeer) -> int:
         rig.stdout.close(rig.stdout.read)
         rig.stderr.close(rig.stderr.read)
@@ -420,7 +398,7 @@ def test_a_reader_that_goes_away_ends_the_command(rig: Rig, name: str) -> None:
     assert rig.session_codes == [143]
 
 
-def test_a_reader_that_goes_away_kills_what_ignores_term(rig: Rig, impatient: None) -> None:
+def test_a_reader_that_closes_the_output_kills_a_command_that_ignores_term(rig: Rig, impatient: None) -> None:
     def stubborn(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM)
         rig.stdout.close(rig.stdout.read)
@@ -445,7 +423,7 @@ def test_a_stream_without_framing_ends_the_command(rig: Rig) -> None:
     assert rig.session_codes == [143]
 
 
-def test_output_that_was_cut_off_is_no_success(rig: Rig) -> None:
+def test_truncated_output_is_no_success(rig: Rig) -> None:
     def cut(io: ExecPeer) -> int:
         io.write_raw(b"\1\0\0\0\0\0\0\5abc")
         return 0
@@ -455,7 +433,7 @@ def test_output_that_was_cut_off_is_no_success(rig: Rig) -> None:
     assert "broke off" in caught.value.reason
 
 
-def test_an_exception_from_outside_ends_the_command_and_goes_on(rig: Rig) -> None:
+def test_an_exception_from_outside_ends_the_command_and_is_raised_again(rig: Rig) -> None:
     def sized() -> Size | None:
         if rig.terminal == ["raw"]:
             raise KeyboardInterrupt
@@ -515,9 +493,9 @@ def test_nothing_stays_open(rig: Rig) -> None:
 # --- Ctrl-Z --------------------------------------------------------------------------------------
 
 
-def test_a_command_that_may_have_suspended_itself_is_continued(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_may_have_suspended_itself_is_continued(rig: Rig) -> None:
     """The fake's processes cannot be seen in /proc, as a remote engine's."""
-    monkeypatch.setattr(suspension, "LOOKS", (0.0, 0.01))
+    rig.limits = TimeLimits(looks=(0.0, 0.01))
 
     def command(peer: ExecPeer) -> int:
         peer.trap(signal.SIGCONT)
@@ -528,7 +506,7 @@ def test_a_command_that_may_have_suspended_itself_is_continued(rig: Rig, monkeyp
     assert rig.run(command, tty=True) == ExecStatus(code=signal.SIGCONT)
 
 
-def test_podbot_stopped_by_others_suspends_itself_and_redraws(rig: Rig) -> None:
+def test_podbot_stopped_by_another_process_suspends_itself_and_redraws(rig: Rig) -> None:
     asked: list[object] = []
 
     class Recorded:

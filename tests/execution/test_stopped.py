@@ -1,4 +1,4 @@
-"""What /proc says of a process group: with real processes, and any text in its place."""
+"""Reading the state of a process group from /proc: with real processes, and with any text instead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLEEPER = "import signal, sys; {}; print('ready', flush=True); sys.stdin.read()"
 
 @pytest.fixture
 def own_cgroup() -> str:
-    """Stands for a container's id: part of what /proc/PID/cgroup says of this process's children, too."""
+    """Replaces a container's id; it is also part of /proc/PID/cgroup of this process's children."""
     with open("/proc/self/cgroup", encoding="ascii") as file:
         return file.readline().strip()
 
@@ -44,7 +44,7 @@ def plain() -> Iterator[subprocess.Popen[bytes]]:
     child.communicate()
 
 
-def test_a_group_that_runs_and_one_that_is_stopped(plain: subprocess.Popen[bytes], own_cgroup: str) -> None:
+def test_a_running_and_a_stopped_group(plain: subprocess.Popen[bytes], own_cgroup: str) -> None:
     found = group_of(plain.pid, own_cgroup)
     assert found is not None
     assert (found.stopped, found.members) == (False, {plain.pid: False})
@@ -55,7 +55,7 @@ def test_a_group_that_runs_and_one_that_is_stopped(plain: subprocess.Popen[bytes
     assert found.stopped
 
 
-def test_who_handles_sigcont(own_cgroup: str) -> None:
+def test_processes_that_handle_sigcont(own_cgroup: str) -> None:
     child = started("signal.signal(signal.SIGCONT, lambda *_: None)")
     found = group_of(child.pid, own_cgroup)
     child.kill()
@@ -65,7 +65,7 @@ def test_who_handles_sigcont(own_cgroup: str) -> None:
     assert group_of(child.pid, own_cgroup) is None, "it is gone"
 
 
-def test_a_process_of_somebody_else_is_not_looked_at(plain: subprocess.Popen[bytes]) -> None:
+def test_a_process_of_another_user_is_not_checked(plain: subprocess.Popen[bytes]) -> None:
     assert group_of(plain.pid, "f" * 64) is None
 
 
@@ -80,17 +80,17 @@ def test_a_process_of_somebody_else_is_not_looked_at(plain: subprocess.Popen[byt
         ("12 (sh) S 1 x", None),
     ],
 )
-def test_the_name_is_the_process_s_own_choice(stat: str, found: tuple[str, int] | None) -> None:
+def test_a_process_chooses_its_own_name(stat: str, found: tuple[str, int] | None) -> None:
     assert state_and_group(stat) == found
 
 
 @pytest.mark.parametrize(("status", "own"), [("NSpid:\t1050\t37\n", True), ("NSpid:\t1050\n", False), ("", False)])
-def test_a_container_s_process_has_a_second_number(status: str, own: bool) -> None:
+def test_a_containers_process_has_a_second_number(status: str, own: bool) -> None:
     assert in_own_namespace(f"Name:\tx\n{status}") is own
 
 
 @given(st.text())
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_can_be_read(text: str) -> None:
     assert state_and_group(text) is None or ")" in text or len(text.split()) > 2
     assert handles_continue(f"SigCgt:\t{text}") in (True, False)
 

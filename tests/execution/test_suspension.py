@@ -1,4 +1,4 @@
-"""When podbot suspends itself, and what the command gets afterwards. Time is only compared, never waited for."""
+"""When podbot suspends itself, and what it sends the command afterwards. Times are only compared, never waited for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import signal
 import pytest
 
 from podbot.execution.stopped import Group
-from podbot.execution.suspension import LOOKS, SIZES, Suspension
+from podbot.execution.suspension import SIZES, Suspension
+from podbot.execution.time_limits import TIME_LIMITS
 from podbot.streams.screen import ScreenModes
 from podbot.streams.wake import Continued, Resize, Suspend
 
@@ -16,7 +17,7 @@ HANDLES = Group(stopped=False, members={5: True})
 
 
 class Rig:
-    """A suspension whose surroundings write down what they are asked for."""
+    """A suspension whose environment records the requests."""
 
     def __init__(self, group: Group | None, *, has_job: bool = True) -> None:
         self.group = group
@@ -76,11 +77,11 @@ def test_without_a_job_it_is_continued_at_once() -> None:
     assert rig.until_nothing_is_due() == SUSPENDED[1:]
 
 
-def test_a_command_that_takes_the_key_for_its_own_is_looked_at_and_left_alone() -> None:
+def test_a_command_that_uses_the_key_itself_is_checked_and_not_suspended() -> None:
     rig = Rig(RUNS)
     rig.suspension.typed(b"\x1a")
     assert rig.until_nothing_is_due() == []
-    assert rig.asked == ["look"] * (1 + len(LOOKS))
+    assert rig.asked == ["look"] * (1 + len(TIME_LIMITS.looks))
 
 
 def test_a_command_that_waits_for_sigcont_since_the_key() -> None:
@@ -92,7 +93,7 @@ def test_a_command_that_waits_for_sigcont_since_the_key() -> None:
     assert rig.until_nothing_is_due() == SUSPENDED
 
 
-def test_a_second_key_does_not_hide_what_the_first_began() -> None:
+def test_a_second_key_does_not_hide_the_effect_of_the_first() -> None:
     rig = Rig(RUNS)
     rig.suspension.typed(b"\x1a")
     rig.group = HANDLES
@@ -100,7 +101,7 @@ def test_a_second_key_does_not_hide_what_the_first_began() -> None:
     assert rig.until_nothing_is_due() == SUSPENDED
 
 
-def test_a_command_that_handles_sigcont_and_gives_the_screen_back() -> None:
+def test_a_command_that_handles_sigcont_and_restores_the_screen() -> None:
     rig = Rig(HANDLES)
     rig.suspension.shown(b"\x1b[?1049h\x1b[?25l")
     rig.suspension.typed(b"\x1a")
@@ -110,14 +111,14 @@ def test_a_command_that_handles_sigcont_and_gives_the_screen_back() -> None:
 
 
 @pytest.mark.parametrize("screen", [b"", b"\x1b[?1049h"])
-def test_one_that_handles_it_and_keeps_its_screen_is_only_continued(screen: bytes) -> None:
+def test_a_command_that_handles_it_and_keeps_its_screen_is_only_continued(screen: bytes) -> None:
     rig = Rig(HANDLES)
     rig.suspension.shown(screen)
     rig.suspension.typed(b"\x1a")
     assert rig.until_nothing_is_due() == [signal.SIGCONT]
 
 
-def test_a_shell_whose_child_gives_the_screen_back_is_left_alone() -> None:
+def test_a_shell_whose_child_restores_the_screen_is_not_suspended() -> None:
     rig = Rig(RUNS)
     rig.suspension.shown(b"\x1b[?1049h")
     rig.suspension.typed(b"\x1a")
@@ -125,7 +126,7 @@ def test_a_shell_whose_child_gives_the_screen_back_is_left_alone() -> None:
     assert rig.until_nothing_is_due() == []
 
 
-def test_what_cannot_be_seen_is_continued() -> None:
+def test_a_command_whose_processes_cannot_be_seen_is_continued() -> None:
     rig = Rig(None)
     rig.suspension.typed(b"\x1a")
     assert rig.until_nothing_is_due() == [signal.SIGCONT]
@@ -145,14 +146,14 @@ def test_one_key_suspends_once_whatever_the_command_does() -> None:
     assert rig.until_nothing_is_due() == SUSPENDED
 
 
-def test_no_look_once_the_session_ends() -> None:
+def test_no_check_once_the_session_ends() -> None:
     rig = Rig(STOPPED)
     rig.suspension.typed(b"\x1a")
     rig.suspension.forget()
     assert rig.until_nothing_is_due() == []
 
 
-def test_what_is_done_to_podbot() -> None:
+def test_signals_sent_to_podbot() -> None:
     rig = Rig(RUNS)
     rig.suspension.obey(Suspend())
     assert rig.until_nothing_is_due() == SUSPENDED

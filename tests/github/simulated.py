@@ -1,4 +1,4 @@
-"""A clock that only moves when told, a minter that counts, and sessions' directories."""
+"""A clock that only moves when advanced, a minter that counts, and sessions' directories."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SimClock:
 
 
 class FastClock(SimClock):
-    """A clock for a thread that waits: each wait takes a millisecond, and as long as it was to be by this clock."""
+    """A clock for a thread that waits: each wait takes a millisecond, and its full length by this clock."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         self.now += seconds

@@ -1,4 +1,4 @@
-"""The session's record of what its token is for."""
+"""The session's record of the purpose of its token."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ grants = st.builds(
     permissions=st.dictionaries(texts, texts, max_size=4),
     container=texts,
     endpoint=texts,
+    engine=texts,
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -38,10 +39,37 @@ json_values = st.recursive(
 
 
 @given(grants)
-def test_it_comes_back(tmp_path_factory: pytest.TempPathFactory, grant: Grant) -> None:
+def test_a_grant_is_the_same_after_writing_and_reading(tmp_path_factory: pytest.TempPathFactory, grant: Grant) -> None:
     path = str(tmp_path_factory.mktemp("s"))
     grant.store(path)
     assert Grant.load(path) == grant
+
+
+def test_a_grant_of_an_older_podbot_does_not_name_the_kind_of_engine(tmp_path: Path) -> None:
+    older = dataclasses.replace(GRANT, engine="")
+    older.store(str(tmp_path))
+    path = tmp_path / "token.json"
+    record = json.loads(path.read_text())
+    del record["engine"]
+    path.write_text(json.dumps(record))
+    path.chmod(0o600)
+    assert Grant.load(str(tmp_path)) == older
+
+
+@pytest.mark.parametrize("auth", ["gh", "env:MINE"])
+def test_a_grant_of_a_borrowed_token(tmp_path: Path, auth: str) -> None:
+    borrowed = dataclasses.replace(GRANT, auth=auth, app_id=0, installation_id=0, private_key_path="")
+    borrowed.store(str(tmp_path))
+    assert Grant.load(str(tmp_path)) == borrowed
+    assert (borrowed.expires, borrowed.renewable) == (False, auth == "gh")
+    assert borrowed.digest != GRANT.digest
+
+
+@pytest.mark.parametrize("auth", ["", "env:", "app", "ghp"])
+def test_a_grant_without_an_app_and_without_another_source_is_refused(tmp_path: Path, auth: str) -> None:
+    dataclasses.replace(GRANT, auth=auth, app_id=0, installation_id=0, private_key_path="").store(str(tmp_path))
+    with pytest.raises(PathError, match="not a grant"):
+        Grant.load(str(tmp_path))
 
 
 def test_its_file(tmp_path: Path) -> None:
@@ -84,13 +112,13 @@ def test_any_other_record_is_refused(tmp_path_factory: pytest.TempPathFactory, c
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b'{"version": 1}' + b" " * 70_000])
-def test_bytes_that_are_no_record(tmp_path: Path, data: bytes) -> None:
+def test_bytes_that_are_not_a_record(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "token.json").write_bytes(data)
     with pytest.raises(PathError, match="not a grant"):
         Grant.load(str(tmp_path))
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:
     path = tmp_path / "token.json"
     (tmp_path / "real").write_text(json.dumps({"version": 1, **dataclasses.asdict(GRANT)}))
     path.symlink_to(tmp_path / "real")

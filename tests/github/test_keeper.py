@@ -85,13 +85,13 @@ BRISK = 0.01  # seconds between ticks, instead of two
 
 
 def soon(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60  # on an emulated processor beside other work 5 s were not enough
+    end = time.monotonic() + 60  # 5 s were not enough on an emulated processor with other load
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)
 
 
-def test_there_from_the_first_line_and_gone_after_the_last(place: Place) -> None:
+def test_the_token_exists_from_the_first_to_the_last_line_of_the_block(place: Place) -> None:
     with token_kept(place.path, GRANT, place.mint, place.events.append) as status:
         assert place.token == "ghs_0"
         assert Grant.load(place.path) == GRANT
@@ -111,7 +111,7 @@ def test_the_end_does_not_wait_for_the_next_tick(place: Place) -> None:
     assert time.monotonic() - began < 30
 
 
-def test_it_is_renewed_beside_the_block(place: Place) -> None:
+def test_it_is_renewed_while_the_block_runs(place: Place) -> None:
     place.clock, place.used = FastClock(), 60
     with token_kept(place.path, GRANT, place.mint, place.events.append, clock=place.clock):
         soon(lambda: len(place.tokens) > 3)
@@ -121,7 +121,7 @@ def test_it_is_renewed_beside_the_block(place: Place) -> None:
     assert {e.kind for e in place.events} == {"token.renewed"}
 
 
-def test_without_a_first_token_there_is_no_block(place: Place) -> None:
+def test_without_a_first_token_the_block_does_not_run(place: Place) -> None:
     place.error = REFUSED
     with pytest.raises(GitHubRefused), token_kept(place.path, GRANT, place.mint, place.events.append):
         pytest.fail("the block ran")
@@ -132,14 +132,14 @@ def test_without_a_first_token_there_is_no_block(place: Place) -> None:
 
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, RuntimeError])
-def test_whatever_ends_the_block(place: Place, what: type[BaseException]) -> None:
+def test_for_any_end_of_the_block(place: Place, what: type[BaseException]) -> None:
     with pytest.raises(what), token_kept(place.path, GRANT, place.mint, place.events.append):
         raise what
     assert place.token is None
     assert not place.locked("token.lock")
 
 
-def test_an_interrupt_while_github_is_asked_for_the_first(place: Place) -> None:
+def test_an_interrupt_during_the_first_request(place: Place) -> None:
     def interrupted() -> SimToken:
         raise KeyboardInterrupt
 
@@ -149,7 +149,7 @@ def test_an_interrupt_while_github_is_asked_for_the_first(place: Place) -> None:
     assert not place.locked("token.lock")
 
 
-def test_a_request_under_way_does_not_hold_up_the_end(place: Place) -> None:
+def test_a_request_in_progress_does_not_delay_the_end(place: Place) -> None:
     place.clock, place.used = FastClock(), 60
     with token_kept(place.path, GRANT, place.mint, place.events.append, clock=place.clock, waits=Waits(join=0.05)):
         place.answer.clear()
@@ -169,13 +169,13 @@ def test_a_reporter_that_fails_does_not_cost_the_token(place: Place) -> None:
 
     def emit(event: Event) -> None:
         if threading.current_thread() is not threading.main_thread():
-            raise OSError("nobody reads this")
+            raise OSError("this is not read")
 
     with token_kept(place.path, GRANT, place.mint, emit, clock=place.clock):
         soon(lambda: len(place.tokens) > 3)
 
 
-def test_the_thread_takes_no_signals(place: Place) -> None:
+def test_the_thread_receives_no_signals(place: Place) -> None:
     """The kernel may give a signal to any thread that does not block it; only the main one waits for it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     with token_kept(place.path, GRANT, place.mint, place.events.append):
@@ -190,7 +190,7 @@ def test_the_thread_takes_no_signals(place: Place) -> None:
 # --- beside a daemon ------------------------------------------------------------------------------
 
 
-def test_a_daemon_comes_and_goes(place: Place) -> None:
+def test_a_daemon_starts_and_exits(place: Place) -> None:
     with token_kept(place.path, GRANT, place.mint, place.events.append, waits=Waits(pause=BRISK)):
         daemon = place.daemon(BRISK)
         soon(lambda: daemon.tick() and daemon.writing)
@@ -201,13 +201,15 @@ def test_a_daemon_comes_and_goes(place: Place) -> None:
         daemon = place.daemon(BRISK)
         soon(lambda: daemon.tick() and daemon.writing)
     daemon.tick()
-    assert daemon.ended, "the end of the session is the end of its token, whoever renews it"
+    assert daemon.ended, "the end of the session is the end of its token, whichever process renews it"
     assert place.token is None
     assert place.tokens == ["ghs_0"]
 
 
 def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
-    """Its podbot was killed; a new one takes the name: the daemon lets go, and its good token is used."""
+    """Its podbot was killed and a new one claims the name: the daemon releases the token, which is still valid and
+    is used.
+    """
     GRANT.store(place.path)
     os.mkdir(os.path.join(place.path, "secrets"), 0o700)
     daemon, stop = place.daemon(BRISK), threading.Event()
@@ -231,7 +233,7 @@ def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
         thread.join()
 
 
-def test_a_lease_that_is_not_let_go(place: Place) -> None:
+def test_a_lease_that_is_not_released(place: Place) -> None:
     waits = Waits(lease=0.02)
     with FileLock(os.path.join(place.path, "token.lock")) as lock:
         assert lock.try_acquire()
@@ -259,7 +261,7 @@ def test_secrets_that_are_a_link(place: Place, tmp_path: Path) -> None:
     assert place.events == []
 
 
-def test_a_token_that_cannot_be_removed_is_told(place: Place) -> None:
+def test_a_token_that_cannot_be_removed_is_reported(place: Place) -> None:
     secrets = os.path.join(place.path, "secrets")
     with token_kept(place.path, GRANT, place.mint, place.events.append):
         os.rename(secrets, f"{secrets}.aside")
@@ -268,12 +270,12 @@ def test_a_token_that_cannot_be_removed_is_told(place: Place) -> None:
     assert place.events[-1].fields["path"] == os.path.join(secrets, "ghapp_token")
 
 
-def test_a_session_s_directory_that_is_gone(place: Place, tmp_path: Path) -> None:
+def test_a_sessions_directory_that_was_removed(place: Place, tmp_path: Path) -> None:
     with token_kept(place.path, GRANT, place.mint, place.events.append):
         os.rename(place.path, tmp_path / "aside")
         began = time.monotonic()
     assert time.monotonic() - began < keeper.GUARD_WAIT
-    # A tick in the very moment of the renaming finds its lease gone.
+    # A tick at the very moment of the renaming finds its lease lost.
     assert {e.kind for e in place.events} - {"token.handed_over"} == {"token.renewed"}
 
 
@@ -287,7 +289,7 @@ with token_kept(sys.argv[1], GRANT, lambda: SimToken("ghs_0", time.time() + 3000
 """
 
 
-def test_after_a_kill_the_token_is_good_for_the_next(place: Place) -> None:
+def test_after_a_kill_the_next_process_can_use_the_token(place: Place) -> None:
     child = subprocess.Popen([sys.executable, "-c", KILLED, place.path], stdout=subprocess.PIPE)
     assert child.stdout is not None
     while b"ready" not in child.stdout.readline():
@@ -316,7 +318,7 @@ with keeper.token_kept(sys.argv[1], GRANT, mint, lambda event: None, clock=clock
 """
 
 
-def test_a_process_ends_while_github_does_not_answer(place: Place) -> None:
+def test_a_process_exits_while_github_does_not_answer(place: Place) -> None:
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", HUNG, place.path], capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -335,7 +337,7 @@ def test_the_system_s_clock() -> None:
     assert SYSTEM.wait(event, 60)
 
 
-def test_one_that_is_handed_over_stays_for_who_ends_the_session(place: Place) -> None:
+def test_a_token_that_was_handed_over_stays_for_the_process_that_ends_the_session(place: Place) -> None:
     """10.16: a helper process looks for unsaved work with it; the lease is free, so that a daemon may renew it."""
     with token_kept(place.path, GRANT, place.mint, place.events.append, handed_over=lambda: True):
         pass

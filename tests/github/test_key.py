@@ -1,4 +1,4 @@
-"""The App's key: one kind is taken, each other is refused with its own words, and none is ever shown."""
+"""The App's key: one kind is accepted, each other is refused with its own message, and none is ever shown."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podbot.errors import GitHubError, PrivateKeyLoadFailed, PrivateKeyMissing
-from podbot.github import key as module
 from podbot.github.key import LARGEST, load_private_key, parse_private_key
-from podbot.testing.keys import pem_of, rsa_key
+from podbot.testing.rsa_keys import pem_of, rsa_key
+from tests.faults import ordinary_user
 
 CLEAR = form.NoEncryption()
 LOCKED = form.BestAvailableEncryption(b"pass")
@@ -58,7 +58,7 @@ RSA = rsa_key()
 
 
 def unsound(key: rsa.RSAPrivateKey) -> bytes:
-    """A key in perfect form whose numbers do not belong together: it would sign what nobody can verify."""
+    """A key of correct form whose numbers do not match: its signatures could not be verified."""
     n = key.private_numbers()
     made = rsa.RSAPrivateNumbers(n.p, n.q, n.d + 2, n.dmp1, n.dmq1, n.iqmp, n.public_numbers)
     return pem(made.private_key(unsafe_skip_rsa_key_validation=True), PKCS1)
@@ -102,7 +102,7 @@ def refusal(path: str) -> GitHubError:
     ],
     ids=["plain", "crlf", "bom", "words around it", "a certificate with it", "no line end"],
 )
-def test_an_rsa_key_is_taken(tmp_path: Path, kind: form.PrivateFormat, dress: Callable[[bytes], bytes]) -> None:
+def test_an_rsa_key_is_accepted(tmp_path: Path, kind: form.PrivateFormat, dress: Callable[[bytes], bytes]) -> None:
     key = load_private_key(put(tmp_path, dress(pem(RSA, kind))))
     assert key.rsa.private_numbers() == RSA.private_numbers()
     assert key.warnings == ()
@@ -132,7 +132,7 @@ def test_the_home_directory_is_expanded(tmp_path: Path, monkeypatch: pytest.Monk
         (0o622, "read or replace"),
     ],
 )
-def test_a_key_that_others_may_read_is_told(tmp_path: Path, mode: int, words: str | None) -> None:
+def test_a_key_that_others_may_read_is_reported(tmp_path: Path, mode: int, words: str | None) -> None:
     path = put(tmp_path, GOOD, mode)
     warnings = load_private_key(path).warnings
     if words is None:
@@ -144,56 +144,57 @@ def test_a_key_that_others_may_read_is_told(tmp_path: Path, mode: int, words: st
         assert f"mode {mode:04o}" in warning
 
 
-def test_the_second_reading_does_not_check_the_numbers_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_reading_does_not_check_the_numbers_again(tmp_path: Path) -> None:
     path = put(tmp_path, GOOD)
-    monkeypatch.setattr(module, "_validated", set())
-    load_private_key(path)
-    assert len(module._validated) == 1
-    assert load_private_key(path).rsa.private_numbers() == RSA.private_numbers()
+    sound: set[bytes] = set()
+    load_private_key(path, sound)
+    assert len(sound) == 1
+    assert load_private_key(path, sound).rsa.private_numbers() == RSA.private_numbers()
     put(tmp_path, pem_of(rsa_key(1)).encode())
-    assert load_private_key(path).rsa.private_numbers() == rsa_key(1).private_numbers()
+    assert load_private_key(path, sound).rsa.private_numbers() == rsa_key(1).private_numbers()
+    assert len(sound) == 2
 
 
 # --- what is refused -------------------------------------------------------------------------
 
 KINDS: dict[str, tuple[bytes, str]] = {
-    "ec, sec1": (pem(ELLIPTIC, PKCS1), "it holds an EC key"),
-    "ec, pkcs8": (pem(ELLIPTIC), "it holds an EC key"),
-    "ec with parameters": (block("EC PARAMETERS") + pem(ELLIPTIC, PKCS1), "it holds an EC key"),
-    "ec parameters": (block("EC PARAMETERS"), "it holds parameters of an EC key, without the key"),
-    "ed25519": (pem(ed25519.Ed25519PrivateKey.generate()), "it holds an Ed25519 key"),
-    "ed448": (pem(ed448.Ed448PrivateKey.generate()), "it holds an Ed448 key"),
-    "x25519": (pem(x25519.X25519PrivateKey.generate()), "it holds an X25519 key"),
-    "dsa": (pem(DSA, PKCS1), "it holds a DSA key"),
-    "dsa, pkcs8": (pem(DSA), "it holds a DSA key"),
-    "openssh": (pem(RSA, SSH), "it holds an OpenSSH key"),
-    "openssh public": (b"ssh-rsa AAAAB3NzaC1yc2E you@host\n", "it holds an SSH public key"),
-    "putty": (b"PuTTY-User-Key-File-3: ssh-rsa\n", "it holds a PuTTY key"),
-    "public": (public(RSA), "it holds a public key"),
-    "public, pkcs1": (public(RSA, form.PublicFormat.PKCS1), "it holds a public key"),
-    "certificate": (certificate(), "it holds a certificate"),
-    "request": (block("CERTIFICATE REQUEST"), "it holds a certificate request"),
-    "pgp": (block("PGP PRIVATE KEY BLOCK"), "it holds an OpenPGP key"),
-    "another block": (block("X9 THING"), "it holds a PEM block 'X9 THING'"),
+    "ec, sec1": (pem(ELLIPTIC, PKCS1), "it contains an EC key"),
+    "ec, pkcs8": (pem(ELLIPTIC), "it contains an EC key"),
+    "ec with parameters": (block("EC PARAMETERS") + pem(ELLIPTIC, PKCS1), "it contains an EC key"),
+    "ec parameters": (block("EC PARAMETERS"), "it contains parameters of an EC key, without the key"),
+    "ed25519": (pem(ed25519.Ed25519PrivateKey.generate()), "it contains an Ed25519 key"),
+    "ed448": (pem(ed448.Ed448PrivateKey.generate()), "it contains an Ed448 key"),
+    "x25519": (pem(x25519.X25519PrivateKey.generate()), "it contains an X25519 key"),
+    "dsa": (pem(DSA, PKCS1), "it contains a DSA key"),
+    "dsa, pkcs8": (pem(DSA), "it contains a DSA key"),
+    "openssh": (pem(RSA, SSH), "it contains an OpenSSH key"),
+    "openssh public": (b"ssh-rsa AAAAB3NzaC1yc2E you@host\n", "it contains an SSH public key"),
+    "putty": (b"PuTTY-User-Key-File-3: ssh-rsa\n", "it contains a PuTTY key"),
+    "public": (public(RSA), "it contains a public key"),
+    "public, pkcs1": (public(RSA, form.PublicFormat.PKCS1), "it contains a public key"),
+    "certificate": (certificate(), "it contains a certificate"),
+    "request": (block("CERTIFICATE REQUEST"), "it contains a certificate request"),
+    "pgp": (block("PGP PRIVATE KEY BLOCK"), "it contains an OpenPGP key"),
+    "another block": (block("X9 THING"), "it contains a PEM block 'X9 THING'"),
     "encrypted, pkcs8": (pem(RSA, PKCS8, LOCKED), "it is encrypted"),
     "encrypted, pkcs1": (pem(RSA, PKCS1, LOCKED), "it is encrypted"),
-    "encrypted, ec": (pem(ELLIPTIC, PKCS1, LOCKED), "it holds an EC key"),
-    "small": (pem(rsa.generate_private_key(65537, 1024), PKCS1), "it holds an RSA key of 1024 bits"),
-    "two keys": (GOOD + GOOD, "it holds several private keys in one file"),
+    "encrypted, ec": (pem(ELLIPTIC, PKCS1, LOCKED), "it contains an EC key"),
+    "small": (pem(rsa.generate_private_key(65537, 1024), PKCS1), "it contains an RSA key of 1024 bits"),
+    "two keys": (GOOD + GOOD, "it contains several private keys in one file"),
     "der": (RSA.private_bytes(form.Encoding.DER, PKCS8, CLEAR), "it is DER, not PEM"),
     "utf-16": (GOOD.decode().encode("utf-16"), "it is UTF-16 text"),
     "words": (b"my key is under the mat\n", "it is not PEM: there is no BEGIN line"),
     "cut off": (GOOD[: len(GOOD) // 2], "it is cut off: the END line is missing"),
-    "a hole": (GOOD[:200] + GOOD[400:], "it is damaged: the PEM block holds no private key"),
-    "unsound": (unsound(RSA), "it is damaged: the PEM block holds no private key"),
-    "not base64": (block("RSA PRIVATE KEY"), "it is damaged: the PEM block holds no private key"),
-    "not ascii": (GOOD[:100] + "ü".encode() + GOOD[100:], "it is damaged: the PEM block holds no private key"),
+    "a hole": (GOOD[:200] + GOOD[400:], "it is damaged: the PEM block contains no private key"),
+    "unsound": (unsound(RSA), "it is damaged: the PEM block contains no private key"),
+    "not base64": (block("RSA PRIVATE KEY"), "it is damaged: the PEM block contains no private key"),
+    "not ascii": (GOOD[:100] + "ü".encode() + GOOD[100:], "it is damaged: the PEM block contains no private key"),
     "huge": (GOOD + b" " * LARGEST, f"it is larger than {LARGEST // 1024} KiB"),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_wrong_kind_has_words_of_its_own(tmp_path: Path, kind: str) -> None:
+def test_each_wrong_kind_has_its_own_message(tmp_path: Path, kind: str) -> None:
     data, words = KINDS[kind]
     error = refusal(put(tmp_path, data))
     assert isinstance(error, PrivateKeyLoadFailed)
@@ -214,16 +215,16 @@ def test_a_missing_file_a_missing_directory_and_a_dead_link(tmp_path: Path) -> N
     assert "there is no such file" in str(refusal(str(tmp_path / "no.pem")))
     assert f"there is no directory {tmp_path}/no" in str(refusal(str(tmp_path / "no" / "app.pem")))
     (tmp_path / "link").symlink_to(tmp_path / "gone")
-    assert "it is a link to nothing" in str(refusal(str(tmp_path / "link")))
+    assert "it is a dangling link" in str(refusal(str(tmp_path / "link")))
     assert refusal(str(tmp_path / "no.pem")).transient
 
 
-def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     assert "it is a directory" in str(refusal(str(tmp_path)))
-    assert "it is no regular file" in str(refusal(str(tmp_path / "fifo")))  # opening it would wait for a writer
-    assert "it is no regular file" in str(refusal("/dev/zero"))
-    assert "it is no regular file" in str(refusal("/dev/tty"))
+    assert "it is not a regular file" in str(refusal(str(tmp_path / "fifo")))  # opening it would wait for a writer
+    assert "it is not a regular file" in str(refusal("/dev/zero"))
+    assert "it is not a regular file" in str(refusal("/dev/tty"))
 
 
 def test_a_file_that_becomes_a_fifo_between_the_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,16 +232,16 @@ def test_a_file_that_becomes_a_fifo_between_the_looks(tmp_path: Path, monkeypatc
     there = os.stat(path)
     os.unlink(path)
     os.mkfifo(path)
-    monkeypatch.setattr("podbot.github.key.os.stat", lambda _path: there)
+    monkeypatch.setattr(os, "stat", lambda _path: there)  # nothing can come between two calls at a chosen moment
     done: list[GitHubError] = []
     thread = threading.Thread(target=lambda: done.append(refusal(path)), daemon=True)
     thread.start()
     thread.join(5)
     assert not thread.is_alive()
-    assert "it is no regular file" in str(done[0])
+    assert "it is not a regular file" in str(done[0])
 
 
-def test_odd_paths(tmp_path: Path) -> None:
+def test_unusual_paths(tmp_path: Path) -> None:
     assert "NUL" in str(refusal("/a\0b"))
     assert isinstance(refusal("/" + "x" * 5000), PrivateKeyLoadFailed)
     assert "directory" in str(refusal(put(tmp_path, GOOD) + "/x"))
@@ -248,17 +249,10 @@ def test_odd_paths(tmp_path: Path) -> None:
     assert isinstance(refusal(str(tmp_path / "loop")), PrivateKeyLoadFailed)
 
 
-def test_a_file_that_this_user_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path, GOOD, 0)
-    real = os.open
-
-    def denied(name: Any, *args: Any) -> int:
-        if name == path and os.geteuid() == 0:  # root may read everything
-            raise PermissionError(13, "Permission denied", name)
-        return real(name, *args)
-
-    monkeypatch.setattr("podbot.github.key.os.open", denied)
-    error = refusal(path)
+def test_a_file_that_this_user_may_not_read(open_directory: str) -> None:
+    path = put(Path(open_directory), GOOD, 0)
+    with ordinary_user():
+        error = refusal(path)
     assert "this user may not read it" in str(error)
     assert not error.transient
 
@@ -279,7 +273,7 @@ def test_the_key_is_not_in_its_repr(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [k for k, (data, _) in KINDS.items() if k != "der" and data.count(b"\n") > 8])
-def test_no_error_and_no_chain_holds_the_keys_bytes(tmp_path: Path, kind: str) -> None:
+def test_no_error_and_no_chain_contains_the_keys_bytes(tmp_path: Path, kind: str) -> None:
     data, _ = KINDS[kind]
     error = refusal(put(tmp_path, data))
     assert error.__cause__ is None

@@ -1,4 +1,4 @@
-"""Locks that die with their holder, and looks that are not taken for holding."""
+"""Locks that are released with their holder, and checks that do not count as holding."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_one_at_a_time(path: str) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
-def test_a_block_holds_it(path: str) -> None:
+def test_a_block_holds_the_lock(path: str) -> None:
     lock = FileLock(path)
     assert lock.acquire(0)
     with pytest.raises(KeyboardInterrupt), lock:
@@ -56,7 +56,7 @@ def test_a_block_holds_it(path: str) -> None:
     assert not is_held(path)
 
 
-def test_a_holder_that_is_killed_holds_nothing(path: str) -> None:
+def test_a_killed_holder_releases_the_lock(path: str) -> None:
     child = subprocess.Popen([sys.executable, "-c", HOLD, path], stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == b"True\n"
@@ -82,7 +82,7 @@ def test_children_do_not_keep_it(path: str) -> None:
 
 
 def test_looking_is_not_holding(path: str) -> None:
-    """Many who look all the time keep nobody from getting it, and see each other not at all."""
+    """Many simultaneous checks prevent no process from getting the lock, and do not see each other."""
     Path(path).touch()
     stop, holding = threading.Event(), threading.Event()
     wrong: list[int] = []
@@ -108,7 +108,7 @@ def test_looking_is_not_holding(path: str) -> None:
     assert got == 50
 
 
-def test_a_look_under_way_does_not_refuse_the_lock(path: str) -> None:
+def test_a_check_in_progress_does_not_refuse_the_lock(path: str) -> None:
     Path(path).touch()
     looker = os.open(path, os.O_RDWR)
     fcntl.flock(looker, fcntl.LOCK_SH)
@@ -125,7 +125,7 @@ def test_looking_makes_nothing(path: str) -> None:
     assert os.listdir(os.path.dirname(path)) == []
 
 
-def test_a_directory_that_is_made_again_has_a_lock_of_its_own(path: str, tmp_path: Path) -> None:
+def test_a_directory_that_is_made_again_has_a_new_lock(path: str, tmp_path: Path) -> None:
     old = FileLock(path)
     assert old.try_acquire()
     os.rename(os.path.dirname(path), tmp_path / "aside")
@@ -139,7 +139,7 @@ def test_a_directory_that_is_made_again_has_a_lock_of_its_own(path: str, tmp_pat
     assert new.held
 
 
-def test_a_link_is_no_lock(path: str, tmp_path: Path) -> None:
+def test_a_link_is_not_a_lock(path: str, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").touch()
     os.symlink(tmp_path / "elsewhere", path)
     with pytest.raises(PathError):

@@ -1,4 +1,4 @@
-"""A session's minter: the key is read for each token, and the owner is asked for once."""
+"""A session's minter: the key is read for each token, and the owner is looked up once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from podbot.testing import FakeGitHub
 @dataclass(frozen=True)
 class Grant:
     repo: str
+    server_url: str
     app_id: int
     installation_id: int
     private_key_path: str
     api_url: str
     permissions: Mapping[str, str] = field(default_factory=lambda: {"contents": "write", "metadata": "read"})
+    auth: str = "app"
 
 
 @pytest.fixture
@@ -32,10 +34,10 @@ def github() -> Iterator[FakeGitHub]:
 
 def grant(github: FakeGitHub, tmp_path: Path, repo: str = "octo/shop") -> Granted:
     path = github.write_key(str(tmp_path / "app.pem"))
-    return Grant(repo, github.app_id, github.installation_id, path, github.url)
+    return Grant(repo, "https://github.com", github.app_id, github.installation_id, path, github.url)
 
 
-def test_the_owner_is_asked_for_once(github: FakeGitHub, tmp_path: Path) -> None:
+def test_the_owner_is_looked_up_once(github: FakeGitHub, tmp_path: Path) -> None:
     mint = minter(grant(github, tmp_path))
     first, second = mint(), mint()
     assert [request.method for request in github.requests] == ["GET", "POST", "POST"]
@@ -51,11 +53,11 @@ def test_another_owners_repository_costs_no_token(github: FakeGitHub, tmp_path: 
     assert github.mints == 0
 
 
-def test_an_owner_who_takes_a_new_name_keeps_the_session(github: FakeGitHub, tmp_path: Path) -> None:
+def test_an_owner_that_is_renamed_keeps_the_session(github: FakeGitHub, tmp_path: Path) -> None:
     mint = minter(grant(github, tmp_path))
     mint()
     github.account, github.repositories = "octopus", ("octopus/shop",)
-    assert mint().renamed == "octopus/shop"
+    assert getattr(mint(), "renamed") == "octopus/shop"  # noqa: B009 - an InstallationToken has it
     with pytest.raises(InstallationUnsuitable):
         minter(grant(github, tmp_path))()
 
@@ -88,8 +90,17 @@ def test_a_key_that_is_replaced_while_it_runs(github: FakeGitHub, tmp_path: Path
     assert github.accepts(mint().token)
 
 
-def test_nothing_is_read_or_asked_before_the_call(github: FakeGitHub, tmp_path: Path) -> None:
+def test_nothing_is_read_or_requested_before_the_call(github: FakeGitHub, tmp_path: Path) -> None:
     asked = grant(github, tmp_path)
     os.unlink(asked.private_key_path)
     minter(asked)
     assert github.requests == []
+
+
+def test_a_borrowed_token_is_read_anew_each_time() -> None:
+    environ = {"MINE": "ghp_first"}
+    asked = Grant("octo/shop", "https://github.com", 0, 0, "", "", {}, "env:MINE")
+    mint = minter(asked, environ=environ)
+    assert mint().token == "ghp_first"
+    environ["MINE"] = "ghp_second"
+    assert mint().token == "ghp_second"

@@ -1,4 +1,4 @@
-"""Whose turn it is, what is due, what is kept, and what is said, on a clock of the test's own."""
+"""The writer lease, due renewals, the kept token, and the reports, on the test's own clock."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from podbot.github.lease import FileLock
 from podbot.github.renewer import Renewer
 from podbot.github.status import TokenStatus
 from podbot.locks import is_held
+from tests.faults import full_disk
 from tests.github.simulated import EPOCH, GRANT, HOUR, Session
 
 BUSY = GitHubBusy(step="get a token", status=502, reason="down")
@@ -70,14 +71,14 @@ def test_the_first_token(session: Session) -> None:
     assert session.github.asked == 1
 
 
-def test_half_a_day_takes_as_many_tokens_as_are_due(session: Session) -> None:
+def test_half_a_day_needs_as_many_tokens_as_are_due(session: Session) -> None:
     renewer = started(session)
     run_for(session, renewer, 12 * HOUR)
     assert 12 * HOUR // (HOUR - 300) <= session.github.minted - 1 <= 12 * HOUR // (HOUR - 330)
     assert session.kinds() == []
 
 
-def test_ticks_are_never_far_apart_so_that_a_clock_that_was_set_is_seen(session: Session) -> None:
+def test_ticks_are_close_enough_to_notice_a_changed_clock(session: Session) -> None:
     renewer = started(session)
     assert renewer.tick() == 2
     session.github.error = REFUSED
@@ -87,7 +88,7 @@ def test_ticks_are_never_far_apart_so_that_a_clock_that_was_set_is_seen(session:
     assert session.renewer("daemon").tick() <= 5
 
 
-def test_each_renewal_is_at_its_time_and_no_sooner(session: Session) -> None:
+def test_each_renewal_is_at_its_time_and_not_earlier(session: Session) -> None:
     renewer = started(session)
     for _ in range(5):
         due = renewer.status.next_renewal
@@ -101,7 +102,7 @@ def test_each_renewal_is_at_its_time_and_no_sooner(session: Session) -> None:
         assert session.github.minted == count + 1
 
 
-def test_a_token_that_disappears_is_made_anew(session: Session) -> None:
+def test_a_token_that_disappears_is_replaced(session: Session) -> None:
     renewer = started(session)
     os.unlink(os.path.join(session.secrets, "ghapp_token"))
     renewer.tick()
@@ -116,7 +117,7 @@ def test_without_the_lease_nothing_is_written(session: Session) -> None:
 
 
 @pytest.mark.parametrize("life", [10.0, 60.0, 299.0, 300.0])
-def test_a_life_within_the_buffer_is_no_storm(session: Session, life: float) -> None:
+def test_a_lifetime_within_the_buffer_causes_no_storm_of_requests(session: Session, life: float) -> None:
     session.github.life = life
     renewer = started(session)
     run_for(session, renewer, 600)
@@ -127,7 +128,7 @@ def test_a_life_within_the_buffer_is_no_storm(session: Session, life: float) -> 
 # --- failures -------------------------------------------------------------------------------------
 
 
-def test_a_failure_keeps_the_token_and_is_said_once(session: Session) -> None:
+def test_a_failure_keeps_the_token_and_is_reported_once(session: Session) -> None:
     renewer = started(session)
     first = session.token
     session.github.error = BUSY
@@ -146,7 +147,7 @@ def test_a_failure_keeps_the_token_and_is_said_once(session: Session) -> None:
     assert renewer.status.error is None
 
 
-def test_each_change_is_said(session: Session) -> None:
+def test_each_change_is_reported(session: Session) -> None:
     renewer = started(session)
     for _ in range(3):
         session.github.error = BUSY
@@ -156,7 +157,7 @@ def test_each_change_is_said(session: Session) -> None:
     assert session.kinds() == ["token.renewal_failed", "token.renewed_again"] * 3
 
 
-def test_an_expiry_is_said_once_and_the_token_still_tried_for(session: Session) -> None:
+def test_an_expiry_is_reported_once_and_renewal_is_still_tried(session: Session) -> None:
     renewer = started(session)
     session.github.error = BUSY
     run_for(session, renewer, 3 * HOUR)
@@ -178,12 +179,12 @@ def test_attempts_back_off(session: Session) -> None:
     assert 10 <= session.github.asked - count <= 20
 
 
-def test_what_only_a_person_can_mend_is_asked_for_once_in_a_while(session: Session) -> None:
+def test_a_failure_that_only_a_person_can_fix_is_retried_rarely(session: Session) -> None:
     session.github.error = REFUSED
     renewer = session.renewer()
     run_for(session, renewer, 600)
     assert 10 <= session.github.asked <= 20
-    assert renewer.tick() <= 2, "and the clock is looked at all the same"
+    assert renewer.tick() <= 2, "and the clock is still checked"
 
 
 def test_retry_after_is_heeded(session: Session) -> None:
@@ -195,7 +196,7 @@ def test_retry_after_is_heeded(session: Session) -> None:
     assert session.github.asked == 2
 
 
-def test_ensure_raises_what_the_minter_raises(session: Session) -> None:
+def test_ensure_raises_the_minters_error(session: Session) -> None:
     renewer = session.renewer()
     renewer.take_lease()
     session.github.error = REFUSED
@@ -213,12 +214,11 @@ def test_a_stranger_s_error_is_not_quoted(session: Session) -> None:
     assert "ghs_secret" not in said
 
 
-def test_no_token_in_anything_that_is_said_or_kept(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_report_or_record_contains_a_token(session: Session) -> None:
     renewer = started(session)
     run_for(session, renewer, 2 * HOUR)
-    full(monkeypatch)
-    run_for(session, renewer, HOUR)
-    monkeypatch.undo()
+    with full_disk():
+        run_for(session, renewer, HOUR)
     renewer.close()
     texts = [repr(session.events), repr(renewer.status), repr(vars(renewer))]
     texts += [p.read_text() for p in Path(session.path).iterdir() if p.is_file()]
@@ -226,20 +226,10 @@ def test_no_token_in_anything_that_is_said_or_kept(session: Session, monkeypatch
         assert not any(token in text for text in texts)
 
 
-def full(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(descriptor: int, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", no_space)
-
-
-def test_a_full_disk_keeps_the_old_token_and_costs_one_new_one(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_keeps_the_old_token_and_costs_one_new_one(session: Session) -> None:
     renewer = started(session)
     first = session.token
-    with monkeypatch.context() as patch:
-        full(patch)
+    with full_disk():
         run_for(session, renewer, HOUR + 61)
         assert session.token == first
         assert session.github.minted == 2, "one that could not be written is kept for when it can"
@@ -253,11 +243,10 @@ def test_a_full_disk_keeps_the_old_token_and_costs_one_new_one(
     assert TokenStatus.load(session.path) == renewer.status
 
 
-def test_a_full_disk_at_the_start(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_the_start(session: Session) -> None:
     renewer = session.renewer()
     renewer.take_lease()
-    full(monkeypatch)
-    with pytest.raises(DiskFull):
+    with full_disk(), pytest.raises(DiskFull):
         renewer.ensure()
 
 
@@ -273,7 +262,7 @@ def test_a_status_that_could_not_be_written_is_written_later(session: Session) -
     assert TokenStatus.load(session.path) == renewer.status
 
 
-def test_a_directory_that_was_opened_to_others_gets_no_token(session: Session) -> None:
+def test_a_directory_that_is_open_to_others_gets_no_token(session: Session) -> None:
     renewer = started(session)
     os.chmod(session.secrets, 0o755)
     run_for(session, renewer, HOUR)
@@ -286,7 +275,7 @@ def test_a_directory_that_was_opened_to_others_gets_no_token(session: Session) -
         fresh.file.write("ghs_x")
 
 
-def test_a_lock_that_is_none_is_told(session: Session) -> None:
+def test_an_invalid_lock_is_reported(session: Session) -> None:
     os.mkdir(os.path.join(session.path, "token.lock"))
     renewer = session.renewer("daemon")
     run_for(session, renewer, 30)
@@ -297,7 +286,7 @@ def test_a_lock_that_is_none_is_told(session: Session) -> None:
 # --- hand-over ------------------------------------------------------------------------------------
 
 
-def test_a_token_with_more_than_the_buffer_left_is_taken_over(session: Session) -> None:
+def test_a_token_with_more_time_than_the_buffer_is_reused(session: Session) -> None:
     started(session).close()
     session.clock.pass_(HOUR - 331)
     renewer = started(session)
@@ -319,7 +308,7 @@ def test_the_due_time_is_the_same_for_every_process(session: Session) -> None:
 
 
 @pytest.mark.parametrize("change", [{"repo": "octo/other"}, {"permissions": {"contents": "read"}}, {"app_id": 9}])
-def test_a_token_for_something_else_is_not_taken_over(session: Session, change: dict[str, Any]) -> None:
+def test_a_token_for_another_purpose_is_not_reused(session: Session, change: dict[str, Any]) -> None:
     started(session).close()
     other = dataclasses.replace(GRANT, **change)
     other.store(session.path)
@@ -330,14 +319,14 @@ def test_a_token_for_something_else_is_not_taken_over(session: Session, change: 
 
 
 @pytest.mark.parametrize("gone", ["token.status.json", "secrets/ghapp_token"])
-def test_half_of_what_the_last_one_knew_is_nothing(session: Session, gone: str) -> None:
+def test_a_new_token_is_issued_when_a_part_of_the_record_is_missing(session: Session, gone: str) -> None:
     started(session).close()
     os.unlink(os.path.join(session.path, gone))
     started(session)
     assert session.github.minted == 2
 
 
-def test_an_empty_token_is_none(session: Session) -> None:
+def test_an_empty_token_does_not_count(session: Session) -> None:
     started(session).close()
     os.truncate(os.path.join(session.secrets, "ghapp_token"), 0)
     started(session)
@@ -367,7 +356,7 @@ def test_leavings_of_a_killed_writer_are_swept_by_the_next(session: Session) -> 
     assert not leaving.exists()
 
 
-def test_a_daemon_takes_over_and_gives_back_without_a_token_more(session: Session) -> None:
+def test_a_daemon_takes_over_and_gives_back_without_an_extra_token(session: Session) -> None:
     run = started(session)
     daemon = session.renewer("daemon")
     daemon.tick()
@@ -427,7 +416,7 @@ def test_once(session: Session) -> None:
 # --- the end --------------------------------------------------------------------------------------
 
 
-def test_a_withdrawn_grant_ends_it(session: Session) -> None:
+def test_a_withdrawn_grant_ends_renewal(session: Session) -> None:
     daemon = session.renewer("daemon")
     daemon.tick()
     assert writers(daemon) == [True]
@@ -438,7 +427,7 @@ def test_a_withdrawn_grant_ends_it(session: Session) -> None:
     assert not is_held(os.path.join(session.path, "token.claim"))
 
 
-def test_another_grant_ends_it(session: Session) -> None:
+def test_another_grant_ends_renewal(session: Session) -> None:
     daemon = session.renewer("daemon")
     daemon.tick()
     dataclasses.replace(GRANT, repo="octo/other").store(session.path)
@@ -448,7 +437,7 @@ def test_another_grant_ends_it(session: Session) -> None:
     assert session.github.minted == 1
 
 
-def test_a_grant_that_cannot_be_read_ends_it(session: Session) -> None:
+def test_a_grant_that_cannot_be_read_ends_renewal(session: Session) -> None:
     daemon = session.renewer("daemon")
     daemon.tick()
     Path(session.path, "token.json").write_text("{")
@@ -477,7 +466,7 @@ def test_a_grant_withdrawn_while_the_daemon_waited_for_the_lease(session: Sessio
 
 
 @pytest.mark.parametrize("end", ["withdrawn", "closed", "directory gone", "directory another"])
-def test_a_session_that_ends_while_github_is_asked_gets_no_token(session: Session, end: str, tmp_path: Path) -> None:
+def test_a_session_that_ends_during_the_request_gets_no_token(session: Session, end: str, tmp_path: Path) -> None:
     renewer = started(session)
     first = session.token
     session.clock.pass_(HOUR)
@@ -501,7 +490,7 @@ def test_a_session_that_ends_while_github_is_asked_gets_no_token(session: Sessio
 
 
 @pytest.mark.parametrize("end", ["withdrawn", "directory gone"])
-def test_a_failure_because_of_the_end_is_not_told(session: Session, end: str, tmp_path: Path) -> None:
+def test_a_failure_because_of_the_end_is_not_reported(session: Session, end: str, tmp_path: Path) -> None:
     daemon = session.renewer("daemon")
     daemon.tick()
     session.clock.pass_(HOUR)
@@ -515,7 +504,7 @@ def test_a_failure_because_of_the_end_is_not_told(session: Session, end: str, tm
     assert daemon.ended
 
 
-def test_a_failure_after_the_end_is_not_told(session: Session) -> None:
+def test_a_failure_after_the_end_is_not_reported(session: Session) -> None:
     renewer = started(session)
     session.clock.pass_(HOUR)
     session.github.during, session.github.error = renewer.close, BUSY
@@ -526,8 +515,8 @@ def test_a_failure_after_the_end_is_not_told(session: Session) -> None:
     assert not renewer.take_lease()
 
 
-def test_events_are_told_with_no_lock_held(session: Session) -> None:
-    """An emit that waits, as on a pipe that nobody reads, must not hold up the end of the session."""
+def test_events_are_reported_without_holding_a_lock(session: Session) -> None:
+    """An emit that blocks, as on a pipe without a reader, must not delay the end of the session."""
     closed: list[bool] = []
 
     def emit(event: Event) -> None:
@@ -565,7 +554,7 @@ class World:
         session.github.during = self.noted
 
     def noted(self) -> None:
-        """What the asked-for token replaces was due, by the schedule's own account of the newest token."""
+        """The replaced token was due according to the schedule's own calculation for the newest token."""
         term = self.session.github.terms[-1]
         clock = self.session.clock
         left = schedule.remaining(term, clock.time(), clock.monotonic())
@@ -594,7 +583,7 @@ class World:
     def check(self) -> None:
         """The token in the file is good, unless GitHub or the machine was away not long ago."""
         clock = self.session.clock
-        away = 75.0  # the ceiling of the backoff, a look at the claim and at the lease
+        away = 75.0  # the maximum of the backoff, a check of the claim and of the lease
         if self.up_since is None or clock.now - max(self.up_since, self.asleep_until) < away:
             return
         token = self.session.token
@@ -621,7 +610,7 @@ class World:
 
 @settings(max_examples=40)
 @given(st.lists(steps, min_size=1, max_size=10), st.randoms(use_true_random=False))
-def test_over_any_history_the_token_is_good_and_none_is_needless(
+def test_in_any_history_the_token_is_valid_and_none_is_unnecessary(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, float, float]], chance: Any
 ) -> None:
     session = Session(tmp_path_factory.mktemp("w"))

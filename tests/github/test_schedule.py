@@ -83,7 +83,7 @@ def test_backoff_doubles_up_to_the_ceiling() -> None:
 
 
 @given(counts)
-def test_what_only_a_person_can_mend_waits_for_the_ceiling_at_once(failures: int) -> None:
+def test_a_failure_that_only_a_person_can_fix_waits_the_maximum_at_once(failures: int) -> None:
     assert schedule.retry_delay(failures, transient=False) == CEILING
 
 
@@ -93,12 +93,14 @@ def test_retry_after_is_honoured(failures: int, asked: float, jitter: float) -> 
 
 
 @given(counts, absurd)
-def test_retry_after_is_believed_within_reason(failures: int, asked: float) -> None:
+def test_retry_after_is_respected_within_limits(failures: int, asked: float) -> None:
     assert schedule.retry_delay(failures, retry_after=asked) <= RETRY_AFTER_MOST
 
 
 @given(times, lives, st.floats(0, 1e7), st.floats(0, LIFE))
-def test_what_is_left_is_the_worse_of_both_clocks(minted: float, life: float, boot: float, passed: float) -> None:
+def test_the_remaining_time_is_the_smaller_of_both_clocks(
+    minted: float, life: float, boot: float, passed: float
+) -> None:
     term = Term(minted + life, minted, boot)
     slack = 1e-3 * max(1, abs(minted) / 1e9)
     true = max(0.0, life - passed)
@@ -107,7 +109,7 @@ def test_what_is_left_is_the_worse_of_both_clocks(minted: float, life: float, bo
 
 
 @given(st.floats(1, LIFE), st.floats(0, LIFE))
-def test_sleep_that_the_uptime_does_not_count_is_seen_on_the_wall_clock(life: float, slept: float) -> None:
+def test_sleep_that_the_uptime_does_not_count_is_detected_by_the_wall_clock(life: float, slept: float) -> None:
     term = Term(life, 0.0, 100.0)
     assert schedule.remaining(term, slept, 100.0) == pytest.approx(max(0.0, life - slept))
 
@@ -128,7 +130,7 @@ def test_a_token_that_is_born_due_is_lived_with_for_a_while(life: float) -> None
 
 
 @given(st.text(), times)
-def test_jitter_is_the_same_for_whoever_asks(session: str, expiry: float) -> None:
+def test_jitter_is_the_same_for_every_process(session: str, expiry: float) -> None:
     assert 0 <= schedule.jitter_of(session, expiry) == schedule.jitter_of(session, expiry) < 1
 
 

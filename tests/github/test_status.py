@@ -1,4 +1,4 @@
-"""What a session's directory says about its token, to be read by anybody and trusted by nobody."""
+"""A session directory's status of its token, which any process may read and none trusts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ statuses = st.builds(
 
 
 @given(statuses)
-def test_it_comes_back(tmp_path_factory: pytest.TempPathFactory, status: TokenStatus) -> None:
+def test_a_status_is_the_same_after_writing_and_reading(
+    tmp_path_factory: pytest.TempPathFactory, status: TokenStatus
+) -> None:
     path = str(tmp_path_factory.mktemp("s"))
     status.store(path)
     assert TokenStatus.load(path) == status
@@ -55,7 +57,7 @@ def test_without_one(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(list(TokenStatus.__dataclass_fields__)), json_values))
-def test_any_record_is_read_as_what_of_it_makes_sense(
+def test_any_record_is_read_as_far_as_it_is_valid(
     tmp_path_factory: pytest.TempPathFactory, record: dict[str, Any]
 ) -> None:
     path = tmp_path_factory.mktemp("s")
@@ -73,7 +75,7 @@ def test_any_record_is_read_as_what_of_it_makes_sense(
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "1" + "0" * 400, "true", '"1"'])
-def test_a_time_that_is_none(tmp_path: Path, text: str) -> None:
+def test_an_invalid_time(tmp_path: Path, text: str) -> None:
     (tmp_path / "token.status.json").write_text(f'{{"expires_at": {text}, "minted_at": 1, "minted_uptime": 1}}')
     status = TokenStatus.load(str(tmp_path))
     assert status is not None
@@ -85,7 +87,7 @@ def test_its_term() -> None:
     assert TokenStatus(expires_at=3.0, minted_at=2.0, minted_uptime=1.0).term == Term(3.0, 2.0, 1.0)
 
 
-def test_an_error_s_text_is_short_one_line_and_no_stranger_s() -> None:
+def test_an_errors_text_is_short_on_one_line_and_without_foreign_text() -> None:
     assert short_error(PathError(path="/x\n\x1b[2J", operation="read", reason="why")) == "cannot read /x  [2J: why"
     long = short_error(PathError(path="/" + "x" * 1000, operation="read", reason="why"))
     assert len(long) == 200

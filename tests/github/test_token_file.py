@@ -1,4 +1,4 @@
-"""The token file: private, whole to every reader, whatever happens to its writer."""
+"""The token file is private, and complete for every reader, whatever happens to its writer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from podbot.errors import DiskFull, PathError, UnsafeDirectory
 from podbot.github.token_file import NAME, TokenFile
+from tests.faults import STRANGER, GiveAway, full_disk
 
-FORK = multiprocessing.get_context("fork")  # a fresh interpreter takes longer than all of this
+FORK = multiprocessing.get_context("fork")  # a fresh interpreter takes longer than everything else
 tokens = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=600)
 
 
@@ -61,7 +62,9 @@ def test_modes_do_not_depend_on_the_umask(tmp_path: Path, umask: int) -> None:
 
 
 @given(tokens)
-def test_every_token_comes_back(tmp_path_factory: pytest.TempPathFactory, token: str) -> None:
+def test_every_token_is_the_same_after_writing_and_reading(
+    tmp_path_factory: pytest.TempPathFactory, token: str
+) -> None:
     file = TokenFile(str(tmp_path_factory.mktemp("t") / "secrets"))
     file.prepare()
     file.write(token)
@@ -70,7 +73,7 @@ def test_every_token_comes_back(tmp_path_factory: pytest.TempPathFactory, token:
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\n", "\n", "a\0", "é", "\x7f", "x" * 16_385])
-def test_what_is_no_token_is_refused_without_being_quoted(file: TokenFile, token: str) -> None:
+def test_an_invalid_token_is_refused_without_being_quoted(file: TokenFile, token: str) -> None:
     file.write("ghs_before")
     with pytest.raises(ValueError, match=r"^not a token$"):
         file.write(token)
@@ -91,6 +94,7 @@ def test_it_is_on_the_disk_when_write_returns(file: TokenFile, monkeypatch: pyte
         steps.append("rename")
         replace(source, target, **directories)
 
+    # What a power cut would leave cannot be seen here; the order of the calls can.
     monkeypatch.setattr(os, "fsync", noted_fsync)
     monkeypatch.setattr(os, "replace", noted_replace)
     file.write("ghs_one")
@@ -124,15 +128,14 @@ def test_an_open_directory_is_refused(file: TokenFile, mode: int) -> None:
     assert file.read() == "ghs_before"
 
 
-def test_somebody_else_s_directory_is_refused(file: TokenFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+def test_a_directory_of_another_user_is_refused(file: TokenFile, give_away: GiveAway) -> None:
+    give_away(file.directory)
     for operation in (file.prepare, lambda: file.write("ghs_x")):
-        with pytest.raises(UnsafeDirectory, match=f"belongs to user {owner}"):
+        with pytest.raises(UnsafeDirectory, match=f"belongs to user {STRANGER}"):
             operation()
 
 
-def test_a_directory_that_is_gone_is_not_made_again(file: TokenFile) -> None:
+def test_a_removed_directory_is_not_made_again(file: TokenFile) -> None:
     os.rmdir(file.directory)
     with pytest.raises(PathError, match="No such file"):
         file.write("ghs_x")
@@ -142,8 +145,8 @@ def test_a_directory_that_is_gone_is_not_made_again(file: TokenFile) -> None:
     file.remove()
 
 
-def test_what_lies_in_the_token_s_place(file: TokenFile, tmp_path: Path) -> None:
-    """A privileged sandbox can remount what it is given and plant things there."""
+def test_other_files_at_the_tokens_path(file: TokenFile, tmp_path: Path) -> None:
+    """A privileged sandbox can remount its mounts and plant files there."""
     (tmp_path / "target").write_text("mine")
     os.symlink(tmp_path / "target", file.path)
     assert file.read() is None
@@ -164,30 +167,21 @@ def test_what_lies_in_the_token_s_place(file: TokenFile, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"x" * 16_385])
-def test_what_podbot_cannot_have_written_is_not_read(file: TokenFile, data: bytes) -> None:
+def test_a_file_that_podbot_cannot_have_written_is_not_read(file: TokenFile, data: bytes) -> None:
     Path(file.path).write_bytes(data)
     assert file.read() is None
 
 
-def test_a_full_disk_keeps_the_old_token(file: TokenFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_old_token(file: TokenFile) -> None:
     file.write("ghs_old")
-    write = os.write
-
-    def full(descriptor: int, data: bytes) -> int:  # the last block takes a part, then there is none
-        if os.fstat(descriptor).st_size:
-            raise OSError(28, "No space left on device")
-        return write(descriptor, data[:4])
-
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(DiskFull) as caught:
+    with full_disk(room=4), pytest.raises(DiskFull) as caught:  # the last block takes a part, then nothing more fits
         file.write("ghs_secret")
     assert "ghs_secret" not in f"{caught.value!r} {caught.value} {caught.value.fields}"
-    monkeypatch.undo()
     assert file.read() == "ghs_old"
     assert os.listdir(file.directory) == [NAME]
 
 
-def test_remove_takes_leavings_along(file: TokenFile) -> None:
+def test_remove_also_removes_temporary_files(file: TokenFile) -> None:
     file.write("ghs_old")
     Path(file.directory, f".{NAME}.0123456789abcdef.tmp").write_text("ghs_half")
     Path(file.directory, "other").touch()
@@ -236,7 +230,7 @@ def test_readers_in_other_processes_see_whole_tokens_only(
 
 @settings(max_examples=25)
 @given(st.lists(tokens, min_size=1, max_size=8))
-def test_a_reader_sees_the_tokens_in_their_order(tmp_path_factory: pytest.TempPathFactory, written: list[str]) -> None:
+def test_a_reader_sees_the_tokens_in_order(tmp_path_factory: pytest.TempPathFactory, written: list[str]) -> None:
     file = TokenFile(str(tmp_path_factory.mktemp("t") / "secrets"))
     file.prepare()
     file.write(written[0])

@@ -1,4 +1,4 @@
-"""The comparison of two scans, and what is said of it."""
+"""The comparison of two scans, and its report."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ snapshots = st.builds(
 
 
 @given(snapshots)
-def test_nothing_changed_is_nothing_found(one: Snapshot) -> None:
+def test_no_change_gives_no_finding(one: Snapshot) -> None:
     assert compare(one, one).findings == ()
 
 
 @given(snapshots, snapshots)
-def test_findings_are_things_that_are_there_and_differ_and_come_most_dangerous_first(
-    before: Snapshot, after: Snapshot
-) -> None:
+def test_findings_exist_and_differ_and_the_most_dangerous_come_first(before: Snapshot, after: Snapshot) -> None:
     left = compare(before, after)
     assert [found.danger for found in left.findings] == sorted(found.danger for found in left.findings)
     for found in left.findings:
@@ -43,8 +41,8 @@ def test_findings_are_things_that_are_there_and_differ_and_come_most_dangerous_f
 
 
 @given(snapshots, snapshots)
-def test_a_change_of_the_first_or_last_class_is_always_found(before: Snapshot, after: Snapshot) -> None:
-    """Unless an incomplete record explains that it was not seen."""
+def test_a_change_of_the_first_or_last_class_is_always_a_finding(before: Snapshot, after: Snapshot) -> None:
+    """Unless the file was in a part that an incomplete record did not cover."""
     found = {(one.path, one.what) for one in compare(before, after).findings}
     for key, mark in after.marks.items():
         old = before.marks.get(key)
@@ -56,20 +54,20 @@ def test_a_change_of_the_first_or_last_class_is_always_found(before: Snapshot, a
 
 
 @given(snapshots, snapshots)
-def test_what_hides_things_is_told(before: Snapshot, after: Snapshot) -> None:
+def test_gaps_are_reported(before: Snapshot, after: Snapshot) -> None:
     left = compare(before, after)
     assert left.gaps == after.gaps  # those that were there before, too
 
 
 @given(snapshots)
-def test_a_snapshot_survives_being_written(one: Snapshot) -> None:
+def test_a_snapshot_is_the_same_after_writing_and_reading(one: Snapshot) -> None:
     assert from_plain(marshal.loads(marshal.dumps(to_plain(one)))) == one
 
 
 PLACES = ("a/Makefile", "b/Makefile", "c/.vscode/tasks.json", "fx/.vscode/tasks.json")
 
 
-def test_a_copy_is_a_finding_unless_it_lies_below_the_same_place() -> None:
+def test_a_copy_is_a_finding_unless_it_has_the_same_end_of_its_path() -> None:
     def copied(old: str, new: str) -> bool:
         mark = Mark("vscode", "v")
         marks = {(old, ""): mark}
@@ -83,7 +81,7 @@ def test_a_copy_is_a_finding_unless_it_lies_below_the_same_place() -> None:
 
 
 @given(st.sets(st.sampled_from(PLACES)), st.sets(st.sampled_from(PLACES)), st.booleans())
-def test_what_was_moved_or_copied_to_another_place_is_a_finding(old: set[str], new: set[str], gap: bool) -> None:
+def test_a_file_moved_or_copied_to_another_path_is_a_finding(old: set[str], new: set[str], gap: bool) -> None:
     def snapshot(paths: set[str], gaps: tuple[str, ...] = ()) -> Snapshot:
         rule = {"Makefile": "make", "tasks.json": "vscode"}
         return Snapshot(5, {(path, ""): Mark(rule[path.rpartition("/")[2]], "v") for path in paths}, gaps)
@@ -99,9 +97,9 @@ def finding(danger: int, path: str) -> Finding:
 @given(st.lists(st.builds(finding, st.integers(1, 5), paths), max_size=60))
 def test_the_block_is_short_and_every_finding_is_an_event(found: list[Finding]) -> None:
     left = GuardReport(tuple(sorted(found)))
-    told = lines(left, "/w")
-    assert len(told) <= 1 + 9 + 4
-    assert bool(told) == bool(found)
+    reported = lines(left, "/w")
+    assert len(reported) <= 1 + 9 + 4
+    assert bool(reported) == bool(found)
     assert sum(event.kind == "guard.finding" for event in events(left, "s", "/w")) == len(found)
 
 
@@ -110,8 +108,8 @@ def test_the_block() -> None:
         (finding(1, ".envrc"), finding(2, ".exrc"), *(finding(4, f"{name}/Makefile") for name in "abcdef")), more=2
     )
     assert lines(left, "/w") == [
-        "after this session 10 new or changed things act on this machine in /w:",
-        "  at a mere `git status` or `cd`: .envrc (new, what, git: why)",
+        "after this session 10 new or changed items act on this machine, in /w:",
+        "  as soon as you run `git status` or `cd`: .envrc (new, what, git: why)",
         "  when an editor opens the directory: .exrc",
         "  when it is built, tested or installed: a/Makefile, b/Makefile, c/Makefile, d/Makefile and 2 more",
         "  and 2 more, which are not listed",
@@ -125,17 +123,17 @@ def test_a_thousand_findings_are_listed_and_the_rest_counted() -> None:
 
 
 def test_levels_and_fields_of_events() -> None:
-    told = list(
+    reported = list(
         events(GuardReport((finding(1, "a"), finding(4, "b")), ("it took longer than 5 s",), entries=7), "s", "/w")
     )
-    assert [(event.level, event.kind) for event in told] == [
+    assert [(event.level, event.kind) for event in reported] == [
         ("warning", "guard.finding"),
         ("notice", "guard.finding"),
         *[("notice", "guard.summary")] * 3,
         ("warning", "guard.incomplete"),
         ("debug", "guard.end"),
     ]
-    assert told[0].fields == {
+    assert reported[0].fields == {
         "session": "s", "workspace": "/w", "danger": 1, "path": "a", "what": "what", "change": "new",
         "acts": "git", "why": "why",
     }  # fmt: skip

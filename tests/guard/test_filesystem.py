@@ -1,4 +1,4 @@
-"""Where a file's times tell that its content was changed."""
+"""Where a file's times show that its content was changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_type_of_a_mount(mount: str, kind: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_anything_else_has_none(text: str, mount: str) -> None:
+def test_any_other_line_has_no_type(text: str, mount: str) -> None:
     assert isinstance(type_of(text, mount), str)
     assert isinstance(mount_of(text), str)
 
@@ -43,7 +43,7 @@ def test_the_mount_of_a_descriptor() -> None:
 
 
 @pytest.mark.parametrize("where", ["/", "/dev/shm", "/proc"])
-def test_it_is_what_stat_says(where: str) -> None:
+def test_the_type_is_the_one_that_stat_reports(where: str) -> None:
     said_by_stat = subprocess.run(
         ["stat", "--file-system", "--format=%T", where], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -56,7 +56,7 @@ def test_it_is_what_stat_says(where: str) -> None:
 
 def through_a_mapping(path: Path) -> None:
     with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
-        assert mapped[0]  # the page is there when it is written
+        assert mapped[0]  # the page exists when it is written
         mapped[0:4] = b"evil"
 
 
@@ -65,7 +65,7 @@ def written(work: Path) -> None:
         through_a_mapping(work / name)
 
 
-def test_what_is_written_through_a_mapping_is_seen_on_tmpfs() -> None:
+def test_a_write_through_a_mapping_is_detected_on_tmpfs() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as base:
         for name in (".envrc", "Makefile", ".vscode/tasks.json"):
             write(Path(base, name), "good and long\n")
@@ -73,7 +73,7 @@ def test_what_is_written_through_a_mapping_is_seen_on_tmpfs() -> None:
     assert said(left) == [(1, ".envrc"), (4, "Makefile")]
 
 
-def test_what_acts_at_cd_is_read_again_everywhere(tmp_path: Path) -> None:
+def test_files_that_act_at_cd_are_read_again_on_every_file_system(tmp_path: Path) -> None:
     write(tmp_path / ".envrc", "x")
     first = Scan(modes=False).directories(str(tmp_path))
     wrong = {path: (stamp, "wrong") for path, (stamp, _) in first.values.items()}

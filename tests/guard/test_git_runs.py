@@ -1,6 +1,6 @@
-"""That the catalogue is honest: what it puts into class 1 runs when the operator's git works in the directory.
+"""The catalogue is correct: the payloads in its class 1 run when the operator's git works in the directory.
 
-Each payload leaves a file ``ran`` beside the checkout. In every case the guard reports it as well.
+Each payload leaves a file ``ran`` beside the checkout. In every case the guard also reports it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def config(text: str) -> Callable[[Path], None]:
 
 
 def commondir(work: Path) -> None:
-    """A second git directory, in the tree: git takes its configuration for the repository's."""
+    """A second git directory, in the tree: git reads its configuration as the repository's."""
     evil = work / ".evil"
     git(work.parent, "clone", "-q", "--bare", str(work), str(evil))
     append(evil / "config", f"[core]\n\tbare = false\n\tfsmonitor = {payload(work)}\n")
@@ -49,7 +49,7 @@ def included(work: Path) -> None:
 def filtered(work: Path) -> None:
     config('[filter "x"]\n\tclean = {}; cat\n')(work)
     write(work / ".gitattributes", "* filter=x\n")
-    write(work / "src" / "app.py", "z\n")  # as long as before: git must look at the content
+    write(work / "src" / "app.py", "z\n")  # the same length as before: git must compare the content
 
 
 def git_file(work: Path) -> None:
@@ -101,7 +101,7 @@ def bare_beside_empty(work: Path) -> None:
 
 
 def kept(place: str) -> Callable[[Path], None]:
-    """Where git keeps directories of its own, and a ``.git`` file that leads there."""
+    """Paths where git keeps its own directories, and a ``.git`` file that leads there."""
 
     def act(work: Path) -> None:
         where = work / ".git" / place
@@ -146,7 +146,7 @@ AT_STATUS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("name", AT_STATUS)
-def test_it_runs_at_git_status_and_is_reported_as_class_1(name: str, tmp_path: Path) -> None:
+def test_a_payload_runs_at_git_status_and_is_reported_as_class_1(name: str, tmp_path: Path) -> None:
     act, where = AT_STATUS[name]
     work = checkout(tmp_path / "work")
     (work / "src" / "app.py").touch()  # the index is to be refreshed, as after any edit
@@ -202,7 +202,7 @@ STEPS: dict[str, tuple[str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_unfinished_steps_run_when_they_are_continued_and_are_reported_as_class_1(name: str, tmp_path: Path) -> None:
+def test_unfinished_steps_run_when_continued_and_are_reported_as_class_1(name: str, tmp_path: Path) -> None:
     path, text, words = STEPS[name]
     work = checkout(tmp_path / "work")
     write(work / "src" / "app.py", "two\n")
@@ -239,7 +239,7 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_it_runs_with_another_command(name: str, tmp_path: Path) -> None:
+def test_a_payload_runs_with_another_command(name: str, tmp_path: Path) -> None:
     import pty
 
     text, words = OTHERS[name]

@@ -1,4 +1,4 @@
-"""The parser of git's configuration, beside git itself."""
+"""The parser of git's configuration, compared with git itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podbot.guard.gitkeys import dangerous, pattern, programs
 
 
 def git(data: bytes) -> list[tuple[str, str | None]] | None:
-    """What git reads; None when it refuses."""
+    """The result of git's parser; None when git refuses."""
     done = subprocess.run(
         ["git", "config", "--no-includes", "--null", "--list", "--file", "-"],
         input=data, capture_output=True, check=False, cwd="/", env={"GIT_DIR": "/dev/null", "PATH": "/usr/bin:/bin"},
@@ -28,7 +28,7 @@ def git(data: bytes) -> list[tuple[str, str | None]] | None:
 
 
 def spaces(entries: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """Older versions of git make a blank of each white space in a value; newer ones keep it."""
+    """Older versions of git replace each white space in a value by a blank; newer ones keep it."""
     return [(key, None if value is None else value.replace("\t", " ").replace("\r", " ")) for key, value in entries]
 
 
@@ -53,7 +53,7 @@ PIECES = [
 @example("x = 1\n[core]y=2")
 @example("[]\nx = 1")
 @example('[ "a"]\nx = 1')
-def test_it_reads_what_git_reads(text: str) -> None:
+def test_it_gives_the_same_result_as_git(text: str) -> None:
     data = text.encode()
     expected, found = git(data), parse(data)
     if expected is None:
@@ -64,7 +64,7 @@ def test_it_reads_what_git_reads(text: str) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_nothing_makes_it_fail(data: bytes) -> None:
+def test_no_input_makes_it_fail(data: bytes) -> None:
     parse(data)
 
 
@@ -118,7 +118,7 @@ def test_dangerous_keys(line: str) -> None:
 
 
 @given(st.text(max_size=20), st.sampled_from(["filter", "diff", "remote"]), st.sampled_from(["clean", "url"]))
-def test_a_subsection_may_be_called_anything(middle: str, section: str, name: str) -> None:
+def test_a_subsection_may_have_any_name(middle: str, section: str, name: str) -> None:
     assert pattern(f"{section}.{middle}.{name}") == f"{section}.*.{name}"
 
 

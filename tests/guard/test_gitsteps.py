@@ -1,4 +1,4 @@
-"""Which of the steps of an unfinished rebase run a command."""
+"""Which steps of an unfinished rebase run a command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ others = st.sampled_from([b"pick 1", b"# x a", b"xx", b"execute a", b"EXEC a", b
 
 
 @given(st.lists(others), st.lists(others), spaces, st.sampled_from([b"x", b"exec"]), st.sampled_from(b" \t"), lines)
-def test_a_command_is_found_wherever_it_stands(  # noqa: PLR0917 - parts of one line
+def test_a_command_is_found_in_any_position(  # noqa: PLR0917 - parts of one line
     above: list[bytes], below: list[bytes], indent: bytes, word: bytes, space: int, rest: bytes
 ) -> None:
     step = word + bytes((space,)) + rest
@@ -22,10 +22,10 @@ def test_a_command_is_found_wherever_it_stands(  # noqa: PLR0917 - parts of one 
 
 
 @given(st.lists(others))
-def test_other_steps_are_none(steps: list[bytes]) -> None:
+def test_other_steps_run_no_command(steps: list[bytes]) -> None:
     assert commands(b"\n".join(steps)) == []
 
 
 @given(st.binary())
-def test_any_bytes_are_read(data: bytes) -> None:
+def test_any_bytes_can_be_read(data: bytes) -> None:
     assert len(commands(data)) <= data.count(b"\n") + 1

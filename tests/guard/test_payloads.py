@@ -1,4 +1,4 @@
-"""Payloads planted in real checkouts, each reported in its class; and ordinary work, which is not."""
+"""Payloads planted in real checkouts are reported in their class; ordinary work is not."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def hard_link(work: Path) -> None:
 
 
 def headless(work: Path) -> None:
-    """No HEAD of its own: the worktree that it pretends to have is where git works."""
+    """It has no HEAD of its own: git works in the worktree that it names."""
     for name in ("objects", "refs", "worktrees/x"):
         (work / "evil" / name).mkdir(parents=True)
     write(work / "evil" / "config", "[core]\n\tfsmonitor = ./x\n")
@@ -145,6 +145,15 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "a hook of gc": (1, ".git/config", config("[gc]\n\trecentObjectsHook = x\n")),
     "a header for every request": (1, ".git/config", config("[http]\n\textraHeader = x\n")),
     "Mercurial's hooks": (1, ".hg/hgrc", file(".hg/hgrc", "[hooks]\nupdate = x\n")),
+    "Mercurial's link to another repository": (1, ".hg/sharedpath", file(".hg/sharedpath", "../x")),
+    "Sapling's settings": (1, ".sl/config", file(".sl/config", "[hooks]\nupdate = x\n")),
+    "jj's link to another repository": (1, ".jj/repo", file(".jj/repo", "../x")),
+    "mise's local settings": (1, ".mise/config.local.toml", file(".mise/config.local.toml", "[hooks]\n")),
+    "mise's choice of settings": (1, ".miserc.toml", file(".miserc.toml", 'env = ["x"]\n')),
+    "a pager of lazygit": (2, ".lazygit.yml", file(".lazygit.yml", "git: {}\n")),
+    "a shell of devbox": (4, "devbox.json", file("devbox.json", "{}")),
+    "a hook of flox": (4, ".flox/env/manifest.toml", file(".flox/env/manifest.toml", "[hook]\n")),
+    "pixi's activation": (4, "pixi.toml", file("pixi.toml", "[activation]\n")),
     "what direnv includes": (1, ".envrc.local", file(".envrc.local", "x\n")),
     "a compiler that an editor starts": (
         2,
@@ -471,8 +480,8 @@ MOVED: dict[str, tuple[int, str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_what_was_moved_to_where_it_acts_is_reported(name: str, work: Path) -> None:
-    """Its content is as before, and so is each time of a file whose directory is moved."""
+def test_a_file_moved_to_where_it_acts_is_reported(name: str, work: Path) -> None:
+    """Its content is unchanged, and so are the times of files whose directory is moved."""
     danger, old, new, path = MOVED[name]
     for fixture in (".vscode/tasks.json", "AGENTS.md", "Makefile"):
         write(work / "tests" / "fixtures" / "app" / fixture)
@@ -505,12 +514,12 @@ def test_a_script_that_the_configuration_names_is_watched(work: Path) -> None:
     assert said(left_by(work, file("tools/hook.sh", "evil"))) == [(1, "tools/hook.sh")]
 
 
-def test_hooks_that_lie_in_the_checkout_are_watched(work: Path) -> None:
+def test_hooks_inside_the_checkout_are_watched(work: Path) -> None:
     append(work / ".git" / "config", "[core]\n\thooksPath = tools\n")
     assert said(left_by(work, file("tools/hook.sh", "evil", 0o755))) == [(1, "tools/hook.sh")]
 
 
-def test_what_a_linked_hook_leads_to_is_watched(work: Path) -> None:
+def test_the_target_of_a_linked_hook_is_watched(work: Path) -> None:
     link(".git/hooks/pre-push", "../../tools/hook.sh")(work)
     assert said(left_by(work, file("tools/hook.sh", "evil", 0o755))) == [(1, ".git/hooks/pre-push")]
 
@@ -583,7 +592,7 @@ BEHIND: dict[str, tuple[Act, Act, list[tuple[int, str]]]] = {
 
 
 @pytest.mark.parametrize("name", BEHIND)
-def test_content_behind_a_link_that_was_there_is_watched(name: str, work: Path) -> None:
+def test_content_behind_an_existing_link_is_watched(name: str, work: Path) -> None:
     before, act, found = BEHIND[name]
     write(work / "docs" / "AI.md")
     write(work / "docs" / "c" / "more" / "y.md")
@@ -643,9 +652,7 @@ FOLLOWED: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_what_lies_behind_a_path_that_was_there_is_watched(
-    name: str, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_behind_an_existing_path_are_watched(name: str, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, before, path = FOLLOWED[name]
     monkeypatch.setenv("HOME", str(work.parent))
     write(work / "inc", "[core]\n")
@@ -668,7 +675,7 @@ def test_a_path_that_cannot_be_followed_is_a_gap(value: str, work: Path) -> None
     assert left.gaps == ("paths that cannot be followed",)
 
 
-def test_what_lies_elsewhere_is_not_opened(work: Path) -> None:
+def test_files_outside_the_workspace_are_not_opened(work: Path) -> None:
     write(work.parent / "workshop" / "x", "", 0o755)
     link("out", "../workshop")(work)
     for key, value in (("hooksPath", "out"), ("fsmonitor", f"{work.parent}/workshop/x"), ("pager", "../workshop/x")):
@@ -691,7 +698,7 @@ def test_a_hook_that_is_made_executable_is_reported(work: Path) -> None:
 def test_a_hook_that_cannot_be_read_is_reported(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ordinary user runs a program of mode 0111 and cannot read it."""
     hook = work / ".git" / "hooks" / "pre-commit"
-    if os.geteuid() == 0:  # for whom there is no such file
+    if os.geteuid() == 0:  # root can read every file, so the refusal is made up at the system call
         opened = os.open
 
         def refused(name: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
@@ -710,7 +717,7 @@ def test_a_hook_that_cannot_be_read_is_reported(work: Path, monkeypatch: pytest.
     assert left.gaps == ("files that cannot be read",)
 
 
-def test_many_samples_hide_no_hook(work: Path) -> None:
+def test_many_sample_hooks_do_not_hide_a_real_hook(work: Path) -> None:
     def act(work: Path) -> None:
         for number in range(2000):
             (work / ".git" / "hooks" / f"{number}.sample").touch()
@@ -729,7 +736,7 @@ def test_many_hooks_are_a_gap(work: Path) -> None:
     assert left_by(work, act).gaps == ("more than 512 files in a directory of hooks",)
 
 
-def test_the_git_directory_of_a_linked_worktree_is_looked_at(work: Path) -> None:
+def test_the_git_directory_of_a_linked_worktree_is_scanned(work: Path) -> None:
     git(work, "worktree", "add", "-q", "--detach", "../wt")
     common = str(work / ".git")
 

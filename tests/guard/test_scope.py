@@ -1,4 +1,4 @@
-"""The quick answers about a whole directory's names: they may be wrong in one direction only."""
+"""The fast checks of a whole directory's names may be wrong in one direction only."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SCOPES = all_below(ORDINARY, [])
 
 
 @given(st.sampled_from(SCOPES), names)
-def test_no_name_with_an_end_is_missed(scope: Scope, found: list[str]) -> None:
+def test_no_name_with_a_listed_suffix_is_missed(scope: Scope, found: list[str]) -> None:
     if any(name.endswith(scope.ends) for name in found):
         assert scope.has_end("/".join(found))
 
 
-def test_of_ordinary_names_none_has_one() -> None:
+def test_ordinary_names_have_no_listed_suffix() -> None:
     assert not ORDINARY.has_end("a.py/b.js/config.ts/README.md/x.pth.txt")

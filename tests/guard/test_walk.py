@@ -1,4 +1,4 @@
-"""Trees that are made to hold a scan up, or to lead it elsewhere."""
+"""Directory trees that are made to block a scan, or to lead it elsewhere."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -21,10 +21,10 @@ from podbot.guard.marks import Finding, GuardReport, from_plain, to_plain
 from podbot.guard.scan import ANSWER, bounded
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
-from tests.guard.trees import append, checkout, git, left_by, said, write
+from tests.guard.trees import append, checkout, git, left_by, next_tick, said, write
 
 
-def test_a_fifo_where_a_file_is_expected_does_not_hold_it_up(tmp_path: Path) -> None:
+def test_a_fifo_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
 
     def act(_: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_fifo_where_a_file_is_expected_does_not_hold_it_up(tmp_path: Path) -> 
     assert (5, ".envrc") in said(left_by(work, act))
 
 
-def test_a_very_deep_tree_ends_at_the_limit_and_is_told(tmp_path: Path) -> None:
+def test_a_very_deep_tree_ends_at_the_limit_and_is_reported(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
     for _ in range(300):
         os.mkdir("d", dir_fd=handle)
@@ -50,7 +50,7 @@ def test_a_very_deep_tree_ends_at_the_limit_and_is_told(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_tree_with_more_entries_than_the_limit_is_told_and_the_dangerous_part_is_seen(tmp_path: Path) -> None:
+def test_a_tree_above_the_limit_is_reported_and_its_dangerous_part_is_scanned(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
     limits = Limits(entries=300)
 
@@ -64,7 +64,7 @@ def test_a_tree_with_more_entries_than_the_limit_is_told_and_the_dangerous_part_
     assert left.gaps == ("more than 300 files and directories",)
 
 
-def test_a_limit_of_time_ends_a_directory_in_the_middle(tmp_path: Path) -> None:
+def test_a_time_limit_ends_the_scan_in_the_middle_of_a_directory(tmp_path: Path) -> None:
     for number in range(3000):
         write(tmp_path / str(number))
     snapshot = Scan(Limits(seconds=0)).directories(str(tmp_path))
@@ -72,9 +72,10 @@ def test_a_limit_of_time_ends_a_directory_in_the_middle(tmp_path: Path) -> None:
     assert snapshot.entries < 3000
 
 
-def test_what_was_beyond_an_incomplete_record_is_no_finding(tmp_path: Path) -> None:
-    """Told by ctime, which nobody inside can set."""
+def test_files_beyond_an_incomplete_record_are_not_findings(tmp_path: Path) -> None:
+    """They are recognised by ctime, which no process inside can set."""
     work = checkout(tmp_path / "work")
+    next_tick()
     before = Scan(Limits(entries=1)).directories(str(work))
     assert before.gaps
     write(work / "src" / "Makefile")
@@ -84,8 +85,8 @@ def test_what_was_beyond_an_incomplete_record_is_no_finding(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("gap", ["unopened", "over"])
-def test_directories_that_are_moved_are_seen_beside_an_incomplete_record(tmp_path: Path, gap: str) -> None:
-    """To rename a directory changes its ctime, and not that of the files in it."""
+def test_moved_directories_are_detected_with_an_incomplete_record(tmp_path: Path, gap: str) -> None:
+    """Renaming a directory changes its ctime, but not that of the files in it."""
     work = checkout(tmp_path / "work")
     for name in ("docs/h/post-merge", "docs/v/tasks.json", "docs/r/.git/hooks/a", "docs/r/.git/HEAD"):
         write(work / name, mode=0o755)
@@ -93,7 +94,7 @@ def test_directories_that_are_moved_are_seen_beside_an_incomplete_record(tmp_pat
     for _ in range(70 if gap == "unopened" else 0):
         below /= "d"
     below.mkdir(parents=True, exist_ok=True)
-    time.sleep(0.02)  # a tick of the clock that files are stamped with
+    next_tick()
     before = Scan(Limits(entries=1) if gap == "over" else None, modes=False).directories(str(work))
     before = from_plain(marshal.loads(marshal.dumps(to_plain(before))))
     assert before.gaps
@@ -108,7 +109,7 @@ def test_directories_that_are_moved_are_seen_beside_an_incomplete_record(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["", "/hooks", "/config"])
-def test_what_cannot_be_read_of_a_git_directory_is_told_each_time(tmp_path: Path, name: str) -> None:
+def test_unreadable_parts_of_a_git_directory_are_reported_each_time(tmp_path: Path, name: str) -> None:
     """As an ordinary user: root can read everything."""
     code = (
         "import hashlib, json, os, pathlib, sys\n"
@@ -152,7 +153,7 @@ def test_a_linked_git_directory_is_compared_to_its_own_top(tmp_path: Path) -> No
     write(work / ".git" / "modules" / "m" / "HEAD")
     for name in ("objects", "refs"):
         (work / ".git" / "modules" / "m" / name).mkdir()
-    time.sleep(0.02)  # a tick of the clock that files are stamped with
+    next_tick()
     linked, own = str(tmp_path / "linked"), str(work / ".git")
     before = Scan(Limits(entries=1), modes=False).directories(linked, own)
     assert before.gaps
@@ -161,14 +162,14 @@ def test_a_linked_git_directory_is_compared_to_its_own_top(tmp_path: Path) -> No
     assert said(compare(before, after)) == []
 
 
-def test_many_things_to_record_and_much_to_read_are_limited(tmp_path: Path) -> None:
+def test_the_number_of_records_and_bytes_read_is_limited(tmp_path: Path) -> None:
     for number in range(30):
         write(tmp_path / str(number) / "Makefile", "x" * 1000)
-    assert Scan(Limits(marks=10)).directories(str(tmp_path)).gaps == ("more than 10 things to look at",)
+    assert Scan(Limits(marks=10)).directories(str(tmp_path)).gaps == ("more than 10 files to check",)
     assert Scan(Limits(data=10_000)).directories(str(tmp_path)).gaps == ("more than 0 MiB to read",)
 
 
-def test_decoys_do_not_hide_what_git_runs(tmp_path: Path) -> None:
+def test_decoys_do_not_hide_files_that_git_runs(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
 
     def act(work: Path) -> None:
@@ -186,7 +187,7 @@ def test_decoys_do_not_hide_what_git_runs(tmp_path: Path) -> None:
         git(work, "config", "--unset", "core.fsmonitor")
 
 
-def test_the_repository_at_the_top_comes_before_the_limit_of_entries(tmp_path: Path) -> None:
+def test_the_repository_at_the_top_is_scanned_before_the_limit_of_entries(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
 
     def act(work: Path) -> None:
@@ -199,19 +200,22 @@ def test_the_repository_at_the_top_comes_before_the_limit_of_entries(tmp_path: P
     assert left.gaps == ("more than 1500 files and directories",)
 
 
-def test_a_file_that_many_keys_name_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_many_keys_name_is_read_once(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
     write(work / "big")
     append(work / ".git" / "config", "".join(f'[filter "{number}"]\nclean = big\n' for number in range(200)))
     asked = []
-    read = files.read_beneath
 
-    def counted(directory: int, path: str, most: int) -> files.Read | None:
-        asked.append(path)
-        return read(directory, path, most)
+    def profile(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code is files.read_beneath.__code__:
+            asked.append(frame.f_locals["path"])
 
-    monkeypatch.setattr(files, "read_beneath", counted)
-    Scan().directories(str(work))
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        Scan().directories(str(work))
+    finally:
+        sys.setprofile(before)
     assert [path for path in asked if path == "big"] == ["big"]
 
 
@@ -223,7 +227,7 @@ def test_files_that_configurations_name_are_limited(tmp_path: Path) -> None:
     assert Scan().directories(str(work)).gaps == ("more than 256 files that git's configuration names",)
 
 
-def test_time_ends_a_git_directory_in_the_middle(tmp_path: Path) -> None:
+def test_a_time_limit_ends_the_scan_of_a_git_directory(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
     append(work / ".git" / "config", "".join(f'[filter "{number}"]\nclean = big\n' for number in range(200)))
     snapshot = Scan(Limits(seconds=0)).directories(str(work))
@@ -252,7 +256,7 @@ def test_long_names_are_limited(tmp_path: Path) -> None:
     assert sum(key[0].endswith("Makefile") for key in snapshot.marks) == 1
 
 
-def test_a_sparse_file_is_not_read_whole(tmp_path: Path) -> None:
+def test_a_sparse_file_is_not_read_completely(tmp_path: Path) -> None:
     with open(tmp_path / "Makefile", "wb") as file:
         file.truncate(1 << 40)
     os.mkdir(tmp_path / ".git")
@@ -277,8 +281,8 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["whole", "deep", "linked"])
-def test_two_processes_find_what_one_does(tmp_path: Path, kind: str) -> None:
-    """In a process of its own: this one has threads, and a fork of it could wait for their locks for ever."""
+def test_two_processes_find_the_same_as_one(tmp_path: Path, kind: str) -> None:
+    """In a separate process: this one has threads, and a fork of it could wait for their locks for ever."""
     work = checkout(tmp_path / "work")
     for number in range(20):
         part = work / f"part{number % 3}"
@@ -315,7 +319,7 @@ def test_two_processes_find_what_one_does(tmp_path: Path, kind: str) -> None:
         "one, two = (Scan(None, first.values, beside=beside).directories(*sys.argv[2:]) for beside in (False, True))\n"
         "assert len(one.marks) > 60 and one.values and one.directories, one\n"
         "assert one._replace(began=0, entries=0) == two._replace(began=0, entries=0), (one, two)\n"
-        "assert one.entries <= two.entries\n"  # what lies behind links may be looked at by both
+        "assert one.entries <= two.entries\n"  # both may scan files behind links
         "print(one.gaps, any(mark.rule == 'hard link' for mark in one.marks.values()))\n"
     )
     root = str(Path(podbot.__file__).parents[1])
@@ -326,8 +330,8 @@ def test_two_processes_find_what_one_does(tmp_path: Path, kind: str) -> None:
     assert (done.stdout, done.stderr) == (f"{gaps} {kind != 'deep'}\n", "")
 
 
-def test_what_one_of_two_processes_cannot_open_is_a_gap(tmp_path: Path) -> None:
-    """Also where the other one could; what neither could counts once."""
+def test_a_path_that_one_of_two_processes_cannot_open_is_a_gap(tmp_path: Path) -> None:
+    """Even if the other one could open it; a path that neither could open counts once."""
     for name in ("a/b", "c/d"):
         (tmp_path / name).mkdir(parents=True)
     script = (
@@ -351,7 +355,7 @@ def test_what_one_of_two_processes_cannot_open_is_a_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["work", "file"])
-def test_what_ends_both_processes_is_told_once(tmp_path: Path, name: str) -> None:
+def test_an_error_that_ends_both_processes_is_reported_once(tmp_path: Path, name: str) -> None:
     write(tmp_path / "file")
     write(tmp_path / "work" / "a" / "b" / "c")
     script = (
@@ -383,14 +387,14 @@ def test_a_half_that_is_lost_is_a_gap(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("('half of the directories',)\n", "")
 
 
-def test_a_workspace_that_cannot_be_opened_is_told_and_one_that_is_gone_has_nothing_left(tmp_path: Path) -> None:
+def test_a_workspace_that_cannot_be_opened_is_reported_and_a_removed_one_has_no_findings(tmp_path: Path) -> None:
     write(tmp_path / "file")
     (gap,) = Scan().directories(str(tmp_path / "file")).gaps
     assert "cannot be opened" in gap
     assert Scan().directories(str(tmp_path / "gone")).gaps == ()
 
 
-def test_names_that_are_no_utf8_are_recorded(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
     os.makedirs(os.path.join(os.fsencode(tmp_path), b"\xff\xfe"))
     with open(os.path.join(os.fsencode(tmp_path), b"\xff\xfe", b"Makefile"), "w"):
         pass
@@ -398,7 +402,7 @@ def test_names_that_are_no_utf8_are_recorded(tmp_path: Path) -> None:
     assert os.fsencode(path) == b"\xff\xfe/Makefile"
 
 
-def test_descriptors_are_given_back_when_they_run_out(tmp_path: Path) -> None:
+def test_descriptors_are_closed_when_they_run_out(tmp_path: Path) -> None:
     place = tmp_path
     for _ in range(40):
         place = place / "d"

@@ -1,9 +1,10 @@
-"""Real checkouts for tests of the guard, and what a session leaves in them."""
+"""Real checkouts for tests of the guard, and changes that a session makes in them."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,8 +44,19 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
+def next_tick() -> None:
+    """Wait until files are stamped later than everything written so far.
+
+    Since kernel 6.13, a file's time may be taken from the fine clock, ahead of the coarse one that the next file gets.
+    """
+    coarse = 5  # CLOCK_REALTIME_COARSE, for which Python has no constant
+    before = time.time_ns()
+    while time.clock_gettime_ns(coarse) <= before:
+        time.sleep(0.001)
+
+
 def checkout(at: Path) -> Path:
-    """A repository as projects have them: sources, build files, instructions, hooks of its own."""
+    """A repository as projects have them: sources, build files, instructions, its own hooks."""
     at.mkdir()
     git(at, "init", "-q", "-b", "main")
     write(at / "src" / "app.py")
@@ -62,7 +74,7 @@ def checkout(at: Path) -> Path:
 def left_by(
     work: Path, act: Callable[[Path], object], *, linked: str = "", limits: Limits | None = None
 ) -> GuardReport:
-    """What the guard says of ``act``, done between two scans."""
+    """The guard's findings for ``act``, which is run between two scans."""
     before = Scan(limits, modes=False).directories(str(work), linked)
     act(work)
     return compare(before, Scan(limits, before.values).directories(str(work), linked))

@@ -22,17 +22,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def events() -> list[Event]:
-    return []
-
-
-@pytest.fixture
 def words(clock: Clock, events: list[Event]) -> AgentWords:
     return AgentWords(events.append, clock=clock)
 
 
 def test_a_flood_is_left_out_and_counted(words: AgentWords, clock: Clock, events: list[Event]) -> None:
-    """Issue 12.3: 1.24 GB in 8 s went into the editor's log."""
+    """Issue 12.3: before, 1.24 GB in 8 s went into the editor's log."""
     seconds, chunk = 8, b"y" * 99 + b"\n"
     for step in range(seconds * 100):
         clock.now = step / 100
@@ -98,7 +93,7 @@ def test_noise_and_stderr_share_it(words: AgentWords, events: list[Event]) -> No
         (b"\xe2\x80\xae\xff", "\\u202e\\xff"),
     ],
 )
-def test_a_line_cannot_hide_who_says_it(line: bytes, text: str) -> None:
+def test_a_line_cannot_hide_its_author(line: bytes, text: str) -> None:
     assert text_of(line) == text
 
 

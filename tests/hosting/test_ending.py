@@ -7,46 +7,49 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from podbot.engine.endpoint import EngineRef
 from podbot.engine.podman.driver import reopen
+from podbot.engine.podman.rest import RestEngine
 from podbot.errors import EngineGone, RequestFailed
+from podbot.execution.command_control import LeftCommand
+from podbot.execution.hosted_end import HostedLimits
 from podbot.github.grant import Grant
-from podbot.hosting import ending
-from podbot.hosting.ending import Job, end_session, run
+from podbot.guest.messages import GuestCommand
+from podbot.guest.polled_command import PolledCommand
+from podbot.guest.reach import dial
+from podbot.hosting.ending import Job, end_agent, remove_session, run
 from podbot.launch.types import ExecSpec, Keep
 from podbot.session.flags import WANTED, flagged, stopping
+from podbot.session.network import network_of
 from podbot.session.orphans import report_orphans
 from podbot.session.sessions import session_directory, sessions
 from podbot.testing import ExecPeer, FakeEngine
+from tests.execution.guests import Guests, guests, lives
+from tests.guest.lies import wait_on
 from tests.session.clones import clone_labels, left_behind
 from tests.session.granted import granted
 from tests.session.plans import SESSION, Place, in_state, labels, made
 from tests.session.real import with_git
 
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
+SOON = HostedLimits(grace=0.03, term=0.03, kill=0.03)
 
 
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GRACE", "TERM_GRACE", "KILL_GRACE"):
-        monkeypatch.setattr(ending, name, 0.03)
-    monkeypatch.setattr(ending, "LOOK", 0.005)
+def end_session(engine: FakeEngine, job: Job, limits: HostedLimits) -> None:
+    """As the helper does if nothing fails."""
+    end_agent(engine, job, limits)
+    remove_session(engine, job)
 
 
 class Agent:
-    """Runs until it is told to end, in a thread of the engine's."""
+    """Runs until it is terminated, in a thread of the engine's."""
 
     def __init__(self, *, deaf: bool = False, leaves: bool = False) -> None:
         self.deaf, self.leaves = deaf, leaves
@@ -55,7 +58,7 @@ class Agent:
 
     @property
     def signals(self) -> list[int]:
-        """What came, once it has ended: the engine may say so before the thread has looked."""
+        """The received signals, once it has ended: the engine may report the end before the thread has checked."""
         assert self._over.wait(20)
         return self._signals
 
@@ -71,10 +74,8 @@ class Agent:
 
 
 @contextlib.contextmanager
-def handed_over(
-    engine: FakeEngine, place: Place, agent: Agent | None, *, drain: Sequence[int] = (), **changes: Any
-) -> Iterator[Job]:
-    """A session whose podbot has left; its agent runs unless it is None."""
+def handed_over(engine: FakeEngine, place: Place, agent: Agent | None, **changes: Any) -> Iterator[Job]:
+    """A session whose podbot has exited; its agent runs unless it is None."""
     exec_id = ""
     with contextlib.ExitStack() as stack:
         if agent is not None:
@@ -85,9 +86,10 @@ def handed_over(
         in_state(directory, "running")
         directory.handed_over = True
         values: dict[str, Any] = {"labels": labels(), "keep": "never", "clone": None, "files": None, "hurried": False}
+        values |= {"connection": -1, "state": {}}
         yield Job(
             directory=directory.path, endpoint=engine.endpoint, engine="fake", lock=directory.lock, container=SESSION,
-            exec_id=exec_id, descriptors=drain, **(values | changes),
+            exec_id=exec_id, **(values | changes),
         )  # fmt: skip
 
 
@@ -95,7 +97,7 @@ def test_an_agent_that_ignores_everything_is_killed_and_nothing_is_left(engine: 
     made(engine, SESSION)
     agent = Agent(deaf=True)
     with handed_over(engine, place, agent) as job:
-        end_session(engine, job)
+        end_session(engine, job, SOON)
     assert engine.by_name == {}
     assert sessions(place.environ) == []
     assert agent.signals[:1] == [signal.SIGTERM]
@@ -109,103 +111,123 @@ def test_files_outside_the_session_s_directory_go_with_the_container(
     files = os.path.join(place.base, "state", "kept", "x")
     os.makedirs(files)
     with handed_over(engine, place, None, files=files, keep=keep) as job:
-        end_session(engine, job)
+        end_session(engine, job, SOON)
     assert os.path.exists(files) == (keep == "always")
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_an_agent_that_leaves_by_itself_gets_no_signal(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, leaves: bool
-) -> None:
-    monkeypatch.setattr(ending, "GRACE", 20.0)
+def test_an_agent_that_leaves_by_itself_gets_no_signal(engine: FakeEngine, place: Place, leaves: bool) -> None:
     made(engine, SESSION)
     agent = Agent(leaves=True) if leaves else None
     with handed_over(engine, place, agent) as job:
-        end_session(engine, job)
+        end_session(engine, job, replace(SOON, grace=20.0))
     assert engine.by_name == {}
     assert agent is None or agent.signals == []
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_there_is_no_grace_when_the_name_is_wanted_or_a_second_signal_came(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, wanted: bool
+    engine: FakeEngine, place: Place, wanted: bool
 ) -> None:
-    monkeypatch.setattr(ending, "GRACE", 60.0)
-    monkeypatch.setattr(ending, "TERM_GRACE", 60.0)
     made(engine, SESSION)
     agent = Agent()
     with handed_over(engine, place, agent, hurried=not wanted) as job, contextlib.ExitStack() as stack:
         if wanted:
             stack.enter_context(flagged(job.directory, WANTED))
-        end_session(engine, job)
+        end_session(engine, job, HostedLimits(grace=60.0, term=60.0, kill=SOON.kill))
     assert engine.by_name == {}
     assert agent.signals == [signal.SIGTERM]
 
 
-def test_what_it_still_prints_is_read(engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ending, "GRACE", 20.0)
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Guests]:
+    (tmp_path / "guest").mkdir()
+    with guests(tmp_path / "guest") as made_guests:
+        yield made_guests
+
+
+@pytest.fixture
+def guest(at: Guests) -> Iterator[Callable[[str], LeftCommand]]:
+    """Starts a shell line by a guest, as the podbot that has left did; returns what the helper process gets."""
+    with contextlib.ExitStack() as stack:
+
+        def start(line: str) -> LeftCommand:
+            link = dial(at.directory, SESSION)
+            running = PolledCommand.greeted(link, 20.0, wait_on(link))
+            running.start(GuestCommand(("/bin/sh", "-c", line), cwd="/", stdin="open"), 20.0, wait_on(link))
+            stack.callback(running.close)
+            return LeftCommand(connection=os.dup(link.fileno()), state=running.state().described())
+
+        yield start
+
+
+def test_an_agent_of_a_guest_that_leaves_by_itself_may_print_and_gets_no_signal(
+    engine: FakeEngine, place: Place, tmp_path: Path, guest: Callable[[str], LeftCommand]
+) -> None:
     made(engine, SESSION)
-    read, write = os.pipe()
-    os.set_blocking(read, False)
-    done = threading.Event()
-
-    def agent(peer: ExecPeer) -> int:
-        os.write(write, b"x" * 60_000)
-        os.write(write, b"y" * 60_000)  # more than a pipe holds
-        os.close(write)
-        done.set()
-        return 0
-
-    engine.on("it", agent)
-    try:
-        with handed_over(engine, place, None, drain=(read,)) as job:
-            exec_id = engine.exec_create(SESSION, ExecSpec(command=("it",)))
-            with contextlib.closing(engine.exec_start(exec_id, tty=False, size=None)):
-                end_session(engine, Job(**{**vars(job), "exec_id": exec_id}))
-    finally:
-        os.close(read)
-    assert done.is_set()
+    left = guest(f"trap 'echo >{tmp_path}/signal; exit' TERM; head -c 3000000 /dev/zero; echo >{tmp_path}/done")
+    with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
+        end_session(engine, job, replace(SOON, grace=60.0))
+    assert (tmp_path / "done").exists()
+    assert not (tmp_path / "signal").exists()
+    assert engine.by_name == {}
 
 
-def test_a_descriptor_that_fails_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, write = os.pipe()
-    os.write(write, b"x")
-    errors = iter([BlockingIOError(), OSError()])
+@pytest.mark.parametrize("deaf", [True, False])
+def test_an_agent_of_a_guest_that_stays_is_terminated_and_then_killed(
+    engine: FakeEngine, place: Place, tmp_path: Path, guest: Callable[[str], LeftCommand], deaf: bool
+) -> None:
+    made(engine, SESSION)
+    signalled = tmp_path / "signalled"
+    trap = f"trap 'echo >{signalled}{'' if deaf else '; exit'}' TERM"
+    left = guest(f"{trap}; echo $$ >{tmp_path}/pid; while :; do sleep 0.01; done")
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        time.sleep(0.001)
+    pid = int((tmp_path / "pid").read_text())
+    with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
+        end_session(engine, job, HostedLimits(grace=0.0, term=0.5 if deaf else 60.0, kill=60.0))
+    assert signalled.exists()
+    assert not lives(pid)
+    assert engine.by_name == {}
 
-    def fails(*_: object) -> bytes:
-        raise next(errors)
 
-    with monkeypatch.context() as patch:
-        patch.setattr("podbot.hosting.ending.os.read", fails)
-        ending._Drain([read]).wait(0.05)
-    assert next(errors, None) is None
-    os.close(read)
-    os.close(write)
+def test_a_guest_that_is_gone_counts_as_the_end(
+    engine: FakeEngine, place: Place, at: Guests, guest: Callable[[str], LeftCommand]
+) -> None:
+    made(engine, SESSION)
+    left = guest("cat")
+    at.processes[-1].kill()
+    with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
+        end_session(engine, job, HostedLimits(grace=60.0, term=60.0, kill=60.0))
+    assert engine.by_name == {}
 
 
 def test_another_container_of_that_name_is_not_touched(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     with handed_over(engine, place, None, labels=labels(created="2026-01-01T00:00:00Z")) as job:
-        end_session(engine, job)
+        end_session(engine, job, SOON)
     assert SESSION in engine.by_name
     assert sessions(place.environ) == []
 
 
-def test_a_container_that_is_gone(engine: FakeEngine, place: Place) -> None:
+def test_a_container_that_was_removed(engine: FakeEngine, place: Place) -> None:
     files = os.path.join(place.base, "state", "kept", "x")
     os.makedirs(files)
+    marks = {"io.podbot.managed": "true", "io.podbot.session": SESSION}
+    engine.networks[network_of(SESSION)] = marks
     with handed_over(engine, place, None, files=files) as job:
-        end_session(engine, Job(**{**vars(job), "exec_id": "gone"}))
+        end_session(engine, Job(**{**vars(job), "exec_id": "gone"}), SOON)
     assert sessions(place.environ) == []
     assert not os.path.exists(files)
+    assert engine.networks == {}
 
 
-def test_an_engine_that_is_gone_leaves_the_record_for_the_next_command(engine: FakeEngine, place: Place) -> None:
+def test_an_engine_that_stopped_leaves_the_record_for_the_next_command(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     with handed_over(engine, place, None) as job:
         engine.fail("inspect", EngineGone(endpoint=engine.endpoint, reason="x"))
         with pytest.raises(EngineGone):
-            end_session(engine, job)
+            end_session(engine, job, SOON)
     (record,) = sessions(place.environ)
     assert (record.session, record.state, record.live) == (SESSION, "orphaned", False)
 
@@ -217,13 +239,13 @@ def test_podbot_stop_in_the_meantime_decides(place: Place) -> None:
         handed_over(engine, place, None, keep="when_unsaved", clone=directory, labels=clone_labels(place)) as job,
         stopping(job.directory),
     ):
-        end_session(engine, job)
+        end_session(engine, job, SOON)
     assert SESSION in engine.by_name
     assert [record.state for record in sessions(place.environ)] == ["orphaned"]
 
 
 @pytest.mark.parametrize(("keep", "untold"), [("when_unsaved", "1 untracked file (new)"), ("always", "kept the")])
-def test_what_is_kept_is_told_by_the_next_command_once(place: Place, keep: Keep, untold: str) -> None:
+def test_the_next_command_reports_a_kept_session_once(place: Place, keep: Keep, untold: str) -> None:
     engine = with_git()
     directory = left_behind(engine, place, keep=keep)
     with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
@@ -234,7 +256,7 @@ def test_what_is_kept_is_told_by_the_next_command_once(place: Place, keep: Keep,
         secret = os.path.join(job.directory, "secrets", "ghapp_token")
         with open(secret, "w", encoding="utf-8") as file:
             file.write("ghs_x")
-        end_session(engine, job)
+        end_session(engine, job, SOON)
         assert not os.path.exists(secret)
     assert engine.inspect(SESSION).state != "running"
     assert Grant.load(place.directory()) == grant  # for a token-daemon, when it is started again
@@ -248,36 +270,63 @@ def test_what_is_kept_is_told_by_the_next_command_once(place: Place, keep: Keep,
     assert [record.state for record in sessions(place.environ)] == ["stopped"]
 
 
-def test_a_token_goes_with_its_session(engine: FakeEngine, place: Place) -> None:
+def test_a_token_is_removed_with_its_session(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     granted(place, engine, SESSION)
     with handed_over(engine, place, None) as job:
-        end_session(engine, job)
+        end_session(engine, job, SOON)
     assert not os.path.exists(place.directory())
 
 
-def test_a_grant_that_cannot_be_read_is_no_reason_to_leave_the_rest(engine: FakeEngine, place: Place) -> None:
+def test_the_rest_is_removed_even_if_a_grant_cannot_be_read(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     with handed_over(engine, place, None) as job:
         with open(os.path.join(job.directory, "token.json"), "w", encoding="utf-8") as file:
             file.write("{}")
-        end_session(engine, job)
+        end_session(engine, job, SOON)
     assert engine.by_name == {}
     assert not os.path.exists(place.directory())
 
 
-def test_the_process_asks_the_engine_that_it_is_told_of(place: Place) -> None:
-    """Nothing listens there: it gives up without a word, and the session stays."""
+def closed(ref: EngineRef) -> RestEngine:
+    """An engine that is not contacted yet."""
+    return reopen(ref.endpoint, "t")
+
+
+def test_the_process_uses_the_engine_in_its_job(place: Place) -> None:
+    """Nothing listens there: it gives up without a message, and the session stays."""
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     made(engine, SESSION)
     with handed_over(engine, place, None) as job:
-        run(json.dumps({**vars(job)}).encode(), lambda endpoint, _kind: reopen(endpoint, "t"))
+        run(json.dumps({**vars(job)}).encode(), closed, closed, pauses=(0.0,))
     assert [record.live for record in sessions(place.environ)] == [False]
+
+
+@pytest.mark.parametrize("failing", ["open", "remove"])
+def test_it_tries_again_when_the_engines_service_was_killed(engine: FakeEngine, place: Place, failing: str) -> None:
+    made(engine, SESSION)
+    gone = EngineGone(endpoint=engine.endpoint, reason="x")
+    opened: list[EngineRef] = []
+    if failing != "open":
+        engine.fail(failing, gone)
+
+    def open_engine(ref: EngineRef) -> FakeEngine:
+        opened.append(ref)
+        if failing == "open" and len(opened) < 3:
+            raise gone
+        return engine
+
+    agent = Agent()
+    with handed_over(engine, place, agent) as job:
+        run(json.dumps({**vars(job)}).encode(), lambda _: engine, open_engine, pauses=(0.0, 0.0, 0.0), limits=SOON)
+    assert len(opened) == (3 if failing == "open" else 2)
+    assert engine.by_name == {}
+    assert sessions(place.environ) == []
 
 
 def test_a_question_that_fails_counts_as_the_end(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     with handed_over(engine, place, Agent()) as job:
         engine.fail("exec_inspect", RequestFailed(operation="inspect", status=500, reason="x"))
-        end_session(engine, job)
+        end_session(engine, job, SOON)
     assert engine.by_name == {}

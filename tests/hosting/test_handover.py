@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import threading
+import time
 
 import pytest
 
 from podbot.api import ending_helper
 from podbot.engine.podman.words import WORDS
 from podbot.errors import SessionExists
-from podbot.hosting import handover
+from podbot.execution.command_control import LeftCommand
+from podbot.guest import frames
+from podbot.guest.polled_command import ConnectionState
 from podbot.hosting.handover import SOON, Handover
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import Keep
-from podbot.session.flags import ENDING, await_ending, is_live
+from podbot.session.flags import ENDING, WANTED, await_ending, flagged, is_live
 from podbot.session.sessions import session_directory, sessions
 from podbot.testing import FakeEngine
+from tests.guest.test_connection_state import ENDED
 from tests.session.plans import SESSION, Place, in_state
+from tests.streams.plumbing import in_thread
 
 HELPER = ending_helper.__file__
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
+SECONDS = 60.0  # that a test waits for what must come
+STATE = ConnectionState(pid=7, allowed=1000, taken=0, credit=0, received=b"", unsent=frames.frame(frames.PING, 5))
 
 
 def ended(leave: Handover) -> None:
@@ -35,101 +38,138 @@ def ended(leave: Handover) -> None:
         assert not leave.reaper.is_alive()
 
 
-def test_the_helper_has_the_name_until_it_ends(place: Place) -> None:
-    """Its engine is a socket of ours that says nothing until we hang up."""
+def test_the_helper_holds_the_name_until_it_exits(place: Place) -> None:
+    """Its engine is a socket of ours that sends nothing until we disconnect."""
     path = os.path.join(place.base, "engine.sock")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
         engine = FakeEngine(endpoint=f"unix://{path}")
         engine.words = WORDS  # the kind that the helper process opens
-        read, write = os.pipe()
+        listener.settimeout(SECONDS)
+        lease, guest = socket.socketpair()
         with session_directory(place.directory(), engine.endpoint) as directory:
             in_state(directory, "running")
+            directory.lease = lease.fileno()
             leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)
-            assert leave("e1", (read,), hurried=True)
+            assert leave(LeftCommand("e1"), hurried=True)
             assert directory.handed_over
-        os.close(read)
+        lease.close()
+        guest.setblocking(False)
         connection, _ = listener.accept()
         asked = connection.recv(4096)
         assert b"/exec/e1/json" in asked
         assert is_live(place.directory(), ENDING)
         assert [record.live for record in sessions(place.environ)] == [True]
-        assert os.write(write, b"x") == 1  # it holds the other end
+        with pytest.raises(BlockingIOError):
+            guest.recv(1)  # it holds the other end of the connection with which the sandbox ends
         with pytest.raises(SessionExists), session_directory(place.directory(), engine.endpoint):
             pass
         listener.close()
         connection.close()
     ended(leave)
-    os.close(write)
+    assert guest.recv(1) == b""
+    guest.close()
     assert [record.live for record in sessions(place.environ)] == [False]
     assert place.kinds() == ["host.handover"]
 
 
-def test_whoever_wants_the_name_says_so_and_waits(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_helper_continues_a_guests_connection_and_terminates_the_agent_there(place: Place) -> None:
+    engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
+    engine.words = WORDS
+    ours, guest = socket.socketpair()
+    with guest, session_directory(place.directory(), engine.endpoint) as directory:
+        guest.settimeout(SECONDS)
+        in_state(directory, "running")
+        leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)
+        with ours:
+            assert leave(LeftCommand(connection=ours.fileno(), state=STATE.described()), hurried=True)
+        decoder, found = frames.Decoder(), list[tuple[int, int, bytes]]()
+        while len(found) < 2:
+            found += decoder.feed(guest.recv(1 << 16))
+        guest.sendall(frames.frame(frames.ENDED, 2, json.dumps(ENDED).encode()))
+    ended(leave)
+    assert found == [(frames.PING, 5, b""), (frames.TERMINATE, 2, b"")]
+
+
+def test_whoever_wants_the_name_says_so_and_waits(place: Place) -> None:
     await_ending(place.directory(), place.events.append)
     assert place.events == []
     seen = threading.Event()
+    with session_directory(place.directory(), "unix:///x"), contextlib.ExitStack() as ending:
+        ending.enter_context(flagged(place.directory(), ENDING))
 
-    def look(*_: object) -> None:
-        if is_live(place.directory(), "wanted"):
+        def end() -> None:
+            while not is_live(place.directory(), WANTED):
+                time.sleep(0.001)
             seen.set()
             ending.close()
 
-    monkeypatch.setattr("podbot.session.sessions.time.sleep", look)
-    with session_directory(place.directory(), "unix:///x"), contextlib.ExitStack() as ending:
-        from podbot.session.flags import flagged
-
-        ending.enter_context(flagged(place.directory(), ENDING))
-        await_ending(place.directory(), place.events.append)
-        assert seen.is_set()
+        with in_thread(end):
+            await_ending(place.directory(), place.events.append)
+            assert seen.is_set()
     assert place.kinds() == ["session.ending"]
 
 
-def test_nobody_is_waited_for_for_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from podbot.session.flags import flagged
-
-    monkeypatch.setattr("podbot.session.flags.ENDING_SECONDS", 0.0)
+def test_nobody_is_waited_for_for_ever(place: Place) -> None:
     with session_directory(place.directory(), "unix:///x"), flagged(place.directory(), ENDING):
-        await_ending(place.directory(), place.events.append)
+        await_ending(place.directory(), place.events.append, 0.0)
     assert place.kinds() == ["session.ending"]
 
 
-def test_without_an_interpreter_podbot_ends_it_itself(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(_script: str) -> str:
-        raise OSError("no Python interpreter")
-
-    monkeypatch.setattr(handover, "interpreter", none)
+def test_without_an_interpreter_podbot_ends_it_itself(place: Place) -> None:
     engine = FakeEngine()
     with session_directory(place.directory(), engine.endpoint) as directory:
-        leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)
-        assert not leave("e1", (), hurried=False)
+        leave = Handover(engine, place.sandbox(), directory, place.events.append, helper="/in/an/archive.zip/helper.py")
+        assert not leave(LeftCommand("e1"), hurried=False)
         assert not directory.handed_over
         assert not is_live(place.directory(), ENDING)
     assert place.kinds() == ["host.no_helper"]
+
+
+NOTING = """
+import json, os, sys
+with open({noted!r}, "w") as file:
+    json.dump([sys.orig_argv, dict(os.environ)], file)
+sys.stdin.read()
+"""
+
+
+def noting(place: Place, noted: str) -> str:
+    """A helper program that notes what it was started with."""
+    path = os.path.join(place.base, "helper.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(NOTING.format(noted=noted))
+    return path
 
 
 @pytest.mark.parametrize(
     ("elapsed", "keep", "helped"),
     [(SOON / 2, "never", False), (SOON * 2, "never", True), (0, "always", True), (0, "when_unsaved", True)],
 )
-def test_only_what_is_quick_is_done_by_podbot(place: Place, elapsed: float, keep: Keep, helped: bool) -> None:
+def test_podbot_itself_only_does_quick_work(place: Place, elapsed: float, keep: Keep, helped: bool) -> None:
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     with session_directory(place.directory(), engine.endpoint) as directory:
         in_state(directory, "running")
-        leave = Handover(engine, place.sandbox(keep=keep), directory, place.events.append, helper=HELPER)
+        leave = Handover(
+            engine, place.sandbox(keep=keep), directory, place.events.append, helper=noting(place, os.devnull)
+        )
         leave.clean_up_unless_soon(elapsed)
         assert directory.handed_over == helped
     ended(leave)
     assert [record.session for record in sessions(place.environ)] == [SESSION]
 
 
-def test_a_guarded_workspace_is_looked_at_by_the_helper(place: Place) -> None:
+def test_the_helper_scans_a_guarded_workspace(place: Place) -> None:
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     with session_directory(place.directory(), engine.endpoint) as directory:
         in_state(directory, "running")
         leave = Handover(
-            engine, place.sandbox(guard=GuardPlan(place.workspace)), directory, place.events.append, helper=HELPER
+            engine,
+            place.sandbox(guard=GuardPlan(place.workspace)),
+            directory,
+            place.events.append,
+            helper=noting(place, os.devnull),
         )
         leave.clean_up_unless_soon(0)
         assert directory.handed_over
@@ -138,16 +178,14 @@ def test_a_guarded_workspace_is_looked_at_by_the_helper(place: Place) -> None:
 
 def test_no_secret_is_handed_over(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-hunter2")
-    started: list[tuple[list[str], dict[str, str]]] = []
-
-    def popen(argv: list[str], *, env: dict[str, str], **_: object) -> None:
-        started.append((argv, env))
-        raise OSError
-
-    monkeypatch.setattr("subprocess.Popen", popen)
+    noted = os.path.join(place.base, "noted")
     engine = FakeEngine()
     with session_directory(place.directory(), engine.endpoint) as directory:
-        Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)("e1", (), hurried=False)
-    ((argv, env),) = started
+        in_state(directory, "running")
+        leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=noting(place, noted))
+        assert leave(LeftCommand("e1"), hurried=False)
+        ended(leave)
+    with open(noted, encoding="utf-8") as file:
+        argv, env = json.load(file)
     assert "hunter2" not in repr((argv, env))
     assert SESSION not in " ".join(argv)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -17,30 +16,13 @@ from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.hosting.host import HostResult, channel_for, run_hosted
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Mount
-from podbot.protocol.acp import AcpChannel
-from podbot.streams.channel import Counts
+from podbot.streams.protocol_channel import Counts
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, Place, changed
 from tests.streams.plumbing import Pipe, pipes
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{},"x":1}}}\n'
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    with contextlib.closing(Wake()) as made:
-        yield made
 
 
 @pytest.fixture
@@ -94,7 +76,7 @@ def test_acp_is_filtered(engine: FakeEngine, place: Place, wake: Wake, client: t
     assert engine.by_name == {}
 
 
-def test_the_result_says_which_credentials_were_copied(
+def test_the_result_lists_the_copied_credentials(
     engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]
 ) -> None:
     given = os.path.join(place.base, ".codex")
@@ -138,7 +120,7 @@ def test_the_codex_channel_knows_the_mounts_and_methods(place: Place) -> None:
         ("all", "files, terminals, login commands and MCP servers"),
     ],
 )
-def test_a_moved_trust_boundary_is_said(  # noqa: PLR0917 - two of them are the parameters
+def test_reduced_isolation_is_reported(  # noqa: PLR0917 - two of them are the parameters
     engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe], delegation: str, what: str
 ) -> None:
     engine.on("claude-agent-acp", ScriptedExec())
@@ -148,26 +130,36 @@ def test_a_moved_trust_boundary_is_said(  # noqa: PLR0917 - two of them are the 
     assert f"may use {what} of the client's own machine" in said.message
 
 
-def test_extra_methods_are_said(engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]) -> None:
+def test_extra_methods_are_reported(engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe]) -> None:
     engine.on("claude-agent-acp", ScriptedExec())
     hosted(engine, place, wake, client, plan(place, extra_methods=("_x/y", "_x/z")))
     (said,) = [event for event in place.events if event.kind == "host.extra_methods"]
     assert (said.level, said.fields) == ("notice", {"methods": ["_x/y", "_x/z"]})
-    assert "trust boundary is moved: the agent may also call _x/y, _x/z at the client" in said.message
+    assert "reduced isolation: the agent may also call _x/y, _x/z at the client" in said.message
 
 
-def test_the_channel_knows_the_mounts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, Any] = {}
-    monkeypatch.setattr(AcpChannel, "__init__", lambda _self, **given: seen.update(given))
-    decided = plan(place, delegation="terminal", frame_limit=123, extra_methods=("_x/y",), mcp_servers="pass")
+def test_the_channel_knows_the_mounts_methods_and_logins(place: Place) -> None:
+    decided = plan(place, delegation="terminal", frame_limit=1000, extra_methods=("_x/y",), mcp_servers="pass")
     more = Mount("/srv/ref", "/reference")
     more_mounts = (*decided.sandbox.container.mounts, more)
     container = dataclasses.replace(decided.sandbox.container, mounts=more_mounts, link=("/short", place.workspace))
-    channel_for(changed(decided, container=container))
-    mount, logins = seen.pop("mount"), seen.pop("logins")
-    assert seen == {"delegation": "terminal", "limit": 123, "extra_methods": ("_x/y",), "mcp_servers": "pass"}
-    assert "ANTHROPIC_API_KEY" in logins.advice
-    assert (mount.inside, mount.outside, mount.others) == ("/workspace", place.workspace, ("/reference", "/short"))
+    channel = channel_for(changed(decided, container=container))
+    opened = []
+    for number, cwd in enumerate(("/workspace/a", "/reference/a", "/short/a", "/srv/ref", "/elsewhere")):
+        params = {"cwd": cwd, "mcpServers": [{"name": "x"}]}
+        opened.append(json.dumps({"id": number, "method": "session/new", "params": params}).encode() + b"\n")
+        channel.client_data(opened[-1])
+    assert b"".join(channel.for_agent()) == b"".join(opened[:3]), "with the client's servers"
+    answers = [json.loads(frame)["error"]["data"] for frame in channel.for_client()]
+    assert [(data["workspace"], data["host_path"]) for data in answers] == [("/workspace", place.workspace)] * 2
+    channel.refusals()
+    passes = b'{"id":1,"method":"terminal/create"}\n{"id":2,"method":"_x/y"}\n'
+    channel.agent_data(passes + b'{"id":3,"method":"fs/read_text_file"}\n' + b"x" * 1001 + b"\n")
+    assert b"".join(channel.for_client()) == passes
+    assert [said.reason for said in channel.refusals()] == ["denied_method", "over_limit"]
+    channel.agent_data(b'{"id":0,"error":{"code":-32000,"message":"Authentication required"}}\n')
+    (advised,) = channel.for_client()
+    assert "ANTHROPIC_API_KEY" in json.loads(advised)["error"]["message"]
 
 
 def test_the_channel_knows_the_second_name_of_a_workspace(place: Place) -> None:
@@ -226,7 +218,7 @@ def test_a_signal_before_the_agent_ran(engine: FakeEngine, place: Place, wake: W
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_half_a_frame_and_the_client_leaves(
+def test_the_client_disconnects_inside_a_frame(
     engine: FakeEngine, place: Place, wake: Wake, client: tuple[Pipe, Pipe], code: int
 ) -> None:
     def agent(io: ExecPeer) -> int:
@@ -237,7 +229,7 @@ def test_half_a_frame_and_the_client_leaves(
     engine.on("claude-agent-acp", agent)
     os.write(client[0].write, b'{"id":1,"method":"initial')
     client[0].close(client[0].write)
-    if code:  # the agent's own failure says more
+    if code:  # the agent's own failure is more informative
         assert hosted(engine, place, wake, client, plan(place)).status.code == code
     else:
         with pytest.raises(ClientBroken, match="unparseable"):

@@ -1,11 +1,10 @@
-"""Between relay and channel: what is said about refusals, noise and stderr, and how much of it."""
+"""Between relay and channel: the reports about refusals, noise and stderr, and their limits."""
 
 from __future__ import annotations
 
 import json
 import os
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,13 +13,8 @@ from podbot.hosting.agent_words import LINE, text_of
 from podbot.hosting.reporting_filter import BURST, RefusalLog, ReportingFilter
 from podbot.hosting.transcript import Transcript
 from podbot.protocol.acp import AcpChannel
-from podbot.streams.channel import Filter, Noise
+from podbot.streams.protocol_channel import Filter, Noise
 from tests.streams.channels import LineChannel, Refusal
-
-
-@pytest.fixture
-def events() -> list[Event]:
-    return []
 
 
 def test_a_refusal_is_one_warning_without_contents(events: list[Event]) -> None:
@@ -47,15 +41,14 @@ def test_half_a_frame_at_the_client_s_end(events: list[Event]) -> None:
     assert [event.message for event in events] == ["refused a frame from the client, 3 bytes: half a frame"]
 
 
-def test_a_rewritten_frame_is_no_warning(events: list[Event]) -> None:
+def test_a_rewritten_frame_is_not_a_warning(events: list[Event]) -> None:
     RefusalLog(events.append).add(Refusal("client", "initialize", "0", 90, "masked_capabilities", "masked"))
     assert [(event.level, event.kind) for event in events] == [("info", "host.rewritten")]
 
 
-def test_a_flood_of_refusals_is_counted(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_refusals_is_counted(events: list[Event]) -> None:
     now = 100.0
-    monkeypatch.setattr("podbot.hosting.reporting_filter.time.monotonic", lambda: now)
-    log = RefusalLog(events.append)
+    log = RefusalLog(events.append, lambda: now)
     for _ in range(5000):
         log.add(Refusal("agent"))
     assert len(events) == BURST
@@ -70,7 +63,7 @@ def test_a_flood_of_refusals_is_counted(events: list[Event], monkeypatch: pytest
     assert [event.fields.get("count") for event in events[-2:]] == [None, 1]
 
 
-def test_stderr_and_noise_as_they_are_but_for_control_characters(events: list[Event]) -> None:
+def test_stderr_and_noise_are_unchanged_except_for_control_characters(events: list[Event]) -> None:
     bridge = ReportingFilter(LineChannel(), events.append, events=False)
     bridge.agent_stderr(memoryview(b"\x1b[1mraw\xff"))
     bridge.agent_data(b"# \x1b]0;title\x07\r\nframe\n")
@@ -79,7 +72,7 @@ def test_stderr_and_noise_as_they_are_but_for_control_characters(events: list[Ev
     assert [event.kind for event in events] == ["host.noise"]
 
 
-def test_what_was_moved_is_said_once_for_each_kind_and_counted_at_the_end(events: list[Event]) -> None:
+def test_moved_output_is_reported_once_for_each_kind_and_counted_at_the_end(events: list[Event]) -> None:
     """10.18."""
     channel = LineChannel()
     bridge = ReportingFilter(channel, events.append, events=False)
@@ -92,14 +85,14 @@ def test_what_was_moved_is_said_once_for_each_kind_and_counted_at_the_end(events
     assert [(event.level, event.kind) for event in events] == [("notice", "host.noise")] * 3 + [
         ("info", "host.noise_total")
     ]
-    assert "text that is no frame: moved from stdout to stderr" in events[0].message
-    assert "JSON that is no JSON-RPC message" in events[1].message
+    assert "text that is not a frame: moved from stdout to stderr" in events[0].message
+    assert "JSON that is not a JSON-RPC message" in events[1].message
     assert "3 of text, 1 of other JSON, 1 in front of a frame" in events[3].message
     assert events[3].fields == {"text": 3, "json": 1, "before_frame": 1}
 
 
-def test_a_long_line_of_noise_is_told_with_its_true_size(events: list[Event]) -> None:
-    """Cut once by the channel and once here, a line of 1 MB was said to have 8212 bytes."""
+def test_a_long_line_of_noise_is_reported_with_its_true_size(events: list[Event]) -> None:
+    """A line of 1 MB that was cut by the channel and again here was reported with 8212 bytes."""
     bridge = ReportingFilter(AcpChannel(), events.append, events=False)
     bridge.agent_data(b"x" * 1_000_000 + b"\n")
     assert list(bridge.for_stderr()) == [b"x" * LINE + b" ... (1000001 bytes)\n"]
@@ -115,7 +108,7 @@ def test_stderr_and_noise_as_events(events: list[Event]) -> None:
     assert [(event.kind, event.message) for event in events] == [
         ("agent.stderr", "one"),
         ("agent.stderr", '{"level": "error"}'),
-        ("host.noise", "the agent printed text that is no frame: moved from stdout to stderr"),
+        ("host.noise", "the agent printed text that is not a frame: moved from stdout to stderr"),
         ("agent.noise", "# noise"),
         ("agent.stderr", "half"),
     ]
@@ -136,7 +129,7 @@ def test_a_printable_line_is_one_line_and_bounded(line: bytes) -> None:
     assert len(shown) <= LINE * 10 + 30
 
 
-def test_the_transcript_says_who_wrote_what(tmp_path: os.PathLike[str], events: list[Event]) -> None:
+def test_the_transcript_names_the_sender(tmp_path: os.PathLike[str], events: list[Event]) -> None:
     path = os.path.join(tmp_path, "t")
     record = Transcript(path, session="s", secrets=[], emit=events.append)
     bridge = ReportingFilter(LineChannel(answer=b'{"e":1}\n'), events.append, events=False, transcript=record)
@@ -160,7 +153,7 @@ def test_the_transcript_says_who_wrote_what(tmp_path: os.PathLike[str], events: 
     ]
 
 
-def test_notices_of_the_channel_are_said_in_order_before_refusals() -> None:
+def test_notices_of_the_channel_are_reported_in_order_before_refusals() -> None:
     events: list[Event] = []
     channel = LineChannel()
     channel.news = [Event("notice", "host.mcp_servers", "one"), Event("notice", "host.mcp_servers", "two")]

@@ -1,4 +1,4 @@
-"""What a transcript holds, who may read it, and what happens when it cannot be written."""
+"""The content of a transcript, its permissions, and the behaviour when it cannot be written."""
 
 from __future__ import annotations
 
@@ -16,19 +16,13 @@ from hypothesis import strategies as st
 
 from podbot.errors import PathError
 from podbot.events import Event
-from podbot.hosting import transcript as module
-from podbot.hosting.transcript import HEAD, Transcript, _Lines
+from podbot.hosting.transcript import HEAD, LAST, LIMIT, WHOLE, Lines, Transcript
 from tests.streams.channels import Refusal
 
 
 @pytest.fixture
 def path(tmp_path: os.PathLike[str]) -> str:
     return os.path.join(tmp_path, "t.jsonl")
-
-
-@pytest.fixture
-def events() -> list[Event]:
-    return []
 
 
 @pytest.fixture
@@ -75,20 +69,21 @@ def test_a_line_for_each_frame_in_any_chunks(path: str, transcript: Transcript) 
     ]
 
 
-def test_what_is_refused_is_redacted_as_well(path: str, transcript: Transcript) -> None:
+def test_refused_frames_are_redacted_as_well(path: str, transcript: Transcript) -> None:
     transcript.refused(Refusal("agent", method="fs/s3cretvalue", id='"s3cretvalue"'))
     transcript.close()
     (line,) = lines(path)
     assert (line["method"], line["id"]) == ("fs/[redacted]", '"[redacted]"')
 
 
-def test_what_is_no_json_and_what_is_long(path: str, transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WHOLE", 20_000)
+def test_what_is_no_json_and_what_is_long(path: str, events: list[Event]) -> None:
+    transcript = Transcript(path, session="shop", secrets=[], emit=events.append, whole=20_000)
     transcript.passed("client", b"apiKey: oops\n", "agent")
     transcript.passed("client", json.dumps({"method": "m" * 5000, "id": 1e400}).encode() + b"\n", "agent")
     for _ in range(3):
         transcript.passed("client", b'"' + b"x" * 9_000, "agent")
     transcript.passed("client", b"\n", "agent")
+    transcript.close()
     found = lines(path)
     assert [line["size"] for line in found] == [12, 5030, 27_003]
     assert [line["text"] and len(line["text"]) for line in found] == [None, HEAD, None]
@@ -99,7 +94,7 @@ def test_what_is_no_json_and_what_is_long(path: str, transcript: Transcript, mon
 
 @given(st.lists(st.binary(max_size=12) | st.just(b"\n")))
 def test_lines_out_of_chunks(chunks: list[bytes]) -> None:
-    assembled = _Lines()
+    assembled = Lines()
     found = [line for chunk in chunks for line in assembled.feed(chunk)] + list(assembled.rest())
     assert [head for head, _ in found] == [line for line in b"".join(chunks).split(b"\n") if line]
     assert all(len(head) == size for head, size in found)
@@ -120,7 +115,7 @@ def test_only_its_owner_may_read_it_and_nothing_is_wiped_out(path: str, events: 
     assert [line.get("before") for line in lines(path)] == [True, None]
 
 
-def test_a_umask_that_takes_nothing_away(path: str, events: list[Event]) -> None:
+def test_a_umask_that_removes_no_permission(path: str, events: list[Event]) -> None:
     before = os.umask(0)
     try:
         Transcript(path, session="s", secrets=[], emit=events.append).close()
@@ -130,7 +125,7 @@ def test_a_umask_that_takes_nothing_away(path: str, events: list[Event]) -> None
 
 
 @pytest.mark.parametrize("kind", ["link", "second name", "fifo", "directory", "nul", "device", "no parent"])
-def test_what_is_not_written_to(path: str, kind: str, tmp_path: os.PathLike[str], events: list[Event]) -> None:
+def test_files_that_are_not_written(path: str, kind: str, tmp_path: os.PathLike[str], events: list[Event]) -> None:
     other = os.path.join(tmp_path, "other")
     with open(other, "wb"):
         pass
@@ -155,20 +150,19 @@ def test_what_is_not_written_to(path: str, kind: str, tmp_path: os.PathLike[str]
 
 
 def test_the_limit() -> None:
-    assert module.LIMIT == 1 << 30
-    assert module.LIMIT > 8 * module.WHOLE
+    assert LIMIT == 1 << 30
+    assert LIMIT > 8 * WHOLE
 
 
 @given(st.lists(st.integers(min_value=0, max_value=5000), min_size=20, max_size=40), st.integers(0, 4000))
-def test_a_flood_ends_with_a_word_and_within_the_limit(sizes: list[int], before: int) -> None:
+def test_a_flood_ends_with_a_last_line_and_within_the_limit(sizes: list[int], before: int) -> None:
     events: list[Event] = []
-    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LIMIT", 12_000)
+    with tempfile.TemporaryDirectory() as place:
         path = os.path.join(place, "t")
         with open(path, "w", encoding="ascii") as file:
             file.write('{"before":"' + "x" * before + '"}\n')
         # Two sessions: what either writes counts for both.
-        both = [Transcript(path, session=name, secrets=[], emit=events.append) for name in ("one", "two")]
+        both = [Transcript(path, session=name, secrets=[], emit=events.append, limit=12_000) for name in ("one", "two")]
         for number, size in enumerate(sizes):
             both[number % 2].passed("client", b'{"x":"' + b"y" * size + b'"}\n', "agent")
             both[number % 2].refused(Refusal("agent"))
@@ -176,7 +170,7 @@ def test_a_flood_ends_with_a_word_and_within_the_limit(sizes: list[int], before:
             for _ in range(60):
                 made.refused(Refusal("agent"))
         full = os.path.getsize(path)
-        assert 12_000 - module._LAST - HEAD - 200 < full <= 12_000
+        assert 12_000 - LAST - HEAD - 200 < full <= 12_000
         for made in both:
             made.passed("client", b"{}\n", "agent")
             made.refused(Refusal("agent"))
@@ -195,21 +189,21 @@ def test_a_flood_ends_with_a_word_and_within_the_limit(sizes: list[int], before:
     ] * 2
 
 
-def test_a_file_that_is_full_already(path: str, events: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIMIT", 5_000)
+def test_a_file_that_is_full_already(path: str, events: list[Event]) -> None:
     with open(path, "wb") as file:
-        file.write(b"\n" * 4_500)
+        file.truncate(LIMIT - 500)  # takes no space
     made = Transcript(path, session="s", secrets=[], emit=events.append)
     made.passed("agent", b"{}\n", "client")
     made.refused(Refusal("agent"))
     made.close()
-    assert os.path.getsize(path) == 4_500
+    assert os.path.getsize(path) == LIMIT - 500
     (event,) = events
     assert event.level == "warning"
-    assert event.message == f"cannot write the transcript {path}: it has reached 1 GiB; the session goes on without it"
+    reason = "it has reached 1 GiB; the session continues without it"
+    assert event.message == f"cannot write the transcript {path}: {reason}"
 
 
-def test_a_full_disk_is_said_once(path: str, transcript: Transcript, events: list[Event]) -> None:
+def test_a_full_disk_is_reported_once(path: str, transcript: Transcript, events: list[Event]) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     transcript.passed("agent", b"{}\n", "client")
     full = os.path.getsize(path) + 20
@@ -220,4 +214,4 @@ def test_a_full_disk_is_said_once(path: str, transcript: Transcript, events: lis
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [event.kind for event in events] == ["host.transcript"]
-    assert "the session goes on without it" in events[0].message
+    assert "the session continues without it" in events[0].message

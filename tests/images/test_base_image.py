@@ -30,7 +30,7 @@ nonsense
 """
 
 
-def test_only_this_suites_plain_public_sources_are_taken() -> None:
+def test_only_this_suites_plain_public_sources_are_used() -> None:
     assert sources(TARGETS, DEBIAN, keyrings=()) == [
         "deb http://mirror/debian bookworm main",
         "deb http://mirror/debian bookworm-updates main",
@@ -66,7 +66,7 @@ def test_the_command_names_suite_packages_and_sources() -> None:
     assert words[-3:] == ["bookworm", "-", "deb http://m bookworm main"]
 
 
-def test_what_was_left_out_comes_back_with_a_later_install(tmp_path: Path) -> None:
+def test_a_later_install_restores_files_that_were_left_out(tmp_path: Path) -> None:
     options = tmp_path / "etc/dpkg/dpkg.cfg.d/99mmdebstrap"
     options.parent.mkdir(parents=True)
     words = command(DEBIAN, ["git"], ["/usr/bin/scalar", "/usr/share/zoneinfo/right/*"], [])
@@ -101,7 +101,7 @@ def test_the_stream_is_the_programs_output() -> None:
     assert made == b"x" * 3000000
 
 
-def test_a_failure_breaks_the_stream_off_with_the_last_words() -> None:
+def test_a_failure_ends_the_stream_with_the_last_lines() -> None:
     code = "import sys; print('half'); print('E: no such package', file=sys.stderr); sys.exit(25)"
     stream = root_filesystem(script(code), os.environ, "base")
     assert next(stream) == b"half\n"
@@ -109,7 +109,8 @@ def test_a_failure_breaks_the_stream_off_with_the_last_words() -> None:
         next(stream)
 
 
-# What mmdebstrap 1.5.7 (Debian 13) and 1.3.5 (Debian 12) say, cut down; with --quiet the lines of apt are missing.
+# The output of mmdebstrap 1.5.7 (Debian 13) and 1.3.5 (Debian 12), shortened; with --quiet the lines of apt are
+# missing.
 NO_PACKAGE = """\
 I: automatically chosen mode: root
 I: installing remaining packages inside the chroot...
@@ -177,17 +178,17 @@ def test_why_it_failed(log: str, words: str) -> None:
     assert last_words(log) == words
 
 
-def test_apt_s_own_words_are_not_swallowed() -> None:
+def test_apts_own_messages_are_not_suppressed() -> None:
     assert not {"--quiet", "--silent", "-q", "-s"} & set(command(DEBIAN, ["git"], [], []))
 
 
-def test_the_words_are_in_the_language_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_in_the_language_that_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     made = root_filesystem(script("import os; print(os.environ['LC_ALL'])"), os.environ, "base")
     assert b"".join(made) == b"C.UTF-8\n"
 
 
-def test_a_full_disk_is_named_wherever_it_was_said() -> None:
+def test_a_full_disk_is_detected_in_any_message() -> None:
     code = "import sys; sys.exit('dpkg: No space left on device\\n' + 'E: cleaning up\\n' * 99)"
     with pytest.raises(DiskFull):
         list(root_filesystem(script(code), os.environ, "base"))
@@ -199,17 +200,17 @@ def test_a_full_disk_is_named() -> None:
         list(root_filesystem(script(code), os.environ, "base"))
 
 
-def test_a_program_that_is_not_there() -> None:
+def test_a_missing_program() -> None:
     with pytest.raises(ImageBuildFailed, match="/nonexistent"):
         list(root_filesystem(["/nonexistent"], os.environ, "base"))
 
 
-def test_an_abandoned_stream_ends_all_of_the_program() -> None:
+def test_an_abandoned_stream_terminates_all_processes() -> None:
     code = (
         "import subprocess, sys\n"
         "child = subprocess.Popen(['sleep', '60'])\n"
         "print(child.pid, flush=True)\n"
-        "sys.stdout.write('x' * 10000000)\n"  # blocks: nobody reads
+        "sys.stdout.write('x' * 10000000)\n"  # blocks, because it is not read
         "child.wait()\n"
     )
     stream = root_filesystem(script(code), os.environ, "base")

@@ -23,12 +23,12 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
     return {"XDG_RUNTIME_DIR": str(runtime)}
 
 
-def test_the_second_says_that_it_waits_and_goes_on_when_the_first_has_ended(environ: Mapping[str, str]) -> None:
-    told, order = list[Event](), list[str]()
+def test_the_second_build_reports_that_it_waits_and_continues_after_the_first(environ: Mapping[str, str]) -> None:
+    events, order = list[Event](), list[str]()
     waits = threading.Event()
 
     def tell(event: Event) -> None:
-        told.append(event)
+        events.append(event)
         waits.set()
 
     def second() -> None:
@@ -42,24 +42,24 @@ def test_the_second_says_that_it_waits_and_goes_on_when_the_first_has_ended(envi
         order.append("first")
     thread.join(5)
     assert order == ["first", "second"]
-    assert [(event.level, event.kind) for event in told] == [("notice", "image.wait")]
+    assert [(event.level, event.kind) for event in events] == [("notice", "image.wait")]
 
 
-def test_nobody_waits_for_himself_or_for_another_engine(environ: Mapping[str, str]) -> None:
-    told: list[Event] = []
+def test_no_build_waits_for_itself_or_for_another_engine(environ: Mapping[str, str]) -> None:
+    events: list[Event] = []
     for _ in range(2):
-        with build_turn(environ, ENGINE, told.append), build_turn(environ, "unix:///run/other.sock", told.append):
+        with build_turn(environ, ENGINE, events.append), build_turn(environ, "unix:///run/other.sock", events.append):
             pass
-    assert told == []
+    assert events == []
 
 
-def test_a_build_that_fails_gives_its_turn_back(environ: Mapping[str, str]) -> None:
-    told: list[Event] = []
+def test_a_build_that_fails_releases_the_lock(environ: Mapping[str, str]) -> None:
+    events: list[Event] = []
     with pytest.raises(ZeroDivisionError), build_turn(environ, ENGINE):
         raise ZeroDivisionError
-    with build_turn(environ, ENGINE, told.append):
+    with build_turn(environ, ENGINE, events.append):
         pass
-    assert told == []
+    assert events == []
 
 
 def test_a_lock_that_is_a_link_is_refused(environ: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from podbot.images.context import context_archive
 
 
-def test_a_context_is_the_same_bytes_whatever_the_files_modes_and_times(tmp_path: Path) -> None:
+def test_a_context_has_the_same_bytes_whatever_the_files_modes_and_times(tmp_path: Path) -> None:
     (tmp_path / "host").mkdir()
     (tmp_path / "host/env").write_text("shipped")
     (tmp_path / "askpass").write_text("#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""The shipped image files: what they refer to exists, and what must not be in them is not."""
+"""The shipped image files: their references exist, and forbidden content is absent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_each_network_step_has_the_hosts_settings_and_none_copies_them() -> None
     assert "; . /run/host/env; " in next(step for step in reaching if "apt-get" in step)
 
 
-def test_what_is_often_changed_comes_after_what_is_slow() -> None:
+def test_frequently_changed_files_come_after_slow_steps() -> None:
     node, agent, last = map(CONTAINERFILE.index, ("install-node", "'claude ", "containers.conf"))
     assert node < agent < last
 
@@ -80,8 +80,8 @@ def test_packages_are_sorted_and_once() -> None:
     assert list(packages) == sorted(set(packages))
 
 
-def test_the_inner_store_lies_on_fuse_overlayfs() -> None:
-    """Without the file Podman 4.3.1 does not heed STORAGE_DRIVER, by which podbot says that /dev/fuse is missing."""
+def test_the_inner_store_uses_fuse_overlayfs() -> None:
+    """Without the file Podman 4.3.1 ignores STORAGE_DRIVER, with which podbot reports that /dev/fuse is missing."""
     storage = tomllib.loads((IMAGES / "sandbox/storage.conf").read_text())["storage"]
     assert storage["driver"] == "overlay"
     assert storage["options"]["overlay"]["mount_program"] == "/usr/bin/fuse-overlayfs"

@@ -1,4 +1,4 @@
-"""What a build decides, what it asks of the engine, and what it tells meanwhile."""
+"""A build's decisions, its requests to the engine, and its reports."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def decide(works: Works, facts: PodmanFacts = DEBIAN, **request: Any) -> BuildPl
         ({}, FEDORA, {}, ["pull", "build"], PULLED_BASE),
     ],
 )
-def test_what_is_to_be_done(
+def test_the_planned_steps(
     present: dict[str, ImageInfo], facts: PodmanFacts, request_: dict[str, Any], steps: list[str], base: str
 ) -> None:
     plan = decide(Works(present), facts, **request_)
@@ -80,7 +80,7 @@ def test_what_is_to_be_done(
         ("gone=1", None, ("claude",)),
     ],
 )
-def test_agents_that_are_there_come_first(label: str, agents: list[str] | None, order: tuple[str, ...]) -> None:
+def test_existing_agents_come_first(label: str, agents: list[str] | None, order: tuple[str, ...]) -> None:
     there = ImageInfo("id", (RECIPE.image,), {LABEL_AGENTS: label}, 1, "")
     assert decide(Works({RECIPE.image: there, RECIPE.base: BASE}), agents=agents).agents == order
 
@@ -106,13 +106,13 @@ def test_names_of_images(tag: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["UPPER", "a b", "-t", "x:", "x:y:z", "a//b", "../x", "x\n"])
-def test_what_names_no_image(tag: str) -> None:
+def test_invalid_image_names(tag: str) -> None:
     with pytest.raises(InvalidValue, match="is not the name of an image"):
         decide(Works({RECIPE.base: BASE}), tag=tag)
 
 
 @given(st.text())
-def test_any_tag_is_judged(tag: str) -> None:
+def test_any_tag_is_accepted_or_refused(tag: str) -> None:
     try:
         plan = decide(Works({RECIPE.base: BASE}), tag=tag)
     except InvalidValue:
@@ -121,7 +121,7 @@ def test_any_tag_is_judged(tag: str) -> None:
     assert not set(plan.image) & set(" \t\n'\"$;")
 
 
-def test_proxy_settings_reach_the_steps_and_no_argument() -> None:
+def test_proxy_settings_reach_the_steps_but_no_argument() -> None:
     works = Works({RECIPE.base: BASE})
     plan = decide(works, build_args={"HTTPS_PROXY": "http://canary@p", "NODE_VERSION": "22.9.0"})
     assert plan.environ["HTTPS_PROXY"] == "http://canary@p"
@@ -130,7 +130,7 @@ def test_proxy_settings_reach_the_steps_and_no_argument() -> None:
     assert "canary" not in repr(works.built) + repr(plan)
 
 
-def test_labels_tell_the_versions_that_were_built_in() -> None:
+def test_labels_contain_the_versions_that_were_built() -> None:
     works = Works({RECIPE.base: BASE})
     result = build_image(decide(works, agents=["codex"], build_args={"CODEX_VERSION": "9.9"}), shop(works))
     assert works.built["labels"][LABEL_AGENTS] == "codex=9.9"
@@ -139,11 +139,11 @@ def test_labels_tell_the_versions_that_were_built_in() -> None:
 
 def test_progress_is_a_step_by_its_title() -> None:
     works, events = Talking({RECIPE.base: BASE}), list[Event]()
-    build_image(decide(works, agents=["codex"]), shop(works, emit=events.append))
-    told = [(event.message, event.fields) for event in events if event.kind == "image.step"]
-    assert told == [
-        ("step 3 of 9: Node", {"step": 3, "steps": 9, "title": "Node"}),
-        ("step 4 of 9: codex 9.9", {"step": 4, "steps": 9, "title": "codex 9.9"}),
+    build_image(decide(works, agents=["codex"], build_args={"CODEX_VERSION": "9.9"}), shop(works, emit=events.append))
+    steps = [(event.message, event.fields) for event in events if event.kind == "image.step"]
+    assert steps == [
+        ("step 3 of 9: Node", {"step": 3, "steps": 9, "title": "Node", "next": "codex 9.9"}),
+        ("step 4 of 9: codex 9.9", {"step": 4, "steps": 9, "title": "codex 9.9", "next": "user"}),
     ]
     assert [event.message for event in events if event.kind == "image.line"] == list(OUTPUT)
 
@@ -168,24 +168,44 @@ def test_a_build_that_fails_removes_nothing() -> None:
     assert works.calls == []
 
 
-def test_what_the_new_image_replaces_is_removed() -> None:
+def test_the_replaced_image_is_removed() -> None:
     works = Works({"my/own:1": sandbox("claude", recipe="old"), RECIPE.base: BASE})
     build_image(decide(works, tag="my/own:1"), shop(works))
     assert works.calls == [("build", "my/own:1"), ("remove", "id-sandbox")]
 
 
+@pytest.mark.parametrize(
+    ("proxy", "reason", "said"),
+    [
+        ("http://ann:c4n4ry@p.example:1", "… ProxyError('Cannot connect to proxy.' …", "HTTPS_PROXY (p.example:1)"),
+        ("http://p.example:1", "npm error code ECONNREFUSED", "HTTPS_PROXY (p.example:1)"),
+        ("http://p.example:1", "no such package", "no such package"),
+        ("", "ProxyError", "ProxyError"),
+    ],
+)
+def test_a_proxy_that_a_step_cannot_use_is_named_without_its_password(proxy: str, reason: str, said: str) -> None:
+    class Failing(Works):
+        def build(self, **_: Any) -> None:
+            raise ImageBuildFailed(image=RECIPE.image, step="STEP 6/15: Node", reason=reason)
+
+    works = Failing({RECIPE.base: BASE})
+    plan = replace(decide(works), environ={"HTTPS_PROXY": proxy})
+    with pytest.raises(ImageBuildFailed) as caught:
+        build_image(plan, shop(works))
+    assert said in caught.value.message
+    assert "c4n4ry" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("subids", "said"), [(False, "--add-subuids"), (True, "apt-get update")])
-def test_a_base_that_fails_for_want_of_user_ids_says_so(
-    subids: bool, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def import_rootfs(*_: Any, **__: Any) -> None:
-        raise ImageBuildFailed(
-            image=RECIPE.base, step="base", reason="E: chroot mode", hint="Does `apt-get update` work?"
-        )
+def test_a_base_that_fails_for_want_of_user_ids_says_so(subids: bool, said: str) -> None:
+    class Failing(Works):
+        def import_rootfs(self, **_: Any) -> None:
+            raise ImageBuildFailed(
+                image=RECIPE.base, step="base", reason="E: chroot mode", hint="Does `apt-get update` work?"
+            )
 
     programs = {name: f"/usr/bin/{name}" for name in ("mmdebstrap", "newuidmap", "newgidmap")}
     facts = replace(DEBIAN, uid=1000, programs=programs, subids=subids)
-    works = Works()
-    monkeypatch.setattr(works, "import_rootfs", import_rootfs)
+    works = Failing()
     with pytest.raises(ImageBuildFailed, match=said):
         build_image(decide(works, facts), shop(works, facts))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from podbot.engine import times
-from podbot.engine.podman import answers
+from podbot.engine.podman import rest_answers
 from podbot.images.images_list import SandboxImage, sandbox_images
 from podbot.testing import IMAGE, FakeEngine
 
 LABELS = {"io.podbot.image": "sandbox", "io.podbot.version": "0.1.0", "io.podbot.agents": "claude=2,codex=0.1"}
 
 
-def test_agents_and_versions_come_from_the_labels() -> None:
+def test_agents_and_versions_are_read_from_the_labels() -> None:
     engine = FakeEngine()
     engine.image_labels = LABELS
     (found,) = sandbox_images(engine)
@@ -25,6 +25,6 @@ def test_images_of_others_are_not_listed() -> None:
 
 def test_the_engines_list_has_its_own_form() -> None:
     item = {"Id": "a" * 64, "RepoTags": None, "Created": 1795299892, "Size": 5, "Labels": LABELS}
-    (found,) = answers.images([item])
+    (found,) = rest_answers.images([item])
     assert (found.tags, found.size, times.seconds(found.created)) == ((), 5, 1795299892.0)
-    assert answers.images(None) == []
+    assert rest_answers.images(None) == []

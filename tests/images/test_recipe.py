@@ -1,4 +1,4 @@
-"""The recipe that is shipped, and what a build on this machine adds to it."""
+"""The shipped recipe, and the parts that a build on this machine adds to it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot import __version__
-from podbot.agents.types import Build
+from podbot.agents.definition import Build
 from podbot.errors import InvalidValue, PathError
-from podbot.images import recipe as room
 from podbot.images.recipe import INSTALL, PASSED_ON, Recipe, agents_in, host_files, images_dir, load_recipe
 
 RECIPE = load_recipe()
@@ -35,7 +34,7 @@ def test_every_version_is_pinned_exactly() -> None:
         assert all(re.fullmatch(r"\d+(\.\d+)+", spec.rpartition("@")[2]) for spec in specs)
 
 
-def test_each_agent_comes_with_its_protocol_adapter() -> None:
+def test_each_agent_includes_its_protocol_adapter() -> None:
     adapters = {name: agent.specs[1:] for name, agent in RECIPE.agents.items()}
     assert [spec.rpartition("@")[0] for spec in adapters["claude"]] == ["@agentclientprotocol/claude-agent-acp"]
     assert [spec.rpartition("@")[0] for spec in adapters["codex"]] == ["@agentclientprotocol/codex-acp"]
@@ -64,13 +63,13 @@ def test_each_agent_is_a_step_in_the_order_given() -> None:
     assert steps(RECIPE, []) == []
 
 
-def test_there_is_room_for_as_many_agents_as_there_are() -> None:
+def test_the_number_of_agents_is_not_limited() -> None:
     builds = {f"agent{number}": Build(f"package{number}", "1.0", 1) for number in range(9)}
     assert len(steps(load_recipe(builds=builds), builds)) == 9
 
 
 def test_another_version_changes_its_own_step_and_the_labels_alone() -> None:
-    """By its text and what stands before it the engine finds a step's layer again."""
+    """The engine finds a step's layer again by the step's text and the steps before it."""
     before = RECIPE.containerfile(["claude", "codex", "gemini"]).splitlines()
     changed = RECIPE.changed({"CODEX_VERSION": "9.9"}, "flag").containerfile(["claude", "codex", "gemini"]).splitlines()
     differing = [new for old, new in zip(before, changed, strict=True) if old != new]
@@ -129,7 +128,7 @@ def test_a_label_is_read_back() -> None:
     assert agents_in("") == {}
 
 
-def test_labels_tell_agents_and_recipe() -> None:
+def test_labels_contain_agents_and_recipe() -> None:
     labels = RECIPE.labels(("claude", "codex"))
     claude, codex = RECIPE.agents["claude"].version, RECIPE.agents["codex"].version
     assert labels == {
@@ -173,7 +172,7 @@ def test_any_proxy_value_survives_the_shell(value: str) -> None:
     assert (f"HTTPS_PROXY={value}" in words) == bool(value.strip())
 
 
-def test_the_environments_secrets_stay_out_of_the_build() -> None:
+def test_the_environments_secrets_are_not_in_the_build() -> None:
     environ = {"ANTHROPIC_API_KEY": "canary", "NPM_TOKEN": "canary", "PIP_INDEX_URL": "https://mirror/simple"}
     files = host_files(environ, RECIPE.directory)
     assert not any(b"canary" in data for name, data in files.items() if name.endswith("env"))
@@ -181,18 +180,17 @@ def test_the_environments_secrets_stay_out_of_the_build() -> None:
     assert not any("TOKEN" in name or "KEY" in name for name in PASSED_ON)
 
 
-def test_the_ca_bundle_is_the_machines_and_the_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ca_bundle_is_the_machines_and_the_operators(tmp_path: Path) -> None:
     (tmp_path / "system.crt").write_text("SYSTEM")
     (tmp_path / "extra.crt").write_text("EXTRA")
-    monkeypatch.setattr(room, "CA_BUNDLES", (str(tmp_path / "none"), str(tmp_path / "system.crt")))
+    bundles = (str(tmp_path / "none"), str(tmp_path / "system.crt"))
     environ = {"NODE_EXTRA_CA_CERTS": str(tmp_path / "extra.crt"), "PIP_CERT": str(tmp_path / "system.crt")}
-    files = host_files(environ, RECIPE.directory)
+    files = host_files(environ, RECIPE.directory, bundles)
     assert files["sandbox/host/ca.crt"] == b"SYSTEM\nEXTRA"
     assert b"NODE_EXTRA_CA_CERTS=/run/host/ca.crt" in files["sandbox/host/env"]
 
 
-def test_without_a_bundle_nothing_points_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "CA_BUNDLES", ())
-    files = host_files({}, RECIPE.directory)
+def test_without_a_bundle_nothing_points_at_one() -> None:
+    files = host_files({}, RECIPE.directory, ())
     assert list(files) == ["sandbox/host/env"]
     assert b"ca.crt" not in files["sandbox/host/env"]

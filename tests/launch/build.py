@@ -36,7 +36,7 @@ def facts(**changes: Any) -> HostFacts:
 
 
 def config(values: dict[str, Any] | None = None, origins: dict[str, Origin] | None = None) -> AppConfig:
-    """An AppConfig with dotted ``values``; each came from the file unless ``origins`` says otherwise."""
+    """An AppConfig with dotted ``values``; each has the origin file unless ``origins`` has another."""
     made = AppConfig(image="localhost/podbot:latest")
     values = {"workspace.source": "host_mount", "workspace.host_path": "/home/ann/src/proj"} | (values or {})
     for dotted, value in values.items():
@@ -62,6 +62,6 @@ def resource(plan: LaunchPlan, kind: type[ValueT]) -> ValueT:
 
 
 def text_of(plan: LaunchPlan, target: str) -> str:
-    """Of the one file that podbot writes for ``target``."""
+    """The one file that podbot writes for ``target``."""
     (text,) = (file.text for file in plan.sandbox.files if file.target == target)
     return text

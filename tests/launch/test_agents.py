@@ -68,27 +68,27 @@ def test_an_agent_that_asks_has_the_same_modes_and_nothing_dangerous() -> None:
 
 
 @given(st.text().filter(lambda text: not any("\ud800" <= char <= "\udfff" for char in text)))
-def test_the_trusted_directory_is_toml_whatever_it_is_called(directory: str) -> None:
+def test_the_trusted_directory_is_valid_toml_for_any_name(directory: str) -> None:
     command = command_for(AgentConfig(kind="codex"), directory=directory)
     (setting,) = (word for word in command if word.startswith("projects="))
     assert "\n" not in setting
     assert tomllib.loads(setting) == {"projects": {directory: {"trust_level": "trusted"}}}
 
 
-def test_a_path_that_toml_cannot_hold_is_left_out() -> None:
+def test_a_path_that_toml_cannot_represent_is_omitted() -> None:
     assert "projects={}" in command_for(AgentConfig(kind="codex"), directory="/srv/\udcff")
     assert tomllib.loads("projects={}") == {"projects": {}}
 
 
-def test_opencode_is_told_about_everything_that_it_would_ask_for() -> None:
+def test_opencode_gets_a_rule_for_everything_that_it_would_ask_about() -> None:
     full, ask = (json.loads(agent("opencode").permission_env[each]["OPENCODE_PERMISSION"]) for each in ("full", "ask"))
     assert set(full.values()) == {"allow"}
     assert set(ask.values()) == {"ask"}
     assert set(full) == {"*", *ask}
 
 
-def test_geminis_shell_has_git_as_it_was_and_no_shell_below_is_changed(tmp_path: Path) -> None:
-    """Issue 10.11: gemini takes the identity and the askpass helper from git in the commands that it runs."""
+def test_geminis_shell_has_gits_variables_and_shells_below_are_unchanged(tmp_path: Path) -> None:
+    """Issue 10.11: gemini removes the identity and the askpass helper from git in the commands that it runs."""
     (tmp_path / "bashenv").write_text(BASHENV_TEXT)
     env = {
         "PATH": os.environ["PATH"], "BASH_ENV": str(tmp_path / "bashenv"), "GEMINI_CLI": "1",
@@ -114,7 +114,7 @@ def test_custom_words_are_the_whole_command(mode: AgentMode) -> None:
 
 
 @pytest.mark.parametrize("command", [None, "", "  "])
-def test_custom_without_a_command_says_how_to_name_one(command: str | None) -> None:
+def test_custom_without_a_command_says_how_to_set_one(command: str | None) -> None:
     with pytest.raises(MissingRequired) as caught:
         command_for(AgentConfig(kind="custom", command=command, args=("left", "over")))
     assert caught.value.field == "agent.command"
@@ -133,5 +133,5 @@ def test_no_agent_updates_itself_or_asks_before_it_works() -> None:
         "GEMINI_SANDBOX": "false",
         "BASH_ENV": "/run/podbot/bashenv",
     }
-    assert not agent("codex").env  # it takes its settings as arguments
+    assert not agent("codex").env  # it gets its settings as arguments
     assert not agent("custom").env

@@ -57,7 +57,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("where", HOSTILE)
-def test_nobody_else_is_answered(token: str, where: str) -> None:
+def test_other_prompts_get_no_answer(token: str, where: str) -> None:
     scheme, _, host = where.partition("://")
     for prompt in (
         f"Username for '{where}': ",
@@ -72,7 +72,7 @@ def test_nobody_else_is_answered(token: str, where: str) -> None:
         assert err == "podbot: the session's token is for https://github.com only\n"
 
 
-def test_the_name_alone_is_no_prompt(token: str) -> None:
+def test_the_server_name_alone_is_not_a_prompt(token: str) -> None:
     for prompt in ("Username", "Password", "Password for", "Password for 'https://somebody@github.com': "):
         assert asked(prompt, token)[:2] == (1, "")
 
@@ -86,21 +86,21 @@ def test_no_other_text_gets_an_answer(text: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.from_regex(r"https?://[a-z0-9.$`'\"*\[\]:-]{1,20}", fullmatch=True))
-def test_a_servers_name_is_never_shell(server: str) -> None:
+def test_a_servers_name_is_never_interpreted_by_the_shell(server: str) -> None:
     scheme, _, host = server.partition("://")
     assert asked(f"Username for '{server}': ", "/nonexistent", server) == (0, "x-access-token\n", "")
     code, out, err = asked(f"Password for '{scheme}://x-access-token@{host}': ", "/nonexistent", server)
     assert (code, out, err) == (1, "", f"{UNREADABLE}\n")
 
 
-def test_a_token_with_a_newline_behind_it(tmp_path: os.PathLike[str]) -> None:
+def test_a_token_with_a_trailing_newline(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "token")
     with open(path, "w", encoding="ascii") as file:
         file.write("ghs_secret\n")
     assert asked("Password for 'https://x-access-token@github.com': ", path)[1] == "ghs_secret\n"
 
 
-def test_an_empty_token_is_none(tmp_path: os.PathLike[str]) -> None:
+def test_an_empty_token_is_not_sent(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "token")
     with open(path, "w", encoding="ascii"):
         pass
@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Nothing on stderr."""
+        """Print nothing on stderr."""
 
 
 @pytest.fixture
@@ -146,9 +146,9 @@ def servers() -> Iterator[tuple[int, int]]:
         other.shutdown()
 
 
-@pytest.mark.parametrize(("path", "told"), [("/octo/shop", True), ("/moved/octo/shop", False)])
-def test_git_gives_the_token_to_the_server_and_not_where_it_redirects_to(
-    tmp_path: os.PathLike[str], token: str, servers: tuple[int, int], path: str, told: bool
+@pytest.mark.parametrize(("path", "answered"), [("/octo/shop", True), ("/moved/octo/shop", False)])
+def test_git_sends_the_token_to_the_server_but_not_to_a_redirects_target(
+    tmp_path: os.PathLike[str], token: str, servers: tuple[int, int], path: str, answered: bool
 ) -> None:
     ours, other = servers
     helper = os.path.join(tmp_path, "askpass")
@@ -163,5 +163,5 @@ def test_git_gives_the_token_to_the_server_and_not_where_it_redirects_to(
     done = subprocess.run(words, env=env, capture_output=True, check=False, timeout=60)
     assert done.returncode != 0
     given = {port for port, secret in _Handler.heard if secret}
-    assert given == ({ours} if told else set())
-    assert (other in {port for port, _ in _Handler.heard}) is not told
+    assert given == ({ours} if answered else set())
+    assert (other in {port for port, _ in _Handler.heard}) is not answered

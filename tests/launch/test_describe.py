@@ -10,7 +10,6 @@ from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
 from podbot.launch.resources.every import EVERY
 from podbot.launch.resources.history import HistoryPlan
-from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.security import DROPPED
 from podbot.launch.types import CredentialSource, LaunchRequest
 from tests.launch.build import config, facts, resource, typed
@@ -35,7 +34,7 @@ def test_no_secret_value_is_ever_described(env: dict[str, str], tty: bool) -> No
     assert all(shown[name] == {"name": name, "secret": True} for name in env if name not in agent("claude").env)
 
 
-def test_a_description_says_everything_that_was_decided() -> None:
+def test_a_description_contains_every_decision() -> None:
     made = normalize(
         config(
             {
@@ -48,6 +47,7 @@ def test_a_description_says_everything_that_was_decided() -> None:
         typed(),
         facts(env={"KEY": "x"}, credentials=(CLAUDE,)),
     )
+    guest = f"{made.sandbox.files_dir}/guest"
     assert describe(made) == dict.fromkeys(EVERY) | {
         "session": "podbot-proj-0a1b2c",
         "subcommand": "run",
@@ -66,17 +66,18 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "reduced": True,
             },
         ],
-        "streams": {"directory": "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"},
         "history": {
             "project": "/home/ann/src/proj",
             "store": resource(made, HistoryPlan).store.source,
             "resume": "podbot run --workspace /home/ann/src/proj --agent claude -- --continue",
         },
         "guard": {"workspace": "/home/ann/src/proj", "git": None},
+        "guest": {"directory": guest, "leased": True},
         "container": {
             "image": "localhost/podbot:latest",
             "image_origin": "default",
             "network": "default",
+            "ports": [],
             "runtime": None,
             "mounts": [
                 {"source": "/home/ann/src/proj", "target": "/home/ann/src/proj", "read_only": False},
@@ -90,13 +91,14 @@ def test_a_description_says_everything_that_was_decided() -> None:
                     "target": "/etc/claude-code/managed-settings.d/podbot.json",
                     "read_only": True,
                 },
-                {"source": resource(made, StreamsPlan).directory, "target": "/run/podbot/pipes", "read_only": True},
                 {
                     "source": resource(made, HistoryPlan).store.source,
                     "target": "/root/.claude/projects",
                     "read_only": False,
                 },
+                {"source": guest, "target": "/run/podbot/guest", "read_only": True},
             ],
+            "guest": "/run/podbot/guest",
             "link": {"path": "/workspace", "target": "/home/ann/src/proj"},
             "security": {
                 "privileged": False,
@@ -106,6 +108,9 @@ def test_a_description_says_everything_that_was_decided() -> None:
                 "dropped": list(DROPPED),
                 "selinux_disable": True,
                 "seccomp": made.sandbox.container.security.seccomp,
+                "read_only_root": False,
+                "tmpfs": [],
+                "user": None,
             },
             "limits": {
                 "memory": 1 << 30,
@@ -143,7 +148,7 @@ def test_a_reduced_file_is_described_as_such() -> None:
     ]
 
 
-def test_a_clone_is_described_and_its_key_is_a_path_only() -> None:
+def test_a_clone_is_described_with_only_the_path_of_its_key() -> None:
     values = {
         "github.app_id": 1,
         "github.installation_id": 2,
@@ -161,6 +166,7 @@ def test_a_clone_is_described_and_its_key_is_a_path_only() -> None:
         "submodules": False,
     }
     assert described["token"] == {
+        "auth": "app",
         "repo": "octo/shop",
         "permissions": {"contents": "write", "pull_requests": "write", "metadata": "read"},
         "app_id": 1,

@@ -1,4 +1,4 @@
-"""The pointers that git writes, and whatever else an agent puts in their place."""
+"""The pointers that git writes, and anything that an agent may write instead."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def test_what_git_writes_is_read(path: str, end: bytes) -> None:
         b"gitdir: /" + b"x" * LONGEST,
     ],
 )  # fmt: skip
-def test_what_git_does_not_write_names_nothing(data: bytes) -> None:
+def test_text_that_git_does_not_write_names_nothing(data: bytes) -> None:
     assert pointed_to(data) is None
 
 
 @given(st.binary(max_size=64) | st.binary(max_size=64).map(lambda data: b"gitdir: " + data))
-def test_a_path_that_is_read_can_be_shown_and_is_one_line(data: bytes) -> None:
+def test_a_path_that_is_read_is_printable_and_one_line(data: bytes) -> None:
     path = pointed_to(data)
     if path is None:
         return
-    # Private use characters, for one, are not printable to Python, and deceive nobody.
+    # Private use characters, for example, are not printable to Python, but mislead no reader.
     assert not {unicodedata.category(char) for char in path} & {"Cc", "Cs", "Zl", "Zp"}
     assert not {unicodedata.bidirectional(char) for char in path} & BIDIRECTIONAL_CONTROLS
     assert not set(path) & set("\0\n\r\x1b")
@@ -49,7 +49,7 @@ def test_a_path_that_is_read_can_be_shown_and_is_one_line(data: bytes) -> None:
 
 
 @given(PATHS, st.sampled_from(["", "/"]))
-def test_a_path_survives_the_file(path: str, root: str) -> None:
+def test_a_path_is_the_same_after_writing_and_reading(path: str, root: str) -> None:
     assert pointed_to(f"gitdir: {root}{path}\n".encode()) == root + path
 
 
@@ -86,12 +86,12 @@ def test_a_path_is_joined_as_the_kernel_would_without_links(directory: str, path
         ("/a/.git/shop", False, False),
     ],
 )
-def test_which_paths_git_gives_its_directories(path: str, submodules: bool, common: bool) -> None:
+def test_the_paths_that_git_gives_its_directories(path: str, submodules: bool, common: bool) -> None:
     assert (is_submodules(path), is_common(path)) == (submodules, common)
 
 
 @given(st.lists(NAMES.filter(lambda name: not name.endswith(".git")), max_size=6))
-def test_without_a_name_that_ends_in_git_no_path_is_one(parts: list[str]) -> None:
+def test_only_a_name_that_ends_in_git_is_such_a_path(parts: list[str]) -> None:
     path = "/" + "/".join(parts)
     assert not is_submodules(path)
     assert not is_common(path)

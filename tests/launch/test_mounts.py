@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.errors import InvalidValue, MissingRequired, MountRefused
-from podbot.launch import refused_paths
-from podbot.launch.mounts import MountPlan, extra_mount, plan_mounts
+from podbot.errors import MissingRequired, MountRefused
+from podbot.launch.mounts import MountPlan, plan_mounts, workspace_target
 from podbot.launch.refused_paths import own_places, within
 from podbot.launch.targets import normal_target
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
@@ -27,7 +26,7 @@ def refused(path: str, *, request: LaunchRequest | None = None, **changes: Any) 
 
 
 def accepted(path: str, *, request: LaunchRequest | None = None, **changes: Any) -> Mount:
-    return plan_mounts(config(), request or typed(), facts(workspace=directory(path), **changes))[0]
+    return plan_mounts(config(), request or typed(), facts(workspace=directory(path), **changes)).workspace
 
 
 # --- the refusal list ---
@@ -53,7 +52,7 @@ def test_refused_even_when_typed_or_inside_an_allowed_root(path: str, trusted: b
     request = typed() if trusted else UNTYPED
     error = refused(path, request=request, allowed_roots=(directory("/"),))
     assert error.path == path
-    assert error.reason.startswith(("it is ", "it holds ", "it lies in "))
+    assert error.reason.startswith(("it is ", "it contains ", "it is inside "))
     assert error.hint
 
 
@@ -66,7 +65,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("path", ACCEPTED)
-def test_what_only_looks_like_a_refused_place_is_fine(path: str) -> None:
+def test_a_path_that_only_resembles_a_refused_path_is_allowed(path: str) -> None:
     assert accepted(path) == Mount(path, path)
 
 
@@ -81,10 +80,10 @@ def test_a_home_at_the_root_of_the_file_system_does_not_forbid_everything() -> N
     assert "whole file system" in refused("/", home="/").reason
 
 
-def test_the_engines_socket_is_never_handed_out() -> None:
+def test_the_engines_socket_is_never_mounted() -> None:
     for path in ("/srv/engine", "/srv"):
         assert "engine's socket" in refused(path, engine_socket_dir="/srv/engine").reason
-    # A socket in /tmp must not forbid every project below /tmp: those do not hold it.
+    # A socket in /tmp must not forbid every project below /tmp: those do not contain it.
     assert accepted("/srv/engine/project", engine_socket_dir="/srv/engine").source == "/srv/engine/project"
     assert accepted("/srv/engine", engine_socket_dir=None).source == "/srv/engine"
 
@@ -100,16 +99,16 @@ def test_podbots_own_directories_are_refused() -> None:
         assert "podbot's state" in refused(path, state_dir="/srv/state/podbot").reason
 
 
-def test_where_homes_stand_is_refused_whoever_asks() -> None:
+def test_parents_of_homes_are_always_refused() -> None:
     for path in ("/home", "/var/home", "/Users"):
-        assert "homes" in refused(path, home="/root").reason
+        assert "home" in refused(path, home="/root").reason
     assert accepted("/home/ann/src/other", home="/root").source == "/home/ann/src/other"
 
 
-def test_where_a_protected_link_leads_is_refused() -> None:
+def test_the_target_of_a_protected_link_is_refused() -> None:
     protected = ("/data/keys",)
     for path in ("/data", "/data/keys", "/data/keys/x"):
-        assert "by a link" in refused(path, protected=protected).reason
+        assert "target of a link" in refused(path, protected=protected).reason
     assert accepted("/data/keysmith", protected=protected).source == "/data/keysmith"
 
 
@@ -124,7 +123,7 @@ def test_own_places_do_not_read_the_process_environment(monkeypatch: pytest.Monk
 def test_a_path_that_was_not_typed_needs_an_allowed_root() -> None:
     error = refused("/srv/ab", request=UNTYPED, allowed_roots=(directory("/srv/a"),))
     assert "workspace.allowed_roots" in error.reason
-    assert "--workspace PATH" in error.hint
+    assert error.hint == "Add it or a parent of it to workspace.allowed_roots."
     assert error.origin == "config file /home/ann/.config/podbot/config.toml"
     for path in ("/srv/a", "/srv/a/b"):
         assert accepted(path, request=UNTYPED, allowed_roots=(directory("/srv/a"),)).source == path
@@ -136,14 +135,14 @@ def test_a_root_that_is_not_a_directory_allows_nothing() -> None:
     assert "allowed_roots" in refused("/srv/a/b", request=UNTYPED, allowed_roots=roots).reason
 
 
-def test_a_link_that_leaves_the_roots_is_judged_by_where_it_leads() -> None:
+def test_a_link_that_leaves_the_roots_is_checked_by_its_target() -> None:
     made = facts(workspace=PathFacts("/srv/a/link", "/srv/secret", "directory"), allowed_roots=(directory("/srv/a"),))
     with pytest.raises(MountRefused) as caught:
         plan_mounts(config(), UNTYPED, made)
     assert caught.value.path == "/srv/secret, from /srv/a/link"
 
 
-def test_a_typed_path_does_not_open_its_root_to_extra_mounts() -> None:
+def test_a_typed_path_does_not_allow_extra_mounts_in_it() -> None:
     made = config({"sandbox.extra_mounts": ("/home/ann/src/proj/x:/x",)})
     with pytest.raises(MountRefused, match="allowed_roots"):
         plan_mounts(made, typed(), facts(extra_mounts=(directory("/home/ann/src/proj/x"),)))
@@ -153,7 +152,7 @@ def test_a_typed_path_does_not_open_its_root_to_extra_mounts() -> None:
     ("kind", "words"),
     [("missing", "no such directory"), ("other", "not a directory"), ("unreadable", "may not open")],
 )
-def test_what_is_there_must_be_a_directory(kind: Literal["missing", "other", "unreadable"], words: str) -> None:
+def test_a_source_must_be_an_existing_directory(kind: Literal["missing", "other", "unreadable"], words: str) -> None:
     with pytest.raises(MountRefused) as caught:
         plan_mounts(
             config(origins={"workspace.host_path": FLAG}), typed(), facts(workspace=PathFacts("p", "/srv/p", kind))
@@ -164,19 +163,19 @@ def test_what_is_there_must_be_a_directory(kind: Literal["missing", "other", "un
 
 
 def test_no_workspace_at_all() -> None:
-    with pytest.raises(MissingRequired, match="podbot run --workspace PATH"):
+    with pytest.raises(MissingRequired, match=r"set workspace\.host_path"):
         plan_mounts(config(), typed(), facts(workspace=None))
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2Jb", "a\0b", "a\u202eb", "a\udc80b", "a\x85b"])
-def test_a_name_that_a_terminal_or_json_cannot_carry(name: str) -> None:
+def test_a_name_that_a_terminal_or_json_cannot_represent(name: str) -> None:
     error = refused(f"/srv/{name}")
     assert "control character" in error.reason
     assert str(error).isprintable()
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "a,b", "ü", "日本\u3000", "$(x)", "a\\b", 'a"b'])
-def test_names_that_the_engine_was_seen_to_mount(name: str) -> None:
+def test_names_that_the_engine_can_mount(name: str) -> None:
     assert accepted(f"/srv/{name}").source == f"/srv/{name}"
 
 
@@ -213,22 +212,21 @@ def test_targets_that_are_normalised(target: str, normal: str) -> None:
     assert normal_target(target, "default") == normal
 
 
-def test_container_path_host_mounts_where_the_host_has_it() -> None:
+def test_container_path_host_mounts_at_the_hosts_path() -> None:
     made = config({"workspace.container_path": "host", "workspace.read_only": True})
-    workspace, *_ = plan_mounts(made, typed(), facts(workspace=directory("/srv/real", "/srv/link")))
+    workspace = plan_mounts(made, typed(), facts(workspace=directory("/srv/real", "/srv/link"))).workspace
     assert workspace == Mount("/srv/real", "/srv/real", read_only=True)
 
 
-def test_target_rules_hold_for_the_same_path_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Today every reserved target is a refused source as well; the rule must not lean on that.
-    monkeypatch.setattr(refused_paths, "RESERVED_TARGETS", ("/srv/needed",))
-    made = config({"workspace.container_path": "host"})
+@pytest.mark.parametrize("source", ["/etc/w", "/usr/lib/w"])
+def test_target_rules_apply_to_the_same_path_too(source: str) -> None:
+    """Today every reserved target is also a refused source; the rule must not depend on that."""
     with pytest.raises(MountRefused, match="same path as on the host"):
-        plan_mounts(made, typed(), facts(workspace=directory("/srv/needed/w")))
+        workspace_target(config({"workspace.container_path": "host"}), source)
 
 
 @pytest.mark.parametrize("subcommand", ["run", "host"])
-def test_run_and_host_mount_where_the_host_has_it_unless_a_key_says_otherwise(
+def test_run_and_host_mount_at_the_hosts_path_unless_a_key_changes_it(
     subcommand: Literal["run", "host"],
 ) -> None:
     """Issue 10.9."""
@@ -240,17 +238,16 @@ def test_run_and_host_mount_where_the_host_has_it_unless_a_key_says_otherwise(
         assert (made.workspace.target, made.link, made.places) == (chosen, None, (chosen,))
 
 
-def test_a_workspace_that_cannot_be_at_its_own_path_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refused_paths, "RESERVED_TARGETS", ("/srv/needed",))
+def test_the_error_names_the_key_when_the_workspace_cannot_be_at_its_own_path() -> None:
     with pytest.raises(MountRefused) as caught:
-        plan_mounts(config(), typed(), facts(workspace=directory("/srv/needed/w")))
+        workspace_target(config(), "/etc/w")
     assert 'workspace.container_path = "/workspace"' in caught.value.hint
 
 
 # --- the link /workspace ---
 
 
-def test_the_link_is_told_as_a_second_name_and_trusted() -> None:
+def test_the_link_is_reported_as_a_second_name_and_trusted() -> None:
     made = plan_mounts(config(), typed(), facts())
     path = "/home/ann/src/proj"
     assert made.notes == (f"mounting {path} at {path} and at /workspace (read-write)",)
@@ -258,20 +255,20 @@ def test_the_link_is_told_as_a_second_name_and_trusted() -> None:
 
 
 @pytest.mark.parametrize("path", ["/workspace", "/workspace/shop"])
-def test_a_host_with_a_workspace_directory_of_its_own_has_no_link(path: str) -> None:
+def test_there_is_no_link_when_the_host_has_its_own_workspace_directory(path: str) -> None:
     made = plan_mounts(config(), typed(), facts(workspace=directory(path)))
     assert (made.link, made.places) == (None, (path,))
     assert ("the mount at /workspace/shop is in the way" in "".join(made.notes)) == (path != "/workspace")
 
 
-def test_a_workspace_that_is_spelled_so_needs_no_link() -> None:
+def test_a_workspace_at_that_path_needs_no_link() -> None:
     made = linked("/workspace")
     assert (made.link, made.places) == (None, (REAL, "/workspace"))
     assert len(made.mounts) == 2
 
 
 @pytest.mark.parametrize("target", ["/workspace", "/workspace/reference"])
-def test_an_extra_mount_there_takes_its_place(target: str) -> None:
+def test_an_extra_mount_at_that_path_replaces_the_link(target: str) -> None:
     made = plan_mounts(
         config({"sandbox.extra_mounts": (f"/srv/a:{target}",)}),
         typed(),
@@ -287,6 +284,10 @@ REAL, LINKED = "/var/home/ann/proj", "/home/ann/proj"
 HOST = typed(subcommand="host")
 
 
+def mounted(plan: MountPlan) -> tuple[Mount, tuple[Mount, ...], tuple[str, ...]]:
+    return plan.workspace, plan.mounts, plan.places
+
+
 def linked(
     spelled: str | None = LINKED, values: dict[str, Any] | None = None, request: LaunchRequest = HOST, **changes: Any
 ) -> MountPlan:
@@ -298,42 +299,42 @@ def linked(
 def test_a_workspace_that_was_opened_through_a_link_is_at_both_its_names(read_only: bool) -> None:
     made = linked(values={"workspace.read_only": read_only})
     real, second = Mount(REAL, REAL, read_only), Mount(REAL, LINKED, read_only)
-    told = f"mounting {REAL} at {LINKED} and at {REAL} and at /workspace ({'read-only' if read_only else 'read-write'})"
+    note = f"mounting {REAL} at {LINKED} and at {REAL} and at /workspace ({'read-only' if read_only else 'read-write'})"
     places = (REAL, LINKED, "/workspace")
-    assert made == MountPlan(real, (second, real), places, (told,), link=("/workspace", REAL))
+    assert made == MountPlan(real, (second, real), places, (note,), link=("/workspace", REAL))
 
 
 def test_only_where_the_workspace_has_the_hosts_path() -> None:
     assert linked().places == linked(request=typed()).places == (REAL, LINKED, "/workspace")
     for target in ("/workspace", REAL):
         assert linked(values={"workspace.container_path": target}).mounts == (Mount(REAL, target),)
-    assert linked(None)[:3] == (Mount(REAL, REAL), (Mount(REAL, REAL),), (REAL, "/workspace"))
+    assert mounted(linked(None)) == (Mount(REAL, REAL), (Mount(REAL, REAL),), (REAL, "/workspace"))
 
 
 @pytest.mark.parametrize(
     ("spelled", "reason"),
     [
-        ("/etc/proj", "it lies in /etc"),
-        ("/run/proj", "it lies in /run"),
-        ("/usr", "it holds /usr/"),
-        ("/var", "it holds /var/"),
+        ("/etc/proj", "it is inside /etc"),
+        ("/run/proj", "it is inside /run"),
+        ("/usr", "it contains /usr/"),
+        ("/var", "it contains /var/"),
         ("/", "the sandbox's whole file system"),
         ("/root", "the agent's home"),
-        ("/root/.claude/proj", "it lies in /root/.claude"),
-        ("/root/.config", "it holds /root/.config/"),
-        ("/usr/local/lib/proj", "it lies in /usr/local/lib"),
-        (f"{REAL}/again", f"{REAL}, where it is, is in the way"),
-        ("/var/home/ann", f"{REAL}, where it is, is in the way"),
+        ("/root/.claude/proj", "it is inside /root/.claude"),
+        ("/root/.config", "it contains /root/.config/"),
+        ("/usr/local/lib/proj", "it is inside /usr/local/lib"),
+        (f"{REAL}/again", f"its mount at {REAL} is in the way"),
+        ("/var/home/ann", f"its mount at {REAL} is in the way"),
         ("/srv/a\u202eb", "control character"),
         ("/srv/\udc80", "UTF-8"),
-        ("/srv/../etc", "no '.' or '..'"),
+        ("/srv/../etc", "must not contain '.' or '..'"),
     ],
 )
-def test_a_name_where_nothing_may_be_mounted_is_left_out_and_said(spelled: str, reason: str) -> None:
+def test_a_name_where_nothing_may_be_mounted_is_omitted_and_reported(spelled: str, reason: str) -> None:
     made = linked(spelled)
-    assert made[:3] == linked(None)[:3]
+    assert mounted(made) == mounted(linked(None))
     _, note = made.notes
-    assert note.startswith("inside, the workspace is not at ")
+    assert note.startswith("inside, the workspace is not also mounted at ")
     assert reason in note
     assert note.isprintable()
 
@@ -341,22 +342,22 @@ def test_a_name_where_nothing_may_be_mounted_is_left_out_and_said(spelled: str, 
 @pytest.mark.parametrize(
     "target", [LINKED, f"{LINKED}/secrets", "/home/ann", "/home", f"{REAL}/secrets", f"{REAL}/a/b"]
 )
-def test_a_mount_over_a_part_of_the_workspace_leaves_no_way_round_it(target: str) -> None:
-    """What an operator covers with an empty directory must not lie open under the other name."""
+def test_a_mount_over_a_part_of_the_workspace_cannot_be_bypassed(target: str) -> None:
+    """A part that an operator covers with an empty directory must not be visible under the other name."""
     more: dict[str, Any] = {
         "values": {"sandbox.extra_mounts": (f"/srv/empty:{target}:ro",)},
         "extra_mounts": (directory("/srv/empty"),),
         "allowed_roots": (directory("/srv"),),
     }
     made = linked(**more)
-    assert made[:3] == linked(None, **more)[:3]
+    assert mounted(made) == mounted(linked(None, **more))
     assert made.notes[-1] == (
-        f"inside, the workspace is not at {LINKED} as well: the mount at {target} is in the way (sandbox.extra_mounts)"
+        f"inside, the workspace is not also mounted at {LINKED}: the mount at {target} is in the way"
     )
 
 
 @pytest.mark.parametrize("target", ["/home/ann/project", "/home/bob", "/var/home", "/var/home/ann", "/reference"])
-def test_a_mount_beside_it_is_not_in_the_way(target: str) -> None:
+def test_a_mount_next_to_it_does_not_interfere(target: str) -> None:
     made = linked(
         values={"sandbox.extra_mounts": (f"/srv/ref:{target}",)},
         extra_mounts=(directory("/srv/ref"),),
@@ -372,11 +373,11 @@ def test_a_mount_beside_it_is_not_in_the_way(target: str) -> None:
 def test_extra_mounts_come_with_parents_first() -> None:
     made = config({"sandbox.extra_mounts": ("/srv/c:/z/c/d", "/srv/b:/z/c:ro", "/srv/a:/a")})
     found = tuple(directory(f"/srv/{name}") for name in "cba")
-    workspace, mounts, *_ = plan_mounts(made, typed(), facts(extra_mounts=found, allowed_roots=(directory("/srv"),)))
-    assert workspace == Mount("/home/ann/src/proj", "/home/ann/src/proj")
-    assert mounts == (
+    plan = plan_mounts(made, typed(), facts(extra_mounts=found, allowed_roots=(directory("/srv"),)))
+    assert plan.workspace == Mount("/home/ann/src/proj", "/home/ann/src/proj")
+    assert plan.mounts == (
         Mount("/srv/a", "/a"),
-        workspace,
+        plan.workspace,
         Mount("/srv/b", "/z/c", read_only=True),
         Mount("/srv/c", "/z/c/d"),
     )
@@ -388,7 +389,7 @@ def test_two_mounts_never_share_a_target() -> None:
         plan_mounts(made, typed(), facts(extra_mounts=(directory("/srv/a"),), allowed_roots=(directory("/srv"),)))
 
 
-def test_extra_mounts_obey_the_refusal_list() -> None:
+def test_extra_mounts_follow_the_list_of_refused_paths() -> None:
     made = config({"sandbox.extra_mounts": ("~/.ssh:/keys",)})
     with pytest.raises(MountRefused, match="credentials"):
         plan_mounts(
@@ -396,13 +397,6 @@ def test_extra_mounts_obey_the_refusal_list() -> None:
             typed(),
             facts(extra_mounts=(directory("/home/ann/.ssh", "~/.ssh"),), allowed_roots=(directory("/home/ann"),)),
         )
-
-
-@pytest.mark.parametrize("text", ["", "/a", "/a:b", ":/b", "/a:/b:rw", "/a:/b:ro:ro", "/a:b:/c"])
-def test_malformed_extra_mounts(text: str) -> None:
-    with pytest.raises(InvalidValue) as caught:
-        extra_mount(config(), text)
-    assert caught.value.field == "sandbox.extra_mounts"
 
 
 # --- properties ---
@@ -428,7 +422,7 @@ def lies_in(inner: str, outer: str) -> bool:
 
 
 @given(PATHS, PATHS, PATHS, st.booleans())
-def test_no_plan_ever_holds_a_refused_place(path: str, extra: str, root: str, trusted: bool) -> None:
+def test_no_plan_ever_contains_a_refused_path(path: str, extra: str, root: str, trusted: bool) -> None:
     made = config({"sandbox.extra_mounts": (f"{extra}:/extra",)})
     host = facts(
         workspace=directory(path),
@@ -439,14 +433,14 @@ def test_no_plan_ever_holds_a_refused_place(path: str, extra: str, root: str, tr
         protected=("/srv/secret",),
     )
     try:
-        workspace, mounts, *_ = plan_mounts(made, LaunchRequest(trusted_workspace=trusted), host)
+        plan = plan_mounts(made, LaunchRequest(trusted_workspace=trusted), host)
     except MountRefused:
         return
-    assert workspace in mounts
-    for mount in mounts:
+    assert plan.workspace in plan.mounts
+    for mount in plan.mounts:
         assert not any(lies_in(mount.source, tree) for tree in TREES)
         assert not any(lies_in(place, mount.source) for place in TREES + POINTS)
-        assert lies_in(mount.source, root) or (trusted and mount is workspace)
+        assert lies_in(mount.source, root) or (trusted and mount is plan.workspace)
 
 
 UNTOUCHED = ["/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot", "/usr/bin", "/usr/lib", "/root/.claude",
@@ -454,7 +448,7 @@ UNTOUCHED = ["/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot", "/usr
 
 
 @given(PATHS, PATHS, PATHS, PATHS, st.booleans(), st.booleans())
-def test_a_second_name_is_a_target_like_any_and_nothing_more(  # noqa: PLR0917 - drawn by hypothesis
+def test_a_second_name_follows_the_rules_for_targets(  # noqa: PLR0917 - drawn by hypothesis
     real: str, spelled: str, extra: str, target: str, read_only: bool, with_extra: bool
 ) -> None:
     mounted = {"sandbox.extra_mounts": (f"{extra}:{target}",) if with_extra else ()}
@@ -477,7 +471,7 @@ def test_a_second_name_is_a_target_like_any_and_nothing_more(  # noqa: PLR0917 -
         assert not any(lies_in(mount.target, place) or lies_in(place, mount.target) for place in UNTOUCHED)
     second = [mount for mount in found.mounts if mount not in before.mounts]
     assert [mount for mount in found.mounts if mount in before.mounts] == list(before.mounts)
-    left_out = any("as well" in note for note in found.notes)
+    left_out = any("not also mounted" in note for note in found.notes)
     assert bool(second) == (not left_out and spelled != real)
     assert found.places == (real, *(m.target for m in second), *((found.link[0],) if found.link else ()))
     for mount in second:
@@ -491,22 +485,22 @@ def test_a_second_name_is_a_target_like_any_and_nothing_more(  # noqa: PLR0917 -
 
 @given(PATHS)
 def test_a_typed_path_is_refused_only_by_the_lists(path: str) -> None:
-    """Trust adds the path as a root: a refusal then always names a place, and never the roots."""
+    """Trust adds the path as a root: a refusal then always names a refused path, and never the roots."""
     reason = None
     try:
         plan_mounts(config(), typed(), facts(workspace=directory(path)))
     except MountRefused as error:
         reason = error.reason
-    assert reason is None or reason.startswith(("it is ", "it holds ", "it lies in /"))
+    assert reason is None or reason.startswith(("it is ", "it contains ", "it is inside /"))
 
 
 @given(PATHS, PATHS)
-def test_containment_goes_by_components(inner: str, outer: str) -> None:
+def test_containment_compares_components(inner: str, outer: str) -> None:
     assert within(inner, outer) == lies_in(inner, outer)
 
 
 @given(st.text(max_size=30) | PATHS.map(lambda path: path + "//"))
-def test_a_target_is_absolute_normal_and_outside_the_reserved_places(text: str) -> None:
+def test_a_target_is_absolute_normal_and_outside_the_reserved_paths(text: str) -> None:
     try:
         target = normal_target(text, "default")
     except MountRefused:
@@ -519,7 +513,7 @@ def test_a_target_is_absolute_normal_and_outside_the_reserved_places(text: str) 
 
 
 @given(st.lists(PATHS.map(lambda path: "/t" + path.rstrip("/")), min_size=1, max_size=5, unique=True))
-def test_a_parent_target_always_comes_before_what_lies_below(targets: list[str]) -> None:
+def test_a_parent_target_always_comes_before_targets_below_it(targets: list[str]) -> None:
     made = config({"sandbox.extra_mounts": tuple(f"/srv/a:{target}" for target in targets)})
     host = facts(extra_mounts=(directory("/srv/a"),) * len(targets), allowed_roots=(directory("/srv"),))
     mounts = plan_mounts(made, typed(), host).mounts

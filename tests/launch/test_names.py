@@ -22,7 +22,7 @@ def test_a_made_name_is_always_valid(path: str, nonce: str) -> None:
 
 
 @given(st.text(max_size=80))
-def test_is_name_is_the_engines_rule(text: str) -> None:
+def test_is_name_follows_the_engines_rule(text: str) -> None:
     assert is_name(text) == (ENGINE_RULE.fullmatch(text) is not None)
 
 
@@ -47,7 +47,7 @@ def test_a_chosen_name_is_kept(chosen: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["", "-a", ".a", "..", "a/b", "a b", "ä", "a\n", "x" * (LONGEST + 1)])
-def test_a_chosen_name_that_the_engine_refuses(chosen: str) -> None:
+def test_a_chosen_name_that_the_engine_would_refuse(chosen: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         session_name(chosen, "/srv/p", "0a1b2c")
     assert caught.value.origin == "flag --name"

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from podbot._version import __version__
+from podbot import __version__
 from podbot.agents.registry import agent, agents
-from podbot.config.models import AGENT_KINDS, AgentConfig
+from podbot.config.models import AGENT_KINDS, AgentConfig, AppConfig, ProjectChoice
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
 from podbot.launch.agents import agent_env
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize
+from podbot.launch.plan import normalize, plan_sandbox
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.resources.git_identity import GitIdentityPlan
 from podbot.launch.resources.history import HistoryPlan
-from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.seccomp import profile_path
 from podbot.launch.security import DROPPED
 from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Limits, Mount, PathFacts, Security
@@ -94,20 +93,16 @@ def test_a_whole_plan() -> None:
     }
     assert [(file.target, file.read_only) for file in container.files] == [
         ("/run/podbot/gitconfig", True),
-        ("/run/podbot/pipes", True),
         ("/root/.codex/sessions", False),
+        ("/run/podbot/guest", True),
     ]
-    assert (
-        container.files[1].source
-        == resource(made, StreamsPlan).directory
-        == "/run/user/1000/podbot/podbot-proj-0a1b2c/pipes"
-    )
     assert 'name = "Ann"' in text_of(made, "/run/podbot/gitconfig")
     assert container.workdir == "/home/ann/src/proj"
     assert container.link == ("/workspace", "/home/ann/src/proj")
     assert container.runtime == "crun"
     assert container.labels == {
         "io.podbot.managed": "true",
+        "io.podbot.resources": "guard,credentials,history,git_identity,guest",
         "io.podbot.session": "podbot-proj-0a1b2c",
         "io.podbot.agent": "codex",
         "io.podbot.mode": "podbot",
@@ -147,19 +142,19 @@ def test_a_blank_image_is_missing(image: str | None) -> None:
     with pytest.raises(MissingRequired) as caught:
         plan({"image": image})
     assert caught.value.field == "image"
-    assert "podbot setup" in str(caught.value)
+    assert "There is no sandbox image yet: build one" in str(caught.value)
 
 
-def test_an_image_is_taken_without_the_blanks_around_it() -> None:
+def test_blanks_around_an_image_are_removed() -> None:
     assert plan({"image": " localhost/x:1 "}).sandbox.container.image == "localhost/x:1"
 
 
-def test_an_illegal_combination_is_said_before_anything_else() -> None:
+def test_an_illegal_combination_is_reported_before_anything_else() -> None:
     with pytest.raises(IllegalCombination):
         plan({"agent.mode": "acp", "image": None}, workspace=None)
 
 
-def test_a_refused_mount_stops_the_plan() -> None:
+def test_a_refused_mount_is_an_error() -> None:
     with pytest.raises(MountRefused):
         plan(workspace=directory("/home/ann/.ssh"))
 
@@ -167,7 +162,7 @@ def test_a_refused_mount_stops_the_plan() -> None:
 # --- the agent's variables ---
 
 
-def test_an_agent_gets_what_its_kind_needs_and_nothing_of_another() -> None:
+def test_an_agent_gets_only_what_its_kind_needs() -> None:
     for kind in AGENT_KINDS:
         made = plan({"agent.kind": kind}, request=typed(words=("x",)))
         assert made.agent.command.env == agent_env(AgentConfig(kind=kind))
@@ -178,7 +173,7 @@ def test_a_terminal_has_a_type_even_when_the_host_names_none() -> None:
     assert plan(CUSTOM, request=typed(tty=True, words=("x",))).agent.command.env == {"TERM": "xterm-256color"}
 
 
-def test_without_a_terminal_no_terminal_variables_travel() -> None:
+def test_without_a_terminal_no_terminal_variables_are_passed() -> None:
     made = plan(CUSTOM, request=typed(words=("x",)), env={"TERM": "xterm", "LANG": "C"})
     assert made.agent.command.env == {}
     assert made.agent.command.tty is False
@@ -195,7 +190,7 @@ def test_host_never_has_a_terminal() -> None:
     assert made.agent.command.workdir == "/home/ann/src/proj"
 
 
-def test_host_speaks_acp_and_moves_no_trust_boundary_unless_told() -> None:
+def test_host_uses_acp_without_delegation_by_default() -> None:
     made = plan({"agent.kind": "codex"}, request=typed(subcommand="host"))
     assert (made.agent.mode, made.agent.command.command) == ("acp", ("codex-acp",))
     assert made.sandbox.container.labels["io.podbot.mode"] == "acp"
@@ -211,7 +206,7 @@ def test_host_speaks_acp_and_moves_no_trust_boundary_unless_told() -> None:
     assert made.agent.mcp_servers == "pass"
 
 
-def test_a_frame_limit_that_is_no_size() -> None:
+def test_a_frame_limit_that_is_not_a_size() -> None:
     with pytest.raises(InvalidValue) as caught:
         plan({"agent.frame_limit": "much"}, request=typed(subcommand="host"))
     assert caught.value.field == "agent.frame_limit"
@@ -240,7 +235,7 @@ def test_an_allowlist_cannot_change_what_an_agent_requires() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "A B", "1A", "A-B", "*"])
-def test_an_allowlist_holds_names_only(name: str) -> None:
+def test_an_allowlist_contains_names_only(name: str) -> None:
     with pytest.raises(InvalidValue, match="not the name of a variable"):
         plan({"agent.env_allowlist": (name,)})
 
@@ -333,7 +328,7 @@ def test_a_workspace_under_both_its_names() -> None:
     assert made.sandbox.workspace == Mount(real, real)
     assert (made.agent.command.workdir, made.sandbox.container.workdir) == (real, real)
     assert made.sandbox.container.labels["io.podbot.path"] == real
-    # git asks for the place where it was started: an owner that is not the agent is a refusal in either.
+    # git checks the directory where it was started: with another owner it refuses in both.
     assert f'directory = "{real}"\n\tdirectory = "{spelled}"\n' in text_of(made, "/run/podbot/gitconfig")
     rows = describe(made)["container"]["mounts"][:2]
     assert [(row["source"], row["target"]) for row in rows] == [(real, spelled), (real, real)]
@@ -342,13 +337,7 @@ def test_a_workspace_under_both_its_names() -> None:
 def test_a_name_that_was_left_out_is_said() -> None:
     made = plan(request=typed(subcommand="host"), workspace=PathFacts("/etc/p", "/srv/p", "directory", "/etc/p"))
     assert made.sandbox.notes[1] == "mounting /srv/p at /srv/p and at /workspace (read-write)"
-    assert made.sandbox.notes[2].startswith("inside, the workspace is not at /etc/p as well: it lies in /etc")
-
-
-def test_facts_without_a_workspace_have_no_link_to_speak_of() -> None:
-    from podbot.launch.workspace import _link_note
-
-    assert _link_note(facts(workspace=None)) == ()
+    assert made.sandbox.notes[2].startswith("inside, the workspace is not also mounted at /etc/p: it is inside /etc")
 
 
 CLAUDE_JSON = (FirstRunSource("claude", "/home/ann/.claude.json", "/root/.claude.json"),)
@@ -393,7 +382,7 @@ def test_credentials_that_are_selected_and_there(
         ({"creds.copy_claude": False}, True, False),
     ],
 )
-def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
+def test_with_a_login_variable_claude_skips_its_onboarding(
     name: str, changes: dict[str, Any], has: bool, wanted: bool
 ) -> None:
     env = {name: "x"} if has else {}
@@ -403,7 +392,7 @@ def test_a_login_by_a_variable_brings_claude_past_its_onboarding(
 
 
 @pytest.mark.parametrize(("tty", "approved"), [(True, "sk-1"), (False, None)])
-def test_a_key_is_called_approved_where_claude_asks_about_it(tty: bool, approved: str | None) -> None:
+def test_a_key_is_marked_as_approved_where_claude_asks_about_it(tty: bool, approved: str | None) -> None:
     values = {"agent.kind": "claude", "agent.env_allowlist": ("ANTHROPIC_API_KEY",)}
     made = plan(values, request=typed(tty=tty), env={"ANTHROPIC_API_KEY": "sk-1"})
     (document,) = resource(made, CredentialsPlan).first_run
@@ -414,7 +403,7 @@ def test_a_key_is_called_approved_where_claude_asks_about_it(tty: bool, approved
 # --- permissions, trust, locale, time zone and logins: issue 10.11, 12, 14, 17 ---
 
 
-def test_permissions_choose_the_command_the_variables_and_the_files() -> None:
+def test_permissions_determine_the_command_the_variables_and_the_files() -> None:
     claude = "/etc/claude-code/managed-settings.d/podbot.json"
     for permissions, mode in (("full", "bypassPermissions"), ("ask", "default")):
         made = plan({"agent.kind": "claude", "agent.permissions": permissions})
@@ -428,7 +417,7 @@ def test_permissions_choose_the_command_the_variables_and_the_files() -> None:
         assert [file.target for file in made.sandbox.files] == ["/run/podbot/gitconfig"]
 
 
-def test_codex_trusts_the_directory_that_it_starts_in() -> None:
+def test_codex_trusts_the_directory_in_which_it_starts() -> None:
     made = plan({"agent.kind": "codex", "workspace.container_path": "/workspace"}, workspace=directory('/srv/a "b"'))
     assert 'projects={"/workspace"={trust_level="trusted"}}' in made.agent.command.command
     made = plan({"agent.kind": "codex"}, workspace=directory('/srv/a "b"'))
@@ -447,20 +436,23 @@ def test_the_locale_is_the_images_and_the_time_zone_the_hosts() -> None:
 
 
 @pytest.mark.parametrize("value", ["no", "1"])
-def test_a_variable_that_podbot_sets_itself_is_reported(value: str) -> None:
+def test_a_setting_that_podbot_overrides_is_reported(value: str) -> None:
     made = plan({"sandbox.env": MappingProxyType({"IS_SANDBOX": value, "OTHER": "x"})})
-    told = [note for note in made.sandbox.notes if note.startswith("sandbox.env")]
-    assert told == (["sandbox.env sets IS_SANDBOX, which podbot itself sets for claude: ignored"] * (value == "no"))
+    notes = [note for note in made.sandbox.notes if note.startswith("sandbox.env")]
+    assert notes == (["sandbox.env sets IS_SANDBOX, which podbot itself sets for claude: ignored"] * (value == "no"))
 
 
 @pytest.mark.parametrize(
-    ("changes", "there", "env", "told"),
+    ("changes", "there", "env", "expected"),
     [
-        ({"agent.kind": "claude"}, (), {}, "run `claude` on the host"),
-        ({"agent.kind": "claude"}, (CLAUDE,), {}, "run `claude` on the host"),  # settings, and no login
+        ({"agent.kind": "claude"}, (), {}, "run `podbot login claude`"),
+        ({"agent.kind": "claude"}, (CLAUDE,), {}, "run `podbot login claude`"),  # settings, and no login
         ({"agent.kind": "claude"}, (dataclasses.replace(CLAUDE, logged_in=True),), {}, ""),
-        ({"agent.kind": "codex"}, (dataclasses.replace(CLAUDE, logged_in=True),), {}, "run `codex login` on the host"),
-        ({"agent.kind": "claude", "agent.env_allowlist": ("CLAUDE_CODE_OAUTH_TOKEN",)}, (), {}, "run `claude`"),
+        ({"agent.kind": "codex"}, (dataclasses.replace(CLAUDE, logged_in=True),), {}, "run `podbot login codex`"),
+        (
+            {"agent.kind": "claude", "agent.env_allowlist": ("CLAUDE_CODE_OAUTH_TOKEN",)},
+            (), {}, "run `podbot login claude`",
+        ),
         (
             {"agent.kind": "claude", "agent.env_allowlist": ("CLAUDE_CODE_OAUTH_TOKEN",)},
             (), {"CLAUDE_CODE_OAUTH_TOKEN": "s"}, "",
@@ -472,13 +464,13 @@ def test_a_variable_that_podbot_sets_itself_is_reported(value: str) -> None:
         ({"agent.kind": "custom"}, (), {}, ""),
     ],
 )  # fmt: skip
-def test_no_login_is_one_notice_with_what_to_do(
-    changes: dict[str, Any], there: tuple[CredentialSource, ...], env: dict[str, str], told: str
+def test_a_missing_login_is_one_notice_with_the_remedy(
+    changes: dict[str, Any], there: tuple[CredentialSource, ...], env: dict[str, str], expected: str
 ) -> None:
     made = plan(changes, request=typed(words=("x",)), credentials=there, env=env)
     notes = [note for note in made.sandbox.notes if note.startswith("no login for")]
-    assert len(notes) == bool(told)
-    assert told in "".join(notes)
+    assert len(notes) == bool(expected)
+    assert expected in "".join(notes)
 
 
 # --- podbot's own files: issue 12.2 ---
@@ -486,7 +478,7 @@ def test_no_login_is_one_notice_with_what_to_do(
 
 @pytest.mark.parametrize("keep", [None, True, False])
 def test_no_two_sessions_share_a_file(keep: bool | None) -> None:
-    """Whoever can read a file can hold a lease on it, which stalls whoever opens it next."""
+    """A process that can read a file can hold a lease on it, which blocks the next process that opens it."""
     chosen = {} if keep is None else {"session.keep": keep}
     made = [plan({"agent.kind": "gemini", **chosen}, request=typed(name=name), nonce=name) for name in ("a", "b")]
     sources = [{file.source for file in one.sandbox.container.files if file.read_only} for one in made]
@@ -503,10 +495,10 @@ def test_no_two_sessions_share_a_file(keep: bool | None) -> None:
 # --- settings of the workspace's own: issue 12.8 ---
 
 
-def test_a_workspace_with_settings_of_its_own_is_told_and_not_trusted() -> None:
+def test_a_workspace_with_its_own_settings_is_reported_and_not_trusted() -> None:
     found = (".claude/settings.json", ".mcp.json")
     made = plan({"agent.kind": "claude"}, settings=found)
-    (note,) = (note for note in made.sandbox.notes if "takes settings from the workspace" in note)
+    (note,) = (note for note in made.sandbox.notes if "reads settings from the workspace" in note)
     assert ".claude/settings.json, .mcp.json" in note
     assert resource(made, CredentialsPlan).trusted is None
     assert resource(plan({"agent.kind": "claude"}), CredentialsPlan).trusted == "/home/ann/src/proj"
@@ -515,7 +507,69 @@ def test_a_workspace_with_settings_of_its_own_is_told_and_not_trusted() -> None:
     assert any("trusted" in word for word in plan({"agent.kind": "codex"}).agent.command.command)
 
 
-def test_every_known_agent_says_where_it_takes_settings_from() -> None:
+def test_every_known_agent_lists_its_settings_in_a_workspace() -> None:
     for kind, found in agents().items():
         assert found.settings, kind
         assert all(not os.path.isabs(name) for name in found.settings)
+
+
+# --- variables of one session, and settings of one project ---------------------------------------
+
+
+def test_variables_of_the_session_are_secret_and_override_the_allowlist() -> None:
+    made = plan(
+        {**CUSTOM, "agent.env_allowlist": ("API_KEY", "GONE"), "sandbox.env": {"MODE": "public"}},
+        request=typed(words=("x",), env={"API_KEY": "s3cret", "MODE": "s3cret-2", "GONE": ""}),
+        env={"API_KEY": "other"},
+    )
+    assert made.agent.command.env == {"API_KEY": "s3cret", "MODE": "s3cret-2", "GONE": ""}
+    assert made.agent.command.secrets == {"API_KEY", "MODE", "GONE"}
+    assert made.sandbox.container.env["MODE"] == "public"
+    assert not [note for note in made.sandbox.notes if "not set on this host" in note]
+    assert "s3cret" not in repr(made)
+    assert "s3cret" not in repr(typed(env={"API_KEY": "s3cret"}))
+    assert "s3cret" not in str(describe(made))
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"A B": "s3cret"}, "'A B' is not the name of a variable"),
+        ({"": "s3cret"}, "'' is not the name of a variable"),
+        ({"A": "s3cret\0"}, "the value of A contains a NUL character"),
+        ({"IS_SANDBOX": "s3cret"}, "podbot itself sets IS_SANDBOX for claude"),
+    ],
+)
+def test_a_variable_of_the_session_that_cannot_be_set(env: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        plan(request=typed(env=env))
+    assert said in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_key_of_the_session_counts_as_a_login() -> None:
+    assert any("no login for claude" in note for note in plan().sandbox.notes)
+    made = plan(request=typed(env={"ANTHROPIC_API_KEY": "s3cret-0123456789"}))
+    assert not any("no login for claude" in note for note in made.sandbox.notes)
+
+
+def chosen_for(workspace: str, linked: tuple[str, str] = ("", "")) -> AppConfig:
+    return dataclasses.replace(config(), project=ProjectChoice(workspace, "~/src/proj", linked))
+
+
+def test_a_projects_settings_are_for_the_workspace_that_is_mounted() -> None:
+    workspace = "/home/ann/src/proj"
+    assert normalize(chosen_for(workspace), typed(), facts()).sandbox.workspace is not None
+    with pytest.raises(MountRefused) as caught:
+        normalize(chosen_for("/home/ann/src/other"), typed(), facts())
+    assert "settings were chosen for /home/ann/src/other" in caught.value.reason
+    with pytest.raises(MountRefused):
+        plan_sandbox(chosen_for("/home/ann/src/other"), typed(subcommand="sandbox"), facts())
+
+
+def test_a_table_that_would_match_through_a_link_is_refused_with_the_path_to_write() -> None:
+    made = chosen_for("/home/ann/src/proj", ("~/shop", "/home/ann/src/proj"))
+    with pytest.raises(InvalidValue) as caught:
+        normalize(made, typed(), facts())
+    assert caught.value.field == 'project."~/shop"'
+    assert 'write [project."/home/ann/src/proj"]' in caught.value.hint

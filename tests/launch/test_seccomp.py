@@ -1,4 +1,4 @@
-"""The seccomp profile, by a small reading of it: which actions match a call's arguments on a machine."""
+"""The seccomp profile, evaluated by a small interpreter: which actions match a call's arguments on a machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEWCGROUP = 0x02000000
 
 
 def answers(name: str, *arguments: int, arch: str = "amd64", caps: frozenset[str] = frozenset()) -> set[int]:
-    """0 for allowed, else the error's number, for every entry that matches; of none, what the default answers."""
+    """0 for allowed, else the error's number, for every matching entry; without a match, the default's result."""
     found = set()
     for entry in PROFILE["syscalls"]:
         if (
@@ -50,7 +50,7 @@ def holds(argument: dict[str, Any], arguments: tuple[int, ...]) -> bool:
 
 @pytest.mark.parametrize("name", sorted(REMOVED))
 @pytest.mark.parametrize("caps", [frozenset(), frozenset({"CAP_SYS_ADMIN"})])
-def test_what_is_removed_does_not_exist_inside(name: str, caps: frozenset[str]) -> None:
+def test_removed_calls_do_not_exist_inside(name: str, caps: frozenset[str]) -> None:
     assert answers(name, caps=caps) == {errno.ENOSYS}
 
 
@@ -62,7 +62,7 @@ def test_a_cgroup_namespace_is_refused_and_any_other_allowed(flags: int) -> None
 
 
 @given(command=st.one_of(INTS, st.integers(0, 1100), st.integers(0, 1100).map(lambda low: low | 1 << 32)))
-def test_every_known_command_of_a_descriptor_but_leases(command: int) -> None:
+def test_every_known_fcntl_command_except_leases(command: int) -> None:
     low = command & LOW
     expected = {0} if low < 1024 or 1024 < low < 1040 else {errno.EINVAL if low == 1024 else errno.ENOSYS}
     assert answers("fcntl", 3, command) == answers("fcntl64", 3, command) == expected
@@ -72,7 +72,7 @@ def test_every_known_command_of_a_descriptor_but_leases(command: int) -> None:
     family=st.one_of(INTS, st.integers(0, 64), st.integers(0, 64).map(lambda low: low | 1 << 40)),
     protocol=st.one_of(INTS, st.integers(0, 64), st.integers(0, 64).map(lambda low: low | 1 << 40)),
 )
-def test_sockets_of_four_families_by_what_the_kernel_reads(family: int, protocol: int) -> None:
+def test_sockets_of_four_families_by_the_bits_that_the_kernel_reads(family: int, protocol: int) -> None:
     got = answers("socket", family, 1, protocol)
     match family & LOW, protocol & LOW:
         case 1 | 2 | 10, _:
@@ -115,7 +115,7 @@ def test_a_newer_default_keeps_podbots_differences() -> None:
     assert all(entry["args"] for entry in entries if "socket" in entry["names"])
 
 
-def test_its_place_is_named_by_its_content() -> None:
+def test_its_file_is_named_by_its_content() -> None:
     path = profile_path("/home/ann/.local/state/podbot")
     assert os.path.dirname(path) == "/home/ann/.local/state/podbot/seccomp"
     assert path == profile_path("/home/ann/.local/state/podbot")

@@ -36,8 +36,19 @@ def test_hardened_without_fuse_and_with_selinux() -> None:
     assert planned(values) == (HARDENED, ())
 
 
+def test_sealed_has_no_capability_no_device_and_an_unprivileged_user() -> None:
+    sealed = Security(
+        no_new_privileges=True, dropped=("ALL",), selinux_disable=True, seccomp=SECCOMP,
+        read_only_root=True, tmpfs=("/tmp",), user="65534:65534", keep_id=True,
+    )  # fmt: skip
+    assert planned({"sandbox.profile": "sealed"}) == (sealed, ())
+    assert planned({"sandbox.profile": "sealed"}, dev_fuse=False) == (sealed, ())
+    made, _ = plan_security(config({"sandbox.profile": "sealed"}), facts(uid=0))
+    assert made == dataclasses.replace(sealed, keep_id=False), "root's own engine maps no users"
+
+
 @pytest.mark.parametrize("profile", ["hardened", "minimal"])
-def test_a_host_without_fuse_gets_none_and_is_told(profile: str) -> None:
+def test_a_host_without_fuse_gets_none_and_a_notice(profile: str) -> None:
     security, notes = planned({"sandbox.profile": profile}, dev_fuse=False)
     assert security.devices == ()
     assert security.capabilities == ()
@@ -52,19 +63,20 @@ def test_a_host_without_fuse_gets_none_and_is_told(profile: str) -> None:
         ({"sandbox.mount_dev_fuse": False}, True, {"STORAGE_DRIVER": "vfs"}),
         ({"sandbox.profile": "minimal"}, False, {"STORAGE_DRIVER": "vfs"}),
         ({"sandbox.profile": "privileged"}, False, {}),
+        ({"sandbox.profile": "sealed"}, False, {}),
     ],
 )
-def test_the_podman_inside_is_told_when_it_cannot_use_fuse(
+def test_the_inner_podman_is_configured_when_it_cannot_use_fuse(
     values: dict[str, Any], dev_fuse: bool, env: dict[str, str]
 ) -> None:
     assert nested_env(planned(values, dev_fuse=dev_fuse)[0]) == env
 
 
-def test_a_host_without_fuse_that_was_not_asked_for_is_no_news() -> None:
+def test_no_notice_for_missing_fuse_that_was_not_requested() -> None:
     assert planned({"sandbox.mount_dev_fuse": False}, dev_fuse=False)[1] == ()
 
 
-def test_minimal_is_exactly_the_seeds() -> None:
+def test_minimal_is_exactly_as_specified() -> None:
     security, notes = planned({"sandbox.profile": "minimal"})
     assert security == dataclasses.replace(
         MINIMAL,
@@ -80,7 +92,7 @@ def test_minimal_is_exactly_the_seeds() -> None:
 
 
 @pytest.mark.parametrize("values", [{"sandbox.profile": "privileged"}, {"sandbox.privileged": True}])
-def test_privileged_is_exactly_the_seeds_and_is_noted(values: dict[str, Any]) -> None:
+def test_privileged_is_exactly_as_specified_and_reported(values: dict[str, Any]) -> None:
     security, notes = planned(values)
     assert security == Security(privileged=True)
     assert "privileged" in notes[0]
@@ -102,7 +114,7 @@ def test_privileged_against_a_chosen_profile_names_both_origins(profile: str) ->
     assert "config.toml" in str(caught.value)
 
 
-def test_a_chosen_profile_without_a_recorded_origin_still_counts() -> None:
+def test_a_chosen_profile_without_a_recorded_origin_still_applies() -> None:
     made = config({"sandbox.privileged": True, "sandbox.profile": "minimal"}, {"sandbox.profile": Origin("default")})
     with pytest.raises(IllegalCombination):
         effective_profile(made)
@@ -114,26 +126,47 @@ def test_half_of_the_machine_by_default() -> None:
     )
 
 
-def test_a_machine_that_does_not_tell_its_memory_has_no_share() -> None:
+def test_no_share_when_the_machines_memory_is_unknown() -> None:
     assert plan_limits(config(), facts(memory=0)).memory is None
 
 
 @pytest.mark.parametrize(("machine", "expected"), [(0, 65_536), (20_000, 20_000), (524_288, 65_536)])
-def test_open_files_by_default_are_no_more_than_podbot_s_own(machine: int, expected: int) -> None:
+def test_open_files_by_default_are_no_more_than_podbots_own(machine: int, expected: int) -> None:
     found = plan_limits(config(), facts(nofile=machine, nproc=32_768))
     assert (found.nofile, found.nproc) == (expected, 32_768)
     assert "nofile" in found.by_default
 
 
-def test_open_files_that_somebody_asked_for_are_not_lowered() -> None:
+def test_an_explicit_limit_of_open_files_is_not_lowered() -> None:
     found = plan_limits(config({"sandbox.nofile": 1_000_000}), facts(nofile=20_000, nproc=9))
     assert (found.nofile, found.nproc) == (1_000_000, 9)
     assert "nofile" not in found.by_default
 
 
-def test_the_engine_s_own_limit_of_open_files_comes_with_its_own_of_processes() -> None:
+def test_with_the_engines_own_limit_of_open_files_podbot_sets_no_limit_of_processes() -> None:
     found = plan_limits(config({"sandbox.nofile": 0}), facts(nofile=20_000, nproc=9))
     assert (found.nofile, found.nproc) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("uid", "kernel", "pids", "nproc", "expected"),
+    [
+        (1000, (5, 14), 64, 30_000, 64),
+        (1000, (6, 1), 64, 0, 64),
+        (1000, (6, 1), 64, 50, 50),
+        (1000, (6, 1), 0, 30_000, 30_000),  # no limit is asked for
+        (1000, (5, 10), 64, 30_000, 30_000),  # it would count the operator's own processes
+        (1000, (0, 0), 64, 30_000, 30_000),
+        (0, (6, 1), 64, 30_000, 30_000),  # a rootful engine limits processes itself
+    ],
+)
+def test_in_a_sealed_sandbox_of_a_rootless_engine_the_kernel_counts_processes(
+    uid: int, kernel: tuple[int, int], pids: int, nproc: int, expected: int
+) -> None:
+    made = config({"sandbox.profile": "sealed", "sandbox.pids": pids})
+    assert plan_limits(made, facts(uid=uid, kernel=kernel, nproc=nproc)).nproc == expected
+    hardened = config({"sandbox.pids": pids})
+    assert plan_limits(hardened, facts(uid=uid, kernel=kernel, nproc=nproc)).nproc == (nproc or None)
 
 
 def test_limits() -> None:
@@ -141,18 +174,18 @@ def test_limits() -> None:
     assert plan_limits(made, facts()) == Limits(memory=512 * 1024 * 1024, cpus=1.5, pids=100, nofile=4096)
 
 
-def test_the_default_value_that_somebody_set_is_asked_for() -> None:
+def test_an_explicit_default_value_counts_as_requested() -> None:
     made = config({"sandbox.memory": "50%", "sandbox.pids": 2048, "sandbox.nofile": 65_536})
     assert plan_limits(made, facts(memory=1 << 30)).by_default == ()
 
 
-def test_limits_can_be_taken_away() -> None:
+def test_limits_can_be_removed() -> None:
     made = config({"sandbox.memory": "none", "sandbox.pids": 0, "sandbox.nofile": 0})
     assert plan_limits(made, facts(memory=1 << 30)) == Limits(pids=0)
 
 
 @given(percent=st.integers(1, 100), machine=st.integers(0, 2**50))
-def test_a_share_of_the_machine_is_never_more_than_it_nor_too_little(percent: int, machine: int) -> None:
+def test_a_share_is_never_more_than_the_machines_memory_nor_too_little(percent: int, machine: int) -> None:
     found = plan_limits(config({"sandbox.memory": f"{percent}%"}), facts(memory=machine)).memory
     if machine == 0:
         assert found is None
@@ -162,7 +195,7 @@ def test_a_share_of_the_machine_is_never_more_than_it_nor_too_little(percent: in
         assert found == LEAST_MEMORY or found * 100 <= machine * percent < (found + 1) * 100
 
 
-def test_what_nobody_asked_for_can_be_left_out() -> None:
+def test_limits_that_were_not_requested_can_be_omitted() -> None:
     limits = Limits(memory=8 << 30, cpus=1.5, pids=2048, nofile=9, nproc=9, by_default=("memory", "pids", "nofile"))
     files = Limits(cpus=1.5, nofile=9, nproc=9, by_default=("nofile",))
     assert without_defaults(limits, ("memory", "pids")) == files
@@ -185,7 +218,7 @@ def test_what_nobody_asked_for_can_be_left_out() -> None:
         ("pids", 7),
     ],
 )
-def test_a_limit_that_the_engine_would_take_for_none_is_refused(key: str, value: Any) -> None:
+def test_a_limit_that_the_engine_would_treat_as_none_is_refused(key: str, value: Any) -> None:
     with pytest.raises(InvalidValue) as caught:
         plan_limits(config({f"sandbox.{key}": value}), facts())
     assert caught.value.field == f"sandbox.{key}"

@@ -4,25 +4,15 @@ import os
 
 import pytest
 
-from podbot.errors import ContainerNotFound, NotOurs
+from podbot.engine.port import ContainerInfo
+from podbot.errors import ContainerNotFound, NotOurs, RemoveFailed, SessionRuns
 from podbot.launch.labels import LABEL
 from podbot.launch.own_file import kept_directory
-from podbot.management import manage
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.places import state_dir
 from podbot.session.sessions import session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, kept, labels, made, orphaned
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
 
 
 def stopped(engine: FakeEngine, place: Place, *names: str, remove_kept: bool = False) -> list[StopResult]:
@@ -37,7 +27,7 @@ def operations(engine: FakeEngine, *wanted: str) -> list[tuple[str, str]]:
 # --- ps -------------------------------------------------------------------------------------------
 
 
-def test_newest_first_with_what_the_labels_say(engine: FakeEngine, place: Place) -> None:
+def test_newest_first_with_the_labels_values(engine: FakeEngine, place: Place) -> None:
     made(engine, "old")
     made(engine, "new", started=False)
     running = list_sessions(engine, place.environ, include_stopped=False)
@@ -51,7 +41,7 @@ def test_newest_first_with_what_the_labels_say(engine: FakeEngine, place: Place)
     assert old.created == engine.by_name["old"].info.created
 
 
-def test_only_podbot_s_own(engine: FakeEngine, place: Place) -> None:
+def test_only_podbots_own_containers(engine: FakeEngine, place: Place) -> None:
     engine.create(container("stranger", marks={}))
     engine.create(container("inherits", marks=labels("the-image-s-word")))
     engine.create(container("unmanaged", marks=labels("unmanaged", managed="false")))
@@ -66,7 +56,7 @@ def test_missing_labels_are_empty(engine: FakeEngine, place: Place) -> None:
     assert (info.agent, info.mode, info.workspace, info.path) == ("", "", "", "")
 
 
-def test_an_orphan_is_what_nobody_runs_and_nobody_keeps(engine: FakeEngine, place: Place) -> None:
+def test_an_orphan_is_neither_run_nor_kept(engine: FakeEngine, place: Place) -> None:
     kept(engine, place, "kept")
     orphaned(engine, place, "orphan")
     made(engine, "live", "unrecorded")
@@ -78,7 +68,7 @@ def test_an_orphan_is_what_nobody_runs_and_nobody_keeps(engine: FakeEngine, plac
 # --- stop -----------------------------------------------------------------------------------------
 
 
-def test_stopped_and_removed_in_the_order_asked(engine: FakeEngine, place: Place) -> None:
+def test_stopped_and_removed_in_the_requested_order(engine: FakeEngine, place: Place) -> None:
     orphaned(engine, place, "a")
     made(engine, "b", "c")
     assert stopped(engine, place, "b", "a") == [StopResult("b", removed=True), StopResult("a", removed=True)]
@@ -108,7 +98,7 @@ def test_a_kept_one_is_stopped_only(engine: FakeEngine, place: Place) -> None:
     assert sessions(place.environ) == []
 
 
-def test_what_does_not_run_is_removed_without_a_stop(engine: FakeEngine, place: Place) -> None:
+def test_a_container_that_does_not_run_is_removed_without_a_stop(engine: FakeEngine, place: Place) -> None:
     made(engine, "a", started=False)
     assert stopped(engine, place, "a") == [StopResult("a", removed=True)]
     assert operations(engine, "stop") == []
@@ -120,18 +110,15 @@ def test_one_named_twice_is_stopped_once(engine: FakeEngine, place: Place) -> No
     assert stopped(engine, place, "a", "a", ident) == [StopResult("a", removed=True)]
 
 
-def test_a_live_session_s_directory_is_its_podbot_s_to_remove(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(manage, "RELEASE_SECONDS", 0.05)
+def test_a_live_session_s_directory_is_its_podbot_s_to_remove(engine: FakeEngine, place: Place) -> None:
     made(engine, "a")
     with session_directory(place.directory("a"), engine.endpoint):
-        stopped(engine, place, "a")
+        assert list(stop_sessions(engine, place.environ, ["a"], seconds=3, release_seconds=0.05))
         assert os.path.exists(place.directory("a"))
     assert not os.path.exists(place.directory("a"))
 
 
-def test_a_session_that_ends_meanwhile_is_stopped_too(engine: FakeEngine, place: Place) -> None:
+def test_a_session_that_ends_during_the_stop_counts_as_stopped(engine: FakeEngine, place: Place) -> None:
     made(engine, "a", "b")
     engine.fail("stop", ContainerNotFound(container="a"))
     assert [result.session for result in stopped(engine, place, "a", "b")] == ["a", "b"]
@@ -157,3 +144,66 @@ def test_files_of_a_kept_container_go_with_it(engine: FakeEngine, place: Place) 
     done = list(stop_sessions(engine, place.environ, ["a"], seconds=0, remove_kept=True))
     assert [result.removed for result in done] == [True]
     assert [os.path.exists(directory) for directory in directories] == [False, True]
+
+
+# --- rm ---------------------------------------------------------------------------------------------
+
+
+class Restarting(FakeEngine):
+    """Another podbot starts a session again at the moment of a call: ``when``."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__()
+        self.when = when
+
+    def inspect(self, container: str) -> ContainerInfo:
+        if self.when == "before it is inspected":
+            self.start(container)
+        return super().inspect(container)
+
+    def remove(self, container: str, *, kill: bool = True) -> None:
+        if self.when == "before it is removed":
+            self.start(container)
+        super().remove(container, kill=kill)
+
+
+def removed(engine: FakeEngine, place: Place, *names: str) -> list[str]:
+    """The sessions that `podbot rm` removes: those named, or all."""
+    found = stop_sessions(
+        engine, place.environ, names, seconds=0, remove_kept=True, only_ended=True, all_sessions=not names
+    )
+    return [result.session for result in found]
+
+
+@pytest.mark.parametrize("when", ["before it is inspected", "before it is removed"])
+def test_a_session_that_is_restarted_meanwhile_is_not_removed(place: Place, when: str) -> None:
+    engine = Restarting(when)
+    kept(engine, place, "a")
+    engine.die("a")
+    assert removed(engine, place) == []
+    assert engine.by_name["a"].info.state == "running"
+    engine.die("a")
+    with pytest.raises(SessionRuns, match="the session a is running"):
+        removed(engine, place, "a")
+    assert engine.by_name["a"].info.state == "running"
+    engine.when = ""
+    engine.die("a")
+    assert removed(engine, place, "a") == ["a"]
+
+
+def test_a_session_that_is_being_started_is_not_removed(engine: FakeEngine, place: Place) -> None:
+    """Its container was created, and its podbot has not started it yet."""
+    made(engine, "new", "killed", started=False)
+    with session_directory(place.directory("new"), engine.endpoint) as directory:
+        directory.move("creating")
+        assert removed(engine, place) == ["killed"]
+        with pytest.raises(SessionRuns, match="being started"):
+            removed(engine, place, "new")
+        assert list(engine.by_name) == ["new"]
+
+
+def test_a_failed_removal_of_an_ended_session_is_reported(engine: FakeEngine, place: Place) -> None:
+    made(engine, "a", started=False)
+    engine.fail("remove", RemoveFailed(container="a", reason="busy"))
+    with pytest.raises(RemoveFailed):
+        removed(engine, place)

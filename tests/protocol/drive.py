@@ -1,4 +1,4 @@
-"""Run a whole stream through a channel, cut as told."""
+"""Run a whole stream through a channel, divided as given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.filter import FilterChannel
 from podbot.protocol.refusal import Refusal
-from podbot.streams.channel import Counts, Noise
+from podbot.streams.protocol_channel import Counts, Noise
 
 
 class Outcome(NamedTuple):
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 def pieces(data: bytes, places: Iterable[int]) -> list[bytes]:
-    """``data`` cut at ``places``."""
+    """``data`` divided at ``places``."""
     ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
     return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 

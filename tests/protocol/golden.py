@@ -1,4 +1,4 @@
-"""Frames as real clients and agents write them, from the public schema; each with the frame that must come out."""
+"""Frames as real clients and agents write them, from the public schema; each with the expected output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZED_MASKED = (
     b'"auth":{},"_meta":'
     b'{"terminal_output":true}},"clientInfo":{"name":"zed","title":"Zed","version":"1.2.3"}}}\n'
 )
-# JetBrains-like: another order, spaces, a member that nobody knows, numbers in odd spellings, an id that is text.
+# JetBrains-like: another order, spaces, an unknown member, numbers in unusual spellings, an id that is text.
 JETBRAINS = (
     '{"method": "initialize", "params": {"clientInfo": {"name": "IntelliJ IDEA \u2013 é", "build": 1.50e+02}, '
     '"clientCapabilities": {"terminal" : true , "x-jb": [1.0, 1E3, -0], "fs": {"writeTextFile": true, '

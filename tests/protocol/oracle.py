@@ -1,7 +1,7 @@
-"""A naive judge of what came out: what several kinds of JSON-RPC peers would read in it.
+"""A simple independent judge of the output: the messages that several kinds of JSON-RPC peers would read in it.
 
-Nothing of the filter is used here. A peer may end lines at any newline, take the first or the last of two equal
-names, ignore case, width or joins in names, or end them at NUL.
+It uses nothing of the filter. A peer may end lines at any newline, use the first or the last of two equal names,
+ignore case, width or joins in names, or end them at NUL.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def readings(data: bytes) -> Iterator[tuple[Callable[[str], str], dict[str, Any]]]:
-    """Every message that some peer would read in ``data``, with the way it reads names."""
+    """Every message that some peer would read in ``data``, with that peer's reading of names."""
     for line in dict.fromkeys(_lines(data)):
         for name, first in itertools.product(NAMES, (False, True)):
             try:
@@ -85,7 +85,7 @@ ACTING = {
 
 
 def denied(data: bytes, allowed: tuple[str, ...] = ()) -> list[str]:
-    """The methods in ``data`` that are none of those which an agent may use."""
+    """The methods in ``data`` that an agent may not use."""
     known = SHOWN.union(*(ACTING[part] for part in allowed))
     methods = [message.get(name("method")) for name, message in readings(data)]
     return [method for method in methods if isinstance(method, str) and method not in known]
@@ -100,9 +100,9 @@ CODEX_ASKS = {"item/commandExecution/requestApproval", "item/fileChange/requestA
 
 
 def hidden(data: bytes, questions: Collection[str] = QUESTIONS) -> list[str]:
-    """Characters in questions to the user that reorder or overwrite what is shown.
+    """Characters in questions to the user that reorder or overwrite the displayed text.
 
-    ``questions``: methods of the protocol that ask. What asks in another protocol is a name like any other.
+    ``questions``: methods of the protocol that ask. A question of another protocol is treated like any other name.
     """
     found: list[str] = []
     for name, message in readings(data):
@@ -123,7 +123,7 @@ def _is_hidden(char: str) -> bool:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Every string in ``value``, names included, apart from one another."""
+    """Every string in ``value``, including names, separately."""
     if isinstance(value, str):
         yield value + " "
     elif isinstance(value, dict):
@@ -142,7 +142,7 @@ def codex_denied(data: bytes) -> list[str]:
 
 
 def opened(data: bytes) -> list[Any]:
-    """Addresses in answers of the Codex App Server that a client would open, and that are none of the web."""
+    """Addresses in answers of the Codex App Server that a client would open, and that are not web addresses."""
     found = []
     for name, message in readings(data):
         result = message.get(name("result"))
@@ -154,7 +154,7 @@ def opened(data: bytes) -> list[Any]:
 
 
 def codex_opt_ins(data: bytes) -> list[str]:
-    """What a server would find in ``data`` that has it send such requests."""
+    """Members in ``data`` that would make a server send such requests."""
     found = []
     for name, message in readings(data):
         params = message.get(name("params"))

@@ -1,16 +1,16 @@
-"""What must hold for any bytes. The property tests and the fuzzer ask the same questions."""
+"""Properties for any bytes. The property tests and the fuzzer use the same checks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from podbot.config.models import Delegation
 from podbot.protocol.acp import AcpChannel
-from podbot.protocol.codex import CodexChannel
+from podbot.protocol.app_server import CodexChannel
 from podbot.protocol.filter import FilterChannel
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from podbot.protocol.refusal import REASONS, REWRITTEN
 from tests.protocol import oracle
 from tests.protocol.drive import Outcome, after, from_agent, from_client
@@ -23,17 +23,22 @@ LIMIT = 4096
 OPEN = {"0": 0, "1": 1, '"1"': "1", "3": 3}  # ids of the client's requests, and what they mean
 
 
+Make = Callable[[Delegation], FilterChannel]
+
+
 def channel(delegation: Delegation = "none") -> AcpChannel:
     return AcpChannel(delegation=delegation, mount=MOUNT, limit=LIMIT)
 
 
-def codex_channel() -> CodexChannel:
+def codex_channel(_: Delegation = "none") -> CodexChannel:
     return CodexChannel(mount=MOUNT, limit=LIMIT)
 
 
-def check_agent(data: bytes, places: Iterable[int] = (), delegation: Delegation = "none") -> None:
+def check_agent(
+    data: bytes, places: Iterable[int] = (), delegation: Delegation = "none", channel: Make = channel
+) -> None:
     """Nothing denied comes out; what comes out is whole, in order, and the agent's own bytes."""
-    result = from_agent(data, places=places, channel=_asked(delegation))
+    result = from_agent(data, places=places, channel=_asked(channel(delegation)))
     assert not oracle.denied(result.to_client, ALLOWED[delegation]), result
     assert not oracle.hidden(result.to_client), result
     if "terminal" not in ALLOWED[delegation]:
@@ -46,14 +51,16 @@ def check_agent(data: bytes, places: Iterable[int] = (), delegation: Delegation 
     _check_salvaged(data, result)
     again = from_agent(result.to_client, channel=channel(delegation))
     assert (again.to_client, again.said, again.noise) == (result.to_client, [], b"")
-    assert from_agent(data, channel=_asked(delegation)) == result
+    assert from_agent(data, channel=_asked(channel(delegation))) == result
 
 
-def _asked(delegation: Delegation) -> FilterChannel:
-    return after(*(request("session/prompt", raw_id) for raw_id in OPEN), channel=channel(delegation))
+def _asked(channel: FilterChannel) -> FilterChannel:
+    return after(*(request("session/prompt", raw_id) for raw_id in OPEN), channel=channel)
 
 
-def check_client(data: bytes, places: Iterable[int] = (), delegation: Delegation = "none") -> None:
+def check_client(
+    data: bytes, places: Iterable[int] = (), delegation: Delegation = "none", channel: Make = channel
+) -> None:
     """No host capability reaches the agent, and masking twice is masking once."""
     result = from_client(data, places=places, channel=channel(delegation))
     assert not oracle.capabilities(result.to_agent, ALLOWED[delegation]), result
@@ -66,31 +73,35 @@ def check_client(data: bytes, places: Iterable[int] = (), delegation: Delegation
     assert from_client(data, channel=channel(delegation)) == result
 
 
-def check_codex_agent(data: bytes, places: Iterable[int] = (), _: Delegation = "none") -> None:
+def check_codex_agent(
+    data: bytes, places: Iterable[int] = (), delegation: Delegation = "none", channel: Make = codex_channel
+) -> None:
     """As ``check_agent``, of the Codex App Server."""
-    result = from_agent(data, places=places, channel=codex_channel())
+    result = from_agent(data, places=places, channel=channel(delegation))
     assert not oracle.codex_denied(result.to_client), result
     assert not oracle.hidden(result.to_client, oracle.CODEX_ASKS), result
     _check_common(data, result, result.to_client)
     assert not oracle.opened(result.to_client), result
     for answer in result.to_agent.splitlines():
         _check_answer(answer, data, head=b'{"id":')
-    again = from_agent(result.to_client, channel=codex_channel())
+    again = from_agent(result.to_client, channel=channel(delegation))
     assert (again.to_client, again.said, again.noise) == (result.to_client, [], b"")
-    assert from_agent(data, channel=codex_channel()) == result
+    assert from_agent(data, channel=channel(delegation)) == result
 
 
-def check_codex_client(data: bytes, places: Iterable[int] = (), _: Delegation = "none") -> None:
+def check_codex_client(
+    data: bytes, places: Iterable[int] = (), delegation: Delegation = "none", channel: Make = codex_channel
+) -> None:
     """As ``check_client``, for the Codex App Server."""
-    result = from_client(data, places=places, channel=codex_channel())
+    result = from_client(data, places=places, channel=channel(delegation))
     assert not oracle.codex_opt_ins(result.to_agent), result
     assert not result.noise
     _check_common(data, result, result.to_agent)
     for answer in result.to_client.splitlines():
         assert json.loads(answer)["error"]["data"]["reason"] == "podbot_outside_mount"
-    again = from_client(result.to_agent, channel=codex_channel())
+    again = from_client(result.to_agent, channel=channel(delegation))
     assert (again.to_agent, again.said, again.to_client) == (result.to_agent, [], b"")
-    assert from_client(data, channel=codex_channel()) == result
+    assert from_client(data, channel=channel(delegation)) == result
 
 
 def _check_common(data: bytes, result: Outcome, forwarded: bytes) -> None:
@@ -129,11 +140,11 @@ TOUCHED = ("authmethods", "meta", "fieldmeta", "data", "proto")  # members of an
 
 
 class Pairs(list[tuple[str, Any]]):
-    """The members of an object, all of them."""
+    """All members of an object."""
 
 
 def _check_forwarded(data: bytes, forwarded: bytes) -> None:
-    """Neither too much nor too little, as far as the slow filter knows."""
+    """Neither too much nor too little passes, as far as the slow filter can tell."""
     lines = _at_newlines(data)
     if any(line.strip() in (b"{", b"[", b"[{") for line in lines):
         return
@@ -152,7 +163,7 @@ def _check_forwarded(data: bytes, forwarded: bytes) -> None:
 
 
 def _check_salvaged(data: bytes, result: Outcome) -> None:
-    """Out of text comes at most one thing: an answer to the client, which is the first frame that it gets."""
+    """Text gives at most one frame: an answer to the client, which is the first frame that it gets."""
     fronts = [noise.line for noise in result.moved if noise.kind == "before_frame"]
     assert len(fronts) <= 1
     for front in fronts:
@@ -161,13 +172,13 @@ def _check_salvaged(data: bytes, result: Outcome) -> None:
 
 
 def _is_text(line: bytes) -> bool:
-    """A banner, or something of the kind: not what begins like a frame or a batch."""
+    """A banner, or similar text that does not begin like a frame or a batch."""
     body = line.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
     return not (body[:1] == b"{" or (body[:1] == b"[" and body[1:].lstrip(b" \t\r\n")[:1] in (b"[", b"{", b"]")))
 
 
 def _reply(line: bytes) -> bytes:
-    """What ends a line of text and answers a request of OPEN, found by trying every brace; empty when nothing does."""
+    """The end of a text line that answers a request of OPEN, found by trying every brace; empty when there is none."""
     for place in (place for place in range(1, len(line)) if line[place : place + 1] == b"{"):
         tail = line[place:]
         try:
@@ -192,7 +203,7 @@ def _answers(front: bytes, pairs: Pairs) -> bool:
 
 
 def naive(line: bytes) -> bool | None:
-    """Whether ``line`` from an agent passes; None: too subtle for this filter."""
+    """Whether ``line`` from an agent passes; None: this filter cannot tell."""
     body = line[:-2] if line.endswith(b"\r\n") else line
     if line.count(b"{") + line.count(b"[") > 100:
         return None

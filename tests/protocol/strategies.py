@@ -1,4 +1,4 @@
-"""Streams of frames that are nearly right: the golden ones, put together anew, with members doubled and respelled."""
+"""Streams of almost valid frames: the golden ones, recombined, with members doubled and spelled differently."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = [
 
 
 def _respelled(text: str, way: int) -> str:
-    """JSON text of a string in one of several spellings; some of them are another string."""
+    """JSON text of a string in one of several spellings; some of them decode to another string."""
     plain = json.dumps(text)
     return [
         plain, plain, plain, f'"\\u{ord(text[0]):04x}{text[1:]}"', plain.upper(), f'" {text}"', f'"{text}\\u0000"',
@@ -156,7 +156,7 @@ ODD = st.sampled_from([b'"', b"{", b"}", b"[", b",", b" ", b"\n", b"\r", b"\\", 
 
 
 def _changed(draw: st.DrawFn, data: bytes, times: st.SearchStrategy[int]) -> bytes:
-    """``data`` with a few bytes put in or taken out."""
+    """``data`` with a few bytes added or removed."""
     changed = bytearray(data)
     for _ in range(draw(times)):
         place = draw(st.integers(0, len(changed)))
@@ -169,7 +169,7 @@ def _changed(draw: st.DrawFn, data: bytes, times: st.SearchStrategy[int]) -> byt
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """Golden frames, changed a little."""
+    """Golden frames with small changes."""
     return _changed(draw, b"".join(draw(st.lists(GOLDEN, min_size=1, max_size=3))), st.integers(0, 4))
 
 
@@ -187,7 +187,7 @@ TAILS = st.sampled_from(
 
 @st.composite
 def usual(draw: st.DrawFn) -> bytes:
-    """Nearly a usual message: in the odd member, spelling or tail it is not."""
+    """Almost a usual message: one member, spelling or ending differs."""
     raw_id = f'"id":{draw(IDS)},' if draw(st.booleans()) else ""
     more = f",{draw(KEYS)}:{draw(JSON)}" if draw(st.integers(0, 3)) == 0 else ""
     method = f'"method":"{draw(METHODS)}",'

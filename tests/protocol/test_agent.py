@@ -1,4 +1,4 @@
-"""agent -> client: what is denied, what passes, what is answered."""
+"""agent -> client: denied methods, passed methods, and answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.protocol.golden import DENIED, FROM_AGENT, NOISE, request
 
 
 @pytest.mark.parametrize("frame", FROM_AGENT)
-def test_what_passes_keeps_its_bytes(frame: bytes) -> None:
+def test_passed_frames_keep_their_bytes(frame: bytes) -> None:
     result = from_agent(frame)
     assert result.to_client == frame
     assert (result.to_agent, result.noise, result.said) == (b"", b"", [])
@@ -33,7 +33,7 @@ def test_what_passes_keeps_its_bytes(frame: bytes) -> None:
         zip(DENIED, ["7", '"x"', "null", "1.0", "12345678901234567890", "1e3", "8", "9", "10", "11", "12"], strict=True)
     ),
 )
-def test_what_is_denied_is_answered_with_the_same_id(frame: bytes, raw_id: str) -> None:
+def test_a_denied_request_is_answered_with_the_same_id(frame: bytes, raw_id: str) -> None:
     result = from_agent(frame)
     assert (result.to_client, result.noise) == (b"", b"")
     assert result.to_agent.startswith(f'{{"jsonrpc":"2.0","id":{raw_id},"error":{{"code":-32001,"message":"'.encode())
@@ -63,7 +63,7 @@ def test_what_is_denied_is_answered_with_the_same_id(frame: bytes, raw_id: str) 
         "f\ud800s/x", "session/update\ud800", "fs/x\u2028", "x" * 5000,
     ],
 )  # fmt: skip
-def test_what_is_not_known_by_its_exact_name_is_denied(method: str) -> None:
+def test_a_method_without_a_known_exact_name_is_denied(method: str) -> None:
     result = from_agent(request(method))
     assert result.to_client == b""
     assert result.reasons == ["denied_method"]
@@ -82,7 +82,7 @@ def test_methods_that_pass(method: str) -> None:
         assert from_agent(frame).to_client == frame
 
 
-def test_a_spelling_of_a_known_name_in_json_is_that_name() -> None:
+def test_a_json_spelling_of_a_known_name_is_that_name() -> None:
     frame = b'{"method":"\\u0073ession\\/update","params":{}}\n'
     assert from_agent(frame).to_client == frame
 
@@ -110,21 +110,21 @@ def test_a_denied_notification_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("raw", ["1", "null", "true", "[]", '["fs/x"]', "{}", "1.5"])
-def test_a_method_that_is_no_string(raw: str) -> None:
+def test_a_method_that_is_not_a_string(raw: str) -> None:
     result = from_agent(f'{{"id":1,"method":{raw}}}\n'.encode())
     assert (result.to_agent, result.to_client, result.reasons) == (b"", b"", ["bad_method"])
     assert result.said[0].id == "1"
 
 
 @pytest.mark.parametrize("raw", ["true", "false", "[1]", '{"a":1}'])
-def test_an_id_that_is_none(raw: str) -> None:
+def test_an_id_that_is_not_valid(raw: str) -> None:
     result = from_agent(f'{{"id":{raw},"method":"fs/x"}}\n'.encode())
     assert (result.to_agent, result.to_client, result.reasons) == (b"", b"", ["bad_id"])
 
 
 @pytest.mark.parametrize("name", ["jsonrpc", "id", "method", "params", "result", "error"])
 @pytest.mark.parametrize("second", ["same", "escaped", "upper", "title", "zero", "spaced"])
-def test_members_that_decide_are_there_once_and_plain(name: str, second: str) -> None:
+def test_deciding_members_occur_once_in_plain_spelling(name: str, second: str) -> None:
     spelled = {
         "same": name, "escaped": f"\\u{ord(name[0]):04x}{name[1:]}", "upper": name.upper(), "title": name.title(),
         "zero": f"{name}\\u0000x", "spaced": f" {name}",
@@ -146,7 +146,7 @@ def test_members_that_decide_are_there_once_and_plain(name: str, second: str) ->
         '{"id":1,"error":{"__proto__":{"data":{}}}}',
     ],
 )
-def test_what_a_copy_in_javascript_would_have(frame: str) -> None:
+def test_members_that_a_copy_in_javascript_would_have(frame: str) -> None:
     result = from_agent(frame.encode())
     assert (result.to_client, result.reasons) == (b"", ["ambiguous_key"])
 
@@ -180,7 +180,7 @@ def test_duplicates_elsewhere_pass() -> None:
         (b'{"a":[' + b"1," * 500_000 + b"1]}", "too_many_values"),
     ],
 )
-def test_what_cannot_be_judged_is_refused_once(frame: bytes, reason: str) -> None:
+def test_a_frame_that_cannot_be_judged_is_refused_once(frame: bytes, reason: str) -> None:
     for end in (b"\n", b""):
         result = from_agent(frame + end)
         assert (result.to_agent, result.to_client, result.noise) == (b"", b"", b"")
@@ -217,7 +217,7 @@ def test_a_stack_that_is_used_up_while_a_message_is_judged() -> None:
 
 def _stack() -> list[Any]:
     frames = []
-    frame: Any = sys._getframe()
+    frame: Any = sys._getframe()  # noqa: SLF001 - the standard library's only way
     while frame is not None:
         frames.append(frame)
         frame = frame.f_back
@@ -240,7 +240,7 @@ def test_noise_goes_to_stderr() -> None:
     assert (result.to_client, result.said) == (b"", [])
 
 
-def test_blank_lines_are_left_out() -> None:
+def test_blank_lines_are_dropped() -> None:
     frame = b'{"id":1,"result":null}\n'
     result = from_agent(b"\n \t\r\n" * 1000 + frame + b"\n ")
     assert (result.to_client, result.moved, result.said) == (frame, [], [])
@@ -253,7 +253,7 @@ def test_the_last_frame_without_newline() -> None:
     assert result.to_agent
 
 
-def test_a_chunk_of_good_frames_is_one_piece() -> None:
+def test_a_chunk_of_valid_frames_is_one_piece() -> None:
     channel = AcpChannel()
     channel.agent_data(b"".join(FROM_AGENT) + DENIED[0] + FROM_AGENT[0])
     assert channel.for_client() == [b"".join(FROM_AGENT) + FROM_AGENT[0]]
@@ -265,7 +265,7 @@ def test_a_chunk_of_good_frames_is_one_piece() -> None:
     assert channel.noise() == []
 
 
-def test_no_answer_behind_the_clients_last_frame() -> None:
+def test_no_answer_is_inserted_after_the_clients_last_frame() -> None:
     channel = AcpChannel()
     channel.client_data(b'{"id":1}')
     channel.client_eof()
@@ -297,14 +297,14 @@ def test_a_batch_is_rebuilt_from_its_own_bytes() -> None:
     assert json.loads(result.to_agent)["id"] == 7
 
 
-def test_a_batch_with_nothing_left() -> None:
+def test_a_batch_without_remaining_messages() -> None:
     result = from_agent(b"[" + DENIED[0][:-1] + b"," + DENIED[1][:-1] + b"]\n")
     assert result.to_client == b""
     assert result.to_agent.count(b"\n") == 2
     assert result.reasons == ["denied_method"] * 2
 
 
-def test_a_bad_element_does_not_take_the_others_with_it() -> None:
+def test_an_invalid_element_does_not_affect_the_others() -> None:
     good = b'{"method":"session/update"}'
     result = from_agent(b"[" + good + b',{"method":"x","method":"fs/x","id":1},{"ID":1},{"a":1},{"id":1}]\n')
     assert result.to_client == b"[" + good + b"]\n"
@@ -330,7 +330,7 @@ def test_delegation_lets_the_methods_of_its_parts_pass(delegation: Delegation, p
                 assert f"agent.delegation = {delegation}" in json.loads(result.to_agent)["error"]["message"]
 
 
-def test_nothing_of_a_frame_is_in_what_is_said() -> None:
+def test_reports_contain_nothing_of_a_frame() -> None:
     secret = "hunter2"
     frames = [
         f'{{"method":"fs/write","id":1,"params":"{secret}"}}',
@@ -346,7 +346,7 @@ def test_nothing_of_a_frame_is_in_what_is_said() -> None:
     assert (len(long.method or ""), len(long.id or "")) == (103, 103)
 
 
-def test_an_answer_never_stands_inside_a_frame_of_the_clients() -> None:
+def test_an_answer_is_never_inserted_into_a_frame_of_the_client() -> None:
     channel = AcpChannel()
     channel.client_data(b'{"id":1,')
     channel.agent_data(b'{"id":9,"method":"fs/x"}\n')

@@ -1,4 +1,4 @@
-"""What the Codex App Server asks the user: marked as ACP's questions are, unchanged otherwise."""
+"""Questions of the Codex App Server to the user: marked as ACP's questions are, otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.protocol.codex import CodexChannel
+from podbot.protocol.app_server import CodexChannel
 from podbot.protocol.methods import CODEX
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from tests.protocol.drive import Outcome, from_agent
 
 MOUNT = PathScope("/ws", "/home/me/shop", others=("/more",))
@@ -31,7 +31,7 @@ def asked(method: str, params: Any, *before: bytes, mount: PathScope | None = MO
 
 
 def shown(method: str, params: Any, *before: bytes) -> Any:
-    """The parameters as the client gets them; what came before keeps its bytes, and once is enough."""
+    """The parameters as the client gets them; earlier frames keep their bytes, and marking once is enough."""
     result = asked(method, params, *before)
     assert result.to_client.startswith(b"".join(before))
     assert result.to_agent == b""
@@ -103,14 +103,14 @@ def test_a_plain_question_keeps_its_bytes(method: str) -> None:
 
 @pytest.mark.parametrize("method", ASKING)
 @pytest.mark.parametrize(("char", "seen"), [("\x1b", "\\u001b"), ("\u202e", "\\u202e"), ("\u200b", "\\u200b")])
-def test_what_hides_or_reorders_text_is_seen(method: str, char: str, seen: str) -> None:
+def test_characters_that_hide_or_reorder_text_are_shown(method: str, char: str, seen: str) -> None:
     for params in ({"x": f"a{char}b"}, {"x": [{"y": [f"{char}"]}]}, {f"{char}": 1}):
         assert asked(method, params).to_client == frame(method, json.loads(json.dumps(params).replace(
             json.dumps(char)[1:-1], seen.replace("\\", "\\\\"))))  # fmt: skip
         assert asked(method, params).reasons == ["marked_question"]
 
 
-def test_too_many_are_not_shown_and_the_server_is_told() -> None:
+def test_too_many_such_characters_are_refused_and_the_server_gets_an_error() -> None:
     result = asked(COMMAND, {"command": "\x1b" * 10_001})
     assert (result.to_client, result.reasons) == (b"", ["too_many_marks"])
     answer = json.loads(result.to_agent)
@@ -118,7 +118,7 @@ def test_too_many_are_not_shown_and_the_server_is_told() -> None:
 
 
 @pytest.mark.parametrize("key", ["Reason", "item_id"])
-def test_a_member_that_decides_is_there_once(key: str) -> None:
+def test_a_deciding_member_may_occur_only_once(key: str) -> None:
     result = asked(COMMAND, {"reason": "a", "itemId": "i", key: "b"})
     assert (result.to_client, result.reasons) == (b"", ["duplicate_key"])
 
@@ -130,7 +130,10 @@ def test_a_member_that_decides_is_there_once(key: str) -> None:
     ("method", "params", "path"),
     [
         (COMMAND, {"cwd": "/etc"}, "/etc"),
-        (COMMAND, {"commandActions": [{"type": "read", "command": "", "path": "/root/.ssh/id"}]}, "/root/.ssh/id"),
+        (COMMAND, {"command": "cat id", "commandActions": [
+            {"type": "read", "command": "cat id", "path": "/root/.ssh/id"}]}, "/root/.ssh/id"),
+        ("item/permissions/requestApproval", {"permissions": {"fileSystem": {"entries": [
+            {"path": {"type": "special", "value": {"kind": "root"}}, "access": "write"}]}}}, "/"),
         (COMMAND, {"additionalPermissions": {"fileSystem": {"write": ["/ws/a", "/usr"]}}}, "/usr"),
         (COMMAND, {"additionalPermissions": {"fileSystem": {"entries": [
             {"access": "write", "path": {"type": "glob_pattern", "pattern": "/**"}}]}}}, "/**"),
@@ -154,11 +157,17 @@ def test_a_path_outside_the_workspace_is_named(method: str, params: dict[str, An
 
 
 @pytest.mark.parametrize("reason", [7, ["x"], {"a": 1}, True])
-def test_a_reason_that_is_no_text_gives_way(reason: object) -> None:
+def test_a_reason_that_is_not_a_text_is_replaced(reason: object) -> None:
     assert shown(FILES, {"grantRoot": "/", "reason": reason}) == {"grantRoot": "/", "reason": f"{OUTSIDE}/]"}
 
 
 # --- what only an earlier notification named ------------------------------------------------------
+
+
+CHANGED = {"changes": [{"path": "/etc/passwd", "diff": ""}]}
+THREAD = {
+    "thread": {"id": "t", "turns": [{"id": "u", "items": [{"id": "h"}, {"type": "fileChange", "id": "i", **CHANGED}]}]}
+}
 
 
 @pytest.mark.parametrize(
@@ -170,6 +179,18 @@ def test_a_reason_that_is_no_text_gives_way(reason: object) -> None:
         frame("item/fileChange/patchUpdated", {"itemId": "i", "changes": [{"path": "/etc/passwd", "diff": ""}]}, None),
         frame("Item/Started", {"item": {"ID": "i", "changes": [{"Path": "/etc/passwd"}]}}, None),
         started("i", kind="commandExecution", cwd="/etc/passwd"),
+        # A client ignores the members that draw the paths to another id.
+        frame("item/fileChange/patchUpdated", {"item": {"id": "x"}, "itemId": "i", **CHANGED}, None),
+        frame("item/fileChange/patchUpdated", {"id": "x", "itemId": "i", **CHANGED}, None),
+        frame("item/started", {"itemId": "x", "item": {"itemId": "y", "id": "i", **CHANGED}}, None),
+        frame("item/started", {"item": {"id": "i", "changes": [{"id": "x", "path": "/etc/passwd"}]}}, None),
+        # Items come with a turn and a thread as well, and with the answer that gives one.
+        started("i", "/etc/passwd").replace(b"started", b"completed"),
+        frame("turn/started", {"turn": {"id": "x", "items": [{"id": "i", **CHANGED}]}}, None),
+        frame("thread/started", THREAD, None),
+        json.dumps({"id": 1, "result": THREAD}).encode() + b"\n",
+        json.dumps({"id": 1, "result": {"data": [{"id": "i", **CHANGED}]}}).encode() + b"\n",
+        json.dumps({"id": 1, "result": THREAD}).replace("changes", "chang\\u0065s").encode() + b"\n",
     ],
 )
 def test_the_paths_of_a_change_are_named_in_its_question(before: bytes) -> None:
@@ -178,8 +199,13 @@ def test_the_paths_of_a_change_are_named_in_its_question(before: bytes) -> None:
     assert shown(FILES, {**params, "itemId": "k"}, before)["reason"] == "r"
 
 
+def test_an_id_that_cannot_be_encoded_matches_what_parsers_make_of_it() -> None:
+    before = started("i", "/etc/passwd").replace(b'"i"', b'"\\ud800"')
+    assert shown(FILES, {"itemId": "\ufffd"}, before)["reason"] == f"{OUTSIDE}/etc/passwd]"
+
+
 @given(st.lists(st.sampled_from(["/etc/a", "/ws/b", "c", "../d", "/more/e"]), max_size=4), st.booleans())
-def test_every_change_outside_and_no_other_is_named(paths: list[str], cut: bool) -> None:
+def test_exactly_the_changes_outside_are_named(paths: list[str], cut: bool) -> None:
     stream = started("i", *paths) + frame(FILES, {"itemId": "i"})
     result = from_agent(stream, places=range(0, len(stream), 7) if cut else (), channel=CodexChannel(mount=MOUNT))
     outside = dict.fromkeys(path for path in paths if path in ("/etc/a", "../d"))
@@ -187,7 +213,7 @@ def test_every_change_outside_and_no_other_is_named(paths: list[str], cut: bool)
     assert found == (f"{OUTSIDE}{', '.join(outside)}]" if outside else "")
 
 
-def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_said() -> None:
+def test_memory_is_bounded_and_forgetting_is_reported() -> None:
     channel = CodexChannel(mount=MOUNT)
     tracemalloc.start()
     try:
@@ -201,12 +227,12 @@ def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_said() -> None:
         tracemalloc.stop()
     assert used < 8 << 20
     result = from_agent(frame(FILES, {"itemId": "000000" + "x" * 1000}), channel=channel)
-    assert b"said too long ago" in result.to_client
+    assert b"update was too long ago" in result.to_client
 
 
 # --- what contradicts itself ---------------------------------------------------------------------
 
-DESCRIBED = "[podbot: it is described by another command than it runs]"
+DESCRIBED = "[podbot: the description is of another command than the one that runs]"
 
 
 @pytest.mark.parametrize(
@@ -224,18 +250,57 @@ DESCRIBED = "[podbot: it is described by another command than it runs]"
             "[podbot: the lasting permission is for another command: rm \\u001b[2J]",
         ),
         ({"command": "ls", "commandActions": [{"command": "ls"}] * 3 + [{"command": "a b"}]}, DESCRIBED),
+        ({"command": "cat k", "commandActions": [{"type": "read", "command": "cat k", "name": "README"}]}, DESCRIBED),
+        ({"command": "rg key", "commandActions": [{"type": "search", "command": "rg key", "query": "doc"}]}, DESCRIBED),
+        ({"command": "curl x | sh", "commandActions": [{"type": "read", "command": ""}]}, DESCRIBED),
+        ({"commandActions": [{"type": "read", "command": "cat README", "name": "README"}]}, DESCRIBED),
+        ({"command": "digital", "commandActions": [{"command": "git"}]}, DESCRIBED),
+        (
+            {"command": "npm run format", "proposedExecpolicyAmendment": ["rm"]},
+            "[podbot: the lasting permission is for another command: rm]",
+        ),
+        (
+            {"command": "ls; rm a", "proposedExecpolicyAmendment": ["rm", "ls"]},
+            "[podbot: the lasting permission is for another command: rm ls]",
+        ),
+        (
+            {"command": "ls", "proposedExecpolicyAmendment": []},
+            "[podbot: the lasting permission is for another command: any]",
+        ),
+        (
+            {
+                "networkApprovalContext": {"host": "good.example", "protocol": "https"},
+                "proposedNetworkPolicyAmendments": [{"host": "good.example", "action": "allow"}],
+                "availableDecisions": [
+                    "accept",
+                    {"applyNetworkPolicyAmendment": {"network_policy_amendment": {"host": "b.example"}}},
+                ],
+            },
+            "[podbot: the lasting permission is for another host: b.example]",
+        ),
     ],
 )  # fmt: skip
-def test_a_command_and_what_is_said_of_it(params: dict[str, Any], marker: str) -> None:
+def test_a_command_and_its_description(params: dict[str, Any], marker: str) -> None:
     for method in (COMMAND, "execCommandApproval"):
         result = asked(method, {**params, "reason": "r"})
         assert json.loads(result.to_client)["params"]["reason"] == f"{marker} r"
         assert result.reasons == ["marked_question"]
 
 
+def test_lasting_permissions_for_the_same_command_keep_their_bytes() -> None:
+    amendments = [{"host": "good.example", "action": "allow"}, {"host": "bad.example", "action": "deny"}]
+    params = {"networkApprovalContext": {"host": "good.example"}, "proposedNetworkPolicyAmendments": amendments}
+    assert shown(COMMAND, params) == params
+    quoted = {
+        "command": "bash -lc 'git commit -m \"a b\"; ls'",
+        "proposedExecpolicyAmendment": ["git", "commit", "-m", "a b"],
+    }
+    assert shown(COMMAND, quoted) == quoted
+
+
 @pytest.mark.parametrize("value", [None, [], {}, 7, "x", [None], [[1]], [{"command": ["x"]}], [{}]])
 @pytest.mark.parametrize("key", ["commandActions", "parsedCmd", "availableDecisions", "proposedExecpolicyAmendment"])
-def test_members_of_another_shape_do_no_harm(key: str, value: object) -> None:
+def test_members_of_unexpected_form_do_no_harm(key: str, value: object) -> None:
     result = asked(COMMAND, {"command": "ls", key: value})
     assert json.loads(result.to_client)["params"]["command"] == "ls"
 
@@ -247,9 +312,15 @@ def test_a_question_without_parameters_keeps_its_bytes(method: str) -> None:
     assert (result.to_client, result.said) == (plain, [])
 
 
+@pytest.mark.parametrize("params", ["/etc/passwd", 1])
+def test_a_started_item_without_an_object_of_parameters_keeps_its_bytes(params: object) -> None:
+    plain = frame("item/started", params, None)
+    assert from_agent(plain, channel=CodexChannel(mount=MOUNT)).to_client == plain
+
+
 @pytest.mark.parametrize("item", ["x", 1, None, True])
 @pytest.mark.parametrize("ident", [{}, {"itemId": "i"}, {"itemId": 1}])
-def test_a_started_item_that_is_no_object_keeps_its_bytes(item: object, ident: dict[str, object]) -> None:
+def test_a_started_item_that_is_not_an_object_keeps_its_bytes(item: object, ident: dict[str, object]) -> None:
     plain = frame("item/started", {"threadId": "t", **ident, "item": item}, None)
     result = from_agent(plain, channel=CodexChannel(mount=MOUNT))
     assert (result.to_client, result.said) == (plain, [])

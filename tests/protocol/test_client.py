@@ -1,4 +1,4 @@
-"""client -> agent: masking by splicing, and path truth."""
+"""client -> agent: masking by splicing, and paths outside the workspace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from podbot.config.models import Delegation
 from podbot.protocol.acp import AcpChannel
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from tests.protocol import oracle
 from tests.protocol.drive import Outcome, from_agent, from_client
 from tests.protocol.golden import FROM_CLIENT, MASKED, ZED, ZED_MASKED, request
@@ -35,7 +35,7 @@ def test_other_frames_keep_their_bytes(frame: bytes) -> None:
     assert (result.to_agent, result.to_client, result.said) == (frame, b"", [])
 
 
-def test_a_chunk_of_good_frames_is_one_piece() -> None:
+def test_a_chunk_of_valid_frames_is_one_piece() -> None:
     channel = AcpChannel()
     good = FROM_CLIENT[1] + FROM_CLIENT[2]
     channel.client_data(good * 2 + ZED + good + FROM_CLIENT[1][:-1])
@@ -45,7 +45,7 @@ def test_a_chunk_of_good_frames_is_one_piece() -> None:
     assert channel.for_agent() == [FROM_CLIENT[1] + good]
 
 
-def test_every_initialize_is_masked_whenever_it_comes() -> None:
+def test_every_initialize_is_masked_at_any_time() -> None:
     stream = (
         b"\n noise \n" + ZED + FROM_CLIENT[0] + ZED + b"[" + FROM_CLIENT[1][:-1] + b"," + ZED[:-1] + b"]\n" + ZED[:-1]
     )
@@ -58,7 +58,7 @@ def test_every_initialize_is_masked_whenever_it_comes() -> None:
 
 
 def masked(capabilities: str, delegation: Delegation = "none", method: str = "initialize") -> str:
-    """What is left of ``capabilities`` in version 1, checked to be the same in version 2; or the reason."""
+    """The remaining ``capabilities`` in version 1, checked to be the same in version 2; or the reason."""
     left = []
     for spot in ("clientCapabilities", "capabilities"):
         head, tail = f'{{"method":"{method}","params":{{"{spot}":', ',"protocolVersion":9}}\n'
@@ -97,7 +97,7 @@ def masked(capabilities: str, delegation: Delegation = "none", method: str = "in
         ('"fs"', "bad_params"),
     ],
 )
-def test_what_is_left_of_capabilities(capabilities: str, left: str) -> None:
+def test_the_remaining_capabilities(capabilities: str, left: str) -> None:
     assert masked(capabilities) == left
     if left.startswith("{"):
         assert masked(left) == left
@@ -123,7 +123,7 @@ def test_delegation_narrows_the_mask(delegation: Delegation, left: str) -> None:
     assert masked(whole, delegation) == left
 
 
-def test_both_spots_in_one_frame() -> None:
+def test_both_places_in_one_frame() -> None:
     frame = b'{"method":"initialize","params":{"capabilities":{"fs":1},"clientCapabilities":{"fs":1,"terminal":1}}}\n'
     assert (
         from_client(frame).to_agent == b'{"method":"initialize","params":{"capabilities":{},"clientCapabilities":{}}}\n'
@@ -151,7 +151,7 @@ def test_both_spots_in_one_frame() -> None:
         ("\ufeff{}", "unparseable"),
     ],
 )
-def test_what_cannot_be_judged_never_reaches_the_agent(frame: str, reason: str) -> None:
+def test_a_frame_that_cannot_be_judged_never_reaches_the_agent(frame: str, reason: str) -> None:
     result = from_client(frame.encode())
     assert (result.to_agent, result.to_client, result.reasons) == (b"", b"", [reason])
     assert result.said[0].direction == "client"
@@ -163,7 +163,7 @@ def test_an_initialize_without_capabilities(frame: str) -> None:
     assert (result.to_agent, result.said) == (frame.encode(), [])
 
 
-def test_blank_lines_are_left_out_and_overlong_ones_refused() -> None:
+def test_blank_lines_are_dropped_and_overlong_ones_refused() -> None:
     result = from_client(b"\n\r\n  \n" + b"x" * 50 + b"\n{}\n", channel=AcpChannel(limit=40))
     assert (result.to_agent, result.reasons) == (b"{}\n", ["over_limit"])
     assert result.said[0].size == 51
@@ -243,7 +243,7 @@ def test_the_whole_file_system_as_workspace() -> None:
     assert opened("/anything", PathScope("/", "/")).to_agent
 
 
-def test_a_workspace_that_is_not_absolute_holds_nothing() -> None:
+def test_a_workspace_that_is_not_absolute_contains_nothing() -> None:
     assert opened("/x", PathScope("x", "x")).to_client
 
 
@@ -257,12 +257,12 @@ def test_a_notification_gets_no_answer() -> None:
 
 
 @pytest.mark.parametrize("raw_id", ["1.0", '"\\u00e9"', "null", "1e3", "12345678901234567890"])
-def test_the_id_comes_back_as_it_was(raw_id: str) -> None:
+def test_the_id_is_returned_unchanged(raw_id: str) -> None:
     assert opened("/x", SAME, raw_id=raw_id).to_client.startswith(f'{{"jsonrpc":"2.0","id":{raw_id},"error"'.encode())
 
 
 @pytest.mark.parametrize("params", ["null", "[]", "{}", '{"cwd":null}', '{"cwd":5}', '{"cwd":["/"]}'])
-def test_what_has_no_directory_is_the_agents_to_judge(params: str) -> None:
+def test_requests_without_a_directory_are_left_to_the_agent(params: str) -> None:
     for text in (f'{{"method":"session/new","params":{params}}}\n', '{"method":"session/new"}\n'):
         assert from_client(text.encode(), channel=AcpChannel(mount=SAME)).to_agent == text.encode()
 
@@ -272,14 +272,14 @@ def test_two_directories() -> None:
     assert from_client(frame, channel=AcpChannel(mount=SAME)).reasons == ["duplicate_key"]
 
 
-def test_a_batch_loses_only_what_is_outside() -> None:
+def test_only_messages_outside_are_removed_from_a_batch() -> None:
     good, bad = request("session/new", "1", cwd="/home/me/shop")[:-1], request("session/new", "2", cwd="/etc")[:-1]
     result = from_client(b"[" + bad + b", " + good + b"]\n", channel=AcpChannel(mount=SAME))
     assert result.to_agent == b"[" + good + b"]\n"
     assert json.loads(result.to_client)["id"] == 2
 
 
-def test_the_answer_stands_between_the_agents_frames() -> None:
+def test_the_answer_is_inserted_between_the_agents_frames() -> None:
     channel = AcpChannel(mount=SAME)
     channel.agent_data(b'{"id":1,"result":{}}\n{"id":2,')
     channel.client_data(request("session/new", "4", cwd="/etc"))
@@ -289,7 +289,7 @@ def test_the_answer_stands_between_the_agents_frames() -> None:
     assert json.loads(answer)["id"] == 4
 
 
-def test_no_answer_behind_the_agents_last_frame() -> None:
+def test_no_answer_is_inserted_after_the_agents_last_frame() -> None:
     channel = AcpChannel(mount=SAME)
     assert from_agent(b'{"id":1,"result":{}}', channel=channel).to_client == b'{"id":1,"result":{}}'
     result = from_client(request("session/new", "4", cwd="/etc"), channel=channel)
@@ -310,7 +310,7 @@ def test_no_answer_behind_the_agents_last_frame() -> None:
         (b"", ""),
     ],
 )
-def test_what_the_client_left_behind(sent: bytes, reason: str) -> None:
+def test_an_incomplete_last_frame_of_the_client(sent: bytes, reason: str) -> None:
     channel = AcpChannel(mount=PathScope("/ws", "/ws"), limit=4096)
     channel.client_data(sent)
     assert not channel.client_broken, "it may still fix that as long as it is there"
@@ -318,7 +318,7 @@ def test_what_the_client_left_behind(sent: bytes, reason: str) -> None:
     assert channel.client_broken == reason
 
 
-def test_a_clone_is_nowhere_on_the_host() -> None:
+def test_a_clone_has_no_host_path() -> None:
     channel = AcpChannel(mount=PathScope("/code/shop", ""))
     channel.client_data(b'{"id":1,"method":"session/new","params":{"cwd":"/home/me/shop"}}\n')
     (answer,) = channel.for_client()

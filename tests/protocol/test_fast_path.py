@@ -1,4 +1,4 @@
-"""Whatever the sieve hands on, the judge hands on as it is, with nothing said."""
+"""The judge passes everything that the fast path passes, unchanged and without a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from podbot.config.models import Delegation
-from podbot.protocol import codex
+from podbot.protocol import app_server
 from podbot.protocol.fast_path import FEW, REMEMBERED, FastPath
 from podbot.protocol.jsontext import MAX_DEPTH, MAX_STRUCTURE, Cut
 from podbot.protocol.judge import Verdict, judge
@@ -18,11 +18,11 @@ from podbot.protocol.lines import whole_lines
 from podbot.protocol.mask import LOOKED_INTO, client_rule
 from podbot.protocol.message import Message
 from podbot.protocol.methods import ACP
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
 from podbot.protocol.policy import Rule, agent_rule, may_be_tool_call
 from podbot.protocol.servers import Servers
-from podbot.streams.channel import Side
+from podbot.streams.protocol_channel import Side
 from tests.protocol.golden import (
     CODEX_DENIED,
     CODEX_FROM_AGENT,
@@ -44,11 +44,11 @@ def made(
     side: Side, delegation: Delegation = "none", mount: PathScope | None = MOUNT, *, is_codex: bool = False
 ) -> tuple[Rule, FastPath]:
     if is_codex and side == "agent":
-        rule = codex.agent_rule()
-        return rule, FastPath(rule, look_into=codex.AGENT_LOOKED_INTO)
+        rule = app_server.agent_rule()
+        return rule, FastPath(rule, look_into=app_server.AGENT_LOOKED_INTO)
     if is_codex:
-        rule = codex.client_rule(mount, SERVERS)
-        return rule, FastPath(rule, look_into=codex.LOOKED_INTO, answers=True)
+        rule = app_server.client_rule(mount, SERVERS)
+        return rule, FastPath(rule, look_into=app_server.LOOKED_INTO, answers=True)
     if side == "agent":
         rule = agent_rule(delegation, mount=mount)
         return rule, FastPath(rule, look_into=QUESTIONS, watch=may_be_tool_call)
@@ -57,7 +57,7 @@ def made(
 
 
 def passed(line: bytes, side: Side = "agent", delegation: Delegation = "none") -> bool:
-    """Whether ``line`` passes, behind a good one and before one; what passes is right."""
+    """Whether ``line`` passes, after a valid line and before one; a line that passes is correct."""
     first, last = HEAD + b"1}\n", HEAD + b"2}\n"
     block = first + line + last
     found = check(block, side, delegation)
@@ -68,9 +68,9 @@ def passed(line: bytes, side: Side = "agent", delegation: Delegation = "none") -
 def check(
     block: bytes, side: Side, delegation: Delegation = "none", *, is_codex: bool = False
 ) -> list[tuple[bytes, int]]:
-    """The runs of ``block``, which are all of it; the judge says the same of what passes."""
-    rule, sieve = made(side, delegation, is_codex=is_codex)
-    found = sieve.runs(block)
+    """The runs of ``block``, which cover all of it; the judge gives the same result for lines that pass."""
+    rule, fast_path = made(side, delegation, is_codex=is_codex)
+    found = fast_path.runs(block)
     assert b"".join(run for run, _ in found) == block
     for run, frames in found:
         lines = whole_lines(run)
@@ -120,7 +120,7 @@ def blocks(draw: st.DrawFn) -> bytes:
 @settings(max_examples=600, deadline=None)
 @given(blocks(), st.sampled_from(DELEGATIONS), st.sampled_from(SIDES), st.booleans())
 @example(value(b'{"a":1}'), "none", "agent", False)
-def test_what_passes_is_what_the_judge_hands_on(
+def test_the_judge_passes_what_the_fast_path_passes(
     block: bytes, delegation: Delegation, side: Side, is_codex: bool
 ) -> None:
     found = check(block, side, delegation, is_codex=is_codex)
@@ -130,7 +130,7 @@ def test_what_passes_is_what_the_judge_hands_on(
 
 @given(PARAMS, st.booleans(), st.sampled_from(SIDES))
 def test_every_usual_message_passes(params: object, ascii_only: bool, side: Side) -> None:
-    """The other half: the property above holds for a sieve that lets nothing through."""
+    """The other half: the property above would also be true for a fast path that passes nothing."""
     assert passed(value(json.dumps(params, ensure_ascii=ascii_only).encode()), side)
 
 
@@ -165,7 +165,7 @@ def test_which_golden_frames_of_the_codex_app_server_pass() -> None:
         ("client", '{"method":"turn/interrupt","id":1,"id":2,"params":{}}', False),
     ],
 )
-def test_where_the_id_stands(side: Side, line: str, passes: bool) -> None:
+def test_positions_of_the_id(side: Side, line: str, passes: bool) -> None:
     assert (check(line.encode() + b"\n", side, is_codex=True)[0][1] == 1) == passes
 
 
@@ -187,7 +187,7 @@ def test_requests_and_answers(raw_id: str) -> None:
     assert not passed(answer, "agent"), "it may offer a login"
 
 
-def test_the_longest_beginning() -> None:
+def test_the_longest_prefix() -> None:
     longest = b'{"jsonrpc":"2.0","id":"%s","method":"%s","params":null}\n' % (b"i" * 64, b"m" * 64)
     assert passed(longest, "client")
     rule = agent_rule(extra=frozenset({"m" * 64}))
@@ -255,7 +255,7 @@ def test_the_longest_beginning() -> None:
     ],
 )
 @pytest.mark.parametrize("side", SIDES)
-def test_what_is_looked_at_closely(line: bytes, side: Side) -> None:
+def test_lines_that_go_to_the_judge(line: bytes, side: Side) -> None:
     assert not passed(line, side)
 
 
@@ -285,7 +285,7 @@ def test_denied_methods(method: str) -> None:
     ["initialize", "Initialize", "INITIALIZE", "init_ialize", "/initialize", "session/new", "session_new",
      "Session/Load", "session/resume", "sessionfork"],
 )  # fmt: skip
-def test_what_is_looked_into(method: str) -> None:
+def test_answers_that_go_to_the_judge(method: str) -> None:
     line = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}\n'.encode()
     for delegation in DELEGATIONS:
         assert not passed(line, "client", delegation)
@@ -305,20 +305,33 @@ def test_depth_and_size(side: Side) -> None:
     assert not passed(value(b'"' + b"x" * (room + 1) + b'"'), side)
 
 
-def test_a_block_full_of_brackets_is_looked_at_line_by_line() -> None:
+def test_a_block_full_of_brackets_is_checked_line_by_line() -> None:
     flat, deep = value(b"[" + b"[]," * FEW + b'"' + b"x" * 2000 + b'"]'), value(b"[" * 600 + b"]" * 600)
     assert check(flat * 3 + deep + flat, "agent") == [(flat * 3, 3), (deep, 0), (flat, 1)]
 
 
 def test_a_method_is_judged_again_when_too_many_others_came() -> None:
     """What is remembered is bounded, and forgetting changes nothing."""
-    _, sieve = made("agent")
+    rule, _ = made("agent")
+    judged: list[str | None] = []
+
+    def counting(message: Message) -> tuple[list[Cut], str]:
+        judged.append(message.method)
+        return rule(message)
+
+    fast_path = FastPath(counting, look_into=QUESTIONS, watch=may_be_tool_call)
     good, bad = value(b"1"), request("fs/x")
+    names = []
     for number in range(2 * REMEMBERED):
         name = "".join(chr(97 + int(digit)) for digit in str(number))
+        names.append(name)
         other = f'{{"jsonrpc":"2.0","method":"{name}","params":1}}\n'.encode()
-        assert sieve.runs(other + good + bad) == [(other, 0), (good, 1), (bad, 0)]
-    assert sieve._passes_by.cache_info().currsize == REMEMBERED  # type: ignore[attr-defined]
+        assert fast_path.runs(other + good + bad) == [(other, 0), (good, 1), (bad, 0)]
+    assert judged.count("fs/x") == 1, "what comes often is not forgotten"
+    judged.clear()
+    for name in (names[-1], names[0]):
+        fast_path.runs(f'{{"jsonrpc":"2.0","method":"{name}","params":1}}\n'.encode())
+    assert judged == [names[0]], "the last ones are remembered, the first ones not"
 
 
 def test_nothing_is_copied_when_all_lines_pass() -> None:
@@ -329,21 +342,21 @@ def test_nothing_is_copied_when_all_lines_pass() -> None:
     assert made("agent")[1].runs(b"") == []
 
 
-def test_a_rule_that_would_cut_something_out_is_asked_closely() -> None:
+def test_a_rule_that_would_remove_something_goes_to_the_judge() -> None:
     asked = []
 
     def cutting(message: Message) -> tuple[list[Cut], str]:
         asked.append(message.method)
         return ([(1, 2)], "removed_login") if message.method == "x" else ([], "")
 
-    sieve = FastPath(cutting)
+    fast_path = FastPath(cutting)
     cut, good = value(b"1").replace(b"session/update", b"x"), value(b"1")
-    assert sieve.runs(cut + good + cut + good) == [(cut, 0), (good, 1), (cut, 0), (good, 1)]
+    assert fast_path.runs(cut + good + cut + good) == [(cut, 0), (good, 1), (cut, 0), (good, 1)]
     assert asked == ["x", "session/update"], "each method once"
 
 
 @pytest.mark.parametrize("tail", [b"", b"}", b"}}", b"}}}"])
-def test_a_last_line_without_its_newline_is_looked_at(tail: bytes) -> None:
+def test_a_last_line_without_its_newline_goes_to_the_judge(tail: bytes) -> None:
     line = b'{"jsonrpc":"2.0","method":"session/update","params":{}}\n'
     last = line[:-3] + tail
     assert FastPath(agent_rule("none")).runs(line + last) == [(line, 0), (last, 0)]

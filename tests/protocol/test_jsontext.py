@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.protocol import jsontext
 from podbot.protocol.jsontext import (
+    FEW,
     LONGEST_NAME,
     MAX_DEPTH,
     MAX_STRUCTURE,
@@ -47,7 +47,7 @@ def test_members_are_found_where_they_are(value: dict[str, Any], space: str) -> 
 
 
 @given(st.lists(VALUES, max_size=6), SPACES, st.sets(st.integers(0, 5)))
-def test_elements_can_be_cut_out(value: list[Any], space: str, numbers: set[int]) -> None:
+def test_members_are_found_at_their_positions(value: list[Any], space: str, numbers: set[int]) -> None:
     text = spell(value, space)
     parts, end = elements(text, 0)
     assert end == len(text)
@@ -77,13 +77,13 @@ def test_members_can_be_cut_out(pairs: list[tuple[str, Any]], space: str, number
      '{"a":\'1\'}', '{"a":1', '{"a":', '{"a', "{", '{"a":tru}', '{"a":"\\ud8"}', "{//\n}", '{"a":\xa01}', '{\f"a":1}',
      '{"a":1,,"b":2}', '{"a"::1}', '{"\\q":1}', '{"a":\u0661}'],
 )  # fmt: skip
-def test_what_is_no_json(text: str) -> None:
+def test_text_that_is_not_json(text: str) -> None:
     with pytest.raises((ValueError, IndexError, StopIteration)):
         members(text, 0)
 
 
 @pytest.mark.parametrize("text", ["[1,]", "[,]", "[1 2]", "[", "[1", "[1,", "[NaN]", "[]]"[:1]])
-def test_what_is_no_array(text: str) -> None:
+def test_text_that_is_not_an_array(text: str) -> None:
     with pytest.raises((ValueError, IndexError, StopIteration)):
         elements(text, 0)
 
@@ -107,12 +107,12 @@ def test_only_utf8(frame: bytes) -> None:
 
 
 @pytest.mark.parametrize("frame", [b"\r{}\n", b"{}\r", b"{}\r\r\n", b'{"a":\r1}\r\n', b"\r\n{}"])
-def test_no_carriage_return_but_before_the_newline(frame: bytes) -> None:
+def test_no_carriage_return_except_before_the_newline(frame: bytes) -> None:
     assert refused(frame) == "carriage_return"
 
 
 @pytest.mark.parametrize("frame", [b"{}\r\n", b"\r\n", b"{}\n", b"{}", b'{"a":"\\r"}\n'])
-def test_carriage_returns_that_are_fine(frame: bytes) -> None:
+def test_valid_carriage_returns(frame: bytes) -> None:
     assert strict_text(frame) == frame.decode()
 
 
@@ -131,9 +131,11 @@ def test_depth() -> None:
 
 
 @given(st.lists(st.sampled_from(["[", "{", "]", "}", '"', "\\", '\\"', "\\\\", "a", ","]), max_size=40))
-def test_depth_is_never_taken_too_low(tokens: list[str]) -> None:
+def test_depth_is_never_underestimated(tokens: list[str]) -> None:
     text = "".join(tokens)
-    for prefix in ('["', '{"a":["\\\\'):
+    # With fewer brackets than FEW nothing is counted at all.
+    lists, members = "[]," * FEW, "".join(f'"{number}":[],' for number in range(FEW))
+    for prefix in (f'[{lists}"', f'{{{members}"a":["\\\\'):
         whole = (prefix + text).encode()
         deepest = depth = 0
         inside = escaped = False
@@ -149,12 +151,10 @@ def test_depth_is_never_taken_too_low(tokens: list[str]) -> None:
                 depth -= 1
         if depth < 0 or inside:
             continue  # no JSON: the parser sees to it
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(jsontext, "MAX_DEPTH", 2)
-            try:
-                strict_text(whole)
-            except BadFrame:
-                continue
+        try:
+            strict_text(whole, 2)
+        except BadFrame:
+            continue
         assert deepest <= 2 or not _parses(whole)
 
 
@@ -177,11 +177,11 @@ def test_number_of_values() -> None:
     "name",
     ["method", "METHOD", "Method", "me_thod", "method\0x", " method\t", "\uff4dethod", "method\u200b", "m-ethod"],
 )  # fmt: skip
-def test_names_that_some_reader_takes_for_method(name: str) -> None:
+def test_names_that_some_parser_reads_as_method(name: str) -> None:
     assert fold_key(name) == "method"
 
 
-def test_likeness() -> None:
+def test_fold_key() -> None:
     assert fold_key("par\u0061m\u017f") == "params"  # Go: the long s
     assert fold_key("\u212aey") == "key"  # Go: the Kelvin sign
     assert fold_key("\u0131d") == fold_key("\u0130d") == "id"  # Java
@@ -196,7 +196,7 @@ def test_likeness() -> None:
     assert fold_key("client_capabilities") == fold_key("clientCapabilities")
 
 
-def test_alike() -> None:
+def test_equal_fold_keys() -> None:
     parts = [Part(0, 1, 0, 1, "Auth"), Part(2, 3, 2, 1, "b"), Part(4, 5, 4, 1, "B")]
     assert alike(parts, "auth") == parts[0]
     assert alike(parts, "c") is None
@@ -205,7 +205,7 @@ def test_alike() -> None:
     assert caught.value.reason == "duplicate_key"
 
 
-def test_a_batch_has_an_end() -> None:
+def test_the_size_of_a_batch_is_limited() -> None:
     with pytest.raises(BadFrame) as caught:
         elements("[1,2,3,4", 0, 3)
     assert caught.value.reason == "bad_batch"

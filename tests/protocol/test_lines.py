@@ -1,19 +1,18 @@
 from __future__ import annotations
 
-from unittest import mock
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.protocol import lines as assembling
 from podbot.protocol.lines import SHORT, LineAssembler, Overlong, whole_lines
 from tests.protocol.drive import pieces
 
 TEXT = st.lists(st.sampled_from([b"\n", b"\n", b"x", b"yz", b"\r", b"\0", b"abcde"]), max_size=30).map(b"".join)
 
 
-def lines(data: bytes, places: list[int], limit: int) -> list[bytes | Overlong]:
-    assembler = LineAssembler(limit)
+def lines(data: bytes, places: list[int], limit: int, short: int) -> list[bytes | Overlong]:
+    assembler = LineAssembler(limit, short=short)
     found: list[bytes | Overlong] = []
     for piece in pieces(data, places):
         for block in assembler.feed(piece):
@@ -23,12 +22,11 @@ def lines(data: bytes, places: list[int], limit: int) -> list[bytes | Overlong]:
 
 
 @given(TEXT, st.lists(st.integers(0, 60)), st.integers(1, 12), st.sampled_from([0, 3, SHORT]))
-def test_any_cutting_gives_the_same_lines(data: bytes, places: list[int], limit: int, short: int) -> None:
+def test_any_division_gives_the_same_lines(data: bytes, places: list[int], limit: int, short: int) -> None:
     whole = [piece + b"\n" for piece in data.split(b"\n")]
     whole[-1] = whole[-1][:-1]
     expected = [line if len(line) <= limit else Overlong(len(line)) for line in whole if line]
-    with mock.patch.object(assembling, "SHORT", short):
-        assert lines(data, places, limit) == expected
+    assert lines(data, places, limit, short) == expected
 
 
 def test_lines_come_in_blocks() -> None:
@@ -39,18 +37,25 @@ def test_lines_come_in_blocks() -> None:
     assert assembler.feed(b"\ng\n") == [b"f" + b"x" * SHORT + b"\n", b"g\n"], "long ones are not copied once more"
 
 
+def memory_of(assembler: LineAssembler, piece: bytes, times: int) -> int:
+    """Bytes that it has taken after so many pieces without a newline."""
+    tracemalloc.start()
+    try:
+        for _ in range(times):
+            assert assembler.feed(piece) == []
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_is_over_the_limit_is_not_held() -> None:
     assembler = LineAssembler(1000)
-    for _ in range(100):
-        assert assembler.feed(b"x" * 900) == []
-        assert len(assembler._held) <= 1000
+    assert memory_of(assembler, b"x" * 900, 100) <= 2000
     assert assembler.feed(b"\n{}\n") == [Overlong(90001), b"{}\n"]
     assert assembler.finish() is None
 
 
 def test_a_line_in_single_bytes_costs_its_own_size() -> None:
     assembler = LineAssembler(1 << 20)
-    for _ in range(100_000):
-        assembler.feed(b"x")
-    assert assembler._held.__sizeof__() < 120_000
+    assert memory_of(assembler, b"x", 100_000) < 120_000
     assert assembler.finish() == b"x" * 100_000

@@ -1,4 +1,4 @@
-"""agent -> client: login commands for the client's machine are taken out of answers."""
+"""agent -> client: login commands for the client's machine are removed from answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.protocol.drive import Outcome, from_agent
 from tests.protocol.golden import LOGINS, LOGINS_REMOVED
 
 
-def test_login_commands_are_taken_out() -> None:
+def test_login_commands_are_removed() -> None:
     result = from_agent(LOGINS)
     assert result.to_client == LOGINS_REMOVED
     assert [(said.reason, said.id, said.size) for said in result.said] == [("removed_login", "0", len(LOGINS))]
@@ -26,7 +26,7 @@ def test_login_commands_are_taken_out() -> None:
 
 
 def offered(text: str) -> str:
-    """What is left of one offer, or of the whole list when it stands in ``<>``."""
+    """The remaining parts of one offer, or of the whole list when it is in ``<>``."""
     holder = text[1:-1] if text.startswith("<") else f'"authMethods":[{text}]'
     frame = f'{{"id":1,"result":{{{holder}}}}}\n'.encode()
     left = from_agent(frame)
@@ -89,7 +89,7 @@ def test_answers_without_offers(frame: bytes) -> None:
     assert from_agent(frame).to_client == frame
 
 
-def test_an_error_that_says_one_thing_twice() -> None:
+def test_an_error_with_a_duplicate_member() -> None:
     result = from_agent(b'{"id":1,"error":{"data":{},"data":{"authMethods":[{"type":"terminal"}]}}}\n')
     assert (result.to_client, result.reasons) == (b"", ["duplicate_key"])
 
@@ -99,7 +99,7 @@ def test_a_type_that_ends_at_nul_however_long_it_is() -> None:
         assert offered(f'{{"type":"terminal\\u0000{tail}"}}') == ""
 
 
-def test_an_offer_with_a_name_of_no_sane_length_is_dropped() -> None:
+def test_an_offer_with_an_excessively_long_name_is_dropped() -> None:
     assert offered('{"typ' + "_" * 5000 + 'e":"terminal"},{"id":"a"}') == '{"id":"a"}'
 
 
@@ -134,14 +134,14 @@ def test_a_known_agents_offers(offers: str, left: str) -> None:
 
 
 @pytest.mark.parametrize("delegation", ["terminal", "all"])
-def test_login_commands_that_are_delegated_stay_and_dead_ends_still_go(delegation: str) -> None:
+def test_delegated_login_commands_stay_but_logins_that_cannot_finish_are_removed(delegation: str) -> None:
     stay = '{"id":"x","type":"terminal"},{"id":"y","_meta":{"terminal-auth":{}}},{"id":"api-key"}'
     frame = f'{{"id":0,"result":{{"_meta":{{"terminal-auth":1}},"authMethods":[{stay},{{"id":"chat-gpt"}}]}}}}\n'
     assert known(frame.encode(), delegation).to_client == frame.replace(',{"id":"chat-gpt"}', "").encode()
     assert known(frame.encode(), delegation, Logins()).to_client == frame.encode()
 
 
-def test_every_known_agent_offers_what_can_finish_and_no_browser() -> None:
+def test_every_known_agent_offers_only_logins_without_a_browser() -> None:
     logins = {kind: found.login for kind, found in registry.agents().items() if found.login is not None}
     assert tuple(logins) == registry.known()
     seen = {  # with their versions of November 2026
@@ -194,7 +194,7 @@ def test_other_errors_keep_their_bytes(error: str) -> None:
     assert known(frame).said == []
 
 
-def test_an_error_may_need_both() -> None:
+def test_an_error_may_need_advice_and_removal() -> None:
     data = '"data":{"authMethods":[{"id":"chat-gpt"},{"id":"api-key"}]}'
     sent = known(f'{{"id":1,"error":{{{data},"code":-32000,"message":""}}}}\n'.encode())
     error = json.loads(sent.to_client)["error"]
@@ -204,14 +204,14 @@ def test_an_error_may_need_both() -> None:
 
 
 @given(st.text(), st.booleans(), st.text())
-def test_the_advice_is_put_behind_any_message(message: str, ascii_only: bool, advice: str) -> None:
+def test_the_advice_is_added_to_any_message(message: str, ascii_only: bool, advice: str) -> None:
     frame = json.dumps({"id": 1, "error": {"code": -32000, "message": message}}, ensure_ascii=ascii_only)
     try:
         line = frame.encode() + b"\n"
     except UnicodeEncodeError:
         line = json.dumps(json.loads(frame)).encode() + b"\n"
     sent = known(line, logins=Logins(None, advice))
-    told = json.loads(sent.to_client)["error"]["message"]
-    assert told.startswith(message)
-    assert (advice in told[len(message) :]) or told == message
+    text = json.loads(sent.to_client)["error"]["message"]
+    assert text.startswith(message)
+    assert (advice in text[len(message) :]) or text == message
     assert sent.to_client.count(b"\n") == 1

@@ -11,13 +11,13 @@ from podbot.protocol.methods import ACP, acp_methods, delegated
 from tests.protocol import oracle
 
 
-def test_every_client_method_of_the_sdk_was_looked_at() -> None:
-    """A new one fails here: decide what it acts on, and write it down in ``methods.py``."""
+def test_every_client_method_of_the_sdk_is_known() -> None:
+    """A new one fails here: decide what it acts on, and add it to ``methods.py``."""
     assert set(CLIENT_METHODS.values()) <= set(ACP)
     assert len(CLIENT_METHODS) >= 14
 
 
-def test_what_acts_on_the_client_needs_a_delegation() -> None:
+def test_methods_that_act_on_the_client_need_a_delegation() -> None:
     assert {method for method, part in ACP.items() if part is None} == oracle.SHOWN
     for part, methods in oracle.ACTING.items():
         assert {method for method, found in ACP.items() if found == part} == methods

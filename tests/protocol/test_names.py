@@ -1,4 +1,4 @@
-"""Long names, and what they are like."""
+"""Long names, and their fold keys."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from podbot.protocol.policy import agent_rule
 
 
 @given(st.text("met\u0301hod\u0345\u0327_K\ufdfa=\u0338ﬁ", min_size=60, max_size=400))
-def test_a_long_name_is_like_what_it_is_like_as_a_whole(name: str) -> None:
-    """Names are looked at in slices; what is recognised as a whole is recognised all the same."""
+def test_a_long_name_folds_as_a_whole(name: str) -> None:
+    """Names are folded in slices; a name that is recognised as a whole is also recognised in slices."""
     plain = unicodedata.normalize("NFKC", name).casefold()
     whole = "".join(char for char in plain if char.isalnum())
     if whole.isascii():
         assert fold_key(name) == whole or len(whole) > 60
 
 
-def test_names_of_combining_marks_cost_no_square() -> None:
-    """Each name of 4000 marks took 33 ms, three times over: minutes for a frame that the limit lets through."""
+def test_names_of_combining_marks_cost_linear_time() -> None:
+    """Each name of 4000 marks took 33 ms, three times: minutes for a frame within the limit."""
     marks = "\u0301" * 2000 + "\u0327" * 2000
     names = [f"{marks}{number}" for number in range(100)]
     frame = json.dumps({"id": 1, "result": dict.fromkeys(names, 1)}, ensure_ascii=False).encode() + b"\n"

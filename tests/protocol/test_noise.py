@@ -1,4 +1,4 @@
-"""agent -> client: what is no frame, the reply behind it, and JSON that is no JSON-RPC (issue 10.18)."""
+"""agent -> client: output that is not a frame, the reply behind it, and JSON that is not JSON-RPC (issue 10.18)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podbot.protocol.acp import AcpChannel
+from podbot.protocol.first_reply import LONGEST_ID, MOST_IDS, Opening
 from podbot.protocol.noise import MOST_LINES, Spread
-from podbot.protocol.opening import LONGEST_ID, MOST_IDS, Opening
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from tests.protocol.drive import after, from_agent
 from tests.protocol.golden import DENIED, FROM_AGENT, LOGINS, ZED, request
 
@@ -25,7 +25,7 @@ BANNERS = [b"Loading... ", b"\x1b[2K\x1b[1G", b"\x1b[32mready\x1b[0m", b"> ", b"
 
 @pytest.mark.parametrize("banner", BANNERS)
 @pytest.mark.parametrize("frame", [REPLY, FROM_AGENT[2], FROM_AGENT[4].replace(b":3,", b":1,"), REPLY[:-1]])
-def test_a_banner_without_a_newline_does_not_swallow_the_reply(banner: bytes, frame: bytes) -> None:
+def test_a_banner_without_a_newline_does_not_hide_the_reply(banner: bytes, frame: bytes) -> None:
     result = from_agent(b"text\n" + banner + frame, channel=after(ASKED))
     assert result.to_client == frame
     assert [(noise.kind, noise.line) for noise in result.moved] == [("text", b"text\n"), ("before_frame", banner)]
@@ -42,7 +42,7 @@ def test_a_banner_without_a_newline_does_not_swallow_the_reply(banner: bytes, fr
         b'{"id": 1 , "method": "initialize", "params": {}}\r\n',
     ],
 )
-def test_any_request_of_the_client_is_waited_for(asked: bytes) -> None:
+def test_a_reply_to_any_request_of_the_client_is_found(asked: bytes) -> None:
     assert from_agent(b"> " + REPLY, channel=after(asked)).to_client == REPLY
 
 
@@ -52,7 +52,7 @@ OTHERS = b'"result":{"protocolVersion":1}}'
 @pytest.mark.parametrize(
     "line",
     [
-        b'DEBUG mcp(evil) <- {"jsonrpc":"2.0","id":2,' + OTHERS,  # nobody asked for it
+        b'DEBUG mcp(evil) <- {"jsonrpc":"2.0","id":2,' + OTHERS,  # no request has this id
         b'DEBUG mcp(evil) <- {"jsonrpc":"2.0","id":"1",' + OTHERS,
         b'DEBUG mcp(evil) <- {"jsonrpc":"2.0","id":1.0,' + OTHERS,
         b'DEBUG mcp(evil) <- {"jsonrpc":"2.0",' + OTHERS,
@@ -79,15 +79,15 @@ OTHERS = b'"result":{"protocolVersion":1}}'
         b"sent {",
     ],
 )
-def test_what_a_third_party_said_is_no_frame_when_the_agent_logs_it(line: bytes) -> None:
-    """A tool's or a server's JSON-RPC on a line of the agent's log once came out as the agent's own words."""
+def test_a_third_partys_message_in_the_agents_log_is_not_a_frame(line: bytes) -> None:
+    """Before, a tool's or a server's JSON-RPC on a line of the agent's log was passed as the agent's own message."""
     result = from_agent(line + b"\n" + REPLY, channel=after(ASKED))
     assert (result.to_client, result.noise, result.kinds, result.said) == (REPLY, line + b"\n", ["text"], [])
 
 
 @pytest.mark.parametrize("first", [REPLY, FROM_AGENT[0], FROM_AGENT[5], b"> " + REPLY])
-def test_nothing_is_salvaged_once_the_agent_has_written_a_frame(first: bytes) -> None:
-    """A banner stands at the beginning. ``first``: by the quick way, by the judge, and one that was salvaged."""
+def test_no_reply_is_extracted_once_the_agent_has_written_a_frame(first: bytes) -> None:
+    """A banner comes at the beginning. ``first``: by the fast path, by the judge, and one that was extracted."""
     channel = after(ASKED, request("session/prompt", "2"))
     late = b'log <- {"jsonrpc":"2.0","id":2,"result":{}}\n'
     result = from_agent(first + late, channel=channel)
@@ -96,12 +96,12 @@ def test_nothing_is_salvaged_once_the_agent_has_written_a_frame(first: bytes) ->
     assert from_agent(late.replace(b":2,", b":3,"), channel=channel).to_client == b""
 
 
-def test_what_is_no_good_frame_does_not_end_the_beginning() -> None:
+def test_an_invalid_frame_does_not_end_the_beginning() -> None:
     result = from_agent(b"{bad\n" + DENIED[0] + b'{"level":1}\n> ' + REPLY, channel=after(ASKED))
     assert (result.to_client, result.reasons) == (REPLY, ["unparseable", "denied_method"])
 
 
-def test_only_what_went_to_the_agent_is_waited_for() -> None:
+def test_only_requests_that_went_to_the_agent_have_a_reply() -> None:
     outside = AcpChannel(mount=PathScope("/ws", "/ws"))
     after(request("session/new", "1", cwd="/etc"), b'{"id":1,"result":{}}\n{"method":"x"}\n', channel=outside)
     result = from_agent(b"> " + REPLY, channel=outside)
@@ -109,7 +109,7 @@ def test_only_what_went_to_the_agent_is_waited_for() -> None:
     assert from_agent(b"> " + REPLY, channel=after(b"[" + ASKED.strip() + b"]\n")).to_client == b""  # a batch
 
 
-def test_a_client_cannot_make_it_grow() -> None:
+def test_a_client_cannot_make_the_memory_grow() -> None:
     first = [request("x", str(number)) for number in range(MOST_IDS)]
     assert from_agent(b"> " + REPLY, channel=after(*first)).to_client == REPLY
     assert from_agent(b"> " + REPLY, channel=after(*first[2:], *first[:1], ASKED)).to_client == REPLY
@@ -119,7 +119,7 @@ def test_a_client_cannot_make_it_grow() -> None:
     assert from_agent(b"> " + reply, channel=after(request("x", long))).to_client == b""
 
 
-def test_what_is_salvaged_is_judged_like_a_line_of_its_own() -> None:
+def test_an_extracted_reply_is_judged_like_a_line_of_its_own() -> None:
     asked = request("initialize", "0")
     assert from_agent(b"ready " + LOGINS, channel=after(asked)).to_client == from_agent(LOGINS).to_client != LOGINS
     twice = b'{"jsonrpc":"2.0","id":0,"result":{"authMethods":[],"authMethods":[]}}\n'
@@ -127,8 +127,8 @@ def test_what_is_salvaged_is_judged_like_a_line_of_its_own() -> None:
     assert (result.to_client, result.reasons, result.kinds) == (b"", ["duplicate_key"], ["before_frame", "text"])
 
 
-def test_a_line_that_begins_as_json_is_refused_and_nothing_inside_of_it_is_taken_for_a_frame() -> None:
-    """A frame that was cut off may end with an object of somebody else's words."""
+def test_a_broken_line_that_begins_as_json_is_refused_and_not_searched() -> None:
+    """A truncated frame may end with an object that another program wrote."""
     cut = b'{"jsonrpc":"2.0","method":"session/update","params":{"raw":{"jsonrpc":"2.0","id":1,"result":{}}\n'
     result = from_agent(cut, channel=after(ASKED))
     assert (result.to_client, result.reasons) == (b"", ["unparseable"])
@@ -143,7 +143,7 @@ INNER = st.recursive(
 
 @settings(deadline=None)
 @given(st.binary(max_size=30), INNER)
-def test_the_reply_is_found_whole_behind_anything_that_is_no_json(noise: bytes, inner: object) -> None:
+def test_the_complete_reply_is_found_behind_any_text_that_is_not_json(noise: bytes, inner: object) -> None:
     front = b"#" + noise.translate(None, b'{["\n')
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": inner}).encode()
     assert _opening(ASKED).reply_at(front + body) == len(front)
@@ -151,7 +151,7 @@ def test_the_reply_is_found_whole_behind_anything_that_is_no_json(noise: bytes, 
 
 @settings(deadline=None)
 @given(st.text('{}[]"\\:,1 ', max_size=40), st.text('{}[]"\\:,1 ', max_size=12))
-def test_nothing_is_taken_from_behind_the_beginning_of_a_value(noise: str, middle: str) -> None:
+def test_nothing_is_extracted_after_the_beginning_of_a_value(noise: str, middle: str) -> None:
     line = f'{noise}{{"jsonrpc":"2.0","id":1,"result":{middle}}}'
     place = _opening(ASKED).reply_at(line.encode())
     assert place in (0, len(noise))
@@ -181,7 +181,7 @@ def _opening(frames: bytes) -> Opening:
         b'{"level":"info"}',
     ],
 )
-def test_json_that_is_no_json_rpc_is_moved(line: bytes) -> None:
+def test_json_that_is_not_json_rpc_is_moved(line: bytes) -> None:
     result = from_agent(line)
     assert (result.to_client, result.noise, result.kinds, result.said) == (b"", line, ["json"], [])
 
@@ -202,7 +202,7 @@ def test_a_message_needs_no_version_member(line: bytes) -> None:
     )
 
 
-def test_in_a_batch_it_is_refused_and_cut() -> None:
+def test_in_a_batch_it_is_refused_and_removed() -> None:
     result = from_agent(b'[{"level":"info"},{"method":"session/update"}]\n[{"level":"info"}]\n')
     assert result.to_client == b'[{"method":"session/update"}]\n'
     assert (result.reasons, result.moved) == (["not_jsonrpc", "not_jsonrpc"], [])
@@ -216,7 +216,9 @@ LOGGED = {"level": "info", "list": [{"id": 1, "result": {}}, [], [{}], "}"], "pa
 @pytest.mark.parametrize("value", [LOGGED, [LOGGED, 1], [[]], {"jsonrpc": "2.0", "id": 1, "result": {"a": []}}])
 @pytest.mark.parametrize("indent", [1, 2, "\t"])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_spread_json_is_moved_as_a_whole_with_one_statement(value: object, indent: int | str, end: bytes) -> None:
+def test_json_over_several_lines_is_moved_as_a_whole_with_one_report(
+    value: object, indent: int | str, end: bytes
+) -> None:
     text = json.dumps(value, indent=indent).encode().replace(b"\n", end) + end
     result = from_agent(REPLY + text + REPLY + b"text\n")
     assert result.to_client == REPLY + REPLY
@@ -233,29 +235,29 @@ def test_a_frame_between_its_lines_is_a_frame(frame: bytes) -> None:
     assert result.kinds == ["pretty", "pretty", "text"]
 
 
-def test_a_reply_behind_its_last_bracket_is_salvaged_and_none_of_its_parts() -> None:
+def test_a_reply_behind_its_last_bracket_is_extracted_but_none_of_its_parts() -> None:
     parts = b'{\n  "a": {"jsonrpc":"2.0","id":1,"result":{}}\n  } {"jsonrpc":"2.0","id":1,"result":{}}\n}'
     result = from_agent(parts + REPLY, channel=after(ASKED))
     assert result.to_client == REPLY
     assert result.kinds == ["pretty"] * 3 + ["before_frame"]
 
 
-def test_what_is_refused_in_between_is_refused() -> None:
+def test_a_refused_frame_in_between_is_refused() -> None:
     result = from_agent(b"{\n" + DENIED[0] + b"text\n")
     assert (result.to_client, result.reasons, result.kinds) == (b"", ["denied_method"], ["pretty", "text"])
 
 
-def test_what_begins_like_a_frame_and_is_none_belongs_to_it() -> None:
+def test_a_line_that_only_begins_like_a_frame_belongs_to_it() -> None:
     result = from_agent(b'{\n{broken}\n{"a":1}\n' + REPLY)
     assert (result.to_client, result.kinds, result.said) == (REPLY, ["pretty"] * 3, [])
 
 
-def test_it_does_not_go_on_for_ever() -> None:
+def test_its_length_is_limited() -> None:
     result = from_agent(b"{\n" + b" x\n" * (MOST_LINES + 1))
     assert result.kinds == ["pretty"] * (MOST_LINES + 1) + ["text"]
 
 
-def test_the_first_bracket_stands_alone() -> None:
+def test_the_first_bracket_is_alone_on_its_line() -> None:
     follows = Spread()
     assert follows.begins(b"[{\r\n")
     assert not follows.begins(b"{" + b" " * 20 + b"\n")
@@ -263,7 +265,7 @@ def test_the_first_bracket_stands_alone() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
-def test_any_cut_gives_the_same(size: int) -> None:
+def test_any_division_gives_the_same(size: int) -> None:
     stream = b"ready " + REPLY + json.dumps(LOGGED, indent=2).encode() + REPLY + b'{"level":1}\n' + b"end " + DENIED[1]
     places = range(0, len(stream), size)
     assert from_agent(stream, places=places, channel=after(ASKED)) == from_agent(stream, channel=after(ASKED))

@@ -1,4 +1,4 @@
-"""What must hold for any bytes, and every cut of the golden streams."""
+"""Properties for any bytes, and every division of the golden streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podbot.config.models import Delegation
-from podbot.streams.channel import Channel, Counts
+from podbot.events import ignore
+from podbot.protocol.fast_path import FastPath
+from podbot.protocol.filter import Direction, FilterChannel
+from podbot.protocol.jsontext import Cut
+from podbot.protocol.logins import ANY_LOGIN
+from podbot.protocol.mask import client_rule
+from podbot.protocol.message import Message
+from podbot.protocol.policy import agent_rule
+from podbot.protocol.servers import Servers
+from podbot.streams.protocol_channel import Channel, Counts
 from tests.protocol import oracle
 from tests.protocol.drive import from_agent, from_client
 from tests.protocol.golden import (
@@ -27,6 +36,7 @@ from tests.protocol.golden import (
 )
 from tests.protocol.properties import (
     DELEGATIONS,
+    LIMIT,
     MOUNT,
     channel,
     check_agent,
@@ -85,7 +95,7 @@ def test_every_cut_of_a_golden_stream_from_the_client() -> None:
     assert from_client(CLIENT_STREAM, places=range(len(CLIENT_STREAM)), channel=channel()) == whole
 
 
-BAD: dict[Callable[[bytes], None], bytes] = {
+BAD: dict[Callable[..., None], bytes] = {
     check_agent: DENIED[0],
     check_client: ZED,
     check_codex_agent: CODEX_DENIED[0],
@@ -93,8 +103,8 @@ BAD: dict[Callable[[bytes], None], bytes] = {
 }
 
 
-def test_the_oracle_sees_what_it_looks_for() -> None:
-    """A judge that finds nothing in what is bad would make every property hold."""
+def test_the_oracle_finds_bad_output() -> None:
+    """A judge that finds nothing in bad output would make every property true."""
     assert all(oracle.denied(frame) for frame in DENIED)
     assert not any(oracle.denied(frame) for frame in FROM_AGENT)
     assert oracle.denied(b'{"a":1,\r{"METHOD":"FS/x"}\r}')
@@ -126,25 +136,36 @@ def test_it_is_a_channel() -> None:
     assert shape.counts == Counts()
 
 
-@pytest.mark.parametrize(("check", "bad"), list(BAD.items()))
-def test_the_properties_fail_when_the_filter_does_nothing(
-    check: Callable[[bytes], None], bad: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("podbot.protocol.filter.judge", _forward)
-    with pytest.raises(AssertionError):
-        check(bad)
+def silent(_message: Message) -> tuple[list[Cut], str]:
+    """A rule that changes and refuses nothing."""
+    return [], ""
+
+
+def filtering_nothing(_delegation: Delegation) -> FilterChannel:
+    return FilterChannel(Direction(silent), Direction(silent), limit=LIMIT, salvage=False, notices=[])
+
+
+class Blind(FastPath):
+    """Lets everything pass."""
+
+    def runs(self, block: bytes) -> list[tuple[bytes, int]]:
+        return [(block, block.count(b"\n"))]
+
+
+def with_a_blind_fast_path(delegation: Delegation) -> FilterChannel:
+    """Agent Client Protocol with its own rules, which the fast path never asks."""
+    client = Direction(client_rule(delegation, MOUNT, Servers("strip", ignore)), fast_path=Blind)
+    agent = Direction(agent_rule(delegation, ANY_LOGIN, mount=MOUNT), fast_path=Blind)
+    return FilterChannel(client, agent, limit=LIMIT, salvage=True, notices=[])
 
 
 @pytest.mark.parametrize(("check", "bad"), list(BAD.items()))
-def test_the_properties_fail_when_the_sieve_lets_all_through(
-    check: Callable[[bytes], None], bad: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("podbot.protocol.fast_path.FastPath.runs", lambda _, block: [(block, block.count(b"\n"))])
+def test_the_properties_fail_when_the_filter_does_nothing(check: Callable[..., None], bad: bytes) -> None:
     with pytest.raises(AssertionError):
-        check(bad)
+        check(bad, channel=filtering_nothing)
 
 
-def _forward(frame: bytes, *_: object) -> object:
-    from podbot.protocol.judge import Verdict
-
-    return Verdict(frame)
+@pytest.mark.parametrize(("check", "bad"), list(BAD.items()))
+def test_the_properties_fail_when_the_fast_path_lets_all_through(check: Callable[..., None], bad: bytes) -> None:
+    with pytest.raises(AssertionError):
+        check(bad, channel=with_a_blind_fast_path)

@@ -1,4 +1,6 @@
-"""What an agent asks the user: marked where it could show something else than it says, unchanged otherwise."""
+"""An agent's questions to the user: marked where they could display something else than they say, otherwise
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.protocol.acp import AcpChannel
-from podbot.protocol.options import LONGEST, prefix_of
-from podbot.protocol.paths import LONGEST as LONGEST_PLACE
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import LONGEST as LONGEST_PLACE
+from podbot.protocol.path_map import PathScope
+from podbot.protocol.permission_options import LONGEST, prefix_of
 from podbot.protocol.questions import LONGEST_PATH, MOST_MARKS, visible
 from tests.protocol.drive import Outcome, from_agent
 
@@ -29,7 +31,7 @@ def asked(inside: str, mount: PathScope | None = MOUNT) -> Outcome:
 
 
 def marked(inside: str, expected: str, mount: PathScope | None = MOUNT) -> None:
-    """The parameters come out as ``expected``, and again as they are."""
+    """The parameters come out as ``expected``, and unchanged a second time."""
     result = asked(inside, mount)
     assert result.to_client.decode() == FRAME % expected
     assert result.reasons == ([] if inside == expected else ["marked_question"])
@@ -62,7 +64,7 @@ def marked(inside: str, expected: str, mount: PathScope | None = MOUNT) -> None:
         ("\\u0000", "\\\\u0000"),
     ],
 )
-def test_what_hides_or_reorders_text_is_seen(spelled: str, shown: str) -> None:
+def test_characters_that_hide_or_reorder_text_are_shown(spelled: str, shown: str) -> None:
     for place in ('"toolCall":{"title":"%s"}', '"toolCall":{"content":[{"x":["%s"]}]}', '"options":[],"%s":1'):
         marked(place % spelled, place % shown)
 
@@ -86,13 +88,13 @@ def test_ordinary_text_keeps_its_bytes(spelled: str) -> None:
     marked(f'"toolCall":{{"title":"{spelled}"}},{OPTIONS}', f'"toolCall":{{"title":"{spelled}"}},{OPTIONS}')
 
 
-def test_only_what_is_asked_is_looked_at() -> None:
+def test_only_questions_are_checked() -> None:
     frame = b'{"method":"session/update","params":{"a":"\\u001b\xe2\x80\xae"}}\n{"id":1,"result":"\\u202e"}\n'
     assert from_agent(frame).to_client == frame
 
 
 @pytest.mark.parametrize("params", ['["tool_call"]', '"tool_call"', '{"update":"tool_call"}', '{"x":"tool_call"}', "1"])
-def test_an_update_of_another_shape_keeps_its_bytes(params: str) -> None:
+def test_an_update_of_unexpected_form_keeps_its_bytes(params: str) -> None:
     frame = f'{{"jsonrpc":"2.0","method":"session/update","params":{params}}}\n'.encode()
     result = from_agent(frame, channel=AcpChannel(mount=MOUNT))
     assert (result.to_client, result.said) == (frame, [])
@@ -103,7 +105,7 @@ UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","
 
 @pytest.mark.parametrize("kind", ["tool_call", "tool_call_update", "tool\\u005fcall", "\\u0074ool_call"])
 @pytest.mark.parametrize(("spelled", "shown"), [("\u202e", "\\\\u202e"), ("\\u001b", "\\\\u001b"), ("a", "a")])
-def test_the_title_of_a_tool_call_is_marked_where_it_is_sent_beforehand(kind: str, spelled: str, shown: str) -> None:
+def test_a_tool_calls_title_is_marked_in_the_earlier_update(kind: str, spelled: str, shown: str) -> None:
     form = UPDATE % f'{{"sessionUpdate":"{kind}","toolCallId":"t","title":"%s","content":[{{"text":"\u202e\\u001b"}}]}}'
     other = UPDATE % '{"sessionUpdate":"agent_message_chunk","content":{"text":"\u202e"}}'
     result = from_agent((other + form % spelled + other).encode())
@@ -128,13 +130,13 @@ def test_a_tool_call_with_two_titles_is_refused() -> None:
     assert (result.to_client, result.reasons) == (b"", ["duplicate_key"])
 
 
-def test_an_elicitation_s_words_are_marked_as_well() -> None:
+def test_an_elicitations_text_is_marked_as_well() -> None:
     frame = b'{"id":1,"method":"elicitation/create","params":{"mode":"form","message":"\\u202e"}}\n'
     assert from_agent(frame).to_client == frame.replace(b"\\u202e", b"\\\\u202e")
 
 
 @pytest.mark.parametrize("spelled", ["\u202e", "\\u202e", "\\b"])
-def test_too_many_of_them_are_refused_and_answered(spelled: str) -> None:
+def test_too_many_such_characters_are_refused_and_answered(spelled: str) -> None:
     fine = asked(f'"toolCall":{{"title":"{spelled * MOST_MARKS}"}}')
     assert fine.reasons == ["marked_question"]
     result = asked(f'"toolCall":{{"title":"{spelled * (MOST_MARKS + 1)}"}}')
@@ -143,7 +145,7 @@ def test_too_many_of_them_are_refused_and_answered(spelled: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")), st.booleans())
-def test_what_is_shown_is_the_text_with_escapes(text: str, ascii_only: bool) -> None:
+def test_the_displayed_text_contains_escapes(text: str, ascii_only: bool) -> None:
     frame = FRAME % f'"x":{json.dumps(text, ensure_ascii=ascii_only)}'
     shown = json.loads(from_agent(frame.encode()).to_client)["params"]["x"]
     assert shown == "\r\n".join(visible(part) for part in text.split("\r\n"))
@@ -178,7 +180,7 @@ def option(name: str, kind: str = "allow_once") -> str:
         ("allow_once", ("Allow this command", "Accept only this edit", "OK", "Yes, allow once.")),
     ],
 )  # fmt: skip
-def test_options_of_today_s_agents_keep_their_bytes(kind: str, names: tuple[str, ...]) -> None:
+def test_options_of_todays_agents_keep_their_bytes(kind: str, names: tuple[str, ...]) -> None:
     """claude-agent-acp 0.100, codex-acp 2.6, gemini-cli 0.61, opencode 1.18."""
     for name in names:
         marked(option(name, kind), option(name, kind))
@@ -225,7 +227,7 @@ def test_options_of_today_s_agents_keep_their_bytes(kind: str, names: tuple[str,
         ("reject_always", "Reject", "rejects always"),
     ],
 )
-def test_an_option_that_says_something_else_is_marked(kind: str, name: str, prefix: str) -> None:
+def test_an_option_whose_name_contradicts_its_kind_is_marked(kind: str, name: str, prefix: str) -> None:
     marked(option(name, kind), option(f"[podbot: {prefix}] {name}", kind))
 
 
@@ -238,17 +240,17 @@ def test_a_long_name_of_an_option_is_not_read_word_by_word() -> None:
 
 
 @pytest.mark.parametrize("kind", ['"maybe"', "null", "7", "[]", '"Allow_once"'])
-def test_an_option_of_another_kind(kind: str) -> None:
+def test_an_option_of_an_unknown_kind(kind: str) -> None:
     form = '"options":[{"name":"%s","kind":' + kind + "}]"
-    marked(form % "Allow", form % "[podbot: of no known kind] Allow")
+    marked(form % "Allow", form % "[podbot: unknown kind] Allow")
 
 
 def test_an_option_without_a_kind() -> None:
-    marked('"options":[{"name":"Yes"}]', '"options":[{"name":"[podbot: of no known kind] Yes"}]')
+    marked('"options":[{"name":"Yes"}]', '"options":[{"name":"[podbot: unknown kind] Yes"}]')
 
 
 @pytest.mark.parametrize("options", ["null", "{}", "[]", "[1,null]", '[{"kind":"allow_once"}]', '[{"name":5}]'])
-def test_what_is_no_option_is_the_client_s_to_judge(options: str) -> None:
+def test_an_invalid_option_is_left_to_the_client(options: str) -> None:
     marked(f'"options":{options}', f'"options":{options}')
 
 
@@ -263,7 +265,7 @@ def test_what_is_no_option_is_the_client_s_to_judge(options: str) -> None:
         '"__proto__":{"options":[]}',
     ],
 )
-def test_what_says_one_thing_twice_is_refused_and_answered(inside: str) -> None:
+def test_a_duplicate_member_is_refused_and_answered(inside: str) -> None:
     result = asked(inside)
     assert result.to_client == b""
     assert result.reasons[0] in ("duplicate_key", "ambiguous_key")
@@ -271,10 +273,10 @@ def test_what_says_one_thing_twice_is_refused_and_answered(inside: str) -> None:
 
 
 @given(st.text(max_size=30), st.sampled_from(["allow_once", "allow_always", "reject_once", "reject_always", "x", None]))
-def test_a_prefix_says_what_the_kind_does(name: str, kind: str | None) -> None:
+def test_a_prefix_states_the_effect_of_the_kind(name: str, kind: str | None) -> None:
     prefix = prefix_of(name, kind)
     assert prefix == "" or prefix.startswith("[podbot: ")
-    assert prefix_of(prefix + name, kind).strip() in (prefix.strip(), "[podbot: of no known kind]")
+    assert prefix_of(prefix + name, kind).strip() in (prefix.strip(), "[podbot: unknown kind]")
     assert prefix or any(word in name.lower() for word in ("yes", "allow", "accept", "approve", "ok", "permit",
         "proceed", "no", "reject", "deny", "cancel", "decline", "refuse"))  # fmt: skip
 
@@ -283,7 +285,7 @@ def test_a_prefix_says_what_the_kind_does(name: str, kind: str | None) -> None:
 
 
 def call(members: str, title: str = '"title":"%sRead"') -> tuple[str, str]:
-    """A tool call, and where podbot's words go."""
+    """A tool call, and the position of podbot's text."""
     form = '"toolCall":{' + title + "," + members + "}," + OPTIONS
     return form.replace("%s", ""), form
 
@@ -350,8 +352,8 @@ def test_other_text_and_paths_inside_keep_their_bytes(members: str) -> None:
     marked(plain, plain)
 
 
-def test_a_path_longer_than_any_is_outside() -> None:
-    """60 MiB of names took 2 GB; no system call takes so long a path."""
+def test_an_overlong_path_counts_as_outside() -> None:
+    """60 MiB of names took 2 GB; no system call accepts such a long path."""
     path = "/ws" + "/a" * ((LONGEST_PLACE - 3) // 2)
     plain, form = call(f'"path":"{path}"')
     marked(plain, plain)
@@ -376,7 +378,7 @@ def test_a_question_of_many_names_costs_no_more_than_its_text() -> None:
             tracemalloc.stop()
 
 
-def test_without_a_mount_paths_are_not_looked_at() -> None:
+def test_without_a_mount_paths_are_not_checked() -> None:
     plain, _ = call('"locations":[{"path":"/etc"}]')
     marked(plain, plain, mount=None)
 
@@ -389,15 +391,19 @@ def test_without_a_mount_paths_are_not_looked_at() -> None:
         ('"toolCall":{},"x":{"path":"/x"}', '"toolCall":{"title":"%s"},"x":{"path":"/x"}'),
         ('"title":"T","subject":{"cwd":"/x"}', '"title":"%s T","subject":{"cwd":"/x"}'),
         ('"title":"T","toolCall":{"path":"/x"}', '"title":"%s T","toolCall":{"title":"%s","path":"/x"}'),
-        ('"toolCall":{"title":7,"path":"/x"}', '"toolCall":{"title":7,"path":"/x"}'),
+        ('"toolCall":{"title":7,"path":"/x"}', '"toolCall":{"title":"%s","path":"/x"}'),
+        (
+            '"title":"T","subject":{"toolCall":{"path":"/x"}}',
+            '"title":"%s T","subject":{"toolCall":{"title":"%s","path":"/x"}}',
+        ),
         ('"toolCall":["/x"],"path":"/x"', '"toolCall":["/x"],"path":"/x"'),
     ],
 )
-def test_where_the_words_go_without_a_plain_title(inside: str, expected: str) -> None:
+def test_the_position_of_the_text_without_a_plain_title(inside: str, expected: str) -> None:
     marked(inside, expected.replace("%s", "[podbot: outside the workspace: /x]"))
 
 
-def test_the_words_hold_nothing_hidden_and_have_an_end() -> None:
+def test_podbots_text_contains_nothing_hidden_and_is_limited() -> None:
     path = "/\u202e" + "x" * 500
     shown: dict[str, Any] = json.loads(asked(f'"toolCall":{{"title":"T","path":"{path}"}}').to_client)["params"]
     marker = shown["toolCall"]["title"]
@@ -412,7 +418,7 @@ def test_the_words_hold_nothing_hidden_and_have_an_end() -> None:
 
 
 @pytest.mark.parametrize("params", ["[]", '"x"', "7", "null"])
-def test_parameters_that_are_no_object_are_refused(params: str) -> None:
+def test_parameters_that_are_not_an_object_are_refused(params: str) -> None:
     for method in ("session/request_permission", "elicitation/create"):
         result = from_agent(f'{{"id":1,"method":"{method}","params":{params}}}\n'.encode())
         assert (result.to_client, result.reasons) == (b"", ["bad_params"])
@@ -470,7 +476,7 @@ def test_other_addresses_are_refused_and_answered(url: object) -> None:
 
 
 @pytest.mark.parametrize("mode", ["file", "URL", "", None, 1, ["form"]])
-def test_unknown_ways_to_ask_are_refused(mode: object) -> None:
+def test_unknown_modes_of_asking_are_refused(mode: object) -> None:
     assert elicited(mode=mode, message="m").reasons == ["denied_address"]
 
 
@@ -484,7 +490,7 @@ def test_a_form_passes_with_its_bytes() -> None:
 # --- paths that only an earlier update named -------------------------------------------------------
 
 
-def told(call: str, **members: Any) -> bytes:
+def update(call: str, **members: Any) -> bytes:
     """An update of a tool call."""
     update = {"sessionUpdate": "tool_call_update", "toolCallId": call, **members}
     params = {"sessionId": "s", "update": update}
@@ -492,7 +498,7 @@ def told(call: str, **members: Any) -> bytes:
 
 
 def question_after(inside: str, *before: bytes, mount: PathScope | None = MOUNT) -> Any:
-    """The parameters of a question as the client gets it; what came before keeps its bytes."""
+    """The parameters of a question as the client gets it; earlier frames keep their bytes."""
     stream = b"".join(before) + (FRAME % inside).encode()
     result = from_agent(stream, channel=AcpChannel(mount=mount))
     assert result.to_client.startswith(b"".join(before))
@@ -503,13 +509,15 @@ def question_after(inside: str, *before: bytes, mount: PathScope | None = MOUNT)
 @pytest.mark.parametrize(
     "before",
     [
-        told("t", locations=[{"path": "/etc/passwd", "line": 1}]),
-        told("t", rawInput={"file_path": "/etc/passwd"}),
-        told("t", content=[{"type": "diff", "path": "/etc/passwd", "oldText": "", "newText": ""}]),
-        told("t", locations=[{"path": "/etc/passwd"}]) + told("t", locations=[{"path": "/ws/a"}]),
-        told("t", title="Edit") + told("u", locations=[{"path": "/ws"}]) + told("t", rawInput={"cwd": "/etc/passwd"}),
-        told("t", locations=[{"path": "/etc/passwd"}]).replace(b"tool_call", b"tool\\u005fcall"),
-        told("t", locations=[{"path": "/etc/passwd"}]).replace(b"toolCallId", b"tool_call_id"),
+        update("t", locations=[{"path": "/etc/passwd", "line": 1}]),
+        update("t", rawInput={"file_path": "/etc/passwd"}),
+        update("t", content=[{"type": "diff", "path": "/etc/passwd", "oldText": "", "newText": ""}]),
+        update("t", locations=[{"path": "/etc/passwd"}]) + update("t", locations=[{"path": "/ws/a"}]),
+        update("t", title="Edit")
+        + update("u", locations=[{"path": "/ws"}])
+        + update("t", rawInput={"cwd": "/etc/passwd"}),
+        update("t", locations=[{"path": "/etc/passwd"}]).replace(b"tool_call", b"tool\\u005fcall"),
+        update("t", locations=[{"path": "/etc/passwd"}]).replace(b"toolCallId", b"tool_call_id"),
     ],
 )
 def test_an_earlier_path_is_named_in_the_question(before: bytes) -> None:
@@ -521,24 +529,43 @@ def test_an_earlier_path_is_named_in_the_question(before: bytes) -> None:
 
 
 def test_a_question_without_a_title_keeps_the_earlier_one() -> None:
-    before = told("t", title="Edit a\u202e", locations=[{"path": "/etc/a"}]).replace(b"\\u202e", b"!")
+    before = update("t", title="Edit a\u202e", locations=[{"path": "/etc/a"}]).replace(b"\\u202e", b"!")
     found = question_after('"toolCall":{"toolCallId":"t"}', before)
     assert found["toolCall"]["title"] == "[podbot: outside the workspace: /etc/a] Edit a!"
 
 
+@pytest.mark.parametrize(
+    "subject", ['"toolCall":{"toolCallId":"t"}', '"type":"command","toolCallId":"t","command":"x"']
+)
+def test_a_question_of_version_2_has_its_call_in_the_subject(subject: str) -> None:
+    before = update("t", locations=[{"path": "/etc/a"}])
+    assert (
+        question_after(f'"title":"x","subject":{{{subject}}}', before)["title"]
+        == "[podbot: outside the workspace: /etc/a] x"
+    )
+
+
+def test_paths_of_an_earlier_question_are_named_in_the_next_one_of_its_call() -> None:
+    """A client treats a question as an update of the call."""
+    first = (FRAME % '"toolCall":{"toolCallId":"t","title":"x","locations":[{"path":"/etc/a"}]}').encode()
+    second = (FRAME % '"toolCall":{"toolCallId":"t","title":"y"}').encode()
+    *_, found = from_agent(first + second, channel=AcpChannel(mount=MOUNT)).to_client.splitlines()
+    assert json.loads(found)["params"]["toolCall"]["title"] == "[podbot: outside the workspace: /etc/a] y"
+
+
 def test_own_and_earlier_paths_are_named_once() -> None:
-    before = told("t", locations=[{"path": "/etc/a"}, {"path": "/etc/b"}])
+    before = update("t", locations=[{"path": "/etc/a"}, {"path": "/etc/b"}])
     found = question_after('"toolCall":{"toolCallId":"t","title":"x","locations":[{"path":"/etc/b"}]}', before)
     assert found["toolCall"]["title"] == "[podbot: outside the workspace: /etc/b, /etc/a] x"
 
 
-def test_what_an_agent_has_podbot_remember_is_bounded_and_forgetting_is_said() -> None:
+def test_memory_for_an_agents_paths_is_bounded_and_forgetting_is_reported() -> None:
     channel = AcpChannel(mount=MOUNT)
     tracemalloc.start()
     try:
         for number in range(1500):
             paths = [{"path": f"/etc/{number}/{at}" + "y" * 900} for at in range(20)]
-            channel.agent_data(told(f"{number:06}" + "x" * 1000, title="z" * 1000, locations=paths))
+            channel.agent_data(update(f"{number:06}" + "x" * 1000, title="z" * 1000, locations=paths))
             channel.for_client()
         used, _ = tracemalloc.get_traced_memory()
     finally:
@@ -546,9 +573,9 @@ def test_what_an_agent_has_podbot_remember_is_bounded_and_forgetting_is_said() -
     assert used < 8 << 20
     frame = (FRAME % ('"toolCall":{"toolCallId":"000000%s","title":"t"}' % ("x" * 1000))).encode()
     title = json.loads(from_agent(frame, channel=channel).to_client)["params"]["toolCall"]["title"]
-    assert title == "[podbot: perhaps outside the workspace: what it is about was said too long ago] t"
+    assert title == "[podbot: perhaps outside the workspace: the call's update was too long ago] t"
 
 
 def test_many_harmless_calls_make_no_question_doubtful() -> None:
-    calls = b"".join(told(f"{number}", title="t", locations=[{"path": "/ws/a"}]) for number in range(1500))
+    calls = b"".join(update(f"{number}", title="t", locations=[{"path": "/ws/a"}]) for number in range(1500))
     assert question_after('"toolCall":{"toolCallId":"new","title":"t"}', calls)["toolCall"]["title"] == "t"

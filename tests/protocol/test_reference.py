@@ -1,4 +1,4 @@
-"""``docs/reference/protocols.md`` says what the code does."""
+"""``docs/reference/protocols.md`` describes what the code does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_reason_is_in_the_reference() -> None:
     assert set(REASONS) >= REWRITTEN
 
 
-def test_the_answer_in_the_reference_is_the_answer() -> None:
+def test_the_answer_in_the_reference_is_the_real_one() -> None:
     shown = re.search(r'(?m)^\{"jsonrpc".*\}$', PAGE)
     assert shown
     answer = json.loads(from_agent(request("fs/read_text_file", "7")).to_agent)
@@ -36,7 +36,7 @@ def test_the_answer_in_the_reference_is_the_answer() -> None:
     assert all(f"`data.{key}`" in PAGE for key in outside["error"]["data"])
 
 
-def test_the_limits_in_the_reference_are_the_limits() -> None:
+def test_the_limits_in_the_reference_are_the_real_ones() -> None:
     for text in (
         f"{channels.LIMIT >> 20} MiB", f"{LINE >> 10} KiB", f"{jsontext.MAX_DEPTH} levels",
         f"{jsontext.MAX_STRUCTURE:,} brackets", f"{jsontext.MAX_MESSAGES} messages",

@@ -1,4 +1,4 @@
-"""The editor's MCP servers: what is said of them, and what is left of a frame without them."""
+"""The editor's MCP servers: the notices about them, and the rest of a frame without them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from podbot.config.models import McpServers
 from podbot.events import Event
 from podbot.protocol.acp import AcpChannel
-from podbot.protocol.codex import CodexChannel
+from podbot.protocol.app_server import CodexChannel
 from podbot.protocol.filter import FilterChannel
-from podbot.protocol.paths import PathScope
+from podbot.protocol.path_map import PathScope
 from podbot.protocol.servers import MOST_NAMES
 from tests.protocol.strategies import JSON
 
@@ -28,19 +28,19 @@ FRAME = (
 
 
 def said(channel: FilterChannel, frame: bytes) -> tuple[bytes, list[str], list[Event]]:
-    """What reaches the agent, the reasons, and the notices."""
+    """The bytes for the agent, the reasons, and the notices."""
     channel.client_data(frame)
     forwarded = b"".join(channel.for_agent())
     return forwarded, [refusal.reason for refusal in channel.refusals()], channel.notices()
 
 
-def test_they_are_left_out_and_named() -> None:
+def test_they_are_removed_and_named() -> None:
     channel = AcpChannel()
     forwarded, reasons, (notice,) = said(channel, FRAME % LIST)
     assert (forwarded, reasons) == (FRAME % b"[]", ["stripped_servers"])
     assert (notice.level, notice.kind) == ("notice", "host.mcp_servers")
     assert notice.fields == {"servers": ["github", "db"], "passed": False}
-    assert "are not handed to the agent: github, db;" in notice.message
+    assert "are not passed to the agent: github, db;" in notice.message
     assert "agent.mcp_servers = strip" in notice.message
     assert TOKEN not in repr(notice)
     assert channel.counts.rewritten == 1
@@ -50,13 +50,13 @@ def test_they_are_passed_and_named() -> None:
     forwarded, reasons, (notice,) = said(AcpChannel(mcp_servers="pass"), FRAME % LIST)
     assert (forwarded, reasons) == (FRAME % LIST, [])
     assert notice.fields == {"servers": ["github", "db"], "passed": True}
-    assert "are handed to the agent: github, db;" in notice.message
+    assert "are passed to the agent: github, db;" in notice.message
     assert TOKEN not in repr(notice)
 
 
 @pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume", "session/fork", "Session_New"])
 @pytest.mark.parametrize("name", ["mcpServers", "mcp_servers", "\\u006dcpServers"])
-def test_wherever_a_session_opens(method: str, name: str) -> None:
+def test_in_every_request_that_opens_a_session(method: str, name: str) -> None:
     frame = f'{{"id":1,"method":"{method}","params":{{"{name}":[{{"name":"a"}}]}}}}\n'.encode()
     forwarded, reasons, notices = said(AcpChannel(), frame)
     assert forwarded == frame.replace(b'[{"name":"a"}]', b"[]")
@@ -65,13 +65,13 @@ def test_wherever_a_session_opens(method: str, name: str) -> None:
 
 @pytest.mark.parametrize("value", [b"[]", b"null", b"{}", b'""', b"false"])
 @pytest.mark.parametrize("policy", ["strip", "pass"])
-def test_none_at_all(value: bytes, policy: McpServers) -> None:
+def test_without_servers(value: bytes, policy: McpServers) -> None:
     channel = AcpChannel(mcp_servers=policy)
     assert said(channel, FRAME % value) == (FRAME % value, [], [])
 
 
 @pytest.mark.parametrize("value", [b'{"name":"x"}', b'"ghp_secret"', b"[1]", b'[{"name":""}]', b'[{"name":["a"]}]'])
-def test_what_is_no_list_of_servers_goes_as_well(value: bytes) -> None:
+def test_a_value_that_is_not_a_list_of_servers_is_removed_as_well(value: bytes) -> None:
     forwarded, _, (notice,) = said(AcpChannel(), FRAME % value)
     assert forwarded == FRAME % b"[]"
     assert notice.fields["servers"] == (["x"] if b"x" in value else ["a server without a name"])
@@ -82,7 +82,7 @@ def test_a_second_list_is_refused() -> None:
     assert said(AcpChannel(), frame) == (b"", ["duplicate_key"], [])
 
 
-def test_a_name_is_said_once_and_not_without_end() -> None:
+def test_each_name_is_reported_once_and_the_number_is_limited() -> None:
     channel = AcpChannel()
     for _ in range(3):
         said(channel, FRAME % LIST)
@@ -96,7 +96,7 @@ def test_a_name_is_said_once_and_not_without_end() -> None:
     assert said(channel, FRAME % many)[2] == []
 
 
-def test_other_methods_keep_what_they_have() -> None:
+def test_other_methods_keep_their_members() -> None:
     frame = b'{"id":1,"method":"session/prompt","params":{"mcpServers":[{"name":"a"}]}}\n'
     assert said(AcpChannel(), frame) == (frame, [], [])
 
@@ -137,7 +137,7 @@ THREAD = b'{"id":1,"method":"%s","params":{"cwd":"/w","config":{%s}}}\n'
         (b'"mcpServers":["ghp_secret"]', b"", ["a server without a name"]),
     ],
 )
-def test_a_thread_loses_them_too(method: bytes, config: bytes, left: bytes, names: list[str]) -> None:
+def test_they_are_removed_from_a_thread_too(method: bytes, config: bytes, left: bytes, names: list[str]) -> None:
     forwarded, reasons, (notice,) = said(CodexChannel(), THREAD % (method, config))
     assert (forwarded, reasons) == (THREAD % (method, left), ["stripped_servers"])
     assert notice.fields == {"servers": names, "passed": False}
@@ -148,7 +148,7 @@ def test_a_thread_loses_them_too(method: bytes, config: bytes, left: bytes, name
 
 
 @pytest.mark.parametrize("config", [b"", b'"model":"m"', b'"mcp_servers":{}', b'"mcp":{"servers":{"a":1}}'])
-def test_a_thread_without_any(config: bytes) -> None:
+def test_a_thread_without_servers(config: bytes) -> None:
     assert said(CodexChannel(), THREAD % (b"thread/start", config)) == (THREAD % (b"thread/start", config), [], [])
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import io
 import re
 import tarfile
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from podbot.config.models import AppConfig, Origin
+from podbot.config.models import AgentConfig, AppConfig, Origin
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.engine.podman.rootless_checks import user_ids_hint
 from podbot.engine.podman.words import WORDS
 from podbot.engine.port import ImageInfo
 from podbot.errors import ImageBuildFailed, InvalidValue
 from podbot.events import Event
-from podbot.images import base_image
-from podbot.images.image_build import PULLED_BASE, BuildContext
+from podbot.images.image_build import PULLED_BASE, BuildContext, BuildRequest, build_image, plan_build
 from podbot.images.recipe import CONTAINERFILE, LABEL_RECIPE, load_recipe
 from podbot.provisioning.setup import SetupPlan, plan_setup, setup
 
@@ -50,7 +50,7 @@ def labels_of(context: bytes) -> dict[str, str]:
 
 @dataclass
 class Works:
-    """Image works that record what they were asked and change nothing but ``images``."""
+    """Image functions that record their calls and change nothing except ``images``."""
 
     images: dict[str, ImageInfo] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
@@ -78,14 +78,13 @@ class Works:
         return True
 
 
-@pytest.fixture(autouse=True)
-def _no_apt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_image, "apt_targets", lambda: "http://mirror/debian bookworm main")
+def apt_targets() -> str:
+    return "http://mirror/debian bookworm main"
 
 
 def shop(works: Works, facts: PodmanFacts = DEBIAN, emit: Callable[[Event], None] = lambda _: None) -> BuildContext:
     hint = user_ids_hint(facts)
-    return BuildContext(RECIPE, facts, {}, works.images.get, works, WORDS, emit, hint)
+    return BuildContext(RECIPE, facts, {}, works.images.get, works, WORDS, emit, hint, apt_targets)
 
 
 def decide(works: Works, facts: PodmanFacts = DEBIAN, path: str = "/c.toml", **rest: Any) -> SetupPlan:
@@ -117,7 +116,7 @@ def configured(ref: str, kind: Any = "file") -> AppConfig:
         ({RECIPE.image: sandbox("claude")}, DEBIAN, {"config": configured("localhost/podbot-sandbox:0", "flag")}, []),
     ],
 )
-def test_what_is_to_be_done(
+def test_the_planned_steps(
     present: dict[str, ImageInfo], facts: PodmanFacts, options: dict[str, Any], steps: list[str]
 ) -> None:
     assert [step.kind for step in decide(Works(present), facts, **options).steps] == steps
@@ -141,9 +140,14 @@ def test_from_nothing(tmp_path: Path) -> None:
     assert works.calls == [("import", RECIPE.base), ("build", RECIPE.image)]
     assert works.built["build_args"] == RECIPE.build_args(RECIPE.base)
     assert works.built["labels"] == RECIPE.labels(("claude", "codex"))
-    assert path.read_text() == f'image = "{RECIPE.image}"\n'
+    assert tomllib.loads(path.read_text()) == {"image": RECIPE.image, "agent": {"install": ["claude", "codex"]}}
     assert (result.image, result.built, result.wrote_config) == (RECIPE.image, True, True)
-    assert [event.kind for event in events if event.level == "info"] == ["image.base", "image.build", "setup.config"]
+    assert [event.kind for event in events if event.level == "info"] == [
+        "image.base",
+        "image.build",
+        "setup.config",
+        "setup.config",
+    ]
     assert Event("debug", "image.line", "STEP 1/2: FROM base") in events
 
 
@@ -168,7 +172,7 @@ def test_another_image_of_the_users_is_left_and_named(tmp_path: Path) -> None:
     assert "my/own:1" in events[0].message
 
 
-def test_what_a_build_replaces_is_removed(tmp_path: Path) -> None:
+def test_the_replaced_image_is_removed(tmp_path: Path) -> None:
     works = Works({RECIPE.image: sandbox("claude"), RECIPE.base: image("old-base", {LABEL_RECIPE: "other"})})
     plan = decide(works, path=str(tmp_path / "c.toml"), force=True)
     setup(plan, shop(works))
@@ -182,7 +186,7 @@ def test_a_base_that_is_in_use_is_not_removed(tmp_path: Path) -> None:
     assert ("remove", BASE.id) not in works.calls
 
 
-def test_a_registry_out_of_reach_says_what_else_works(tmp_path: Path) -> None:
+def test_without_a_registry_the_error_names_the_alternatives(tmp_path: Path) -> None:
     works = Works(unreachable=True)
     plan = decide(works, FEDORA, path=str(tmp_path / "c.toml"))
     with pytest.raises(ImageBuildFailed, match=r"mmdebstrap.*podman load"):
@@ -195,3 +199,93 @@ def test_a_pulled_base_is_built_on(tmp_path: Path) -> None:
     setup(decide(works, FEDORA, path=str(tmp_path / "c.toml")), shop(works, FEDORA))
     assert works.calls == [("pull", PULLED_BASE), ("build", RECIPE.image)]
     assert works.built["build_args"]["BASE"] == PULLED_BASE
+
+
+@pytest.mark.parametrize(
+    ("options", "install", "agents", "settings"),
+    [
+        ({}, (), ("claude",), {"image"}),
+        ({}, ("codex", "gemini"), ("codex", "gemini"), {"image"}),
+        ({"agents": ["codex"]}, (), ("codex",), {"image", "agent.install"}),
+        ({"agents": ["codex"]}, ("codex",), ("codex",), {"image"}),
+        ({"also": ["codex"]}, (), ("claude", "codex"), {"image", "agent.install"}),
+        ({"also": ["codex"]}, ("gemini",), ("codex", "gemini"), {"image", "agent.install"}),
+        ({"agents": ["codex"], "also": ["gemini"]}, (), ("codex", "gemini"), {"image", "agent.install"}),
+    ],
+)
+def test_agents_are_remembered_in_the_configuration(
+    options: dict[str, Any], install: tuple[str, ...], agents: tuple[str, ...], settings: set[str]
+) -> None:
+    """Issue 16.3: also when the image was removed, or another podbot gives it another name."""
+    plan = decide(Works(), config=AppConfig(agent=AgentConfig(install=install)), **options)
+    assert (set(plan.agents), set(plan.settings)) == (set(agents), settings)
+    assert set(plan.settings.get("agent.install", agents)) == set(agents)
+
+
+def test_an_agent_is_added_to_those_of_the_image() -> None:
+    works = Works({RECIPE.image: sandbox("codex", "gemini"), RECIPE.base: BASE})
+    plan = decide(works, also=["claude"])
+    assert plan.agents == ("codex", "gemini", "claude")  # in the order that reuses the layers
+    again = decide(works, also=["gemini"])
+    assert (again.build, set(again.settings)) == (None, {"image"}), "what the image has, it remembers itself"
+
+
+def test_a_list_of_agents_from_the_environment_is_not_written() -> None:
+    config = AppConfig(
+        agent=AgentConfig(install=("codex",)), origins={"agent.install": Origin("environment", "PODBOT_AGENT_INSTALL")}
+    )
+    assert set(decide(Works(), config=config, agents=["claude"]).settings) == {"image"}
+
+
+def version_of(plan: SetupPlan, agent: str) -> str:
+    assert plan.build is not None
+    return plan.build.recipe.agents[agent].version
+
+
+def test_a_chosen_version_is_built_and_stays() -> None:
+    """Issue 16.3: set-up again, and a newer podbot with other versions of its own, do not change it."""
+    config = AppConfig(image=RECIPE.image, agent=AgentConfig(versions={"claude": "2.1.1"}))
+    works = Works({RECIPE.base: BASE})
+    assert version_of(decide(works, config=config), "claude") == "2.1.1"
+    works.images[RECIPE.image] = sandbox("claude", agents="claude=2.1.1")
+    assert decide(works, config=config).build is None
+    works.images[RECIPE.image] = sandbox("claude", agents="claude=2.1.1", recipe="of an earlier podbot")
+    assert version_of(decide(works, config=config), "claude") == "2.1.1"
+    later = AppConfig(image=RECIPE.image)  # the operator removed the line
+    assert version_of(decide(works, config=later), "claude") == RECIPE.agents["claude"].version
+
+
+def test_a_version_by_build_argument_stays_in_images_of_that_name() -> None:
+    works = Works({RECIPE.base: BASE})
+    request = BuildRequest(agents=["claude", "codex"], build_args={"CLAUDE_VERSION": "2.1.1"})
+    build_image(plan_build(shop(works), request), shop(works))
+    assert works.built["labels"]["io.podbot.chosen"] == "claude=2.1.1"
+    config = AppConfig(image=RECIPE.image)
+    assert decide(works, config=config).build is None
+    labels = {**works.built["labels"], LABEL_RECIPE: "of an earlier podbot"}
+    works.images[RECIPE.image] = image("sandbox", labels)
+    again = decide(works, config=config)
+    assert (version_of(again, "claude"), version_of(again, "codex")) == ("2.1.1", RECIPE.agents["codex"].version)
+    setup(again, shop(works))
+    assert works.built["labels"]["io.podbot.chosen"] == "claude=2.1.1"
+    newer = replace(config, agent=AgentConfig(versions={"claude": "2.2.0"}))
+    setup(decide(works, config=newer), shop(works))
+    assert "io.podbot.chosen" not in works.built["labels"], "the configuration has it now"
+
+
+def test_the_agents_of_an_image_that_an_earlier_podbot_named_are_built_again() -> None:
+    old = "localhost/podbot-sandbox:0.0.1"
+    works = Works({old: sandbox("gemini", recipe="old", chosen="gemini=0.9"), RECIPE.base: BASE})
+    plan = decide(works, config=configured(old))
+    assert (plan.agents, version_of(plan, "gemini"), dict(plan.settings)) == (
+        ("gemini",),
+        "0.9",
+        {"image": RECIPE.image},
+    )
+    assert plan.build is not None
+    assert plan.build.replaces == ()
+
+
+def test_a_label_that_is_no_version_is_ignored() -> None:
+    works = Works({RECIPE.image: sandbox("claude", recipe="old", chosen="claude=$(x),y=1"), RECIPE.base: BASE})
+    assert version_of(decide(works), "claude") == RECIPE.agents["claude"].version

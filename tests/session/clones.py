@@ -14,7 +14,7 @@ from tests.session.real import git, server
 
 
 def clone_labels(place: Place, session: str = SESSION, keep: Keep = "when_unsaved") -> dict[str, str]:
-    """What a clone's container says."""
+    """The output of commands in a clone's container."""
     path = os.path.join(place.base, "inside", "shop")
     return labels(
         session, workspace="github_clone", repo="octo/shop", access="octo/shop", path=path, keep=keep_label(keep)
@@ -33,7 +33,7 @@ def clone_plan(place: Place, keep: Keep = "when_unsaved", session: str = SESSION
 
 
 def left_behind(engine: FakeEngine, place: Place, name: str = SESSION, keep: Keep = "when_unsaved") -> str:
-    """A running clone's container and its clone; nobody holds the session. The clone's directory."""
+    """A running clone's container and its clone; no process holds the session. Returns the clone's directory."""
     directory = os.path.join(place.base, "inside", "shop")
     os.makedirs(os.path.dirname(directory))
     git(place.base, "clone", "-q", server(place.base, "main"), directory)

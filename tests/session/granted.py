@@ -47,7 +47,7 @@ class GitHub:
                 raise GitHubUnreachable(step="get a token", api_url=grant.api_url, reason="connection refused")
             return Token(f"ghs_{grant.repo.partition('/')[2]}{len(self.asked)}", time.time() + self.life)
 
-        return mint  # type: ignore[return-value] # a token of the same shape
+        return mint
 
 
 def granted(place: Place, engine: FakeEngine, name: str, *, api_url: str = API) -> Grant:

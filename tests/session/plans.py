@@ -10,10 +10,7 @@ from typing import Any
 
 from podbot.events import Event
 from podbot.launch.labels import LABEL
-from podbot.launch.pipes import TARGET as PIPES
-from podbot.launch.pipes import pipes_directory
 from podbot.launch.resources.every import EVERY
-from podbot.launch.resources.streams import StreamsPlan
 from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, Mount, SandboxPlan, Security
 from podbot.session.sessions import SessionDirectory, session_directory
 from podbot.session.states import State
@@ -74,21 +71,19 @@ class Place:
         return os.path.join(self.runtime, session)
 
     def sandbox(self, session: str = SESSION, **changes: Any) -> SandboxPlan:
-        """``changes``: of its fields, or resources by name; None takes one out."""
+        """``changes``: of its fields, or resources by name; None removes one."""
         mount = Mount(self.workspace, "/workspace")
-        pipes = pipes_directory(self.directory(session))
-        spec = container(session, mount)
         values: dict[str, Any] = {
             "session": session,
             "source": "host_mount",
-            "container": dataclasses.replace(spec, files=(Mount(pipes, PIPES, read_only=True),)),
+            "container": container(session, mount),
             "keep": "never",
             "runtime_dir": self.directory(session),
             "files_dir": os.path.join(self.directory(session), "files"),
             "workspace": mount,
             "image_agent": "claude",
         }
-        given = {"streams": StreamsPlan(pipes)} | {name: changes.pop(name) for name in EVERY if name in changes}
+        given = {name: changes.pop(name) for name in EVERY if name in changes}
         values["resources"] = {name: given[name] for name in EVERY if given.get(name) is not None}
         return SandboxPlan(**(values | changes))
 
@@ -141,3 +136,14 @@ def changed(plan: LaunchPlan, **changes: Any) -> LaunchPlan:
     resources = {**plan.sandbox.resources, **{name: changes.pop(name) for name in EVERY if name in changes}}
     ordered = {name: resources[name] for name in EVERY if name in resources}
     return dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, resources=ordered, **changes))
+
+
+def nest(path: str, levels: int = 3000) -> None:
+    """Directories in each other, deeper than Python's calls and than the descriptors of a process."""
+    fd = os.open(path, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(fd)

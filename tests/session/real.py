@@ -66,12 +66,12 @@ def real(peer: ExecPeer) -> int:
 
 
 def shell(engine: FakeEngine, command: Command = real) -> Command:
-    """``sh`` as ``command``, but for what podbot runs to signal a group: that reaches the fake's own sessions."""
+    """``sh`` as ``command``, except when podbot runs it to signal a group: that reaches the fake's own sessions."""
 
     def run(peer: ExecPeer) -> int:
         words = peer.spec.command[-1].split()
         if len(words) == 3 and words[0] == "kill":
-            return 0 if engine._kill(words[1].removeprefix("-"), int(words[2].removeprefix("-"))) else 1
+            return 0 if engine.kill(words[1].removeprefix("-"), int(words[2].removeprefix("-"))) else 1
         return command(peer)
 
     return run

@@ -1,20 +1,19 @@
-"""What a hosted session left whose podbot was killed, at the next command (issue 10.16)."""
+"""The remains of a hosted session whose podbot was killed, at the next command (issue 10.16)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from podbot.engine.port import ContainerInfo
 from podbot.errors import RemoveFailed, SessionExists
-from podbot.events import Emit
+from podbot.events import Event
 from podbot.execution.runner import ExecIO
 from podbot.launch.labels import keep_label
-from podbot.session.flags import ENDING, await_ending, flagged, in_use
+from podbot.session.flags import ENDING, flagged, in_use, is_live
 from podbot.session.orphans import report_orphans
 from podbot.session.run import run_session
 from podbot.session.sessions import remove_directory, session_directory, sessions
@@ -26,13 +25,8 @@ from tests.session.plans import SESSION, Place, container, in_state, labels
 from tests.session.real import with_git
 
 
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
 def abandoned(engine: FakeEngine, place: Place, *, started: bool = True, **marks: str) -> None:
-    found = engine.create(container(SESSION, marks=labels(mode="acp", **marks)))
+    found = engine.create(container(SESSION, marks=labels(**{"mode": "acp"} | marks)))
     if started:
         engine.start(found)
     _record(engine, place)
@@ -43,7 +37,7 @@ def _record(engine: FakeEngine, place: Place) -> None:
         in_state(directory, "running")
 
 
-def test_it_is_removed_and_said(place: Place) -> None:
+def test_it_is_removed_and_reported(place: Place) -> None:
     engine = FakeEngine()
     abandoned(engine, place)
     report_orphans(engine, place.environ, place.events.append)
@@ -54,8 +48,8 @@ def test_it_is_removed_and_said(place: Place) -> None:
 
 
 @pytest.mark.parametrize("keep", ["never", "when_unsaved"])
-def test_of_two_commands_that_find_it_one_removes_it_and_says_so(place: Place, keep: str) -> None:
-    """The other would find no container, and say that it is kept, because nobody can look into it."""
+def test_only_one_of_two_commands_removes_it_and_reports(place: Place, keep: str) -> None:
+    """Otherwise the second would find no container, and report it as kept because it cannot be checked."""
 
     class Slow(FakeEngine):
         def inspect(self, container: str) -> ContainerInfo:
@@ -71,8 +65,28 @@ def test_of_two_commands_that_find_it_one_removes_it_and_says_so(place: Place, k
     assert sessions(place.environ) == []
 
 
+@pytest.mark.parametrize("state", ["created", "exited"])
+def test_the_rest_of_a_run_that_is_over_is_removed_as_well(place: Place, state: str) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place, started=state == "exited", mode="podbot")
+    if state == "exited":
+        engine.die(SESSION)
+    report_orphans(engine, place.environ, place.events.append)
+    assert (list(engine.by_name), sessions(place.environ), place.kinds()) == ([], [], ["session.removed"])
+
+
+@pytest.mark.parametrize(("keep", "state"), [("false", "running"), ("true", "exited")])
+def test_a_run_that_goes_on_or_is_kept_is_only_reported(place: Place, keep: str, state: str) -> None:
+    engine = FakeEngine()
+    abandoned(engine, place, mode="podbot", keep=keep)
+    if state == "exited":
+        engine.die(SESSION)
+    report_orphans(engine, place.environ, place.events.append)
+    assert (list(engine.by_name), place.kinds()) == ([SESSION], ["session.orphan"])
+
+
 def test_the_command_that_is_about_it_only_reports_it(place: Place) -> None:
-    """`podbot exec NAME` is how its operator gets at what is in it."""
+    """With `podbot exec NAME` its operator gets the files in it."""
     engine = FakeEngine()
     abandoned(engine, place)
     report_orphans(engine, place.environ, place.events.append, spare=SESSION)
@@ -112,7 +126,7 @@ def test_a_container_whose_id_begins_like_a_name_is_another(place: Place) -> Non
     assert sessions(place.environ) == []
 
 
-def test_one_that_is_to_be_kept_is_stopped_and_then_let_be(place: Place) -> None:
+def test_a_session_meant_to_be_kept_is_stopped_and_then_ignored(place: Place) -> None:
     engine = FakeEngine()
     abandoned(engine, place, keep=keep_label("always"))
     for _ in range(2):
@@ -122,7 +136,7 @@ def test_one_that_is_to_be_kept_is_stopped_and_then_let_be(place: Place) -> None
     assert [record.state for record in sessions(place.environ)] == ["stopped"]
 
 
-def test_one_in_which_no_agent_ran_is_removed_whatever_was_planned(place: Place) -> None:
+def test_a_session_without_a_started_agent_is_removed_whatever_was_planned(place: Place) -> None:
     engine = FakeEngine()
     abandoned(engine, place, started=False, keep=keep_label("always"))
     report_orphans(engine, place.environ, place.events.append)
@@ -160,7 +174,7 @@ def test_a_clone_is_kept_for_unsaved_work(place: Place, unsaved: bool, state: st
         assert place.kinds() == ["session.removed"]
 
 
-def test_a_token_that_cannot_be_removed_is_no_reason_to_stop(place: Place) -> None:
+def test_clean_up_continues_when_a_token_cannot_be_removed(place: Place) -> None:
     engine = FakeEngine()
     abandoned(engine, place, keep=keep_label("always"))
     os.symlink(place.base, os.path.join(place.directory(), "secrets"))
@@ -179,30 +193,31 @@ def test_one_that_cannot_be_removed_is_reported(place: Place) -> None:
     assert engine.by_name == {}
 
 
-def test_two_commands_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other one has it between our look at its lock and our try to take it."""
+def test_two_commands_at_once(place: Place) -> None:
+    """The other one has it between our check of its lock and our attempt to take it."""
     engine = FakeEngine()
     abandoned(engine, place)
-    found = sessions(place.environ)
-    with session_directory(place.directory(), engine.endpoint) as directory:
-        in_state(directory, "running")
-        monkeypatch.setattr("podbot.session.orphans.sessions", lambda _: found)
+    inspect = engine.inspect
+    with contextlib.ExitStack() as other:
+
+        def taken_meanwhile(container: str) -> ContainerInfo:
+            engine.inspect = inspect  # type: ignore[method-assign]
+            in_state(other.enter_context(session_directory(place.directory(), engine.endpoint)), "running")
+            return inspect(container)
+
+        engine.inspect = taken_meanwhile  # type: ignore[method-assign]
         report_orphans(engine, place.environ, place.events.append)
+        assert is_live(place.directory())
     assert place.events == []
     assert SESSION in engine.by_name
 
 
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    with contextlib.closing(Wake()) as made:
-        yield made
-
-
-def test_a_name_that_another_command_clears_at_the_last_moment_is_waited_for(
-    place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Any podbot command removes what a killed one left: it may begin just after we looked."""
+def test_a_name_that_another_command_clears_at_the_last_moment_is_waited_for(place: Place, wake: Wake) -> None:
+    """Any podbot command removes what a killed one left: it may begin just after the check."""
     engine = FakeEngine()
+    with session_directory(place.directory(), engine.endpoint) as directory:
+        in_state(directory, "running")
+        directory.leave([Event("notice", "test.untold", "reported after the check")])
     begun, cleared = threading.Event(), threading.Event()
 
     def clear() -> None:
@@ -212,19 +227,18 @@ def test_a_name_that_another_command_clears_at_the_last_moment_is_waited_for(
 
     other = threading.Thread(target=clear)
 
-    def looked(path: str, emit: Emit) -> None:
-        if not begun.is_set():
-            os.makedirs(place.directory(), 0o700)
+    def emit(event: Event) -> None:
+        place.events.append(event)
+        if event.kind == "test.untold":
             other.start()
             assert begun.wait(10)
-        else:
+        if event.kind == "session.ending":
             cleared.set()
-            await_ending(path, emit)
 
-    monkeypatch.setattr("podbot.session.session.await_ending", looked)
-    result = run_session(engine, place.plan(), ExecIO(None, None, None), wake, place.events.append)
+    result = run_session(engine, place.plan(), ExecIO(None, None, None), wake, emit)
     other.join()
     assert result.session == SESSION
+    assert place.kinds()[:2] == ["test.untold", "session.ending"]
     assert sessions(place.environ) == []
 
 

@@ -1,4 +1,4 @@
-"""A container without the filter that was asked for does not run an agent."""
+"""A container without the requested filter does not run an agent."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def proc(tmp_path: os.PathLike[str]) -> str:
     ("mode", "ids", "expected"),
     [(2, "77\t1", 2), (0, "77\t1", 0), (2, "99\t77\t1", 2), (0, "77", None), (0, "77\t5", None), (0, "1", None)],
 )
-def test_only_a_containers_first_process_tells(proc: str, mode: int, ids: str, expected: int | None) -> None:
+def test_only_a_containers_first_process_is_checked(proc: str, mode: int, ids: str, expected: int | None) -> None:
     status(proc, 77, mode, ids)
     assert seccomp_mode(77, proc) == expected
 
 
-def test_a_process_that_cannot_be_seen_tells_nothing(proc: str) -> None:
+def test_a_process_that_cannot_be_seen_gives_no_answer(proc: str) -> None:
     assert seccomp_mode(77, proc) is None
 
 
@@ -51,17 +51,14 @@ def started(tmp_path: os.PathLike[str]) -> tuple[FakeEngine, SandboxPlan, str, i
     return engine, plan, container, engine.inspect(container).pid
 
 
-def test_a_runtime_without_seccomp_ends_the_start(
-    started: tuple[FakeEngine, SandboxPlan, str, int], proc: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_runtime_without_seccomp_ends_the_start(started: tuple[FakeEngine, SandboxPlan, str, int], proc: str) -> None:
     engine, plan, container, pid = started
-    monkeypatch.setattr("podbot.session.confined._SECONDS", 0.01)
     status(proc, pid, 0, f"{pid}\t1")
     with pytest.raises(StartFailed, match="seccomp"):
-        check_filtered(engine.inspect(container), plan, proc)
+        check_filtered(engine.inspect(container), plan, proc, seconds=0.01)
 
 
-def test_the_filter_may_come_at_the_last_moment(started: tuple[FakeEngine, SandboxPlan, str, int], proc: str) -> None:
+def test_the_filter_may_be_set_at_the_last_moment(started: tuple[FakeEngine, SandboxPlan, str, int], proc: str) -> None:
     engine, plan, container, pid = started
     status(proc, pid, 0, f"{pid}\t1")
     later = threading.Timer(0.02, status, (proc, pid, 2, f"{pid}\t1"))
@@ -71,9 +68,7 @@ def test_the_filter_may_come_at_the_last_moment(started: tuple[FakeEngine, Sandb
     assert seccomp_mode(pid, proc) == 2
 
 
-def test_nothing_is_asked_where_no_profile_was_given(
-    started: tuple[FakeEngine, SandboxPlan, str, int], proc: str
-) -> None:
+def test_nothing_is_checked_without_a_profile(started: tuple[FakeEngine, SandboxPlan, str, int], proc: str) -> None:
     engine, plan, container, pid = started
     status(proc, pid, 0, f"{pid}\t1")
     security = dataclasses.replace(plan.container.security, seccomp=None)

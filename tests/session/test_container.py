@@ -1,4 +1,4 @@
-"""Whatever fails, nothing of ours is left behind and nothing of anybody else's is touched."""
+"""Whatever fails, nothing of ours is left behind and nothing that belongs to others is changed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from podbot.config.published import Published
 from podbot.engine.port import Unmet
 from podbot.errors import (
     ContainerNotFound,
@@ -22,6 +23,7 @@ from podbot.errors import (
     MountRefused,
     NameTaken,
     PodbotError,
+    PortUnusable,
     StartFailed,
     StopFailed,
     UploadFailed,
@@ -45,16 +47,6 @@ FAILURES: dict[str, PodbotError] = {
     "unmet": GONE,
     "start": StartFailed(container=SESSION, reason="no"),
 }
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
 
 
 @contextlib.contextmanager
@@ -82,6 +74,24 @@ def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: 
     assert engine.by_name == {}
     assert sessions(place.environ) == []
     assert place.kinds() == ["container.create", "container.start", "container.removed"]
+
+
+class EndsAtOnce(FakeEngine):
+    """Its first container ends as soon as it has started, and is removed before podbot looks at it."""
+
+    def start(self, container: str) -> None:
+        super().start(container)
+        if [name for name, _ in self.calls].count("start") == 1:
+            self.die(container)
+
+
+def test_a_container_that_is_gone_when_it_has_started_is_one_whose_main_process_ended(place: Place) -> None:
+    engine, plan = EndsAtOnce(), place.sandbox()
+    spec = dataclasses.replace(plan.container, guest="/run/podbot/guest", auto_remove=True)
+    with started(engine, place, dataclasses.replace(plan, container=spec)) as found:
+        assert engine.inspect(found).state == "running"
+        assert engine.by_name[SESSION].spec.guest is None
+    assert "guest.none" in place.kinds()
 
 
 @pytest.mark.parametrize("keep", ["never", "always"])
@@ -135,13 +145,13 @@ def test_a_container_of_that_name_is_left_alone(
 
 @pytest.mark.parametrize("keep", ["never", "always"])
 @pytest.mark.parametrize("reason", ["image", "mount", "gone", "garbled"])
-def test_a_container_of_that_name_is_left_alone_whatever_fails_first(
+def test_a_container_of_that_name_is_not_changed_whatever_fails_first(
     engine: FakeEngine, place: Place, reason: str, keep: bool
 ) -> None:
     theirs = somebody_s(engine)
     plan = place.sandbox(keep=keep)
     error: type[Exception] = EngineGone
-    if reason == "image":  # looked for before the name is compared (measured)
+    if reason == "image":  # checked before the name is compared (measured)
         plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, image="localhost/none:1"))
         error = ImageNotFound
     elif reason == "mount":
@@ -174,7 +184,7 @@ def test_a_kept_session_s_record_survives_a_second_one_of_its_name(engine: FakeE
 # --- kept -----------------------------------------------------------------------------------------
 
 
-def test_a_kept_one_is_stopped_and_told(engine: FakeEngine, place: Place) -> None:
+def test_a_kept_container_is_stopped_and_reported(engine: FakeEngine, place: Place) -> None:
     with started(engine, place, place.sandbox(keep="always")):
         pass
     assert engine.inspect(SESSION).state == "exited"
@@ -191,7 +201,7 @@ def test_a_kept_one_is_kept_when_the_agent_s_part_fails(engine: FakeEngine, plac
     assert [found.state for found in sessions(place.environ)] == ["stopped"]
 
 
-def test_a_kept_one_that_somebody_removed(engine: FakeEngine, place: Place) -> None:
+def test_a_kept_container_that_was_removed_from_outside(engine: FakeEngine, place: Place) -> None:
     with started(engine, place, place.sandbox(keep="always")):
         engine.remove(SESSION)
     assert sessions(place.environ) == []
@@ -206,7 +216,7 @@ def vanished(engine: FakeEngine) -> EngineGone:
     return GONE
 
 
-def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, place: Place) -> None:
+def test_an_engine_that_stops_leaves_its_error_and_a_record(engine: FakeEngine, place: Place) -> None:
     with pytest.raises(EngineGone) as caught, started(engine, place, place.sandbox()):
         raise vanished(engine)
     assert caught.value is GONE
@@ -216,7 +226,7 @@ def test_an_engine_that_goes_leaves_its_error_and_a_record(engine: FakeEngine, p
 @pytest.mark.parametrize(
     "second", [EngineStorageFull(operation="remove a container"), DiskFull(path="/run/x", operation="write it")]
 )
-def test_a_clean_up_that_fails_leaves_the_first_error(engine: FakeEngine, place: Place, second: PodbotError) -> None:
+def test_a_failed_clean_up_keeps_the_first_error(engine: FakeEngine, place: Place, second: PodbotError) -> None:
     """Issue 10.7: a full storage at the clean-up hid why the session had ended."""
     engine.fail("start", FAILURES["start"])
     engine.fail("remove", second)
@@ -226,7 +236,7 @@ def test_a_clean_up_that_fails_leaves_the_first_error(engine: FakeEngine, place:
     assert [found.session for found in sessions(place.environ)] == [SESSION]
 
 
-def test_a_clean_up_that_fails_on_the_good_way_out_is_an_error(engine: FakeEngine, place: Place) -> None:
+def test_a_failed_clean_up_after_success_is_an_error(engine: FakeEngine, place: Place) -> None:
     error = StopFailed(container=SESSION, reason="no")
     with pytest.raises(StopFailed), started(engine, place, place.sandbox(keep="always")):
         engine.fail("stop", error)
@@ -237,9 +247,9 @@ def test_a_signal_during_clean_up_does_not_tear_it(engine: FakeEngine, place: Pl
     wake = Wake()
     remove = engine.remove
 
-    def interrupted(container: str) -> None:
+    def interrupted(container: str, *, kill: bool = True) -> None:
         wake.deliver(signal.SIGTERM)
-        remove(container)
+        remove(container, kill=kill)
 
     engine.remove = interrupted  # type: ignore[method-assign]
     with started(engine, place, place.sandbox(), wake):
@@ -262,7 +272,7 @@ def test_a_signal_during_creation_waits_for_the_container_and_removes_it(engine:
     assert engine.by_name == {}
 
 
-def test_a_signal_breaks_off_a_start_that_takes_long(engine: FakeEngine, place: Place) -> None:
+def test_a_signal_interrupts_a_slow_start(engine: FakeEngine, place: Place) -> None:
     wake = Wake()
 
     def interrupted(container: str) -> None:
@@ -278,15 +288,34 @@ def test_a_signal_breaks_off_a_start_that_takes_long(engine: FakeEngine, place: 
 # --- what the engine drops, and mounts that change ---------------------------------------------------
 
 
-def test_confinement_that_was_dropped_ends_the_start(engine: FakeEngine, place: Place) -> None:
-    engine.ignored = (Unmet("sandbox.profile", "no-new-privileges", "none"),)
+@pytest.mark.parametrize(
+    "unmet",
+    [
+        Unmet("sandbox.profile", "no-new-privileges", "none"),
+        Unmet("sandbox.publish", "127.0.0.1:3000:3000/tcp", "0.0.0.0:3000:3000/tcp"),
+    ],
+    ids=lambda unmet: unmet.key,
+)
+def test_confinement_that_was_dropped_ends_the_start(engine: FakeEngine, place: Place, unmet: Unmet) -> None:
+    engine.ignored = (unmet,)
     with pytest.raises(CreateFailed) as caught, started(engine, place, place.sandbox()):
         pytest.fail("it started")
-    assert "sandbox.profile" in caught.value.reason
+    assert f"{unmet.key} = {unmet.wanted}" in caught.value.reason
     assert engine.by_name == {}
 
 
-def test_a_limit_that_was_dropped_is_said(engine: FakeEngine, place: Place) -> None:
+def test_a_taken_port_ends_the_start_and_leaves_nothing(engine: FakeEngine, place: Place) -> None:
+    ports = (Published("127.0.0.1", 3000, 3000),)
+    engine.start(engine.create(dataclasses.replace(container("other"), ports=ports)))
+    plan = place.sandbox()
+    plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, ports=ports))
+    with pytest.raises(PortUnusable) as caught, started(engine, place, plan):
+        pytest.fail("it started")
+    assert str(caught.value) == "cannot publish 127.0.0.1:3000: the port is in use"
+    assert list(engine.by_name) == ["other"]
+
+
+def test_a_limit_that_was_dropped_is_reported(engine: FakeEngine, place: Place) -> None:
     engine.ignored = (Unmet("sandbox.memory", str(1 << 30), "0"), Unmet("sandbox.pids", "2048", "0"))
     with started(engine, place, place.sandbox()):
         pass
@@ -303,7 +332,7 @@ def limited(plan: SandboxPlan, limits: Limits) -> SandboxPlan:
     return dataclasses.replace(plan, container=dataclasses.replace(plan.container, limits=limits))
 
 
-def test_default_limits_that_an_engine_cannot_set_are_given_up_and_reported(engine: FakeEngine, place: Place) -> None:
+def test_default_limits_that_an_engine_cannot_set_are_omitted_and_reported(engine: FakeEngine, place: Place) -> None:
     engine.fail("start", CANNOT_LIMIT)
     limits = Limits(memory=1 << 30, cpus=1.5, pids=2048, by_default=("memory", "pids"))
     with started(engine, place, limited(place.sandbox(), limits)) as found:
@@ -334,20 +363,24 @@ def test_an_engine_that_may_open_fewer_files_keeps_the_other_limits(
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(memory=1 << 30, pids=2048), CANNOT_LIMIT.reason),  # somebody asked for them
+        (Limits(memory=1 << 30, pids=2048), CANNOT_LIMIT.reason),  # they were requested
         (Limits(nofile=9, by_default=("nofile",)), CANNOT_LIMIT.reason),
         (Limits(memory=1 << 30, by_default=("memory",)), "crun: executable file `sleep` not found"),
     ],
 )
-def test_other_limits_and_other_failures_stay(engine: FakeEngine, place: Place, limits: Limits, reason: str) -> None:
+def test_other_limits_and_other_failures_are_kept(
+    engine: FakeEngine, place: Place, limits: Limits, reason: str
+) -> None:
     engine.fail("start", StartFailed(container=SESSION, reason=reason), times=None)
     with pytest.raises(StartFailed), started(engine, place, limited(place.sandbox(), limits)):
         pytest.fail("it started")
     assert [name for name, _ in engine.calls].count("start") == 1
 
 
-def test_a_repositorys_words_do_not_take_the_limits_away(engine: FakeEngine, place: Place) -> None:
-    """The path of a worktree can say "cgroup"; the places of worktrees are given up first, and that is enough."""
+def test_a_repositorys_text_cannot_remove_the_limits(engine: FakeEngine, place: Place) -> None:
+    """The path of a worktree can contain "cgroup". The placeholders of worktrees are omitted first, and that is
+    enough.
+    """
     engine.fail(
         "start", StartFailed(container=SESSION, reason="runc: mkdir /x/cgroup/memory.max/.git: not a directory")
     )
@@ -372,7 +405,7 @@ def test_a_workspace_swapped_while_it_starts_is_refused(engine: FakeEngine, plac
 
 
 def test_a_git_directory_that_no_longer_points_back_is_not_mounted(engine: FakeEngine, place: Place) -> None:
-    """Issue 10.10: the look before the plan is repeated."""
+    """Issue 10.10: the check before the plan is repeated."""
     linked = LinkedGit(f"{place.base}/shop/.git/worktrees/x", "worktree", f"{place.base}/shop/.git")
     with pytest.raises(MountRefused) as caught, started(engine, place, place.sandbox(linked_git=linked)):
         pytest.fail("it started")
@@ -433,7 +466,7 @@ def refusing_placeholders(engine: FakeEngine, operation: str) -> None:
 def test_without_the_places_that_it_cannot_have_a_sandbox_starts(
     engine: FakeEngine, place: Place, operation: str
 ) -> None:
-    """Their paths are the repository's word: an agent could keep every later session from starting."""
+    """Their paths come from the repository: an agent could prevent every later session from starting."""
     refusing_placeholders(engine, operation)
     plan = with_placeholders(place, logged_in(place))
     with started(engine, place, plan) as found:
@@ -455,7 +488,9 @@ def test_without_the_places_that_it_cannot_have_a_sandbox_starts(
 
 
 @pytest.mark.parametrize("operation", ["create", "start"])
-def test_what_fails_without_them_as_well_is_the_error(engine: FakeEngine, place: Place, operation: str) -> None:
+def test_a_failure_that_occurs_without_them_as_well_is_the_error(
+    engine: FakeEngine, place: Place, operation: str
+) -> None:
     engine.fail(operation, FAILURES[operation], times=None)
     with pytest.raises(type(FAILURES[operation])), started(engine, place, with_placeholders(place)):
         pytest.fail("it started")
@@ -466,14 +501,14 @@ def test_what_fails_without_them_as_well_is_the_error(engine: FakeEngine, place:
 
 
 @pytest.mark.parametrize("error", [GONE, NameTaken(container=SESSION), ImageNotFound(image="i", origin="flag")])
-def test_what_has_another_cause_is_not_tried_again(engine: FakeEngine, place: Place, error: PodbotError) -> None:
+def test_a_failure_with_another_cause_is_not_retried(engine: FakeEngine, place: Place, error: PodbotError) -> None:
     engine.fail("create", error)
     with pytest.raises(type(error)), started(engine, place, with_placeholders(place)):
         pytest.fail("it started")
     assert [name for name, _ in engine.calls].count("create") == 1
 
 
-def test_a_first_container_that_cannot_be_removed_leaves_the_first_error(engine: FakeEngine, place: Place) -> None:
+def test_a_first_container_that_cannot_be_removed_keeps_the_first_error(engine: FakeEngine, place: Place) -> None:
     refusing_placeholders(engine, "start")
     engine.fail("remove", EngineStorageFull(operation="remove a container"))
     with pytest.raises(StartFailed), started(engine, place, with_placeholders(place)):
@@ -481,7 +516,7 @@ def test_a_first_container_that_cannot_be_removed_leaves_the_first_error(engine:
     assert engine.by_name == {}
 
 
-def test_somebody_s_container_of_that_name_is_not_removed_for_it(engine: FakeEngine, place: Place) -> None:
+def test_a_foreign_container_of_that_name_is_not_removed(engine: FakeEngine, place: Place) -> None:
     theirs = somebody_s(engine)
     engine.fail("create", FAILURES["create"])
     with pytest.raises(CreateFailed), started(engine, place, with_placeholders(place)):
@@ -493,9 +528,9 @@ def test_a_signal_between_the_two_attempts_ends_the_start(engine: FakeEngine, pl
     refusing_placeholders(engine, "start")
     wake, remove = Wake(), engine.remove
 
-    def interrupted(container: str) -> None:
+    def interrupted(container: str, *, kill: bool = True) -> None:
         wake.deliver(signal.SIGTERM)
-        remove(container)
+        remove(container, kill=kill)
 
     engine.remove = interrupted  # type: ignore[method-assign]
     with pytest.raises(Interrupted), started(engine, place, with_placeholders(place), wake):
@@ -508,8 +543,8 @@ def test_the_second_attempt_looks_at_the_mounts_again(engine: FakeEngine, place:
     refusing_placeholders(engine, "start")
     remove = engine.remove
 
-    def swapping(container: str) -> None:
-        remove(container)
+    def swapping(container: str, *, kill: bool = True) -> None:
+        remove(container, kill=kill)
         if not os.path.islink(place.workspace):
             os.rename(place.workspace, place.workspace + ".away")
             os.symlink("/etc", place.workspace)
@@ -534,7 +569,7 @@ def logged_in(place: Place) -> SandboxPlan:
     )
 
 
-def test_credentials_are_there_before_the_container_starts(engine: FakeEngine, place: Place) -> None:
+def test_credentials_are_copied_before_the_container_starts(engine: FakeEngine, place: Place) -> None:
     with started(engine, place, logged_in(place)):
         assert engine.by_name[SESSION].files == {"/root/.codex/auth.json": b"login"}
     names = [name for name, _ in engine.calls]
@@ -548,7 +583,7 @@ def test_without_credentials_there_is_no_upload(engine: FakeEngine, place: Place
     assert "put_archive" not in {name for name, _ in engine.calls}
 
 
-def test_credentials_that_cannot_be_read_are_said_before_anything_is_created(engine: FakeEngine, place: Place) -> None:
+def test_unreadable_credentials_are_reported_before_anything_is_created(engine: FakeEngine, place: Place) -> None:
     plan = logged_in(place)
     os.rename(os.path.join(place.base, "home", ".codex"), os.path.join(place.base, "home", "away"))
     with pytest.raises(CredentialUnreadable), started(engine, place, plan):
@@ -570,7 +605,7 @@ def test_a_signal_breaks_off_an_upload(engine: FakeEngine, place: Place) -> None
     assert engine.by_name == {}
 
 
-def test_an_upload_that_fails_leaves_no_container(engine: FakeEngine, place: Place) -> None:
+def test_a_failed_upload_leaves_no_container(engine: FakeEngine, place: Place) -> None:
     engine.fail("put_archive", UploadFailed(container=SESSION, path="/root", reason="read-only file system"))
     with pytest.raises(UploadFailed) as caught, started(engine, place, logged_in(place)):
         pytest.fail("it started")

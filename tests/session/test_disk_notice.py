@@ -1,4 +1,4 @@
-"""A session that starts on a nearly full disk says so."""
+"""A session that starts on a nearly full disk reports that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from podbot.launch.types import Mount
 from podbot.machine import Disk
-from podbot.session import disk_notice
 from podbot.session.disk_notice import LOW_MEGABYTES, low_disks
 
 WORKSPACE = Mount("/src/shop", "/src/shop")
@@ -17,47 +16,44 @@ LOW = LOW_MEGABYTES * 1_000_000 - 1
 
 
 @pytest.fixture
-def disks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Disk]:
-    found = {WORKSPACE.source: Disk(WORKSPACE.source, LOW + 1, 1), STORE: Disk(STORE, LOW + 1, 2)}
-    monkeypatch.setattr(disk_notice, "disk", found.get)
-    return found
+def disks() -> dict[str, Disk]:
+    return {WORKSPACE.source: Disk(WORKSPACE.source, LOW + 1, 1), STORE: Disk(STORE, LOW + 1, 2)}
 
 
 def low(found: dict[str, Disk], path: str, device: int) -> None:
     found[path] = Disk(path, LOW, device)
 
 
-def test_enough_room_is_no_news(disks: dict[str, Disk]) -> None:
-    assert list(low_disks(WORKSPACE, STORE)) == []
+def test_enough_room_gives_no_notice(disks: dict[str, Disk]) -> None:
+    assert list(low_disks(WORKSPACE, STORE, look=disks.get)) == []
 
 
 def test_each_file_system_that_runs_low(disks: dict[str, Disk]) -> None:
     low(disks, WORKSPACE.source, 1)
-    (event,) = low_disks(WORKSPACE, STORE)
+    (event,) = low_disks(WORKSPACE, STORE, look=disks.get)
     assert (event.level, event.kind, event.fields) == ("notice", "disk.low", {"path": "/src/shop", "free": LOW})
-    assert "999 MB are free where the workspace lies (/src/shop)" in event.message
+    assert "999 MB are free on the file system of the workspace (/src/shop)" in event.message
     low(disks, STORE, 2)
-    assert [event.fields["path"] for event in low_disks(WORKSPACE, STORE)] == [STORE, "/src/shop"]
+    assert [event.fields["path"] for event in low_disks(WORKSPACE, STORE, look=disks.get)] == [STORE, "/src/shop"]
 
 
-def test_one_file_system_is_said_once(disks: dict[str, Disk]) -> None:
+def test_one_file_system_is_reported_once(disks: dict[str, Disk]) -> None:
     low(disks, WORKSPACE.source, 1)
     low(disks, STORE, 1)
-    assert len(list(low_disks(WORKSPACE, STORE))) == 1
+    assert len(list(low_disks(WORKSPACE, STORE, look=disks.get))) == 1
 
 
-def test_what_the_agent_cannot_write_does_not_matter(disks: dict[str, Disk]) -> None:
+def test_directories_that_the_agent_cannot_write_do_not_matter(disks: dict[str, Disk]) -> None:
     low(disks, WORKSPACE.source, 1)
-    assert list(low_disks(Mount("/src/shop", "/src/shop", read_only=True), "")) == []
-    assert list(low_disks(None, "")) == []
+    assert list(low_disks(Mount("/src/shop", "/src/shop", read_only=True), "", look=disks.get)) == []
+    assert list(low_disks(None, "", look=disks.get)) == []
 
 
-def test_a_directory_that_cannot_be_looked_at_is_no_news(disks: dict[str, Disk]) -> None:
+def test_a_directory_that_cannot_be_checked_gives_no_notice(disks: dict[str, Disk]) -> None:
     disks.clear()
-    assert list(low_disks(WORKSPACE, STORE)) == []
+    assert list(low_disks(WORKSPACE, STORE, look=disks.get)) == []
 
 
-def test_the_real_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_notice, "LOW_MEGABYTES", 1 << 40)
-    (event,) = low_disks(Mount(str(tmp_path), "/w"), str(tmp_path / "gone" / "diff"))
+def test_the_real_one(tmp_path: Path) -> None:
+    (event,) = low_disks(Mount(str(tmp_path), "/w"), str(tmp_path / "gone" / "diff"), low_megabytes=1 << 40)
     assert event.fields["free"] > 0

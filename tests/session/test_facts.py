@@ -14,13 +14,14 @@ from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MountRefused, PathError
 from podbot.launch.mounts import plan_mounts
 from podbot.launch.types import HostFacts, LaunchRequest, LinkFacts, PathFacts
-from podbot.session.facts import collect_facts
+from podbot.session.facts import collect_facts, git_identity
+from tests.faults import ordinary_user
 
 TYPED = LaunchRequest(trusted_workspace=True)
 
 
 class Host:
-    """A home, a working directory in it, and what is configured."""
+    """A home, a working directory in it, and the configured paths."""
 
     def __init__(self, root: Path) -> None:
         self.root = Path(os.path.realpath(root))
@@ -70,7 +71,7 @@ def test_the_plain_facts(host: Host) -> None:
     )
 
 
-def test_only_the_variables_that_planning_reads_are_taken(host: Host) -> None:
+def test_only_the_variables_that_planning_needs_are_read(host: Host) -> None:
     host.environ |= {"TERM": "xterm", "API_KEY": "s3cret", "OTHER_KEY": "s3cret"}
     found = host.facts(host.config(agent={"env_allowlist": ("API_KEY", "GONE")}))
     assert found.env == {"TERM": "xterm", "API_KEY": "s3cret"}
@@ -98,7 +99,9 @@ def test_links_are_resolved_to_the_end(host: Host) -> None:
 
 @pytest.fixture
 def linked(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """A home that is reached through a link, as where /home leads to /var/home; ``cd`` has gone through it."""
+    """A home that is reached through a link, as where /home leads to /var/home; the working directory was entered
+    through it.
+    """
     (host.root / "link").symlink_to("ann")
     host.environ |= {"HOME": str(host.root / "link"), "PWD": str(host.root / "link" / "proj")}
     monkeypatch.chdir(host.root / "link" / "proj")
@@ -138,8 +141,8 @@ def test_a_spelling_that_leads_elsewhere_counts_for_nothing(host: Host) -> None:
     assert host.workspace("link").spelled == str(host.project / "link")
 
 
-def test_a_link_that_is_turned_round_after_the_look_is_nobodys_source(linked: Host) -> None:
-    """An agent that can write beside the workspace plants links there."""
+def test_a_link_that_is_changed_after_the_check_is_not_a_source(linked: Host) -> None:
+    """An agent that can write next to the workspace plants links there."""
     config = linked.config(workspace={"host_path": "~/proj", "container_path": "host"})
     found = linked.facts(config)
     (linked.root / "link").unlink()
@@ -149,7 +152,7 @@ def test_a_link_that_is_turned_round_after_the_look_is_nobodys_source(linked: Ho
     assert len(made.mounts) == 2
 
 
-def test_what_is_there(host: Host) -> None:
+def test_existing_paths(host: Host) -> None:
     (host.project / "file").write_text("x")
     (host.project / "loop").symlink_to("loop")
     assert host.workspace("file").kind == "other"
@@ -159,10 +162,13 @@ def test_what_is_there(host: Host) -> None:
     assert host.workspace("a\0b").kind == "missing"
 
 
-def test_a_directory_that_this_user_may_not_open(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The tests may run as root, whom no mode stops: the kernel's answer is put in its place.
-    monkeypatch.setattr(os, "access", lambda path, mode: path != str(host.project))
-    assert host.workspace(".").kind == "unreadable"
+def test_a_directory_that_this_user_may_not_open(open_directory: str) -> None:
+    host = Host(Path(open_directory))
+    with ordinary_user():
+        assert host.workspace(str(host.project)).kind == "directory"
+    host.project.chmod(0)
+    with ordinary_user():
+        assert host.workspace(str(host.project)).kind == "unreadable"
 
 
 @pytest.mark.parametrize("given", [None, "", "  "])
@@ -204,6 +210,23 @@ def test_roots_and_extra_mounts_are_resolved_with_the_home(host: Host) -> None:
     )
 
 
+def test_typed_mounts_come_after_the_configured_ones_and_may_be_relative(host: Host) -> None:
+    request = LaunchRequest(mounts=("../ref:ro", "~/proj:/p"))
+    found = host.facts(host.config(sandbox={"extra_mounts": ("/nonexistent/x:/x",)}), request=request)
+    assert [(source.given, source.resolved) for source in found.extra_mounts] == [
+        ("/nonexistent/x", "/nonexistent/x"),
+        ("../ref", str(host.home / "ref")),
+        ("~/proj", str(host.project)),
+    ]
+
+
+def test_the_target_of_a_protected_link_is_refused_as_a_typed_mount(host: Host) -> None:
+    keys = host.root / "keys"
+    keys.mkdir()
+    (host.home / ".ssh").symlink_to(keys)
+    assert str(keys) in host.facts(request=LaunchRequest(mounts=(str(keys),))).protected
+
+
 @pytest.mark.parametrize("home", [None, "", "relative"])
 def test_without_a_usable_home_the_users_own_counts(host: Host, home: str | None) -> None:
     if home is None:
@@ -213,13 +236,12 @@ def test_without_a_usable_home_the_users_own_counts(host: Host, home: str | None
     assert os.path.isabs(host.facts().home)
 
 
-def test_a_user_without_an_entry_has_no_home(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_an_entry_has_no_home(host: Host) -> None:
     del host.environ["HOME"]
-    monkeypatch.setattr(os, "getuid", lambda: 2_000_000_000)
-    assert host.facts().home == "/"
+    assert host.facts(uid=2_000_000_000).home == "/"
 
 
-def test_a_working_directory_that_is_gone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_working_directory(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = host.root / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -239,11 +261,11 @@ def test_where_links_at_refused_places_lead_is_refused_too(host: Host) -> None:
         config = host.config(workspace={"host_path": str(given), "source": "host_mount"})
         found = host.facts(config)
         assert str(keys) in found.protected
-        with pytest.raises(MountRefused, match="by a link"):
+        with pytest.raises(MountRefused, match="target of a link"):
             plan_mounts(config, TYPED, found)
 
 
-def test_a_link_into_a_credential_directory_is_judged_by_its_end(host: Host) -> None:
+def test_a_link_into_a_credential_directory_is_checked_by_its_target(host: Host) -> None:
     (host.home / ".aws").mkdir()
     (host.project / "innocent").symlink_to(host.home / ".aws")
     config = host.config(workspace={"host_path": "innocent"})
@@ -253,7 +275,7 @@ def test_a_link_into_a_credential_directory_is_judged_by_its_end(host: Host) -> 
 
 def test_a_project_in_a_plain_home_is_fine(host: Host) -> None:
     config = host.config(workspace={"host_path": "."})
-    assert plan_mounts(config, TYPED, host.facts(config))[0].source == str(host.project)
+    assert plan_mounts(config, TYPED, host.facts(config)).workspace.source == str(host.project)
 
 
 # --- git ---
@@ -275,7 +297,7 @@ def test_the_operators_identity_with_what_it_includes(host: Host) -> None:
     assert identity(host) == ("Ann Ä", "ann@example.org")
 
 
-def test_a_repository_never_has_a_say(host: Host) -> None:
+def test_a_repository_never_affects_the_identity(host: Host) -> None:
     git_config(host.home / ".gitconfig", "[user]\n\tname = Ann\n\temail = ann@example.org\n")
     subprocess.run(["git", "init", "-q", str(host.project)], check=True, env=host.environ)
     with open(host.project / ".git" / "config", "a", encoding="utf-8") as file:
@@ -284,13 +306,13 @@ def test_a_repository_never_has_a_say(host: Host) -> None:
     assert not (host.project / "pwned").exists()
 
 
-def test_variables_that_point_git_elsewhere_have_no_say(host: Host) -> None:
+def test_variables_that_redirect_git_have_no_effect(host: Host) -> None:
     host.environ |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "Mallory"}
     host.environ["GIT_DIR"] = str(host.project / ".git")
     assert identity(host)[0] != "Mallory"
 
 
-def test_an_identity_that_would_break_a_line_is_not_taken(host: Host) -> None:
+def test_an_identity_with_a_line_break_is_not_used(host: Host) -> None:
     git_config(host.home / ".gitconfig", '[user]\n\tname = "A\\nB"\n\temail = " "\n')
     host.environ["XDG_CONFIG_HOME"] = str(host.home)
     assert identity(host) == (None, None)
@@ -301,16 +323,15 @@ def test_without_git_there_is_no_identity(host: Host) -> None:
     assert identity(host) == (None, None)
 
 
-def test_a_git_that_hangs_is_not_waited_for(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podbot.session.facts._GIT_SECONDS", 0.05)
+def test_a_git_that_hangs_is_not_waited_for(host: Host) -> None:
     git = host.root / "git"
     git.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
     git.chmod(0o755)
     host.environ["PATH"] = str(host.root)
-    assert identity(host) == (None, None)
+    assert git_identity(host.environ, seconds=0.05) == (None, None)
 
 
-def test_credential_families_that_are_there(host: Host) -> None:
+def test_existing_credential_families(host: Host) -> None:
     assert host.facts().credentials == ()
     (host.root / "dots").mkdir()
     (host.home / ".claude").symlink_to(host.root / "dots")
@@ -323,10 +344,39 @@ def test_credential_families_that_are_there(host: Host) -> None:
     assert [found.logged_in for found in host.facts().credentials] == [True]
 
 
-def test_credential_families_have_one_order_and_what_cannot_be_read_is_not_missing(host: Host) -> None:
+def test_credential_families_have_one_order_and_unreadable_is_not_missing(host: Host) -> None:
     (host.home / ".codex").symlink_to(".codex")
     (host.home / ".claude").write_text("")
     assert [found.family for found in host.facts().credentials] == ["claude", "codex"]
+
+
+@pytest.mark.parametrize(
+    ("text", "renews"),
+    [
+        ('{"tokens": {"refresh_token": "r"}}', True),
+        ('{"OPENAI_API_KEY": "sk-1", "tokens": null}', False),
+        ('{"tokens": {"refresh_token": ""}}', False),
+        ('["tokens"]', False),
+        ("{", False),
+    ],
+    ids=["login", "key", "empty", "list", "cut"],
+)
+def test_whether_a_login_renews_itself(host: Host, text: str, renews: bool) -> None:
+    (host.home / ".codex").mkdir()
+    (host.home / ".codex" / "auth.json").write_text(text)
+    assert [found.renews for found in host.facts().credentials if found.family == "codex"] == [renews]
+
+
+def test_a_login_of_podbot_s_own_is_known_for_the_configured_agent(host: Host) -> None:
+    host.environ["XDG_STATE_HOME"] = str(host.root)
+    codex = host.config(agent={"kind": "codex"})
+    assert host.facts(codex).own_logins == ()
+    login = host.root / "podbot" / "logins" / "codex" / "login"
+    login.parent.mkdir(parents=True, mode=0o700)
+    login.write_text("{}")
+    (host.root / "podbot").chmod(0o700)
+    assert host.facts(codex).own_logins == ("codex",)
+    assert host.facts().own_logins == ()
 
 
 @pytest.mark.parametrize("given", ["~/keys/app.pem", "{home}/keys/app.pem", " ~/keys/app.pem "])
@@ -340,6 +390,6 @@ def test_the_private_key_is_known_by_both_of_its_names(host: Host, given: str) -
 
 
 @pytest.mark.parametrize("given", [None, "", "relative.pem", "~", "/a\0b"])
-def test_a_key_s_path_that_cannot_be_one_is_nobody_s_place(host: Host, given: str | None) -> None:
+def test_an_invalid_key_path_is_ignored(host: Host, given: str | None) -> None:
     facts = host.facts(host.config(github={"private_key_path": given}))
     assert facts.private_key == ((str(host.home),) if given == "~" else ())

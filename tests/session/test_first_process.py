@@ -1,4 +1,4 @@
-"""The first process of a container, recognised by what the kernel says of it."""
+"""The first process of a container is recognised by the kernel's information about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_number_one_of_a_namespace_in_the_containers_cgroup() -> None:
 @pytest.mark.parametrize(
     "status", ["", "NSpid:\t1\n", "NSpid:\t8699\n", "NSpid:\t8699\t2\n", "NSpid:\n", "Pid:\t8\t1\n"]
 )
-def test_a_process_whose_end_tells_nothing_of_the_others(status: str) -> None:
+def test_a_process_whose_end_says_nothing_about_the_others(status: str) -> None:
     assert not is_first(status, CGROUP, ID)
 
 
@@ -34,7 +34,7 @@ def test_a_process_of_another_container() -> None:
 
 
 @pytest.mark.parametrize("pid", [0, -1, None, 1 << 30])
-def test_what_is_none_has_no_descriptor(pid: int | None) -> None:
+def test_other_processes_give_no_descriptor(pid: int | None) -> None:
     before = len(os.listdir("/proc/self/fd"))
     assert first_process(os.getpid() if pid is None else pid, ID) is None
     assert len(os.listdir("/proc/self/fd")) == before

@@ -10,7 +10,7 @@ import pytest
 from podbot.errors import MountRefused
 from podbot.launch.types import GitFile, LinkedGit, Mount
 from podbot.session.git_files import git_files
-from podbot.session.workspace import verified_mount
+from podbot.session.mount_check import verified_mount
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def git(tmp_path: Path) -> Path:
     return tmp_path / ".git"
 
 
-def test_what_is_there(git: Path) -> None:
+def test_existing_git_files(git: Path) -> None:
     assert git_files(str(git.parent), None) == (
         GitFile(str(git), is_file=False),
         GitFile(f"{git}/config", is_file=True),
@@ -50,7 +50,7 @@ def test_of_a_linked_worktree(git: Path, tmp_path: Path) -> None:
     assert git_files(str(tmp_path / "wt"), LinkedGit("x", reason="no")) == ()
 
 
-def test_a_file_is_looked_at_again_before_the_start(git: Path) -> None:
+def test_a_file_is_checked_again_before_the_start(git: Path) -> None:
     mount = Mount(f"{git}/config", "/w/.git/config", read_only=True, is_file=True)
     with verified_mount(mount):
         pass

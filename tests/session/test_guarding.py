@@ -1,14 +1,12 @@
-"""The guard around a session: recorded before anything runs inside, reported once the container is gone."""
+"""The guard around a session: recorded before anything runs inside, reported once the container was removed."""
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,37 +15,20 @@ from podbot.errors import NameTaken, StartFailed, StopFailed
 from podbot.execution.runner import ExecIO
 from podbot.guard import scan
 from podbot.guard.child import Child, left_of
-from podbot.hosting.ending import Job, end_session
+from podbot.hosting.ending import Job, remove_session
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import LaunchPlan
 from podbot.management.manage import stop_sessions
-from podbot.session import guarding
 from podbot.session.abandoned import remove_abandoned
-from podbot.session.guarding import RECORD, Watch, records, report_left
+from podbot.session.guarding import RECORD, SCANNER, Scanner, Watch, records, report_left
 from podbot.session.orphans import report_orphans
 from podbot.session.run import SessionResult, run_session
-from podbot.session.sessions import session_directory, sessions
+from podbot.session.sessions import left_session, session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine
 from tests.session.plans import SESSION, Place, container, in_state, labels, made
 
 SILENT = ExecIO(None, None, None)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    with contextlib.closing(Wake()) as made_here:
-        yield made_here
 
 
 def plan(place: Place) -> LaunchPlan:
@@ -63,18 +44,18 @@ def findings(place: Place) -> list[tuple[int, str]]:
     return [(e.fields["danger"], e.fields["path"]) for e in place.events if e.kind == "guard.finding"]
 
 
-def run(engine: FakeEngine, place: Place, wake: Wake, *planted: str) -> SessionResult:
+def run(engine: FakeEngine, place: Place, wake: Wake, *planted: str, scanner: Scanner = SCANNER) -> SessionResult:
     def agent(_peer: ExecPeer) -> int:
         for name in planted:
             plant(place, name)
         return 0
 
     engine.on("claude", agent)
-    return run_session(engine, plan(place), SILENT, wake, place.events.append)
+    return run_session(engine, plan(place), SILENT, wake, place.events.append, scanner=scanner)
 
 
 def recorded(engine: FakeEngine, place: Place) -> None:
-    """A session whose podbot was killed: its record is there, its lock is free."""
+    """A session whose podbot was killed: its record exists, its lock is free."""
     with session_directory(place.directory(), engine.endpoint) as directory:
         in_state(directory, "running")
         watch = Watch(SESSION, GuardPlan(place.workspace), directory, place.events.append)
@@ -84,7 +65,7 @@ def recorded(engine: FakeEngine, place: Place) -> None:
     plant(place)
 
 
-def test_what_the_agent_left_is_reported_and_in_the_result(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_findings_are_reported_and_in_the_result(engine: FakeEngine, place: Place, wake: Wake) -> None:
     plant(place, "Makefile")
     result = run(engine, place, wake, ".envrc", "Makefile", "conftest.py")
     assert findings(place) == [(1, ".envrc"), (4, "conftest.py")]
@@ -95,14 +76,14 @@ def test_what_the_agent_left_is_reported_and_in_the_result(engine: FakeEngine, p
     assert not os.path.exists(place.directory())
 
 
-def test_nothing_is_said_when_nothing_was_left(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_nothing_is_reported_when_nothing_was_left(engine: FakeEngine, place: Place, wake: Wake) -> None:
     result = run(engine, place, wake, "app.py")
     assert result.guard is not None
     assert result.guard.findings == ()
     assert {kind for kind in place.kinds() if kind.startswith("guard")} == {"guard.end"}
 
 
-def test_it_is_recorded_before_the_image_s_own_programs_run(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_it_is_recorded_before_the_images_own_programs_run(engine: FakeEngine, place: Place, wake: Wake) -> None:
     start = engine.start
 
     def starting(container: str) -> None:
@@ -115,21 +96,21 @@ def test_it_is_recorded_before_the_image_s_own_programs_run(engine: FakeEngine, 
     assert findings(place) == [(1, ".envrc")]
 
 
-def test_what_is_written_while_the_container_is_being_removed_is_seen(
+def test_files_written_while_the_container_is_being_removed_are_found(
     engine: FakeEngine, place: Place, wake: Wake
 ) -> None:
     remove = engine.remove
 
-    def removing(container: str) -> None:
+    def removing(container: str, *, kill: bool = True) -> None:
         plant(place)
-        remove(container)
+        remove(container, kill=kill)
 
     engine.remove = removing  # type: ignore[method-assign]
     run(engine, place, wake)
     assert findings(place) == [(1, ".envrc")]
 
 
-def test_a_session_that_did_not_start_reports_too_and_leaves_nothing(
+def test_a_session_that_did_not_start_also_reports_and_leaves_nothing(
     engine: FakeEngine, place: Place, wake: Wake
 ) -> None:
     def failing(container: str) -> None:
@@ -157,14 +138,14 @@ def test_without_a_plan_for_it_nothing_is_recorded(engine: FakeEngine, place: Pl
 # --- a podbot that was killed, or did not wait ------------------------------------------------------
 
 
-def test_the_next_command_reports_when_the_container_is_gone(engine: FakeEngine, place: Place) -> None:
+def test_the_next_command_reports_when_the_container_was_removed(engine: FakeEngine, place: Place) -> None:
     recorded(engine, place)
     report_orphans(engine, place.environ, place.events.append)
     assert findings(place) == [(1, ".envrc")]
     assert sessions(place.environ) == []
 
 
-def test_podbot_stop_reports_what_a_killed_podbots_session_left(engine: FakeEngine, place: Place) -> None:
+def test_podbot_stop_reports_for_a_killed_podbots_session(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     recorded(engine, place)
     report_orphans(engine, place.environ, place.events.append)
@@ -174,7 +155,7 @@ def test_podbot_stop_reports_what_a_killed_podbots_session_left(engine: FakeEngi
     assert sessions(place.environ) == []
 
 
-def test_what_is_removed_of_a_hosted_session_is_reported(engine: FakeEngine, place: Place) -> None:
+def test_the_clean_up_of_a_hosted_session_reports_findings(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     recorded(engine, place)
     remove_abandoned(engine, place.environ, engine.inspect(SESSION), place.events.append)
@@ -190,10 +171,10 @@ def ended_by_the_helper(engine: FakeEngine, place: Place) -> None:
         directory.handed_over = True
         job = Job(
             directory=directory.path, endpoint=engine.endpoint, engine="fake", lock=directory.lock,
-            container=SESSION, labels=labels(), keep="never", clone=None, files=None, exec_id="", descriptors=(),
-            hurried=False,
+            container=SESSION, labels=labels(), keep="never", clone=None, files=None, exec_id="", connection=-1,
+            state={}, hurried=False,
         )  # fmt: skip
-        end_session(engine, job)
+        remove_session(engine, job)
 
 
 def test_the_helper_process_leaves_its_report_for_the_next_command(engine: FakeEngine, place: Place) -> None:
@@ -218,9 +199,7 @@ def test_one_of_several_reports(engine: FakeEngine, place: Place) -> None:
     assert len(findings(place)) == 1
 
 
-def test_a_name_that_is_taken_by_a_killed_podbots_session_leaves_its_record(
-    engine: FakeEngine, place: Place, wake: Wake
-) -> None:
+def test_a_name_held_by_a_killed_podbots_session_keeps_its_record(engine: FakeEngine, place: Place, wake: Wake) -> None:
     earlier = labels(created="2026-07-01T12:00:00Z")
     engine.start(engine.create(container(SESSION, marks=earlier)))
     recorded(engine, place)
@@ -248,7 +227,7 @@ def test_a_session_whose_engine_fails_is_reported_later(engine: FakeEngine, plac
     """Its container may run on."""
     remove = engine.remove
 
-    def failing(container: str) -> None:
+    def failing(container: str, *, kill: bool = True) -> None:
         raise StopFailed(container=container, reason="the engine was ended")
 
     engine.remove = failing  # type: ignore[method-assign]
@@ -262,55 +241,52 @@ def test_a_session_whose_engine_fails_is_reported_later(engine: FakeEngine, plac
     assert sessions(place.environ) == []
 
 
-def test_a_report_that_is_broken_off_is_made_by_the_next_command(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def children() -> set[str]:
+    """Pids of this process's children, also of those that have ended and were not waited for."""
+    tasks = os.listdir("/proc/self/task")
+    return {pid for task in tasks for pid in Path(f"/proc/self/task/{task}/children").read_text().split()}
+
+
+def test_an_interrupted_report_is_made_by_the_next_command(engine: FakeEngine, place: Place, tmp_path: Path) -> None:
     recorded(engine, place)
-
-    def interrupted(_child: Child, _seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Child, "answer", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            report_orphans(engine, place.environ, place.events.append)
+    before = children()
+    with left_session(place.directory()), pytest.raises(KeyboardInterrupt):
+        report_left(place.directory(), place.events.append, scanner=sending(tmp_path, signal.SIGINT))
     assert findings(place) == []
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert children() <= before
     report_orphans(engine, place.environ, place.events.append)
     assert findings(place) == [(1, ".envrc")]
     assert sessions(place.environ) == []
 
 
 def test_a_later_report_that_is_not_made_in_time_is_made_by_the_next_command(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    engine: FakeEngine, place: Place, tmp_path: Path
 ) -> None:
     recorded(engine, place)
-    with monkeypatch.context() as patch:
-        stuck(patch, tmp_path)
-        assert report_left(place.directory(), place.events.append, seconds=0.05) is None
+    assert report_left(place.directory(), place.events.append, scanner=stuck(tmp_path)) is None
     assert place.kinds()[-1] == "guard.incomplete"
     report_orphans(engine, place.environ, place.events.append)
     assert findings(place) == [(1, ".envrc")]
 
 
-def test_a_report_whose_podbot_is_killed_is_made_by_the_next_command(place: Place, engine: FakeEngine) -> None:
+def test_a_report_whose_podbot_is_killed_is_made_by_the_next_command(
+    place: Place, engine: FakeEngine, tmp_path: Path
+) -> None:
     recorded(engine, place)
     code = (
-        "import os, signal, sys\n"
-        "from podbot.session.guarding import report_left\n"
-        "from podbot.guard.child import Child\n"
-        "Child.answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "report_left(sys.argv[1], lambda event: None)\n"
+        "import sys\n"
+        "from podbot.session.guarding import Scanner, report_left\n"
+        "report_left(sys.argv[1], lambda event: None, scanner=Scanner(script=sys.argv[2]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, place.directory()], check=False)
+    script = str(sending(tmp_path, signal.SIGKILL).script)
+    done = subprocess.run([sys.executable, "-c", code, place.directory(), script], check=False)
     assert done.returncode == -signal.SIGKILL
     assert report_left(place.directory(), place.events.append) is not None
     assert findings(place) == [(1, ".envrc")]
 
 
 @pytest.mark.parametrize("malformed", [b"", b"{}", marshal.dumps({}), marshal.dumps({"snapshot": {"marks": 1}})])
-def test_a_record_that_is_malformed_is_told_and_forgotten(engine: FakeEngine, place: Place, malformed: bytes) -> None:
+def test_a_malformed_record_is_reported_and_removed(engine: FakeEngine, place: Place, malformed: bytes) -> None:
     recorded(engine, place)
     Path(place.directory(), RECORD).write_bytes(malformed)
     report_orphans(engine, place.environ, place.events.append)
@@ -321,53 +297,64 @@ def test_a_record_that_is_malformed_is_told_and_forgotten(engine: FakeEngine, pl
 # --- a scan that hangs, or cannot be started ---------------------------------------------------------
 
 
-def stuck(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The process never answers, as on a file system whose server is gone."""
-    script = tmp_path / "stuck.py"
-    script.write_text("import signal\nsignal.pause()\n")
-    monkeypatch.setattr(scan, "__file__", os.fspath(script))
-    monkeypatch.setattr(guarding, "PATIENCE", 0.05)
-    monkeypatch.setattr(guarding, "FIRST", {"seconds": 0.05})
+def scanner(tmp_path: Path, code: str, *, first: float = 0.05, second: float = 0.05) -> Scanner:
+    script = tmp_path / "scan.py"
+    script.write_text(code)
+    return Scanner(first=first, second=second, patience=0.05, script=os.fspath(script))
+
+
+def stuck(tmp_path: Path) -> Scanner:
+    """Its process never answers, as on a file system whose server is gone."""
+    return scanner(tmp_path, "import signal\nsignal.pause()\n")
+
+
+def sending(tmp_path: Path, number: int) -> Scanner:
+    """podbot gets a signal while it waits for the answer."""
+    code = f"import os\nos.kill(os.getppid(), {int(number)})\nwhile os.read(0, 4096): pass\n"  # ends with podbot
+    return scanner(tmp_path, code, second=20)
 
 
 def test_a_first_scan_that_hangs_does_not_keep_the_session_from_starting(
-    engine: FakeEngine, place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    engine: FakeEngine, place: Place, wake: Wake, tmp_path: Path
 ) -> None:
-    stuck(monkeypatch, tmp_path)
-    result = run(engine, place, wake, ".envrc")
+    result = run(engine, place, wake, ".envrc", scanner=stuck(tmp_path))
     assert (result.status.code, result.guard) == (0, None)
     assert [event.level for event in place.events if event.kind == "guard.incomplete"] == ["warning"]
 
 
-def test_a_second_scan_that_hangs_is_told_and_left_for_the_next_command(
-    engine: FakeEngine, place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_second_scan_that_hangs_is_reported_and_left_for_the_next_command(
+    engine: FakeEngine, place: Place, wake: Wake, tmp_path: Path
 ) -> None:
+    server_is_gone = tmp_path / "gone"
+
     def agent(_peer: ExecPeer) -> int:
         plant(place)
-        stuck(monkeypatch, tmp_path)
-        monkeypatch.setattr(guarding, "SECOND", {"seconds": 0.05})
+        server_is_gone.touch()
         return 0
 
     engine.on("claude", agent)
-    result = run_session(engine, plan(place), SILENT, wake, place.events.append)
+    code = (
+        "import os, runpy, signal\n"
+        f"if os.path.exists({str(server_is_gone)!r}):\n    signal.pause()\n"
+        f"runpy.run_path({str(scan.__file__)!r}, run_name='__main__')\n"
+    )
+    hanging = scanner(tmp_path, code, first=20)
+    result = run_session(engine, plan(place), SILENT, wake, place.events.append, scanner=hanging)
     assert result.guard is None
     assert "guard.incomplete" in place.kinds()
-    monkeypatch.undo()
     report_orphans(engine, place.environ, place.events.append)
     assert findings(place) == [(1, ".envrc")]
     assert sessions(place.environ) == []
 
 
-def test_where_no_process_can_be_started_it_is_told(
-    engine: FakeEngine, place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
-    assert run(engine, place, wake, ".envrc").guard is None
+def test_it_is_reported_when_no_process_can_be_started(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    in_an_archive = Scanner(script="/podbot.zip/podbot/guard/scan.py")
+    assert run(engine, place, wake, ".envrc", scanner=in_an_archive).guard is None
     assert "guard.incomplete" in place.kinds()
 
 
 def test_the_process_ends_with_podbot(place: Place) -> None:
-    """It waits for the word to compare, and nobody is there to say it."""
+    """It waits for the message to compare, and no process sends it."""
     record = os.path.join(place.base, "record")
     first = Child(
         {"what": "record", "session": "s", "workspace": place.workspace, "git": "", "record": record, "limits": {}}
@@ -381,7 +368,7 @@ def test_the_process_ends_with_podbot(place: Place) -> None:
 
 
 def test_a_comparison_begins_when_nothing_runs_inside_any_more(place: Place) -> None:
-    """And not before: what is planted meanwhile is seen. A pipe that is closed stands for the process."""
+    """And not before: files that are planted meanwhile are found. A closed pipe stands for the process."""
     record = os.path.join(place.base, "record")
     job = {"session": "s", "workspace": place.workspace, "git": "", "record": record, "limits": {}}
     assert Child({**job, "what": "record"}).answer(20) is not None
@@ -396,7 +383,7 @@ def test_a_comparison_begins_when_nothing_runs_inside_any_more(place: Place) -> 
 
 
 def test_no_process_is_left(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    before = children()
     run(engine, place, wake, ".envrc")
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert children() <= before  # tests before this one may have left some
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL

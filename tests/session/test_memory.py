@@ -1,4 +1,4 @@
-"""How much memory there is, from files as the kernel writes them."""
+"""The machine's memory, from files as the kernel writes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def place(root: Path, files: dict[str, str]) -> str:
         ({"proc/meminfo": MEMINFO, "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"}, 24683724 << 10),
     ],
 )
-def test_the_least_of_what_is_said(tmp_path: Path, files: dict[str, str], expected: int) -> None:
+def test_the_smallest_of_the_reported_values(tmp_path: Path, files: dict[str, str], expected: int) -> None:
     assert machine_memory(place(tmp_path, files)) == expected
 
 
@@ -58,7 +58,9 @@ def test_this_machine_has_some() -> None:
 def test_no_more_than_this_process_or_the_kernel_gives(
     tmp_path: Path, most: Callable[[str], int], kind: int, kernel: str
 ) -> None:
-    """Podman lowers itself to the kernel's, and can give a container no more then (measured: 96364, and 32768)."""
+    """Podman lowers its own limit to the kernel's, and can then give a container no more (measured: 96364, and
+    32768).
+    """
     hard = resource.getrlimit(kind)[1]
     own = UNLIMITED if hard == resource.RLIM_INFINITY else hard
     assert most(str(tmp_path)) == own

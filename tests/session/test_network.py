@@ -1,10 +1,9 @@
-"""A session's own network: made before the start, and gone with its container, whoever removes that."""
+"""A session's own network: made before the start, and removed with its container, by any command."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,16 +25,6 @@ from tests.session.plans import SESSION, Place
 
 NETWORK = network_of(SESSION)
 NO_SUBNET = RequestFailed(operation="give the session a network of its own", status=500, reason="no free subnet")
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
 
 
 @contextlib.contextmanager
@@ -66,7 +55,7 @@ def killed(engine: FakeEngine, place: Place, plan: SandboxPlan) -> None:
         directory.handed_over = False
 
 
-def test_it_is_made_before_the_start_and_removed_behind_the_container(engine: FakeEngine, place: Place) -> None:
+def test_it_is_made_before_the_start_and_removed_after_the_container(engine: FakeEngine, place: Place) -> None:
     with started(engine, place, place.sandbox()):
         assert engine.by_name[SESSION].network == NETWORK
         labels = {"io.podbot.managed": "true", "io.podbot.session": SESSION}
@@ -78,7 +67,7 @@ def test_it_is_made_before_the_start_and_removed_behind_the_container(engine: Fa
 
 
 @pytest.mark.parametrize("network", ["none", "host", "shop"])
-def test_a_network_that_was_chosen_stays(engine: FakeEngine, place: Place, network: str) -> None:
+def test_a_chosen_network_is_kept(engine: FakeEngine, place: Place, network: str) -> None:
     with started(engine, place, changed(place.sandbox(), network=network)):
         assert (engine.by_name[SESSION].network, engine.networks) == (network, {})
 
@@ -110,7 +99,7 @@ def test_the_next_command_removes_what_a_killed_host_left(engine: FakeEngine, pl
     assert (engine.by_name, engine.networks) == ({}, {})
 
 
-def test_the_next_command_removes_the_network_of_a_container_that_is_gone(engine: FakeEngine, place: Place) -> None:
+def test_the_next_command_removes_the_network_of_a_removed_container(engine: FakeEngine, place: Place) -> None:
     killed(engine, place, place.sandbox())
     engine.remove(SESSION)  # as `podman rm` does
     assert engine.networks.keys() == {NETWORK}
@@ -128,7 +117,7 @@ def test_an_engine_that_cannot_isolate_is_reported_and_used(engine: FakeEngine, 
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_whatever_else_fails_ends_the_start_and_leaves_nothing(engine: FakeEngine, place: Place, after: bool) -> None:
+def test_any_other_failure_ends_the_start_and_leaves_nothing(engine: FakeEngine, place: Place, after: bool) -> None:
     engine.fail("isolate", NO_SUBNET, after=after)
     with pytest.raises(RequestFailed, match="no free subnet"), started(engine, place, place.sandbox()):
         pytest.fail("it started")

@@ -1,4 +1,4 @@
-"""A clone's container goes only when nothing is in it that is nowhere else."""
+"""A clone's container is removed only when it contains no work that exists nowhere else."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import dataclasses
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from podbot.errors import BranchNotFound, EngineGone, SandboxDied, StartFailed, UnsafeDirectory
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.launch.pipes import DIRECTORY as PIPES_DIRECTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import SECRETS_DIRECTORY
 from podbot.launch.types import Keep
@@ -33,19 +31,8 @@ SILENT = ExecIO(None, None, None)
 
 
 @pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
 def engine() -> FakeEngine:
     return with_git()
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    with contextlib.closing(Wake()) as made:
-        yield made
 
 
 def work(peer: ExecPeer) -> int:
@@ -84,7 +71,7 @@ def test_unsaved_work_keeps_it_and_is_named(engine: FakeEngine, place: Place, wa
 
 
 @pytest.mark.parametrize(("keep", "there"), [("always", True), ("never", False)])
-def test_what_was_decided_is_done_without_a_look(
+def test_an_explicit_decision_is_followed_without_a_check(
     engine: FakeEngine, place: Place, wake: Wake, keep: Keep, there: bool
 ) -> None:
     engine.on("claude", work)
@@ -93,10 +80,10 @@ def test_what_was_decided_is_done_without_a_look(
     assert "clone.examine" not in place.kinds()
 
 
-def test_a_podbot_that_is_told_to_end_looks_as_well(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_a_terminated_podbot_checks_as_well(engine: FakeEngine, place: Place, wake: Wake) -> None:
     def agent(peer: ExecPeer) -> int:
         work(peer)
-        for number in (signal.SIGHUP, signal.SIGHUP):  # a terminal that closes can say it twice
+        for number in (signal.SIGHUP, signal.SIGHUP):  # a terminal that closes can report it twice
             wake.post(Signal(number))
         peer.ended.wait(10)
         return 0
@@ -119,7 +106,7 @@ def test_a_container_that_died_is_kept(engine: FakeEngine, place: Place, wake: W
     assert engine.inspect(SESSION).state == "exited"
 
 
-def test_an_engine_that_goes_away_leaves_container_and_record(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_an_engine_that_stops_leaves_container_and_record(engine: FakeEngine, place: Place, wake: Wake) -> None:
     def agent(_peer: ExecPeer) -> int:
         engine.vanish()
         return 0
@@ -190,7 +177,7 @@ def test_one_in_which_no_agent_ran_is_removed(engine: FakeEngine, place: Place) 
     assert stopped(engine, place).removed
 
 
-def test_one_that_began_to_run_while_others_were_stopped_is_looked_at(engine: FakeEngine, place: Place) -> None:
+def test_a_container_that_started_while_others_were_stopped_is_checked(engine: FakeEngine, place: Place) -> None:
     made(engine, "zz-other", started=False)
     directory = left_behind(engine, place)
     info = engine.by_name[SESSION].info
@@ -205,17 +192,17 @@ def test_one_that_began_to_run_while_others_were_stopped_is_looked_at(engine: Fa
 
 
 @pytest.mark.parametrize(("keep", "removed"), [("always", False), ("never", True)])
-def test_stop_of_what_was_decided(engine: FakeEngine, place: Place, keep: Keep, removed: bool) -> None:
+def test_stop_with_an_explicit_decision(engine: FakeEngine, place: Place, keep: Keep, removed: bool) -> None:
     left_behind(engine, place, keep=keep)
     assert stopped(engine, place).removed is removed
     assert "exec_create" not in [name for name, _ in engine.calls]
 
 
-def test_one_that_cannot_be_started_to_look_is_kept(engine: FakeEngine, place: Place) -> None:
+def test_a_container_that_cannot_be_started_for_the_check_is_kept(engine: FakeEngine, place: Place) -> None:
     left_behind(engine, place)
     engine.fail("start", StartFailed(container=SESSION, reason="statfs: no such file"))
     assert not stopped(engine, place).removed
-    assert "could not be started to look" in notice(place)
+    assert "could not be started for the search" in notice(place)
 
 
 def test_a_token_that_a_killed_podbot_left_is_removed(engine: FakeEngine, place: Place) -> None:
@@ -232,7 +219,7 @@ def test_a_token_that_a_killed_podbot_left_is_removed(engine: FakeEngine, place:
 
 
 @pytest.mark.parametrize("dirty", [True, False])
-def test_a_live_session_s_own_podbot_leaves_it_to_stop(
+def test_a_live_sessions_own_podbot_leaves_it_to_stop(
     engine: FakeEngine, place: Place, wake: Wake, dirty: bool
 ) -> None:
     running = threading.Event()
@@ -292,20 +279,19 @@ def test_a_session_that_is_stopped_while_it_clones(engine: FakeEngine, place: Pl
     assert notice(place) == ""
 
 
-def test_a_look_that_is_interrupted_stops_the_container_again(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
+def test_an_interrupted_check_stops_the_container_again(engine: FakeEngine, place: Place) -> None:
+    def interrupted(*_: object, **__: object) -> str:
+        assert engine.inspect(SESSION).state == "running"
         raise KeyboardInterrupt
 
     left_behind(engine, place)
-    monkeypatch.setattr("podbot.session.unsaved_stop.examine", interrupted)
+    engine.exec_create = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         stopped(engine, place)
     assert engine.inspect(SESSION).state == "exited"
 
 
-def test_a_mark_without_a_holder_is_no_mark(place: Place) -> None:
+def test_a_mark_without_a_holder_does_not_count(place: Place) -> None:
     with session_directory(place.directory(), "x") as directory:
         assert not directory.being_stopped()
         with stopping(place.directory()), stopping(place.directory()):
@@ -319,14 +305,13 @@ def test_a_mark_without_a_holder_is_no_mark(place: Place) -> None:
 # --- after a reboot ------------------------------------------------------------------------------------
 
 
-def test_ps_restores_what_a_reboot_took(engine: FakeEngine, place: Place) -> None:
+def test_ps_restores_what_a_reboot_removed(engine: FakeEngine, place: Place) -> None:
     left_behind(engine, place)
     engine.die(SESSION)
     assert sessions(place.environ) == []
     (row,) = list_sessions(engine, place.environ, include_stopped=True)
     assert (row.path, row.workspace, row.orphan) == ("octo/shop", "github_clone", False)
-    for name in (SECRETS_DIRECTORY, PIPES_DIRECTORY):
-        assert os.stat(os.path.join(place.directory(), name)).st_mode & 0o777 == 0o700
+    assert os.stat(os.path.join(place.directory(), SECRETS_DIRECTORY)).st_mode & 0o777 == 0o700
     assert [found.state for found in sessions(place.environ)] == ["stopped"]
 
 
@@ -338,7 +323,7 @@ def test_ps_makes_nothing_here_for_an_engine_elsewhere(engine: FakeEngine, place
     assert not os.path.exists(place.runtime)
 
 
-def test_ps_leaves_the_others_alone(engine: FakeEngine, place: Place) -> None:
+def test_ps_does_not_change_the_others(engine: FakeEngine, place: Place) -> None:
     left_behind(engine, place, "running")
     kept(engine, place, "mounted")
     engine.die("mounted")
@@ -347,7 +332,7 @@ def test_ps_leaves_the_others_alone(engine: FakeEngine, place: Place) -> None:
     assert not os.path.exists(os.path.join(place.directory("mounted"), "secrets"))
 
 
-def test_ps_says_nothing_of_a_runtime_directory_that_it_may_not_use(engine: FakeEngine, place: Place) -> None:
+def test_ps_does_not_report_a_runtime_directory_that_it_may_not_use(engine: FakeEngine, place: Place) -> None:
     left_behind(engine, place)
     engine.die(SESSION)
     os.makedirs(place.runtime)

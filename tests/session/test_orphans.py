@@ -2,27 +2,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
 from podbot.engine.port import ContainerInfo
 from podbot.errors import ContainerNotFound, EngineGone, NotOurs
+from podbot.events import Event
 from podbot.session.flags import ENDING, is_live
-from podbot.session.orphans import is_ours, our_container, report_orphans
+from podbot.session.orphans import await_own_end, is_ours, our_container, report_orphans
+from podbot.session.record import SessionRecord
 from podbot.session.sessions import remove_directory, session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, in_state, kept, labels, made, orphaned
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
 
 
 @pytest.mark.parametrize(
@@ -62,13 +55,77 @@ def test_orphans_are_reported_and_others_are_not(engine: FakeEngine, place: Plac
     ("keep", "end"),
     [("when_unsaved", "removes it unless it holds unsaved work"), ("true", "stops it, with `--rm` it is removed")],
 )
-def test_what_stop_will_do_with_an_orphan_is_said(engine: FakeEngine, place: Place, keep: str, end: str) -> None:
+def test_the_report_says_what_stop_will_do_with_an_orphan(
+    engine: FakeEngine, place: Place, keep: str, end: str
+) -> None:
     engine.start(engine.create(container("clone", marks=labels("clone", keep=keep))))
     with session_directory(place.directory("clone"), engine.endpoint) as directory:
         in_state(directory, "running")
     report_orphans(engine, place.environ, place.events.append)
     (event,) = place.events
     assert event.message.endswith(f"`podbot stop clone` {end}")
+
+
+LEASED = {"container": {"guest": "/run/podbot/guest"}, "resources": {"guest": {"leased": True}}}
+
+
+def left(engine: FakeEngine, place: Place, plan: Mapping[str, Any] | None, keep: str = "false") -> SessionRecord:
+    """The record of a running session whose podbot was killed."""
+    engine.start(engine.create(container("left", marks=labels("left", keep=keep))))
+    with session_directory(place.directory("left"), engine.endpoint) as directory:
+        directory.move("creating", plan=plan)
+        directory.move("running")
+        return directory.record
+
+
+def test_the_report_says_that_a_leased_sandbox_ends_by_itself(engine: FakeEngine, place: Place) -> None:
+    left(engine, place, LEASED)
+    report_orphans(engine, place.environ, place.events.append)
+    assert [event.message.partition(";")[0] for event in place.events] == [
+        "the session left (running) was left behind by a podbot that was killed, and ends by itself within seconds"
+    ]
+
+
+def test_a_name_is_waited_for_while_its_sandbox_ends_by_itself(engine: FakeEngine, place: Place) -> None:
+    record = left(engine, place, LEASED)
+
+    def emit(event: Event) -> None:
+        place.events.append(event)
+        engine.remove("left")
+
+    await_own_end(engine, record, emit)
+    assert place.kinds() == ["session.ending"]
+    with pytest.raises(ContainerNotFound):
+        engine.inspect("left")
+
+
+def test_a_stopped_sandbox_that_may_be_kept_is_not_waited_for(engine: FakeEngine, place: Place) -> None:
+    record = left(engine, place, LEASED, keep="when_unsaved")
+    engine.stop("left", seconds=0)
+    await_own_end(engine, record, place.events.append)
+    assert place.events == []
+
+
+def test_no_longer_than_the_limit_is_waited_for_a_sandbox_that_does_not_end(engine: FakeEngine, place: Place) -> None:
+    await_own_end(engine, left(engine, place, LEASED), place.events.append, seconds=0)
+    assert engine.inspect("left").state == "running"
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        None,
+        {},
+        {"container": None, "resources": []},
+        {"container": {"guest": None}, "resources": {"guest": {"leased": True}}},
+        {"container": {"guest": "/run/podbot/guest"}, "resources": {"guest": {"leased": False}}},
+    ],
+)
+def test_no_other_sandbox_is_waited_for(engine: FakeEngine, place: Place, plan: Mapping[str, Any] | None) -> None:
+    record = left(engine, place, plan)
+    assert not record.leased
+    await_own_end(engine, record, place.events.append)
+    assert place.events == []
 
 
 @pytest.mark.parametrize("name", ["../../victim", "..", "a/b", ""])
@@ -90,7 +147,7 @@ def test_a_directory_without_its_container_is_forgotten(engine: FakeEngine, plac
     assert "replaced" in engine.by_name
 
 
-def test_another_engine_s_sessions_are_not_judged(engine: FakeEngine, place: Place) -> None:
+def test_another_engines_sessions_are_ignored(engine: FakeEngine, place: Place) -> None:
     other = FakeEngine(endpoint="ssh://elsewhere:22")
     orphaned(other, place, "theirs")
     report_orphans(engine, place.environ, place.events.append)
@@ -99,7 +156,7 @@ def test_another_engine_s_sessions_are_not_judged(engine: FakeEngine, place: Pla
     assert [record.session for record in sessions(place.environ)] == ["theirs"]
 
 
-def test_an_engine_that_fails_is_said_and_forgets_nothing(engine: FakeEngine, place: Place) -> None:
+def test_an_engine_failure_is_reported_and_nothing_is_removed(engine: FakeEngine, place: Place) -> None:
     orphaned(engine, place, "orphan")
     engine.vanish()
     with pytest.raises(EngineGone):
@@ -112,7 +169,7 @@ def test_nothing_left_costs_no_question(engine: FakeEngine, place: Place) -> Non
     assert engine.calls == []
 
 
-def test_removals_that_were_broken_off_are_finished(place: Place) -> None:
+def test_interrupted_removals_are_finished(place: Place) -> None:
     engine = FakeEngine()
     gone = os.path.join(place.runtime, ".gone-podbot-x-0a1b2c3d")
     engine_dir = os.path.join(place.runtime, ".engine")
@@ -124,7 +181,7 @@ def test_removals_that_were_broken_off_are_finished(place: Place) -> None:
 
 
 class AskedWhenGone(FakeEngine):
-    """``meanwhile`` happens once, as this engine says that there is no such container."""
+    """``meanwhile`` is called once, when this engine reports that there is no such container."""
 
     meanwhile: Callable[[], None] | None = None
 
@@ -138,8 +195,8 @@ class AskedWhenGone(FakeEngine):
             raise
 
 
-def test_a_name_that_another_podbot_takes_meanwhile_is_its_own(place: Place) -> None:
-    """It began while we asked for the container of the session before: its directory must not go."""
+def test_a_name_that_another_podbot_claims_meanwhile_is_not_touched(place: Place) -> None:
+    """It began while we asked for the previous session's container: its directory must not be removed."""
     engine = AskedWhenGone()
     orphaned(engine, place, "again")
     engine.remove("again")
@@ -159,8 +216,8 @@ def test_a_container_that_is_made_meanwhile_keeps_its_record(place: Place) -> No
     assert [(found.session, found.state) for found in sessions(place.environ)] == [("again", "stopped")]
 
 
-def test_a_directory_that_another_podbot_removes_meanwhile_is_not_held(place: Place) -> None:
-    """A `podbot run` of that name would take us for one that runs it: the flag that says otherwise is gone."""
+def test_a_directory_that_another_podbot_removes_meanwhile_is_no_error(place: Place) -> None:
+    """A `podbot run` of that name would mistake us for a podbot that runs it, because the flag against that is gone."""
     path = place.directory("again")
     held: list[tuple[bool, bool]] = []
 

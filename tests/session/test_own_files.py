@@ -1,4 +1,4 @@
-"""The files that the plan mounts are there, whole, whatever was there before."""
+"""The files that the plan mounts exist and are complete, whatever was there before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,15 +16,19 @@ from podbot.errors import DiskFull, PathError, UnsafeDirectory
 from podbot.events import Event, ignore
 from podbot.launch.askpass import SECRETS, askpass
 from podbot.launch.askpass import TARGET as ASKPASS
-from podbot.launch.own_file import own_file_mount
+from podbot.launch.labels import LABEL
+from podbot.launch.own_file import kept_directory, log_directory, own_file_mount
 from podbot.launch.repository import EMPTY
 from podbot.launch.resources import git_identity as git
 from podbot.launch.resources.git_identity import gitconfig
 from podbot.launch.seccomp import profile, profile_path
 from podbot.launch.types import Mount, OwnFile, SandboxPlan
-from podbot.session.own_files import kept_files, place_files
+from podbot.places import state_dir
+from podbot.session.own_files import forget_files, kept_files, place_files
 from podbot.session.sessions import session_directory
-from tests.session.plans import Place, in_state
+from podbot.testing import FakeEngine
+from tests.faults import GiveAway, full_disk
+from tests.session.plans import Place, in_state, made
 
 
 def a_plan(base: str, name: str = "Ann") -> SandboxPlan:
@@ -54,6 +59,46 @@ def test_everyone_inside_can_read_it(tmp_path: os.PathLike[str]) -> None:
     assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_only_a_restart_keeps_the_log(tmp_path: os.PathLike[str], again: bool) -> None:
+    """A new session of the same name must not show what an earlier one's agent printed."""
+    plan = a_plan(os.fspath(tmp_path))
+    place_files(plan, ignore)
+    log = log_directory(plan.files_dir)
+    os.mkdir(log, 0o700)
+    with open(os.path.join(log, "output"), "wb") as file:
+        file.write(b"printed")
+    place_files(plan, ignore, again=again)
+    assert os.path.exists(os.path.join(log, "output")) is again
+    assert content(plan) == plan.files[0].text.encode()
+    assert not os.path.exists(f"{plan.files_dir}.log")
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_the_log_of_a_restart_that_was_killed(tmp_path: os.PathLike[str], again: bool) -> None:
+    """It was put aside. The next restart brings it back; a new session removes it."""
+    plan = a_plan(os.fspath(tmp_path))
+    aside = f"{plan.files_dir}.log"
+    os.mkdir(aside, 0o700)
+    with open(os.path.join(aside, "output"), "wb") as file:
+        file.write(b"printed")
+    place_files(plan, ignore, again=again)
+    assert os.path.exists(os.path.join(log_directory(plan.files_dir), "output")) is again
+    assert not os.path.exists(aside)
+
+
+def test_the_log_of_a_killed_restart_goes_with_its_session(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    engine = FakeEngine()
+    made(engine, "shop")
+    found = engine.inspect("shop")
+    files = kept_directory(state_dir(environ), "shop", found.labels[f"{LABEL}.created"])
+    for path in (files, f"{files}.log"):
+        os.makedirs(path, 0o700)
+    forget_files(environ, found)
+    assert os.listdir(os.path.dirname(files)) == []
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
 def test_a_lease_on_one_session_s_file_stalls_no_other_start(tmp_path: os.PathLike[str]) -> None:
     """Issue 12.2: one file for all sessions with the same content, opened at each start, stalled for 46 s."""
@@ -66,12 +111,12 @@ def test_a_lease_on_one_session_s_file_stalls_no_other_start(tmp_path: os.PathLi
         container = dataclasses.replace(first.container, files=files)
         place_files(dataclasses.replace(first, container=container, files_dir=os.path.join(base, "other")), ignore)
         place_files(first, ignore)  # the next session of that name
-        assert fcntl.fcntl(held, fcntl.F_GETLEASE) == fcntl.F_WRLCK, "nobody has tried to open it"
+        assert fcntl.fcntl(held, fcntl.F_GETLEASE) == fcntl.F_WRLCK, "no process has tried to open it"
         assert os.stat(first.container.files[0].source).st_ino != os.fstat(held.fileno()).st_ino
 
 
 @pytest.mark.parametrize("made", ["directory", "file", "link"])
-def test_what_was_there_before_is_neither_used_nor_followed(tmp_path: os.PathLike[str], made: str) -> None:
+def test_existing_files_are_neither_used_nor_followed(tmp_path: os.PathLike[str], made: str) -> None:
     plan = a_plan(os.fspath(tmp_path))
     place_files(plan, ignore)
     path = plan.container.files[0].source
@@ -102,7 +147,7 @@ def test_files_of_a_container_that_may_be_kept_go_with_it(tmp_path: os.PathLike[
         directory.handed_over = False
 
 
-def test_bytes_that_are_not_utf_8_stay_the_bytes_they_are(tmp_path: os.PathLike[str]) -> None:
+def test_bytes_that_are_not_utf_8_are_unchanged(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path), b"J\xf6rg".decode("utf-8", "surrogateescape"))
     place_files(plan, ignore)
     assert b"J\xf6rg" in content(plan)
@@ -116,7 +161,7 @@ def test_a_directory_that_cannot_be_made_is_a_path_error(tmp_path: os.PathLike[s
         place_files(dataclasses.replace(plan, files_dir=os.path.join(os.fspath(tmp_path), "x", "files")), ignore)
 
 
-def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_path: os.PathLike[str]) -> None:
+def test_a_clones_helper_is_executable_and_its_token_is_read_only(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
     helper = askpass("https://github.com")
     mount = own_file_mount(plan.files_dir, ASKPASS)
@@ -133,7 +178,7 @@ def test_a_clone_s_helper_is_a_program_and_its_token_is_nobody_s_to_write(tmp_pa
     assert not os.path.exists(secrets.source)
 
 
-def test_the_directory_that_stands_for_worktrees_is_made_and_empty(tmp_path: os.PathLike[str]) -> None:
+def test_the_placeholder_directory_is_made_and_empty(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
     plan, empty = with_placeholder(plan, os.fspath(tmp_path))
     for _ in range(2):
@@ -142,16 +187,16 @@ def test_the_directory_that_stands_for_worktrees_is_made_and_empty(tmp_path: os.
         assert stat.S_IMODE(os.stat(empty).st_mode) == 0o500
 
 
-def with_placeholder(plan: SandboxPlan, base: str) -> tuple[SandboxPlan, str]:
-    """With two worktrees elsewhere, and the directory that stands for them."""
-    source = os.path.join(base, "state", EMPTY, "0a1b")
+def with_placeholder(plan: SandboxPlan, base: str, name: str = "0a1b") -> tuple[SandboxPlan, str]:
+    """With two worktrees elsewhere, and the placeholder directory for them."""
+    source = os.path.join(base, "state", EMPTY, name)
     placeholders = tuple(Mount(source, f"/srv/{name}/.git", read_only=True) for name in ("one", "two"))
     files = (*plan.container.files, *placeholders)
     return dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=files)), source
 
 
 @pytest.mark.parametrize("meddle", ["repository", "link", "closed", "many levels"])
-def test_what_an_agent_left_in_it_is_gone_before_the_next_start(
+def test_files_that_an_agent_left_in_it_are_removed_before_the_next_start(
     tmp_path: os.PathLike[str], meddle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the profile `minimal` it can make the mount writable; git would run what the configuration there says."""
@@ -167,7 +212,7 @@ def test_what_an_agent_left_in_it_is_gone_before_the_next_start(
     if meddle == "closed":
         os.chmod(empty, 0)
     if meddle == "many levels":
-
+        # Not really as deep: pytest could not remove it either.
         def too_deep(*_: object, **__: object) -> None:
             raise RecursionError
 
@@ -183,19 +228,12 @@ def test_what_an_agent_left_in_it_is_gone_before_the_next_start(
     assert len(events) == 1
 
 
-def test_one_that_was_given_away_is_replaced(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_was_given_away_is_replaced(tmp_path: os.PathLike[str], give_away: GiveAway) -> None:
     plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
     place_files(plan, ignore)
     held = os.open(empty, os.O_RDONLY | os.O_DIRECTORY)  # or its number is the next directory's
-    given, lstat = os.fstat(held).st_ino, os.lstat
-
-    def given_away(path: str, **options: int) -> os.stat_result:
-        found = lstat(path, **options)
-        if found.st_ino != given:
-            return found
-        return os.stat_result((*found[:4], os.getuid() + 1, *found[5:]))
-
-    monkeypatch.setattr(os, "lstat", given_away)
+    given = os.fstat(held).st_ino
+    give_away(empty)
     events: list[Event] = []
     place_files(plan, events.append)
     assert os.stat(empty).st_ino != given
@@ -203,12 +241,9 @@ def test_one_that_was_given_away_is_replaced(tmp_path: os.PathLike[str], monkeyp
     os.close(held)
 
 
-def test_one_that_cannot_be_moved_aside_ends_the_start(
-    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path))
+def test_a_placeholder_that_cannot_be_moved_aside_ends_the_start(tmp_path: os.PathLike[str]) -> None:
+    plan, empty = with_placeholder(a_plan(os.fspath(tmp_path)), os.fspath(tmp_path), "0" * 255)  # aside it is longer
     os.makedirs(os.path.join(empty, "objects"))
-    monkeypatch.setattr("podbot.session.own_files.remove_directory", lambda _: None)
     with pytest.raises(UnsafeDirectory, match="not empty"):
         place_files(plan, ignore)
 
@@ -221,13 +256,10 @@ def test_a_link_in_its_place_ends_the_start(tmp_path: os.PathLike[str]) -> None:
         place_files(plan, ignore)
 
 
-def test_a_full_disk(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fchmod", full)
-    with pytest.raises(DiskFull):
-        place_files(a_plan(os.fspath(tmp_path)), ignore)
+def test_a_full_disk(tmp_path: os.PathLike[str]) -> None:
+    plan = a_plan(os.fspath(tmp_path))
+    with full_disk(), pytest.raises(DiskFull):
+        place_files(plan, ignore)
 
 
 def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
@@ -240,7 +272,7 @@ def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o644
 
 
-def test_the_seccomp_profile_lies_where_the_engine_reads_it(tmp_path: os.PathLike[str]) -> None:
+def test_the_seccomp_profile_is_where_the_engine_reads_it(tmp_path: os.PathLike[str]) -> None:
     plan = a_plan(os.fspath(tmp_path))
     path = profile_path(os.path.join(tmp_path, "state"))
     security = dataclasses.replace(plan.container.security, seccomp=path)

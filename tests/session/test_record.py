@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ from podbot.errors import PathError, SessionRecordUnknown
 from podbot.events import Event
 from podbot.session.record import RECORD, VERSION, SessionRecord, as_json, from_json, read_record, write_record
 from podbot.session.states import STATES
+from podbot.testing import FakeEngine
 
 TEXTS = st.text(max_size=20)
 JSON = st.recursive(
@@ -62,7 +64,7 @@ def test_a_document_of_another_shape_is_refused(record: SessionRecord, data: st.
 
 
 @given(JSON)
-def test_what_is_no_record_is_refused(document: Any) -> None:
+def test_an_invalid_record_is_refused(document: Any) -> None:
     with pytest.raises(ValueError, match=r"^its? "):
         from_json(document, "shop")
 
@@ -70,16 +72,34 @@ def test_what_is_no_record_is_refused(document: Any) -> None:
 @pytest.mark.parametrize("version", [0, -1, VERSION + 1, 99, "2", 2.0, True, None, []])
 def test_another_version_is_refused_by_its_number(version: object) -> None:
     document = as_json(SessionRecord("shop", "e", "running")) | {"version": version}
-    with pytest.raises(ValueError, match=r"it has version .* this podbot knows 1 to 2"):
+    with pytest.raises(ValueError, match=r"it has version .* this podbot knows 1 to 3"):
         from_json(document, "shop")
 
 
 @pytest.mark.parametrize(("kept", "state"), [(True, "stopped"), (False, "running")])
-def test_version_1_is_taken_over_without_a_plan(kept: bool, state: str) -> None:
+def test_version_1_is_migrated_without_a_plan(kept: bool, state: str) -> None:
     event = {"level": "notice", "kind": "container.kept", "message": "kept", "fields": {"session": "shop"}}
     found = from_json({"session": "shop", "endpoint": "e", "kept": kept, "untold": [event]}, "shop")
     assert (found.session, found.endpoint, found.state, found.plan) == ("shop", "e", state, None)
     assert found.untold == (Event("notice", "container.kept", "kept", {"session": "shop"}),)
+
+
+def test_version_2_did_not_name_the_kind_of_engine() -> None:
+    document = as_json(SessionRecord("shop", "unix:///e.sock", "stopped", engine="other"))
+    del document["engine"]
+    with pytest.raises(ValueError, match="not shaped like a record"):
+        from_json(document, "shop")
+    found = from_json(document | {"version": 2}, "shop")
+    assert found == SessionRecord("shop", "unix:///e.sock", "stopped")
+    assert found.is_on(FakeEngine(endpoint="unix:///e.sock"))
+
+
+def test_a_session_is_on_the_engine_of_its_address_and_kind() -> None:
+    engine = FakeEngine()
+    own = SessionRecord("shop", engine.endpoint, "stopped", engine=engine.words.kind)
+    assert own.is_on(engine)
+    assert not dataclasses.replace(own, engine="other").is_on(engine)
+    assert not dataclasses.replace(own, endpoint="unix:///other.sock").is_on(engine)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +113,7 @@ def test_version_1_is_taken_over_without_a_plan(kept: bool, state: str) -> None:
         {"session": "other", "endpoint": "e", "kept": True},
     ],
 )
-def test_what_only_looks_like_version_1_is_refused(document: dict[str, object]) -> None:
+def test_a_document_that_only_resembles_version_1_is_refused(document: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"^its? "):
         from_json(document, "shop")
 
@@ -119,16 +139,16 @@ def test_one_in_a_directory_of_another_name_is_read_for_its_session(tmp_path: Pa
     assert read_record(str(tmp_path), "shop") == record
     with pytest.raises(SessionRecordUnknown) as caught:
         read_record(str(tmp_path))
-    assert caught.value.reason == "it is another session's"
+    assert caught.value.reason == "it belongs to another session"
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 99_999, b"null", b"1"])
-def test_a_file_that_is_no_record_is_named(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_record_is_named(tmp_path: Path, data: bytes) -> None:
     (tmp_path / RECORD).write_bytes(data)
     with pytest.raises(SessionRecordUnknown) as caught:
         read_record(str(tmp_path), "shop")
     assert (caught.value.session, caught.value.path) == ("shop", str(tmp_path / RECORD))
-    assert "podbot stop --rm shop" in caught.value.remedy
+    assert "Use the podbot that wrote it" in caught.value.remedy
 
 
 def test_a_link_a_pipe_and_a_directory_are_not_read(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
-"""Which git directory a workspace leads to, with real repositories; and what an agent plants in its place."""
+"""The git directory that a workspace leads to, with real repositories; and what an agent plants instead."""
 
 from __future__ import annotations
 
 import dataclasses
 import fcntl
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import pytest
 
 from podbot.errors import MountRefused
 from podbot.launch.types import LinkedGit, Mount, RepositoryFacts
-from podbot.session import repository
-from podbot.session.repository import check_linked_git, look_at_repository
+from podbot.places import path_of
+from podbot.session.repository import MOST_ENTRIES, MOST_WORKTREES, check_linked_git, look_at_repository
 from tests.session.plans import Place
 
 UID = os.getuid()
@@ -90,7 +89,7 @@ def test_relative_pointers_are_followed_too(repos: Repositories) -> None:
     assert found.worktrees == (str(repos.feature),)
 
 
-def test_a_submodule_leads_to_its_own_directory_and_no_further(repos: Repositories) -> None:
+def test_a_submodule_gives_access_only_to_its_own_directory(repos: Repositories) -> None:
     repos.git("init", "-q", str(repos.root / "lib"))
     repos.git("commit", "-q", "--allow-empty", "-m", "lib", cwd=repos.root / "lib")
     repos.git("submodule", "add", "-q", "../lib", "vendor/lib")
@@ -138,11 +137,11 @@ def test_an_ordinary_repository_leads_nowhere_and_lists_its_worktrees(repos: Rep
     assert repos.look(bare) == RepositoryFacts(None, (str(repos.root / "of-bare"),))
 
 
-def test_no_repository_and_no_workspace(repos: Repositories) -> None:
+def test_without_repository_and_workspace(repos: Repositories) -> None:
     assert repos.look(repos.root) == repos.look(repos.root / "gone") == RepositoryFacts()
 
 
-def test_a_pointer_to_what_lies_in_the_workspace_needs_no_mount(repos: Repositories) -> None:
+def test_a_pointer_into_the_workspace_needs_no_mount(repos: Repositories) -> None:
     repos.shop.joinpath(".git").rename(repos.shop / "apart")
     pointer = repos.shop / ".git"
     pointer.write_text("gitdir: apart\n")
@@ -194,7 +193,7 @@ def test_a_plain_project_that_looks_like_a_git_directory_is_not_mounted(
     named = plain / "worktrees" / "x" if kind == "worktree" else plain
     (planted / ".git").write_text(f"gitdir: {named}\n")
     found = repos.linked(planted)
-    # What lies in NAME.git and has no .git of its own is a bare repository by every sign that there is.
+    # A directory NAME.git without a .git in it has every sign of a bare repository.
     bare = name == "plain.git" and not own and kind != "submodule"
     assert found.directory == (str(plain) if bare else "")
 
@@ -215,7 +214,7 @@ def test_a_path_through_a_link_is_not_followed(repos: Repositories, planted: Pat
     assert "symbolic link in that path" in repos.refused()
 
 
-def test_a_directory_that_points_back_and_is_no_git_directory_is_not_mounted(repos: Repositories) -> None:
+def test_a_directory_that_points_back_but_is_not_a_git_directory_is_not_mounted(repos: Repositories) -> None:
     for name in ("HEAD", "objects", "refs"):
         kept = repos.root / "kept"
         (repos.shop / ".git" / name).rename(kept)
@@ -225,12 +224,12 @@ def test_a_directory_that_points_back_and_is_no_git_directory_is_not_mounted(rep
 
 
 @pytest.mark.parametrize("text", ["", "/", "../..\n../..", "..", "../../..", "/nowhere"])
-def test_the_common_directory_is_the_one_that_holds_the_record(repos: Repositories, text: str) -> None:
+def test_the_common_directory_is_the_one_that_contains_the_record(repos: Repositories, text: str) -> None:
     (repos.entry / "commondir").write_text(text)
     assert "not laid out as git does it" in repos.refused()
 
 
-def test_a_record_elsewhere_than_git_puts_it_is_not_followed(repos: Repositories) -> None:
+def test_a_record_outside_gits_own_path_is_not_followed(repos: Repositories) -> None:
     other = repos.shop / ".git" / "other"
     (repos.shop / ".git" / "worktrees").rename(other)
     (repos.feature / ".git").write_text(f"gitdir: {other}/feature\n")
@@ -250,7 +249,7 @@ def test_another_users_directory_is_not_mounted(repos: Repositories, monkeypatch
 
 
 @pytest.mark.parametrize("what", ["fifo", "directory link", "large", "binary"])
-def test_what_is_no_file_of_gits_is_not_read(repos: Repositories, planted: Path, what: str) -> None:
+def test_other_files_are_not_read(repos: Repositories, planted: Path, what: str) -> None:
     path = planted / ".git"
     if what == "fifo":
         os.mkfifo(path)
@@ -285,7 +284,7 @@ def test_without_git_a_submodule_is_not_verified(repos: Repositories, monkeypatc
 
 
 def test_a_configuration_is_read_alone(repos: Repositories) -> None:
-    """What it includes is another file, of anybody's choice."""
+    """What it includes is another file, chosen by the repository."""
     work, _ = submodule(repos)
     repos.git("config", "--unset", "core.worktree", cwd=work)
     (repos.root / "more").write_text(f"[core]\n\tworktree = {work}\n")
@@ -293,15 +292,19 @@ def test_a_configuration_is_read_alone(repos: Repositories) -> None:
     assert "does not name this directory" in repos.refused(work)
 
 
-def test_the_number_of_worktrees_is_bounded(repos: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(5):
-        shutil.copytree(repos.entry, repos.entry.with_name(f"more-{number}"))
-        (repos.entry.with_name(f"more-{number}") / "gitdir").write_text(f"/srv/{number}/.git\n")
-    monkeypatch.setattr(repository, "_MOST_WORKTREES", 4)
+def test_the_number_of_worktrees_is_bounded(repos: Repositories) -> None:
+    def record(first: int, last: int) -> None:
+        for number in range(first, last):
+            made = repos.entry.with_name(f"more-{number}")
+            made.mkdir()
+            (made / "gitdir").write_text(f"/srv/{number}/.git\n")
+
+    record(0, MOST_WORKTREES + 1)  # with the one that git made, two too many
     found = repos.look(repos.shop)
-    assert (len(found.worktrees), found.more) == (4, 2)
-    monkeypatch.setattr(repository, "_MOST_ENTRIES", 3)
-    assert len(repos.look(repos.shop).worktrees) == 3
+    assert (len(found.worktrees), found.more) == (MOST_WORKTREES, 2)
+    record(MOST_WORKTREES + 1, MOST_ENTRIES + 2)
+    found = repos.look(repos.shop)
+    assert (len(found.worktrees), found.more) == (MOST_WORKTREES, MOST_ENTRIES - MOST_WORKTREES)
 
 
 def test_records_that_git_did_not_write_are_left_out(repos: Repositories) -> None:
@@ -317,7 +320,7 @@ def test_records_that_git_did_not_write_are_left_out(repos: Repositories) -> Non
 # --- the last look ---
 
 
-def test_a_pointer_that_changed_since_ends_the_start(repos: Repositories) -> None:
+def test_a_pointer_that_changed_meanwhile_ends_the_start(repos: Repositories) -> None:
     plan = Place(str(repos.root / "place")).sandbox()
     check_linked_git(plan, UID)
     plan = dataclasses.replace(plan, workspace=Mount(str(repos.feature), "/x"), linked_git=repos.linked())
@@ -327,6 +330,9 @@ def test_a_pointer_that_changed_since_ends_the_start(repos: Repositories) -> Non
         check_linked_git(plan, UID)
 
 
-def test_elsewhere_than_linux_the_path_is_resolved_again(repos: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repository, "_LINUX", False)
-    assert repos.linked().directory
+def test_elsewhere_than_linux_the_path_is_resolved_again(repos: Repositories) -> None:
+    """What the check of a git directory then compares its path with."""
+    found = repos.linked().directory
+    handle = os.open(found, os.O_RDONLY | os.O_DIRECTORY)
+    assert path_of(handle, found, None) == found
+    os.close(handle)

@@ -19,11 +19,6 @@ from podbot.testing import FakeEngine
 from tests.session.plans import Place
 
 
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
 @contextlib.contextmanager
 def opening(place: Place) -> Iterator[Opening]:
     plan, engine = place.sandbox(guard=GuardPlan(place.workspace)), FakeEngine()
@@ -43,17 +38,13 @@ def test_each_that_is_planned_can_be_opened(name: str) -> None:
 def test_a_session_has_those_of_its_plan_and_they_describe_themselves(place: Place) -> None:
     with opening(place) as session, opened_resources(session) as resources:
         described = [resource.describe() for resource in resources]
-        assert os.path.isdir(os.path.join(place.directory(), "pipes"))
-    assert described == [
-        {"directory": os.path.join(place.directory(), "pipes")},
-        {"workspace": place.workspace, "git": None},
-    ]
+    assert described == [{"workspace": place.workspace, "git": None}]
 
 
-def test_what_a_reboot_removed_is_made_again(place: Place) -> None:
+def test_files_that_a_reboot_removed_are_made_again(place: Place) -> None:
     path = place.directory()
     os.makedirs(path, 0o700)
     restore_resources(path)
-    assert sorted(os.listdir(path)) == ["pipes", "secrets"]
+    assert sorted(os.listdir(path)) == ["secrets"]
     restore_resources(path)
     assert all(os.stat(os.path.join(path, name)).st_mode & 0o777 == 0o700 for name in os.listdir(path))

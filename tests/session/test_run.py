@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,22 +21,6 @@ from tests.session.plans import SESSION, Place, changed
 from tests.streams.plumbing import pipes
 
 SILENT = ExecIO(None, None, None)
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    with contextlib.closing(Wake()) as made:
-        yield made
 
 
 def test_the_agent_runs_and_its_status_is_the_result(engine: FakeEngine, place: Place, wake: Wake) -> None:
@@ -61,7 +43,7 @@ def test_the_agent_runs_and_its_status_is_the_result(engine: FakeEngine, place: 
     assert place.kinds() == ["container.create", "container.start", "agent.start", "agent.end", "container.removed"]
 
 
-def test_what_must_be_seen_is_said_first(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_important_notices_are_reported_first(engine: FakeEngine, place: Place, wake: Wake) -> None:
     engine.on("claude", ScriptedExec())
     run_session(engine, place.plan(notes=("mounting a at b", "trust")), SILENT, wake, place.events.append)
     assert [(event.level, event.message) for event in place.events[:2]] == [
@@ -82,9 +64,7 @@ def first_run(key: str | None = None) -> CredentialsPlan:
     return CredentialsPlan(first_run=(source,))
 
 
-def test_the_record_has_what_a_session_is_started_from_and_no_secret(
-    engine: FakeEngine, place: Place, wake: Wake
-) -> None:
+def test_the_record_contains_what_a_start_needs_and_no_secret(engine: FakeEngine, place: Place, wake: Wake) -> None:
     found: list[SessionRecord | None] = []
     files = os.path.join(place.base, "state", "files")
     command = ExecSpec(("claude",), env={"API_KEY": "sk-live-1", "LANG": "C"}, secrets=frozenset({"API_KEY"}))
@@ -156,7 +136,7 @@ def test_a_sandbox_that_is_stopped_from_outside(engine: FakeEngine, place: Place
     assert sessions(place.environ) == []
 
 
-def test_an_engine_that_goes_away_is_one_error_and_a_record(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_an_engine_that_stops_is_one_error_and_a_record(engine: FakeEngine, place: Place, wake: Wake) -> None:
     def agent(io: ExecPeer) -> int:
         engine.vanish()
         return 0
@@ -193,7 +173,7 @@ def test_a_terminal_that_is_too_small(
     assert sessions(place.environ) == []
 
 
-def test_the_size_of_a_terminal_that_the_agent_does_not_get_is_no_matter(
+def test_the_terminals_size_does_not_matter_for_an_agent_without_terminal(
     engine: FakeEngine, place: Place, wake: Wake
 ) -> None:
     engine.on("claude", ScriptedExec())
@@ -208,7 +188,7 @@ def test_an_engine_elsewhere_would_mount_its_own_directories(engine: FakeEngine,
     assert engine.calls == []
 
 
-def test_the_result_says_which_credentials_were_copied(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_the_result_lists_the_copied_credentials(engine: FakeEngine, place: Place, wake: Wake) -> None:
     sources = []
     for family in ("claude", "codex"):
         given = os.path.join(place.base, f".{family}")
@@ -225,7 +205,7 @@ def test_the_result_says_which_credentials_were_copied(engine: FakeEngine, place
     ("labels", "kind"),
     [
         ({"io.podbot.agents": "codex=1,claude=2"}, "claude"),
-        ({}, "claude"),  # not an image of podbot's: it is not judged
+        ({}, "claude"),  # not podbot's image, so it is not checked
         ({"io.podbot.agents": "codex=1"}, "custom"),
     ],
 )
@@ -238,7 +218,7 @@ def test_an_agent_that_may_be_in_the_image(
 
 
 @pytest.mark.parametrize(("labels", "linked"), [({"io.podbot.agents": ""}, True), ({}, False)])
-def test_an_image_that_may_lack_a_shell_gets_no_link_made_by_one(
+def test_an_image_that_may_lack_a_shell_gets_no_link(
     place: Place, wake: Wake, labels: dict[str, str], *, linked: bool
 ) -> None:
     made: list[ContainerSpec] = []
@@ -263,13 +243,13 @@ def test_an_image_that_may_lack_a_shell_gets_no_link_made_by_one(
 def test_an_agent_that_podbots_image_lacks(engine: FakeEngine, place: Place, wake: Wake, label: str) -> None:
     engine.image_labels = {"io.podbot.agents": label}
     plan = place.plan()
-    with pytest.raises(AgentNotInImage, match=r"built without claude\. `podbot image build --agents (codex,)?claude`"):
+    with pytest.raises(AgentNotInImage, match=r"built without claude\. .* the agents (codex,)?claude\."):
         run_session(engine, plan, SILENT, wake, place.events.append)
     assert "create" not in [operation for operation, _ in engine.calls]
     assert sessions(place.environ) == []
 
 
-def test_a_label_cannot_put_words_into_the_remedy(engine: FakeEngine, place: Place, wake: Wake) -> None:
+def test_a_label_cannot_insert_text_into_the_remedy(engine: FakeEngine, place: Place, wake: Wake) -> None:
     engine.image_labels = {"io.podbot.agents": "codex=1,`reboot`=1"}
     with pytest.raises(AgentNotInImage) as caught:
         run_session(engine, place.plan(), SILENT, wake, place.events.append)

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.errors import ContainerNotFound, InvalidValue, SandboxDied
-from podbot.session.capture import Kept
+from podbot.engine.port import Engine
+from podbot.errors import ChannelLost, ContainerNotFound, InvalidValue, NoGuest, SandboxDied
+from podbot.execution.capture import Kept
+from podbot.execution.result import ExecutionResult
+from podbot.guest.messages import GuestCommand
 from podbot.session.sandbox import OUTPUT_LIMIT, Sandbox
 from podbot.session.session import opened_sandbox
 from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
+from tests.guest.test_over_engine import real_python
 from tests.session.plans import SESSION, Place
 
 
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
 @contextlib.contextmanager
-def opened(engine: FakeEngine, place: Place, **changes: Any) -> Iterator[Sandbox]:
+def opened(
+    engine: FakeEngine, place: Place, *, connect: Callable[[], Engine] | None = None, **changes: Any
+) -> Iterator[Sandbox]:
     with contextlib.closing(Wake()) as wake:
         plan = place.sandbox(image_agent=None, **changes)
         with opened_sandbox(engine, plan, wake, place.events.append) as found:
-            yield Sandbox(found)
+            yield Sandbox(found, connect)
 
 
 def test_a_command_s_result(engine: FakeEngine, place: Place) -> None:
@@ -52,21 +47,18 @@ def test_a_command_s_result(engine: FakeEngine, place: Place) -> None:
     assert engine.by_name == {}
 
 
-@pytest.mark.parametrize("pipes", [True, False])
 @pytest.mark.parametrize("given", ["hello", b"hello", b"", None])
-def test_all_of_the_input_and_then_its_end(
-    engine: FakeEngine, place: Place, given: str | bytes | None, pipes: bool
-) -> None:
+def test_all_of_the_input_and_then_its_end(engine: FakeEngine, place: Place, given: str | bytes | None) -> None:
     def cat(peer: ExecPeer) -> int:
         peer.write(STDOUT, b"<" + peer.read_all() + b">")
         return 0
 
     engine.on("cat", cat)
-    with opened(engine, place, **({} if pipes else {"streams": None})) as box:
+    with opened(engine, place) as box:
         assert box.run(["cat"], capture=True, input=given).stdout == f"<{'hello' if given else ''}>"
 
 
-def test_input_that_nobody_reads_holds_nothing_up(engine: FakeEngine, place: Place) -> None:
+def test_unread_input_does_not_block(engine: FakeEngine, place: Place) -> None:
     engine.on("true", ScriptedExec())
     with opened(engine, place) as box:
         assert box.run(["true"], input=b"x" * 5_000_000).success
@@ -86,7 +78,9 @@ def test_variables_and_the_directory(engine: FakeEngine, place: Place) -> None:
     assert seen == [("b", "/tmp"), (None, None)]
 
 
-def test_what_is_not_captured_goes_nowhere(engine: FakeEngine, place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_that_is_not_captured_is_discarded(
+    engine: FakeEngine, place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
     engine.on("tool", ScriptedExec(stdout=b"out", stderr=b"err"))
     with opened(engine, place) as box:
         result = box.run(["tool"])
@@ -101,7 +95,7 @@ def test_more_output_than_is_kept_is_read_and_dropped(engine: FakeEngine, place:
     assert (len(result.stdout), result.stderr, result.truncated) == (OUTPUT_LIMIT, "e", True)
 
 
-def test_a_time_that_is_up_ends_the_command_and_keeps_what_it_printed(engine: FakeEngine, place: Place) -> None:
+def test_a_timeout_terminates_the_command_and_keeps_its_output(engine: FakeEngine, place: Place) -> None:
     def hangs(peer: ExecPeer) -> int:
         peer.write(STDOUT, b"begun\n")
         peer.ended.wait(10)
@@ -117,14 +111,14 @@ def test_a_time_that_is_up_ends_the_command_and_keeps_what_it_printed(engine: Fa
 
 
 @pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])
-def test_a_time_that_is_none(engine: FakeEngine, place: Place, timeout: float) -> None:
+def test_invalid_timeouts(engine: FakeEngine, place: Place, timeout: float) -> None:
     with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
         box.run(["true"], timeout=timeout)
     assert caught.value.field == "timeout"
 
 
 @pytest.mark.parametrize("command", ["ls -l", "", [], [""]])
-def test_a_command_that_is_none(engine: FakeEngine, place: Place, command: Any) -> None:
+def test_invalid_commands(engine: FakeEngine, place: Place, command: Any) -> None:
     with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
         box.run(command)
     assert caught.value.field == "command"
@@ -151,6 +145,91 @@ def test_one_that_is_over_runs_nothing(engine: FakeEngine, place: Place) -> None
         assert not box.is_running()
 
 
+def test_a_shell_and_its_commands_do_not_wait_for_a_running_command(engine: FakeEngine, place: Place) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def tool(_peer: ExecPeer) -> int:
+        begun.set()
+        assert go.wait(30)
+        return 0
+
+    engine.on("tool", tool)
+    with opened(engine, place) as box:
+        results: list[ExecutionResult] = []
+        thread = threading.Thread(target=lambda: results.append(box.run(["tool"])))
+        thread.start()
+        assert begun.wait(30)
+        shell = box.shell()
+        with pytest.raises(NoGuest):
+            box.channel()
+        assert shell.root == "/"
+        assert not results
+        go.set()
+        thread.join()
+    assert results[0].success
+
+
+class Closable(FakeEngine):
+    """Another connection to ``engine``."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        super().__init__()
+        self.__dict__.update(engine.__dict__)
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_channel_keeps_no_connection_to_the_engine_s_requests(engine: FakeEngine, place: Place) -> None:
+    engine.on("python3", real_python)
+    made: list[Closable] = []
+
+    def connect() -> Engine:
+        made.append(Closable(engine))
+        return made[-1]
+
+    with opened(engine, place, connect=connect) as box, box.channel() as channel:
+        assert [found.closed for found in made] == [1]
+        ended = channel.start(GuestCommand(("true",))).wait()
+        assert ended is not None
+        assert ended.code == 0
+        box.close()
+        with pytest.raises(ChannelLost):
+            channel.start(GuestCommand(("true",)))
+
+
+def test_a_channel_that_was_opened_while_the_sandbox_closed_is_closed(engine: FakeEngine, place: Place) -> None:
+    ended = threading.Event()
+
+    def python(io: ExecPeer) -> int:
+        try:
+            return real_python(io)
+        finally:
+            ended.set()
+
+    engine.on("python3", python)
+    boxes: list[Sandbox] = []
+
+    def connect() -> Engine:
+        boxes[0].close()
+        return Closable(engine)
+
+    with opened(engine, place, connect=connect) as box:
+        boxes.append(box)
+        with pytest.raises(ContainerNotFound):
+            box.channel()
+        assert ended.wait(30)  # the guest's process
+
+
+def test_a_closed_sandbox_gives_no_shell(engine: FakeEngine, place: Place) -> None:
+    """Nobody would close it."""
+    with opened(engine, place) as box:
+        box.close()
+        with pytest.raises(ContainerNotFound):
+            box.shell()
+
+
 def test_several_threads_take_turns(engine: FakeEngine, place: Place) -> None:
     busy = threading.Lock()
 
@@ -175,7 +254,7 @@ def test_several_threads_take_turns(engine: FakeEngine, place: Place) -> None:
 
 
 @given(st.text(max_size=40), st.integers(0, 60), st.integers(1, 7))
-def test_what_is_kept_is_a_beginning_without_half_a_character(text: str, limit: int, step: int) -> None:
+def test_the_kept_output_is_a_prefix_without_partial_characters(text: str, limit: int, step: int) -> None:
     text = text.encode("utf-8", "replace").decode()
     data, kept = text.encode(), Kept(limit)
     for at in range(0, len(data), step):

@@ -1,21 +1,21 @@
-"""A session's token: there before the container, gone with it, and handed down to what is kept."""
+"""A session's token: it exists before the container, is removed with it, and its grant stays for a kept session."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import signal
+import socket
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from podbot.errors import DiskFull, GitHubError, MountRefused, NameTaken, PrivateKeyMissing, SessionKept, StopFailed
+from podbot.cli.signals import handled
+from podbot.errors import GitHubError, MountRefused, NameTaken, PrivateKeyMissing, SessionKept, StopFailed
 from podbot.execution.runner import ExecIO, ExecStatus
-from podbot.github.grant import Grant
+from podbot.github.grant import Grant, grant_path
 from podbot.hosting.host import channel_for, run_hosted
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import TokenPlan
@@ -34,19 +34,8 @@ SILENT = ExecIO(None, None, None)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
 def engine() -> FakeEngine:
     return with_git()
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    with contextlib.closing(Wake()) as made:
-        yield made
 
 
 @pytest.fixture
@@ -75,7 +64,7 @@ def token_of(place: Place) -> str:
         return file.read()
 
 
-def test_it_is_there_before_the_container_and_for_the_one_repository(
+def test_the_token_exists_before_the_container_and_for_one_repository(
     engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub
 ) -> None:
     seen: list[str] = []
@@ -122,7 +111,7 @@ def test_a_kept_session_has_no_token_and_the_grant_for_a_new_one(
 def test_a_container_that_has_the_name_gets_no_token_of_another_repository(
     engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub, state: str
 ) -> None:
-    """A killed podbot's container, or a kept one, mounts the very directory that the token goes to."""
+    """A killed podbot's container, or a kept one, mounts the directory that the token would be written to."""
     plan = token_plan(place, github)
     token = resource(plan, TokenPlan)
     other = Grant(
@@ -143,7 +132,7 @@ def test_a_container_that_has_the_name_gets_no_token_of_another_repository(
     assert engine.inspect(SESSION).state == state
 
 
-def test_a_name_that_is_taken_at_the_last_moment_inherits_no_grant(
+def test_a_name_that_is_claimed_at_the_last_moment_inherits_no_grant(
     engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub
 ) -> None:
     with session_directory(place.directory(), "unix:///elsewhere.sock") as directory:
@@ -167,14 +156,12 @@ def test_a_name_that_is_taken_at_the_last_moment_inherits_no_grant(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_disk_that_is_full_at_the_end_hides_nothing(
-    engine: FakeEngine, place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch, fails: bool
+def test_a_grant_that_cannot_be_written_at_the_end_hides_nothing(
+    engine: FakeEngine, place: Place, wake: Wake, fails: bool
 ) -> None:
-    def full(_grant: Grant, session_dir: str) -> None:
-        raise DiskFull(path=session_dir, operation="write the session's grant")
-
     def agent(peer: ExecPeer) -> int:
-        monkeypatch.setattr(Grant, "store", full)
+        os.unlink(grant_path(place.directory()))
+        os.mkdir(grant_path(place.directory()))
         with open(os.path.join(str(peer.spec.workdir), "new"), "w", encoding="utf-8"):
             pass
         if fails:
@@ -203,7 +190,7 @@ def test_an_installation_without_the_repository(
     assert sessions(place.environ) == []
 
 
-def test_a_key_that_is_not_there_is_said_before_anybody_is_asked(
+def test_a_missing_key_is_reported_before_any_request(
     engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub
 ) -> None:
     with pytest.raises(PrivateKeyMissing):
@@ -230,14 +217,26 @@ def test_an_engine_elsewhere_cannot_mount_the_token(
     assert github.requests == []
 
 
-def test_a_signal_breaks_off_the_wait_for_github(
-    engine: FakeEngine, place: Place, wake: Wake, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def minter(_grant: object) -> Callable[[], object]:
-        return lambda: wake.deliver(signal.SIGTERM)  # what the handler does while the answer is awaited
+def test_a_signal_breaks_off_the_wait_for_github(engine: FakeEngine, place: Place, github: FakeGitHub) -> None:
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as silent, handled(tty=False) as wake:
 
-    monkeypatch.setattr("podbot.github.mint.minter", minter)
-    result = run_session(engine, token_plan(place, github), SILENT, wake, place.events.append)
+        def interrupt() -> None:
+            connection, _ = silent.accept()
+            assert connection.recv(1)  # it waits for the answer from now on
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+            with connection:  # open, and never answered
+                over.wait(20)
+
+        plan = token_plan(place, github)
+        unanswered = dataclasses.replace(
+            resource(plan, TokenPlan), api_url=f"http://127.0.0.1:{silent.getsockname()[1]}"
+        )
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        result = run_session(engine, changed(plan, token=unanswered), SILENT, wake, place.events.append)
+        over.set()
+        thread.join()
     assert result.status == ExecStatus(143, signal.SIGTERM)
     assert "create" not in [name for name, _ in engine.calls]
     assert sessions(place.environ) == []

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
@@ -17,26 +18,24 @@ from hypothesis import strategies as st
 
 from podbot.engine.podman.private.service import ensure_service
 from podbot.errors import PathError, PodbotError, SessionExists, SessionRecordUnknown, UnsafeDirectory
+from podbot.places import private_dir
 from podbot.session.flags import LOCK, STOPPING, flagged, is_live
-from podbot.session.record import RECORD, SessionRecord, as_json
+from podbot.session.kill_watcher import HelperProgram
+from podbot.session.record import RECORD, SessionRecord, as_json, write_record
 from podbot.session.sessions import (
+    GONE,
     FoundSession,
     left_session,
     remove_directory,
     session_directory,
-    session_pipes,
     sessions,
+    sweep,
 )
 from podbot.session.states import State
-from podbot.testing import FakeEngine
-from tests.session.plans import SESSION, Place, in_state
+from tests.faults import GiveAway
+from tests.session.plans import SESSION, Place, in_state, nest
 
 ENDPOINT = "unix:///run/podman.sock"
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
 
 
 def record(place: Place, session: str = SESSION) -> Any:
@@ -55,7 +54,7 @@ def left_behind(place: Place, session: str, endpoint: str = ENDPOINT, state: Sta
 # --- one session ----------------------------------------------------------------------------------
 
 
-def test_it_is_private_and_gone_afterwards(place: Place) -> None:
+def test_it_is_private_and_removed_afterwards(place: Place) -> None:
     with session_directory(place.directory(), ENDPOINT):
         assert os.stat(place.directory()).st_mode & 0o777 == 0o700
         assert os.stat(os.path.join(place.directory(), LOCK)).st_mode & 0o777 == 0o600
@@ -65,13 +64,60 @@ def test_it_is_private_and_gone_afterwards(place: Place) -> None:
     assert not is_live(place.directory())
 
 
-def test_it_goes_with_an_error_too(place: Place) -> None:
+def test_it_is_removed_after_an_error_too(place: Place) -> None:
     with pytest.raises(KeyboardInterrupt), session_directory(place.directory(), ENDPOINT):
         raise KeyboardInterrupt
     assert not os.path.exists(place.directory())
 
 
-def test_it_stays_while_there_is_a_container(place: Place) -> None:
+def test_a_container_that_could_not_be_removed_is_left_to_the_helper(place: Place, tmp_path: Path) -> None:
+    helper, called = tmp_path / "helper.py", tmp_path / "called"
+    helper.write_text(f"import sys; open({str(called)!r}, 'w').close()\n")
+
+    def interrupted(state: State) -> None:
+        with session_directory(place.directory(), ENDPOINT, helper=HelperProgram(str(helper), os.environ)) as directory:
+            in_state(directory, state)
+            assert not called.exists()
+            raise KeyboardInterrupt
+
+    states: tuple[State, ...] = ("stopped", "creating")
+    for state in states:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(state)
+    until = time.monotonic() + 20
+    while not called.exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_earlier_session_whose_name_was_not_taken_is_not_the_helper_s(place: Place, tmp_path: Path) -> None:
+    """It may be in use by a `podbot exec`; only the new session failed."""
+    helper, called = tmp_path / "helper.py", tmp_path / "called"
+    helper.write_text(f"import sys; open({str(called)!r}, 'a').write(sys.argv[1] + '\\n')\n")
+
+    def failed(name: str, *, taken: bool) -> None:
+        with session_directory(
+            place.directory(name), ENDPOINT, helper=HelperProgram(str(helper), os.environ)
+        ) as directory:
+            if taken:
+                directory.name_taken()
+            else:
+                in_state(directory, "creating")
+            raise KeyboardInterrupt
+
+    write_record(private_dir(place.directory("earlier")), SessionRecord("earlier", ENDPOINT, "running"))
+    with pytest.raises(KeyboardInterrupt):
+        failed("earlier", taken=True)
+    with pytest.raises(KeyboardInterrupt):
+        failed("own", taken=False)
+    until = time.monotonic() + 20
+    while place.directory("own") not in (called.read_text() if called.exists() else "").splitlines():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert called.read_text().splitlines() == [place.directory("own")]
+
+
+def test_it_stays_as_long_as_the_container_exists(place: Place) -> None:
     with session_directory(place.directory(), ENDPOINT) as directory:
         in_state(directory, "stopped")
     assert not is_live(place.directory())
@@ -83,7 +129,7 @@ def test_two_sessions_on_one_name(place: Place) -> None:
         with pytest.raises(SessionExists) as caught, session_directory(place.directory(), ENDPOINT):
             pytest.fail("two sessions hold one name")
         assert caught.value.session == SESSION
-        assert "podbot stop" in caught.value.remedy
+        assert "end that session" in caught.value.remedy
         assert is_live(place.directory()), "the loser leaves the winner's lock and directory alone"
         with session_directory(place.directory("other"), ENDPOINT):
             assert len(sessions(place.environ)) == 2
@@ -99,14 +145,14 @@ def test_a_killed_session_s_name_can_be_had_again(place: Place) -> None:
     assert not os.path.exists(place.directory())
 
 
-def test_a_name_that_was_given_up_before_there_was_a_container_is_its_earlier_session_s(place: Place) -> None:
+def test_a_name_released_before_a_container_existed_keeps_its_earlier_session(place: Place) -> None:
     left_behind(place, SESSION, "old", "stopped")
     with pytest.raises(KeyboardInterrupt), session_directory(place.directory(), ENDPOINT):
         raise KeyboardInterrupt
     assert sessions(place.environ) == [FoundSession(SESSION, "old", "stopped", live=False)]
 
 
-def test_a_name_that_turns_out_to_be_taken_keeps_the_record_of_its_owner(place: Place) -> None:
+def test_a_name_that_is_already_used_keeps_the_record_of_its_owner(place: Place) -> None:
     left_behind(place, SESSION, "old", "stopped")
     with session_directory(place.directory(), ENDPOINT) as directory:
         directory.move("creating")
@@ -114,7 +160,7 @@ def test_a_name_that_turns_out_to_be_taken_keeps_the_record_of_its_owner(place: 
     assert sessions(place.environ) == [FoundSession(SESSION, "old", "stopped", live=False)]
 
 
-def test_a_name_taken_by_a_stranger_leaves_nothing(place: Place) -> None:
+def test_a_name_used_by_a_foreign_container_leaves_nothing(place: Place) -> None:
     with session_directory(place.directory(), ENDPOINT) as directory:
         directory.name_taken()
     assert sessions(place.environ) == []
@@ -146,7 +192,7 @@ def test_a_directory_swapped_for_a_link_is_not_emptied(place: Place) -> None:
     assert os.listdir(elsewhere) == ["precious"]
 
 
-def test_a_link_in_the_lock_s_place_is_refused(place: Place) -> None:
+def test_a_link_in_place_of_the_lock_is_refused(place: Place) -> None:
     os.makedirs(place.directory(), 0o700)
     target = os.path.join(place.base, "target")
     os.symlink(target, os.path.join(place.directory(), LOCK))
@@ -171,7 +217,7 @@ def test_links_are_not_sessions(place: Place) -> None:
 
 
 @given(st.one_of(st.binary(max_size=60), st.sampled_from([b"[1]", b"1", b'{"kept": 1, "endpoint": []}', b"[" * 9999])))
-def test_a_record_that_is_garbage_is_refused_by_name_and_left_alone(data: bytes) -> None:
+def test_an_invalid_record_is_refused_by_name_and_not_changed(data: bytes) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as base:
@@ -192,7 +238,7 @@ def test_a_record_that_is_garbage_is_refused_by_name_and_left_alone(data: bytes)
 # --- the list -------------------------------------------------------------------------------------
 
 
-def test_the_list_is_by_name_and_skips_what_is_no_session(place: Place) -> None:
+def test_the_list_is_sorted_by_name_and_skips_other_files(place: Place) -> None:
     assert sessions(place.environ) == []
     left_behind(place, "b", "e", "stopped")
     left_behind(place, "a", "e")
@@ -206,18 +252,27 @@ def test_the_list_is_by_name_and_skips_what_is_no_session(place: Place) -> None:
         ]
 
 
-def test_somebody_else_s_runtime_directory_is_not_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_directory_of_another_user_is_not_read(place: Place, give_away: GiveAway) -> None:
     path = place.directory()
     os.makedirs(path)
     with open(os.path.join(path, LOCK), "w", encoding="utf-8"):
         pass
-    os.mkfifo(os.path.join(path, RECORD))  # whoever opened it would wait for ever
-    owner = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    os.mkfifo(os.path.join(path, RECORD))  # a process that opened it would wait for ever
+    give_away(place.runtime)
     assert sessions(place.environ) == []
 
 
-def test_removing_what_is_gone_is_no_error(place: Place) -> None:
+def test_a_removal_of_any_depth_is_finished_by_the_next_podbot(place: Place) -> None:
+    for name in (SESSION, f"{GONE}x"):
+        path = place.directory(name)
+        os.makedirs(path, 0o700)
+        nest(path)
+    remove_directory(place.directory())
+    sweep(place.environ)
+    assert os.listdir(place.runtime) == []
+
+
+def test_removing_a_removed_session_is_no_error(place: Place) -> None:
     remove_directory(place.directory())
 
 
@@ -268,24 +323,23 @@ def _hold_for_ever(path: str, ready: Any) -> None:
 
 
 def looking(path: str) -> int:
-    """A descriptor with the lock as `podbot ps` has it for the moment of its look."""
+    """A descriptor with the lock, as `podbot ps` has it during its check."""
     descriptor = os.open(os.path.join(path, LOCK), os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     return descriptor
 
 
-def test_two_who_look_at_once_do_not_take_each_other_for_a_session(place: Place) -> None:
+def test_two_simultaneous_checks_do_not_mistake_each_other_for_a_session(place: Place) -> None:
     left_behind(place, SESSION)
     other = looking(place.directory())
     assert not is_live(place.directory())
     os.close(other)
 
 
-def test_a_look_does_not_keep_a_session_from_starting(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_does_not_prevent_a_session_from_starting(place: Place) -> None:
     left_behind(place, SESSION)
     others = [looking(place.directory())]
-    monkeypatch.setattr("podbot.session.sessions.time.sleep", lambda _seconds: os.close(others.pop()))
-    with session_directory(place.directory(), ENDPOINT):
+    with session_directory(place.directory(), ENDPOINT, sleep=lambda _seconds: os.close(others.pop())):
         assert is_live(place.directory())
     assert others == []
 
@@ -318,7 +372,7 @@ def test_one_name_over_and_over_from_two_threads(place: Place) -> None:
     assert most == [1]
 
 
-def test_a_runtime_directory_whose_parent_others_can_write_holds_no_session(tmp_path: os.PathLike[str]) -> None:
+def test_a_runtime_directory_whose_parent_others_can_write_is_refused(tmp_path: os.PathLike[str]) -> None:
     parent = os.path.join(os.fspath(tmp_path), "run")
     os.makedirs(parent)
     os.chmod(parent, 0o777)
@@ -329,34 +383,15 @@ def test_a_runtime_directory_whose_parent_others_can_write_holds_no_session(tmp_
     assert os.listdir(parent) == []
 
 
-def test_pipes_are_made_in_directories_of_our_own_only(tmp_path: Path) -> None:
-    engine, environ = FakeEngine(), {"XDG_RUNTIME_DIR": str(tmp_path / "run")}
-    path = tmp_path / "run" / "podbot" / "shop" / "pipes"
-    assert session_pipes(engine, environ, "shop") is None
-    path.mkdir(parents=True)
-    assert session_pipes(engine, environ, "shop") is None  # whose it is is not on record
-    (path.parent / RECORD).write_text(json.dumps(as_json(SessionRecord("shop", engine.endpoint, "running"))))
-    assert session_pipes(engine, environ, "shop") == str(path)
-    assert session_pipes(FakeEngine(endpoint="unix:///another.sock"), environ, "shop") is None
-    for name in ("../podbot/shop", "", ".", "shop/", "other"):
-        assert session_pipes(engine, environ, name) is None
-    (tmp_path / "run" / "podbot" / "linked").symlink_to(path.parent)
-    assert session_pipes(engine, environ, "linked") is None
-    engine.local = False
-    assert session_pipes(engine, environ, "shop") is None
-
-
 # --- flags ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def flag(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flag]:
+def flag(place: Place) -> Iterator[Flag]:
     """The flag of a session, with another descriptor of it, and the seconds that podbot has slept."""
     left_behind(place, SESSION)
     other = os.open(os.path.join(place.directory(), STOPPING), os.O_RDWR | os.O_CREAT, 0o600)
-    flag = Flag(place.directory(), other)
-    monkeypatch.setattr("podbot.session.sessions.time.sleep", flag.sleep)
-    yield flag
+    yield Flag(place.directory(), other)
     os.close(other)
 
 
@@ -373,11 +408,11 @@ class Flag:
             fcntl.flock(self.other, fcntl.LOCK_UN)
 
 
-def test_a_flag_is_raised_though_somebody_looks_at_it(flag: Flag) -> None:
-    """`is_live` holds the lock for a moment; the flag was then not raised for as long as the block ran."""
+def test_a_flag_is_set_while_another_process_checks_it(flag: Flag) -> None:
+    """`is_live` holds the lock for a moment; before, the flag was then not set for the whole block."""
     fcntl.flock(flag.other, fcntl.LOCK_SH)
     flag.released_after = 2
-    with flagged(flag.path, STOPPING):
+    with flagged(flag.path, STOPPING, sleep=flag.sleep):
         assert is_live(flag.path, STOPPING)
     assert flag.sleeps == [0.01] * 2
     assert not is_live(flag.path, STOPPING)
@@ -385,12 +420,12 @@ def test_a_flag_is_raised_though_somebody_looks_at_it(flag: Flag) -> None:
 
 def test_a_flag_that_another_process_has_raised_is_not_waited_for(flag: Flag) -> None:
     fcntl.flock(flag.other, fcntl.LOCK_EX)
-    with flagged(flag.path, STOPPING) as lock:
+    with flagged(flag.path, STOPPING, sleep=flag.sleep) as lock:
         assert (lock >= 0, is_live(flag.path, STOPPING)) == (True, True)
     assert flag.sleeps == []
 
 
 def test_the_block_runs_although_the_flag_cannot_be_raised(flag: Flag) -> None:
     fcntl.flock(flag.other, fcntl.LOCK_SH)
-    with flagged(flag.path, STOPPING):
+    with flagged(flag.path, STOPPING, sleep=flag.sleep):
         assert len(flag.sleeps) == 7

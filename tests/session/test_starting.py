@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import podbot
+from podbot.config.published import Published
 from podbot.engine.port import BindMount, Unmet
 from podbot.errors import (
     ContainerNotFound,
@@ -21,6 +22,7 @@ from podbot.errors import (
     MountRefused,
     NotOurs,
     PodbotError,
+    PortUnusable,
     RequestFailed,
     SessionExists,
     SessionKept,
@@ -42,7 +44,7 @@ from podbot.session.sessions import session_directory, sessions
 from podbot.session.starting import StartResult, start_session
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import IMAGE, FakeEngine, FakeGitHub, ScriptedExec
-from tests.session.plans import Place
+from tests.session.plans import Place, container
 
 SILENT = ExecIO(None, None, None)
 NAME = "shop"
@@ -92,7 +94,7 @@ class Host:
         return None
 
     def state(self) -> tuple[str | None, str]:
-        """What the record says, and the engine."""
+        """The record's content, and the engine."""
         (found,) = sessions(self.environ)
         return found.state, self.engine.inspect(NAME).state
 
@@ -172,7 +174,7 @@ def test_it_runs_again_with_its_resources_and_without_podbot(
     assert (info.session, info.detached, info.orphan, info.token is not None) == (NAME, True, False, True)
 
 
-def test_every_other_command_leaves_it_alone(host: Host) -> None:
+def test_every_other_command_ignores_it(host: Host) -> None:
     host.start()
     host.place.events.clear()
     report_orphans(host.engine, host.environ, host.place.events.append)
@@ -180,7 +182,7 @@ def test_every_other_command_leaves_it_alone(host: Host) -> None:
     assert host.state() == ("detached", "running")
 
 
-def test_a_stop_stops_it_and_reports_what_was_left(tmp_path: os.PathLike[str], github: FakeGitHub) -> None:
+def test_a_stop_stops_it_and_reports_findings(tmp_path: os.PathLike[str], github: FakeGitHub) -> None:
     host = kept_host(os.fspath(tmp_path), github, "report")
     host.start()
     with open(os.path.join(host.place.workspace, ".envrc"), "w", encoding="utf-8") as file:
@@ -205,7 +207,7 @@ def test_one_that_ended_by_itself_is_started_again(host: Host) -> None:
     assert host.token not in (None, first)
 
 
-def test_podbot_s_own_files_are_written_again(host: Host) -> None:
+def test_podbots_own_files_are_written_again(host: Host) -> None:
     record = read_record(host.directory)
     assert record is not None
     assert record.plan is not None
@@ -214,11 +216,61 @@ def test_podbot_s_own_files_are_written_again(host: Host) -> None:
     host.start()
     mounted = {mount.source for mount in host.engine.inspect(NAME).mounts if mount.source.startswith(files)}
     assert mounted
-    assert all(map(os.path.isfile, mounted))
+    assert all(map(os.path.isfile, mounted - {f"{files}/guest"}))
+    assert sorted(os.listdir(f"{files}/guest")) == ["channel", "guest.py"]
     assert read_record(files, NAME) is not None
 
 
-def test_a_login_that_is_gone_is_not_copied(host: Host) -> None:
+def ported(tmp_path: os.PathLike[str], github: FakeGitHub, *ports: str) -> Host:
+    """A kept session with ports and a variable."""
+    host = Host(os.fspath(tmp_path), github)
+    host.run(publish=ports, env={"SHOP_KEY": "s3cret-value"})
+    host.place.events.clear()
+    return host
+
+
+def test_its_ports_are_published_again_and_it_is_said_what_has_no_value(
+    tmp_path: os.PathLike[str], github: FakeGitHub
+) -> None:
+    host = ported(tmp_path, github, "0.0.0.0:3000:80")
+    host.start()
+    assert host.engine.by_name[NAME].spec.ports == (Published("0.0.0.0", 3000, 80),)
+    notes = {event.kind: event.message for event in host.place.events}
+    assert ("warning", "plan.note") in {(event.level, event.kind) for event in host.place.events}
+    assert "publishing port 80 of the sandbox at 0.0.0.0:3000: WARNING" in notes["plan.note"]
+    assert "shop has no SHOP_KEY: pass them with `podbot exec -e`" in notes["session.variables"]
+    with open(os.path.join(host.directory, RECORD), encoding="utf-8") as file:
+        assert "s3cret-value" not in file.read()
+
+
+def test_a_port_that_is_taken_by_now(tmp_path: os.PathLike[str], github: FakeGitHub) -> None:
+    host = ported(tmp_path, github, "3000:80")
+    other = dataclasses.replace(container("other"), ports=host.engine.by_name[NAME].spec.ports)
+    host.engine.start(host.engine.create(other))
+    with pytest.raises(PortUnusable):
+        host.start()
+    assert host.state() == ("stopped", "exited")
+    host.engine.remove("other")
+    host.start()
+    assert host.state() == ("detached", "running")
+
+
+@pytest.mark.parametrize("ports", [[], [{"address": "127.0.0.1", "host_port": 3000, "port": 22}], [{"port": 1}], "x"])
+def test_a_record_with_other_ports(tmp_path: os.PathLike[str], github: FakeGitHub, ports: Any) -> None:
+    host = ported(tmp_path, github, "3000:80")
+    path = os.path.join(host.directory, RECORD)
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    assert document["plan"]["container"]["ports"] == [{"address": "127.0.0.1", "host_port": 3000, "port": 80}]
+    document["plan"]["container"]["ports"] = ports
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    with pytest.raises(SessionNotRestorable):
+        host.start()
+    assert host.state() == ("stopped", "exited")
+
+
+def test_a_removed_login_is_not_copied(host: Host) -> None:
     shutil.rmtree(os.path.join(host.place.base, ".codex"))
     assert host.start() == StartResult(NAME)
 
@@ -231,18 +283,18 @@ def test_a_session_without_a_token(tmp_path: os.PathLike[str], github: FakeGitHu
     assert host.token is None
 
 
-def test_a_new_session_of_that_name_says_so(host: Host) -> None:
+def test_a_new_session_of_that_name_is_refused(host: Host) -> None:
     for request in ({"github_access": "octo/shop"}, {}):
         with pytest.raises(SessionKept) as caught:
             host.run(**request)
         assert caught.value.session == NAME
-        assert f"`podbot start {NAME}`" in caught.value.remedy
+        assert caught.value.remedy.startswith("Restart it")
         assert host.state() == ("stopped", "exited")
     host.start()
     assert host.state() == ("detached", "running")
 
 
-def test_a_new_session_of_that_name_after_a_reboot_says_so(host: Host) -> None:
+def test_a_new_session_of_that_name_after_a_reboot_is_refused(host: Host) -> None:
     host.reboot()
     with pytest.raises(SessionKept):
         host.run()
@@ -292,7 +344,7 @@ def test_one_that_something_else_started(host: Host) -> None:
         host.start()
 
 
-def test_a_link_in_the_place_of_the_workspace(host: Host) -> None:
+def test_a_link_in_place_of_the_workspace(host: Host) -> None:
     elsewhere = os.path.join(host.place.base, "elsewhere")
     os.rename(host.place.workspace, elsewhere)
     os.symlink(elsewhere, host.place.workspace)
@@ -320,7 +372,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     ),
     "the files' directory": lambda plan: plan.update(files_dir="/srv/files"),
     "the runtime directory": lambda plan: plan.update(runtime_dir="/srv/run"),
-    "the pipes' directory": lambda plan: plan["resources"].setdefault("streams", {}).update(directory="/srv/pipes"),
+    "the guest's directory": lambda plan: plan["resources"]["guest"].update(directory="/srv/guest"),
     "the secrets' directory": lambda plan: plan["resources"]["token"].update(secrets_dir="/srv/secrets"),
     "the token's repository": lambda plan: plan["resources"]["token"].update(repo="octo/other"),
     "no token": lambda plan: plan["resources"].pop("token"),
@@ -341,6 +393,39 @@ def test_a_record_that_was_changed(host: Host, change: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file)
     assert NAME in str(refused(host, SessionNotRestorable))
+
+
+@pytest.mark.parametrize("change", [{"workspace": "/srv"}, {"git": "/srv"}])
+def test_a_record_that_sends_the_guard_elsewhere(
+    tmp_path: os.PathLike[str], github: FakeGitHub, change: dict[str, str]
+) -> None:
+    host = kept_host(os.fspath(tmp_path), github, "report")
+    path = os.path.join(host.directory, RECORD)
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    document["plan"]["resources"]["guard"].update(change)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    refused(host, SessionNotRestorable)
+
+
+def test_a_container_on_the_shared_network_is_moved_before_it_starts(host: Host) -> None:
+    """A user of the engine can have moved it while it was stopped, and its own network can have been removed."""
+    found = host.engine.by_name[NAME]
+    assert found.network == f"{NAME}-net"
+    host.engine.networks.clear()
+    found.network = "default"
+    begun = len(host.engine.calls)
+    host.start()
+    assert found.network == f"{NAME}-net"
+    did = [operation for operation, _ in host.engine.calls[begun:]]
+    assert did.index("isolate") < did.index("start")
+
+
+def test_a_container_that_cannot_be_moved_is_not_started(host: Host) -> None:
+    host.engine.by_name[NAME].network = "default"
+    host.engine.networks[f"{NAME}-net"] = {"io.podbot.session": "another"}
+    refused(host, RequestFailed)
 
 
 def test_a_record_of_the_version_before_has_no_plan(host: Host) -> None:
@@ -452,7 +537,7 @@ def test_a_signal_in_the_middle(host: Host, when: str) -> None:
 
 
 def test_one_whose_start_was_killed_is_reported_and_stopped(host: Host) -> None:
-    """As a podbot leaves it that was killed between the container's start and the end of its own."""
+    """The state left by a podbot that was killed between the container's start and the end of its own start."""
     host.start()
     path = os.path.join(host.directory, RECORD)
     with open(path, encoding="utf-8") as file:

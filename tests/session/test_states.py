@@ -31,7 +31,7 @@ def test_every_move_is_allowed_or_refused_by_the_table(before: State, after: Sta
 
 
 def test_every_session_can_end() -> None:
-    """From every state there is a way to ``gone``, and none back from there."""
+    """Every state has a path to ``gone``, and none leads back from there."""
     ends = {"gone"}
     while more := {state for state in STATES if state not in ends and MOVES[state] & ends}:
         ends |= more

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import EngineGone
-from podbot.session.unsaved import _PARTS, SCRIPT, Examination, Unsaved, examine, since_of
+from podbot.session.unsaved import PARTS, SCRIPT, Examination, Unsaved, examine, since_of
 from podbot.testing import ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, made
 from tests.session.real import GIT_ENV, commit, git, server, shell, with_git
@@ -46,12 +46,12 @@ def write(directory: str, name: str, text: str = "x\n") -> None:
         file.write(text)
 
 
-def test_a_fresh_clone_holds_nothing(clone: str) -> None:
+def test_a_fresh_clone_has_no_unsaved_work(clone: str) -> None:
     assert found_in(clone) == Unsaved(names={"worktrees": ()})
     assert not found_in(clone)
 
 
-def test_what_was_pushed_is_safe(clone: str) -> None:
+def test_pushed_work_is_saved(clone: str) -> None:
     commit(clone)
     git(clone, "push", "-q")
     git(clone, "switch", "-qc", "topic")
@@ -61,7 +61,7 @@ def test_what_was_pushed_is_safe(clone: str) -> None:
 
 
 @pytest.mark.parametrize("tag", [False, True])
-def test_a_push_to_another_place_of_the_sandbox_saves_nothing(base: str, clone: str, tag: bool) -> None:
+def test_a_push_to_another_directory_of_the_sandbox_saves_nothing(base: str, clone: str, tag: bool) -> None:
     git(base, "init", "-q", "--bare", "local.git")
     git(clone, "remote", "add", "local", os.path.join(base, "local.git"))
     if tag:
@@ -159,7 +159,7 @@ def shallow(base: str) -> str:
     return path
 
 
-def test_a_push_from_a_shallow_clone_is_seen_on_the_server(base: str) -> None:
+def test_a_push_from_a_shallow_clone_is_found_on_the_server(base: str) -> None:
     path = shallow(base)
     assert found_in(path).counts == {"commits": 1}
     git(path, "push", "-q", "origin", "topic")
@@ -168,7 +168,7 @@ def test_a_push_from_a_shallow_clone_is_seen_on_the_server(base: str) -> None:
     assert found_in(path).counts == {"commits": 1}
 
 
-def test_when_the_server_does_not_answer_what_looks_unpushed_is(base: str) -> None:
+def test_without_an_answer_of_the_server_work_counts_as_unpushed(base: str) -> None:
     path = shallow(base)
     git(path, "push", "-q", "origin", "topic")
     shutil.rmtree(os.path.join(base, "server.git"))
@@ -216,7 +216,7 @@ def test_a_submodule_without_changes(clone: str, nested: str) -> None:
     assert not found_in(clone)
 
 
-def test_a_submodule_s_own_changes_whatever_it_is_told_to_ignore(clone: str, nested: str) -> None:
+def test_a_submodules_own_changes_count_whatever_git_is_configured_to_ignore(clone: str, nested: str) -> None:
     git(clone, "config", "-f", ".gitmodules", "submodule.lib.ignore", "all")
     git(clone, "commit", "-qam", "hide")
     git(clone, "push", "-q")
@@ -242,16 +242,16 @@ def test_no_clone_there(base: str, clone: str) -> None:
     for path in (os.path.join(base, "nothing"), base):
         found = found_in(path)
         assert found
-        assert found.doubt == "git did not tell all of it"
+        assert found.doubt == "git's report was incomplete"
     git(clone, "checkout", "-q", "--orphan", "new")
     assert found_in(clone).doubt
 
 
-def test_what_was_seen_before_the_doubt_is_said(clone: str) -> None:
+def test_work_found_before_the_failure_is_reported(clone: str) -> None:
     write(clone, "new")
     os.unlink(os.path.join(clone, ".git", "refs", "heads", "main"))
     found = found_in(clone)
-    assert str(found).endswith("1 untracked file (new); perhaps more unsaved work: git did not tell all of it")
+    assert str(found).endswith("1 untracked file (new); perhaps more unsaved work: git's report was incomplete")
 
 
 def test_git_that_takes_too_long(clone: str) -> None:
@@ -267,13 +267,13 @@ def test_git_that_takes_too_long(clone: str) -> None:
     assert found.doubt == "git took longer than 0.02 s"
 
 
-def test_an_engine_or_a_container_that_is_gone(clone: str) -> None:
+def test_an_engine_or_a_container_that_was_removed(clone: str) -> None:
     engine = with_git()
     made(engine, SESSION)
     engine.fail("exec_create", EngineGone(endpoint="x", reason="connection refused"))
     assert "connection refused" in examine(engine, SESSION, clone, SINCE).doubt
     engine.die(SESSION)
-    assert "running containers" in examine(engine, SESSION, clone, SINCE).doubt
+    assert "it is not running" in examine(engine, SESSION, clone, SINCE).doubt
 
 
 def test_an_image_without_git(clone: str) -> None:
@@ -287,7 +287,7 @@ def test_a_flood_is_bounded() -> None:
     engine = FakeEngine()
     made(engine, SESSION)
     flood = b"".join(b"?? %s%d\n" % (b"n" * 5000, number) for number in range(300))
-    end = "".join(f"= {part}\n" for part in (*_PARTS[1:], "end")).encode().replace(b"= tags", b"= tags")
+    end = "".join(f"= {part}\n" for part in (*PARTS[1:], "end")).encode().replace(b"= tags", b"= tags")
     end = end.replace(b"= worktrees\n", b"= worktrees\nworktree /src/shop\n")
     engine.on("sh", ScriptedExec(stdout=b"= changes\n" + flood + end))
     found = examine(engine, SESSION, "/src/shop", SINCE)
@@ -295,17 +295,17 @@ def test_a_flood_is_bounded() -> None:
     assert len(str(found)) < 300
 
 
-LINES = st.one_of(st.sampled_from([f"= {part}" for part in (*_PARTS, "end")] + ["worktree /x"]), st.text(max_size=8))
+LINES = st.one_of(st.sampled_from([f"= {part}" for part in (*PARTS, "end")] + ["worktree /x"]), st.text(max_size=8))
 
 
 @given(st.lists(LINES, max_size=20), st.booleans())
-def test_any_answer_but_a_whole_one_is_a_doubt(lines: list[str], whole: bool) -> None:
+def test_any_incomplete_answer_counts_as_unsaved_work(lines: list[str], whole: bool) -> None:
     examination = Examination()
     for line in lines:
         examination.take(line)
     found = examination.result(whole=whole)
     parts = [line[2:] for line in lines if line.startswith("= ")]
-    if not whole or parts != [*_PARTS, "end"]:
+    if not whole or parts != [*PARTS, "end"]:
         assert found.doubt
     assert str(found) or not found
 

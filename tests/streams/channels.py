@@ -1,4 +1,4 @@
-"""A small channel for tests of what drives one: lines, upper-cased commands from the agent are answered by podbot."""
+"""A small channel for tests of the code that drives one: lines; podbot answers upper-cased commands from the agent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from podbot.events import Event
-from podbot.streams.channel import Counts, Noise, Refused, Side
+from podbot.streams.protocol_channel import Counts, Noise, Refused, Side
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Refusal:
 
 @dataclass
 class LineChannel:
-    """Whole lines go on. ``no…`` is answered with ``refused`` and a refusal; ``#…`` from the agent is noise."""
+    """Whole lines pass. ``no…`` is answered with ``refused`` and a refusal; ``#…`` from the agent is noise."""
 
     to_agent: list[bytes] = field(default_factory=list)
     to_client: list[bytes] = field(default_factory=list)
-    told: list[Refused] = field(default_factory=list)
+    reported: list[Refused] = field(default_factory=list)
     noises: list[Noise] = field(default_factory=list)
     news: list[Event] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class LineChannel:
     def client_eof(self) -> None:
         self.ends.append("client")
         if self._client:
-            self.told.append(Refusal("client", None, None, len(self._client), "unparseable", "half a frame"))
+            self.reported.append(Refusal("client", None, None, len(self._client), "unparseable", "half a frame"))
             self._client = b""
 
     def agent_data(self, data: bytes) -> None:
@@ -61,7 +61,7 @@ class LineChannel:
         if line.startswith(b"no"):
             back.append(self.answer)
             self.refused += 1
-            self.told.append(Refusal(side, size=len(line) + 1))
+            self.reported.append(Refusal(side, size=len(line) + 1))
         else:
             onward.append(line + b"\n")
 
@@ -82,7 +82,7 @@ class LineChannel:
         return taken
 
     def refusals(self) -> Sequence[Refused]:
-        taken, self.told = self.told, []
+        taken, self.reported = self.reported, []
         return taken
 
     @property
@@ -92,7 +92,7 @@ class LineChannel:
 
 @dataclass
 class LineFilter(LineChannel):
-    """The same as a relay's filter: the agent's stderr as it is, noise on stderr."""
+    """The same as a relay's filter: the agent's stderr unchanged, noise on stderr."""
 
     log: list[bytes | memoryview] = field(default_factory=list)
 

@@ -18,10 +18,14 @@ def frame(stream: int, data: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def stream_pair(leftover: bytes = b"") -> Iterator[tuple[SocketStream, socket.socket]]:
+def stream_pair(
+    leftover: bytes = b"", *, send_buffer: int | None = None
+) -> Iterator[tuple[SocketStream, socket.socket]]:
     """(our exec stream, the engine's end of it)."""
     ours, theirs = socket.socketpair()
     theirs.settimeout(PATIENCE)
+    if send_buffer is not None:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     stream = SocketStream(ours, leftover)
     with contextlib.closing(stream), theirs:
         yield stream, theirs
@@ -41,7 +45,7 @@ class Pipe:
                 os.close(end)
 
     def drain(self) -> bytes:
-        """All that is written to the pipe until its writers are gone."""
+        """Everything that is written to the pipe until its writers are gone."""
         return b"".join(iter(lambda: os.read(self.read, 1 << 16), b""))
 
 
@@ -57,7 +61,7 @@ def pipes(count: int) -> Iterator[list[Pipe]]:
 
 @contextlib.contextmanager
 def in_thread(work: Callable[[], None]) -> Iterator[None]:
-    """``work`` runs beside the block and has ended with it; its failure is the block's."""
+    """``work`` runs in parallel with the block and has ended with it; its failure is the block's."""
     failed: list[BaseException] = []
 
     def guarded() -> None:

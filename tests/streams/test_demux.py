@@ -22,7 +22,7 @@ def pieces(demux: FrameDemux, chunks: list[bytes]) -> dict[int, bytes]:
 
 
 @given(FRAMES, st.lists(st.integers(0, 400), max_size=10))
-def test_any_cutting_gives_the_same_pieces(frames: list[tuple[int, bytes]], places: list[int]) -> None:
+def test_any_division_gives_the_same_pieces(frames: list[tuple[int, bytes]], places: list[int]) -> None:
     whole = b"".join(encode(stream, data) for stream, data in frames)
     ends = sorted({place % (len(whole) + 1) for place in places} | {len(whole)})
     chunks = [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -46,7 +46,7 @@ def test_the_stream_may_end_only_between_frames(frames: list[tuple[int, bytes]],
 
 
 @given(st.lists(st.binary(max_size=60)))
-def test_any_bytes_are_frames_or_a_bad_one(chunks: list[bytes]) -> None:
+def test_any_bytes_are_frames_or_an_error(chunks: list[bytes]) -> None:
     demux = FrameDemux()
     try:
         found = pieces(demux, chunks)
@@ -56,11 +56,11 @@ def test_any_bytes_are_frames_or_a_bad_one(chunks: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("header", [b"\3\0\0\0\0\0\0\1", b"\1\0\1\0\0\0\0\1", b"HTTP/1.1"])
-def test_what_is_no_header(header: bytes) -> None:
-    with pytest.raises(BadFrame, match="framed"):
+def test_invalid_headers(header: bytes) -> None:
+    with pytest.raises(BadFrame, match="invalid frame header"):
         pieces(FrameDemux(), [header])
 
 
-def test_a_payload_is_not_kept_until_it_is_whole() -> None:
+def test_a_payload_is_passed_on_before_it_is_complete() -> None:
     demux = FrameDemux()
     assert pieces(demux, [encode(2, b"x" * 1000)[:108]])[2] == b"x" * 100

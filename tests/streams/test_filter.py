@@ -1,4 +1,4 @@
-"""The relay with everything passing through a filter."""
+"""The relay when everything passes through a filter."""
 
 from __future__ import annotations
 
@@ -11,29 +11,35 @@ from collections.abc import Iterator
 
 import pytest
 
-from podbot.streams import relay as module
-from podbot.streams import sink as sinks
-from podbot.streams.channel import Filter
+from podbot.streams.protocol_channel import Filter
 from podbot.streams.relay import LIMIT, Relay, SinkClosed
 from podbot.streams.sides import Duplex, EngineSide
-from podbot.streams.sink import LogSink
+from podbot.streams.sink import LOG_PATIENCE, LogSink
 from podbot.streams.wake import Resize, Wake
 from tests.streams.channels import LineFilter
 from tests.streams.plumbing import PATIENCE, frame, in_thread, pipes, read_exactly, stream_pair
 
 
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    with contextlib.closing(Wake()) as made:
-        yield made
-
-
 @contextlib.contextmanager
 def relay(
-    stream: Duplex, wake: Wake, through: Filter, *, stdin: int, stdout: int, stderr: int | None
+    stream: Duplex,
+    wake: Wake,
+    through: Filter,
+    *,
+    stdin: int,
+    stdout: int,
+    stderr: int | None,
+    log_patience: float = LOG_PATIENCE,
 ) -> Iterator[Relay]:
+    side = EngineSide(stream, tty=False)
     made = Relay(
-        EngineSide(stream, tty=False), stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno(), through=through
+        side,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        wake=wake.fileno(),
+        through=through,
+        log_patience=log_patience,
     )
     with contextlib.closing(made):
         yield made
@@ -72,8 +78,7 @@ def test_frames_answers_noise_and_ends(wake: Wake) -> None:
 
 
 def test_input_that_is_ended_from_here_ends_behind_what_is_queued(wake: Wake) -> None:
-    with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
-        stream._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with pipes(2) as (stdin, stdout), stream_pair(send_buffer=4096) as (stream, engine):
         through = LineFilter()
         with relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
             sent = b"x" * 60_000 + b"\nhal"
@@ -96,7 +101,7 @@ def test_input_that_is_ended_from_here_ends_behind_what_is_queued(wake: Wake) ->
             assert through.ends == ["client"]
 
 
-def test_an_agent_that_provokes_answers_and_reads_none_is_read_no_further(wake: Wake) -> None:
+def test_an_agent_that_causes_answers_and_reads_none_is_not_read_any_further(wake: Wake) -> None:
     through = LineFilter(answer=b"r" * 8191 + b"\n")
     sent = 0
     with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
@@ -106,7 +111,7 @@ def test_an_agent_that_provokes_answers_and_reads_none_is_read_no_further(wake: 
                 for _ in range(500):
                     sent += engine.send(frame(1, b"no\n" * 100))
                     made.run(time.monotonic() + 0.002)
-            made.run(soon())  # a busy machine may have left something unread
+            made.run(soon())  # a busy machine may have some unread bytes
             assert made.unsent < LIMIT + 1000 * 8192, "one chunk more than the limit at the most"
             before = made.unsent
             made.run(soon())
@@ -122,7 +127,7 @@ def test_an_agent_that_provokes_answers_and_reads_none_is_read_no_further(wake: 
 
 
 def read_until(sock: socket.socket, over: threading.Event) -> None:
-    """All there is, until ``over``: at least LIMIT bytes."""
+    """Everything until ``over``: at least LIMIT bytes."""
     got = 0
     sock.settimeout(0.02)
     while not over.is_set():
@@ -131,7 +136,7 @@ def read_until(sock: socket.socket, over: threading.Event) -> None:
     assert got >= LIMIT
 
 
-def test_a_client_that_provokes_answers_and_reads_none_is_read_no_further(wake: Wake) -> None:
+def test_a_client_that_causes_answers_and_reads_none_is_not_read_any_further(wake: Wake) -> None:
     through = LineFilter(answer=b"r" * 65535 + b"\n")
     with pipes(2) as (stdin, stdout), stream_pair() as (stream, _engine):
         os.set_blocking(stdin.write, False)
@@ -149,8 +154,8 @@ def test_a_client_that_provokes_answers_and_reads_none_is_read_no_further(wake: 
             assert LIMIT <= made.undelivered < 3 * LIMIT, "the limit, and what one read of 64 KiB provokes"
 
 
-def test_a_client_that_waits_with_its_reading_does_not_stop_what_it_sends(wake: Wake) -> None:
-    """An agent that answers before it reads on must not lock both up: only podbot's own answers count."""
+def test_a_client_that_reads_late_does_not_block_what_it_sends(wake: Wake) -> None:
+    """An agent that answers before it reads further must not cause a deadlock: only podbot's own answers count."""
     through = LineFilter()
     with (
         pipes(2) as (stdin, stdout),
@@ -180,7 +185,7 @@ def test_a_client_that_waits_with_its_reading_does_not_stop_what_it_sends(wake: 
                     made.run(time.monotonic() + 0.02)
 
 
-def test_an_agent_that_closed_its_stdin_does_not_hide_the_client_s_end(wake: Wake) -> None:
+def test_a_closed_agent_stdin_does_not_hide_the_clients_end(wake: Wake) -> None:
     with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
         engine.shutdown(socket.SHUT_RD)
         with relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
@@ -192,7 +197,7 @@ def test_an_agent_that_closed_its_stdin_does_not_hide_the_client_s_end(wake: Wak
             assert made.run(soon()) == "input_ended"
 
 
-def test_one_socket_for_both_is_never_read_when_it_is_only_writable(wake: Wake) -> None:
+def test_a_single_socket_is_not_read_when_it_is_only_writable(wake: Wake) -> None:
     ours, client = socket.socketpair()
     with ours, client, stream_pair() as (stream, engine):
         client.settimeout(PATIENCE)
@@ -209,7 +214,7 @@ def test_one_socket_for_both_is_never_read_when_it_is_only_writable(wake: Wake) 
                     made.run(soon())
 
 
-def test_output_that_waits_behind_an_end_is_told(wake: Wake) -> None:
+def test_output_that_waits_after_an_end_is_reported(wake: Wake) -> None:
     with (
         pipes(2) as (stdin, stdout),
         stream_pair() as (stream, engine),
@@ -223,13 +228,19 @@ def test_output_that_waits_behind_an_end_is_told(wake: Wake) -> None:
         assert made.run(soon()) == "ended"
 
 
-def test_diagnostics_that_nobody_reads_stop_nothing_for_long(wake: Wake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "LOG_PATIENCE", 0.02)
-    monkeypatch.setattr(module, "LOG_PATIENCE", 0.02)
+def test_diagnostics_that_nobody_reads_stop_nothing_for_long(wake: Wake) -> None:
     with (
         pipes(3) as (stdin, stdout, stderr),
         stream_pair() as (stream, engine),
-        relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=stderr.write) as made,
+        relay(
+            stream,
+            wake,
+            LineFilter(),
+            stdin=stdin.read,
+            stdout=stdout.write,
+            stderr=stderr.write,
+            log_patience=0.02,
+        ) as made,
     ):
 
         def flood() -> None:
@@ -250,7 +261,7 @@ def test_diagnostics_that_nobody_reads_stop_nothing_for_long(wake: Wake, monkeyp
         os.set_blocking(stderr.read, False)
         engine.sendall(frame(2, b"the end\n"))
         end = time.monotonic() + PATIENCE
-        # What is lost is said before the next line that fits, which need not be the first one that is sent.
+        # Lost bytes are reported before the next line that fits, which need not be the first one that is sent.
         while not (b"are lost\n" in said and said.endswith(b"the end\n")) and time.monotonic() < end:
             made.run(time.monotonic() + 0.001)
             with contextlib.suppress(BlockingIOError):
@@ -272,7 +283,7 @@ def test_a_log_that_is_read_slowly_loses_nothing() -> None:
             assert not sink.full() or sink.pending >= LIMIT
 
 
-def test_a_closed_stdout_is_told_and_can_be_done_without(wake: Wake) -> None:
+def test_a_closed_stdout_is_reported_and_can_be_ignored(wake: Wake) -> None:
     with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
         stdout.close(stdout.read)
         with relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=None) as made:

@@ -23,24 +23,17 @@ from tests.streams.plumbing import PATIENCE, Pipe, frame, in_thread, pipes, read
 BIG = 8 << 20
 
 
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
-
-
 @contextlib.contextmanager
 def relay(
-    stream: Duplex,
+    stream: Duplex | EngineSide,
     wake: Wake,
     *,
-    tty: bool = False,
     stdin: int | None = None,
     stdout: int | None = None,
     stderr: int | None = None,
 ) -> Iterator[Relay]:
-    made = Relay(EngineSide(stream, tty=tty), stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno())
+    side = stream if isinstance(stream, EngineSide) else EngineSide(stream, tty=False)
+    made = Relay(side, stdin=stdin, stdout=stdout, stderr=stderr, wake=wake.fileno())
     with contextlib.closing(made):
         yield made
 
@@ -49,7 +42,7 @@ def run(made: Relay) -> str:
     return made.run(time.monotonic() + PATIENCE)
 
 
-def test_megabytes_both_ways_arrive_as_they_were(wake: Wake) -> None:
+def test_megabytes_in_both_directions_arrive_unchanged(wake: Wake) -> None:
     block = os.urandom(1 << 16)
     sent, came = hashlib.sha256(), hashlib.sha256()
 
@@ -71,15 +64,16 @@ def test_megabytes_both_ways_arrive_as_they_were(wake: Wake) -> None:
 
     with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
         with in_thread(feed), in_thread(echo), in_thread(collect):
-            with relay(stream, wake, stdin=stdin.read, stdout=stdout.write) as made:
+            side = EngineSide(stream, tty=False)
+            with relay(side, wake, stdin=stdin.read, stdout=stdout.write) as made:
                 while (pause := run(made)) != "ended":
                     assert pause == "woken"
-                assert not made.broken
+                assert not side.broken
             stdout.close(stdout.write)
         assert came.digest() == sent.digest()
 
 
-def test_stdout_and_stderr_go_their_own_ways(wake: Wake) -> None:
+def test_stdout_and_stderr_are_separate(wake: Wake) -> None:
     with pipes(2) as (out, err), stream_pair(frame(1, b"first ")) as (stream, engine):
         engine.sendall(frame(2, b"bad") + frame(1, b"good") + frame(0, b"!") + frame(1, b""))
         engine.close()
@@ -89,13 +83,14 @@ def test_stdout_and_stderr_go_their_own_ways(wake: Wake) -> None:
         assert os.read(err.read, 100) == b"bad"
 
 
-def test_a_terminal_s_stream_is_raw_and_all_stdout(wake: Wake) -> None:
+def test_a_terminals_stream_is_raw_and_all_stdout(wake: Wake) -> None:
     with pipes(2) as (out, err), stream_pair(b"\1\0\0\0") as (stream, engine):
         engine.sendall(b"\x1b[2Jhello")
         engine.close()
-        with relay(stream, wake, tty=True, stdout=out.write, stderr=err.write) as made:
+        side = EngineSide(stream, tty=True)
+        with relay(side, wake, stdout=out.write, stderr=err.write) as made:
             assert run(made) == "ended"
-            assert not made.broken
+            assert not side.broken
         assert os.read(out.read, 100) == b"\1\0\0\0\x1b[2Jhello"
 
 
@@ -118,16 +113,14 @@ def test_a_reader_that_stops_costs_no_memory_and_loses_nothing(wake: Wake) -> No
 
     with pipes(1) as (out,), stream_pair() as (stream, engine), relay(stream, wake, stdout=out.write) as made:
         with in_thread(shout):
-            sink = made._sinks[1]
             before = -1
-            while sink.pending != before:  # nobody reads: until nothing moves any more
-                before = sink.pending
+            while made.undelivered != before:  # unread: until nothing moves any more
+                before = made.undelivered
                 assert made.run(time.monotonic() + 0.05) == "deadline"
-            assert LIMIT <= sink.pending <= LIMIT + CHUNK
+            assert LIMIT <= made.undelivered <= LIMIT + CHUNK
             assert total < BIG
             with in_thread(collect):
                 assert run(made) == "ended"
-                assert not made.broken
                 made.close()
                 out.close(out.write)
         assert came == data * (BIG // len(data))
@@ -161,7 +154,7 @@ def test_an_engine_that_stops_reading_costs_no_memory_and_loses_nothing(wake: Wa
             assert run(made) == "ended"
 
 
-def test_the_end_of_stdin_is_passed_on_and_output_goes_on(wake: Wake) -> None:
+def test_the_end_of_stdin_is_passed_on_and_output_continues(wake: Wake) -> None:
     def command() -> None:
         assert read_exactly(engine, 5) == b"hello"
         assert engine.recv(1) == b"", "end of file reaches the command"
@@ -176,7 +169,7 @@ def test_the_end_of_stdin_is_passed_on_and_output_goes_on(wake: Wake) -> None:
         assert os.read(out.read, 100) == b"counted 5"
 
 
-def test_no_stdin_is_end_of_file_at_once(wake: Wake) -> None:
+def test_without_stdin_the_command_reads_end_of_file_at_once(wake: Wake) -> None:
     with stream_pair() as (stream, engine), relay(stream, wake):
         assert engine.recv(1) == b""
 
@@ -190,7 +183,7 @@ def test_the_end_of_the_command_ends_the_relay_with_stdin_still_open(wake: Wake)
         assert os.read(out.read, 10) == b"bye"
 
 
-def test_a_command_that_does_not_read_its_stdin_is_still_heard(wake: Wake) -> None:
+def test_output_of_a_command_that_does_not_read_its_stdin_is_relayed(wake: Wake) -> None:
     with pipes(2) as (stdin, out), stream_pair() as (stream, engine):
         os.set_blocking(stdin.write, False)
         with contextlib.suppress(BlockingIOError):
@@ -222,7 +215,7 @@ def test_a_stdin_that_cannot_be_read_is_end_of_file(wake: Wake, bad: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_reader_that_goes_away_is_named(wake: Wake, name: str) -> None:
+def test_a_closed_output_is_named(wake: Wake, name: str) -> None:
     with pipes(2) as (gone, other), stream_pair() as (stream, engine):
         out, err = (gone, other) if name == "stdout" else (other, gone)
         with relay(stream, wake, stdout=out.write, stderr=err.write) as made:
@@ -233,7 +226,7 @@ def test_a_reader_that_goes_away_is_named(wake: Wake, name: str) -> None:
         assert caught.value.stream == name
 
 
-def test_waking_and_coming_back(wake: Wake) -> None:
+def test_wake_messages_return_to_the_caller(wake: Wake) -> None:
     with pipes(1) as (out,), stream_pair() as (stream, engine), relay(stream, wake, stdout=out.write) as made:
         wake.post(Signal(signal.SIGINT))
         wake.post(Resize())
@@ -246,7 +239,7 @@ def test_waking_and_coming_back(wake: Wake) -> None:
         assert os.read(out.read, 10) == b"after"
 
 
-def test_a_deadline_does_not_lose_what_is_there(wake: Wake) -> None:
+def test_a_deadline_does_not_lose_available_bytes(wake: Wake) -> None:
     with pipes(1) as (out,), stream_pair() as (stream, engine), relay(stream, wake, stdout=out.write) as made:
         engine.sendall(frame(1, b"abc")[:9])
         assert made.run(time.monotonic() + 0.02) == "deadline"
@@ -257,14 +250,16 @@ def test_a_deadline_does_not_lose_what_is_there(wake: Wake) -> None:
 
 
 def test_a_stream_that_ends_inside_a_frame_is_broken(wake: Wake) -> None:
-    with stream_pair() as (stream, engine), relay(stream, wake) as made:
+    with stream_pair() as (stream, engine):
         engine.sendall(frame(1, b"abc")[:-1])
         engine.close()
-        assert run(made) == "ended"
-        assert made.broken
+        side = EngineSide(stream, tty=False)
+        with relay(side, wake) as made:
+            assert run(made) == "ended"
+        assert side.broken
 
 
-def test_garbage_is_no_output(wake: Wake) -> None:
+def test_invalid_frames_are_not_output(wake: Wake) -> None:
     with pipes(1) as (out,), stream_pair() as (stream, engine), relay(stream, wake, stdout=out.write) as made:
         engine.sendall(b"HTTP/1.1 500 oops")
         with pytest.raises(BadFrame):
@@ -290,17 +285,18 @@ class Failing:
         raise OSError(self._number, os.strerror(self._number))
 
     def shut_write(self) -> None:
-        """Nothing to shut."""
+        """There is nothing to shut down."""
 
 
 @pytest.mark.parametrize("number", [errno.ECONNRESET, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.EIO, 1])
 def test_a_connection_that_fails_in_any_way_is_a_broken_stream(wake: Wake, number: int) -> None:
     with pipes(1) as (stdin,), stream_pair() as (_stream, engine):
         os.write(stdin.write, b"x")
-        with relay(Failing(engine, number), wake, stdin=stdin.read) as made:
+        side = EngineSide(Failing(engine, number), tty=False)
+        with relay(side, wake, stdin=stdin.read) as made:
             _stream.close()
             assert run(made) == "ended"
-            assert made.broken
+            assert side.broken
 
 
 def test_a_bad_first_frame_leaves_no_descriptor_open(wake: Wake) -> None:
@@ -311,7 +307,7 @@ def test_a_bad_first_frame_leaves_no_descriptor_open(wake: Wake) -> None:
         assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_the_caller_s_descriptors_stay_open_and_as_they_were(wake: Wake) -> None:
+def test_the_callers_descriptors_stay_open_and_unchanged(wake: Wake) -> None:
     with pipes(2) as (stdin, out), stream_pair() as (stream, engine):
         engine.close()
         with relay(stream, wake, stdin=stdin.read, stdout=out.write) as made:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import socket
 from collections.abc import Iterator
 
@@ -40,7 +41,7 @@ def test_a_full_pipe_does_not_block_and_nothing_is_lost(pipe: Pipe) -> None:
         assert came == BLOCK + b"end"
 
 
-def test_the_caller_s_descriptor_keeps_its_mode(pipe: Pipe) -> None:
+def test_the_callers_descriptor_keeps_its_mode(pipe: Pipe) -> None:
     with sink(pipe.write) as made:
         assert made.fileno() != pipe.write
         assert not os.get_blocking(made.fileno())
@@ -50,16 +51,22 @@ def test_the_caller_s_descriptor_keeps_its_mode(pipe: Pipe) -> None:
     os.write(pipe.write, b"still open")
 
 
-def test_where_a_pipe_cannot_be_opened_again_writes_are_cut(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = os.open
+@contextlib.contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
-    def refusing(path: str, *rest: int) -> int:
-        if path.startswith("/proc/self/fd/"):
-            raise PermissionError
-        return opened(path, *rest)
 
-    monkeypatch.setattr(os, "open", refusing)
-    with sink(pipe.write) as made:
+def test_where_a_pipe_cannot_be_opened_again_writes_are_cut(pipe: Pipe) -> None:
+    with contextlib.ExitStack() as stack:
+        with no_more_descriptors():
+            made = stack.enter_context(sink(pipe.write))
         assert made.must_poll
         assert made.fileno() == pipe.write
         made.push(memoryview(BLOCK[: 3 * ATOMIC]))
@@ -84,7 +91,7 @@ def test_a_socket_does_not_block_either() -> None:
         assert came == 4 * len(BLOCK)
 
 
-def test_a_file_is_appended_to_where_the_caller_stands(tmp_path: os.PathLike[str]) -> None:
+def test_a_file_is_written_from_the_callers_position(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "out")
     fd = os.open(path, os.O_CREAT | os.O_RDWR)
     os.write(fd, b"before ")
@@ -104,7 +111,7 @@ def test_no_descriptor_discards() -> None:
         assert (made.pending, made.fileno()) == (0, -1)
 
 
-def test_a_reader_that_is_gone_is_an_error_and_no_signal(pipe: Pipe) -> None:
+def test_a_closed_reader_is_an_error_and_no_signal(pipe: Pipe) -> None:
     with sink(pipe.write) as made:
         pipe.close(pipe.read)
         made.push(memoryview(b"x"))
@@ -118,7 +125,7 @@ def test_a_reader_that_is_gone_is_an_error_and_no_signal(pipe: Pipe) -> None:
             made.flush()
 
 
-def test_a_reader_that_was_gone_before(pipe: Pipe) -> None:
+def test_a_reader_that_was_closed_before(pipe: Pipe) -> None:
     pipe.close(pipe.read)
     with sink(pipe.write) as made:
         made.push(memoryview(b"x"))
@@ -141,7 +148,9 @@ def test_a_terminal_keeps_its_mode() -> None:
 
 @pytest.mark.parametrize("blocking", [True, False])
 def test_a_socket_under_a_default_timeout(blocking: bool) -> None:
-    """The embedder's setdefaulttimeout made its own socket non-blocking, and a slow reader "gone" after that time."""
+    """The embedder's setdefaulttimeout made its own socket non-blocking, and a slow reader counted as gone after
+    that time.
+    """
     ours, theirs = socket.socketpair()
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(0.05)
@@ -158,12 +167,12 @@ def test_a_socket_under_a_default_timeout(blocking: bool) -> None:
         socket.setdefaulttimeout(before)
 
 
-def test_a_log_s_note_about_lost_bytes_counts_towards_its_limit(pipe: Pipe) -> None:
+def test_a_logs_note_about_lost_bytes_counts_towards_its_limit(pipe: Pipe) -> None:
     made = LogSink(pipe.write)
     with contextlib.closing(made):
         made.push(memoryview(b"e" * (2 * LIMIT - 10)))
         made.push(memoryview(b"lost, it does not fit"))
-        made.push(memoryview(b"ten bytes\n"))  # fits alone, but not behind the note
+        made.push(memoryview(b"ten bytes\n"))  # fits alone, but not after the note
         assert made.pending == 2 * LIMIT - 10
         made.taken(1000)
         made.push(memoryview(b"fits\n"))

@@ -27,7 +27,7 @@ def resize(fd: int, columns: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def test_what_is_a_terminal(pty: tuple[int, int]) -> None:
+def test_which_descriptors_are_terminals(pty: tuple[int, int]) -> None:
     assert is_terminal(pty[1])
     with pipes(1) as (pipe,):
         assert not is_terminal(pipe.read)
@@ -45,7 +45,7 @@ def test_its_size(pty: tuple[int, int]) -> None:
         assert terminal_size(pipe.read) is None
 
 
-def test_raw_mode_lets_every_key_through_and_is_undone(pty: tuple[int, int]) -> None:
+def test_raw_mode_passes_every_key_and_is_undone(pty: tuple[int, int]) -> None:
     before = termios.tcgetattr(pty[1])
     with raw_mode(pty[1]):
         during = termios.tcgetattr(pty[1])
@@ -67,16 +67,18 @@ def test_raw_mode_lets_every_key_through_and_is_undone(pty: tuple[int, int]) -> 
         (b"", b""),
     ],
 )
-def test_an_end_of_file_typed_before_raw_mode_is_no_nul_byte(pty: tuple[int, int], typed: bytes, left: bytes) -> None:
+def test_an_end_of_file_typed_before_raw_mode_is_not_a_nul_byte(
+    pty: tuple[int, int], typed: bytes, left: bytes
+) -> None:
     """Issue 10.14: `script` types one at once, and the first output was ``^@``."""
     os.write(pty[0], typed)
     with raw_mode(pty[1]):
-        os.write(pty[0], b"\x04!")  # what is typed from here on is the agent's, as it is
+        os.write(pty[0], b"\x04!")  # input from here on goes to the agent unchanged
         wanted = left + b"\x04!"
         assert b"".join(os.read(pty[1], 1) for _ in wanted) == wanted
 
 
-def test_a_terminal_that_reports_an_end_for_ever_is_left_alone(pty: tuple[int, int]) -> None:
+def test_a_terminal_that_reports_an_end_for_ever_is_abandoned(pty: tuple[int, int]) -> None:
     os.write(pty[0], b"\x04" * 20)
     with raw_mode(pty[1]):
         assert os.read(pty[1], 10) == b"\0" * 4
@@ -90,12 +92,12 @@ def test_raw_mode_is_undone_whatever_happens(pty: tuple[int, int], error: type[B
     assert termios.tcgetattr(pty[1]) == before
 
 
-def test_a_terminal_that_goes_away_is_no_error(pty: tuple[int, int]) -> None:
+def test_a_terminal_that_disappears_is_no_error(pty: tuple[int, int]) -> None:
     with raw_mode(pty[1]):
         os.close(pty[0])
 
 
-def test_input_that_nobody_read_is_dropped_on_request(pty: tuple[int, int]) -> None:
+def test_unread_input_is_dropped_on_request(pty: tuple[int, int]) -> None:
     for emptied in (False, True):
         with raw_mode(pty[1]) as mode:
             os.write(pty[0], b"\x1b[1;1R\n")

@@ -4,25 +4,17 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from podbot.streams.wake import Interrupted, Resize, Signal, Wake
 
 
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
-
-
 def readable(wake: Wake) -> bool:
     return bool(select.select([wake], [], [], 0)[0])
 
 
-def test_a_post_wakes_and_taking_empties(wake: Wake) -> None:
+def test_a_post_wakes_and_taking_empties_the_queue(wake: Wake) -> None:
     assert not readable(wake)
     thread = threading.Thread(target=wake.post, args=(Resize(),))
     thread.start()
@@ -35,13 +27,13 @@ def test_a_post_wakes_and_taking_empties(wake: Wake) -> None:
 
 
 def test_any_number_of_posts_never_blocks(wake: Wake) -> None:
-    for _ in range(70_000):  # more than a pipe holds
+    for _ in range(70_000):  # more than a pipe can take
         wake.post(Resize())
     assert len(wake.take()) == 70_000
     assert not readable(wake)
 
 
-def test_a_signal_unwinds_unless_somebody_listens(wake: Wake) -> None:
+def test_a_signal_unwinds_without_a_listener(wake: Wake) -> None:
     with pytest.raises(Interrupted) as caught:
         wake.deliver(signal.SIGTERM)
     assert caught.value.number == signal.SIGTERM
@@ -62,7 +54,7 @@ def test_listening_ends_with_an_exception_too(wake: Wake) -> None:
         wake.deliver(signal.SIGTERM)
 
 
-def test_what_came_while_nobody_could_act_is_not_forgotten(wake: Wake) -> None:
+def test_a_message_that_arrived_early_is_not_forgotten(wake: Wake) -> None:
     wake.check()
     with wake.listening():
         wake.post(Resize())
@@ -73,5 +65,5 @@ def test_what_came_while_nobody_could_act_is_not_forgotten(wake: Wake) -> None:
     wake.check()
 
 
-def test_its_descriptors_are_not_for_children(wake: Wake) -> None:
+def test_its_descriptors_are_not_inherited_by_children(wake: Wake) -> None:
     assert not os.get_inheritable(wake.fileno())

@@ -22,7 +22,7 @@ class Manager:
         self.socket.bind(address)
         self.socket.setblocking(False)
 
-    def told(self) -> list[str]:
+    def received(self) -> list[str]:
         found = []
         while True:
             try:
@@ -48,7 +48,7 @@ def test_the_life_of_a_service(manager: tuple[Manager, str]) -> None:
     notifier.status("2 sessions")
     notifier.status("3 sessions\nREADY=1")
     notifier.stopping()
-    assert there.told() == [
+    assert there.received() == [
         "READY=1\nSTATUS=2 sessions", "STATUS=3 sessions READY=1", "STOPPING=1\nSTATUS=ending",
     ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_a_reload_is_framed(manager: tuple[Manager, str]) -> None:
     notifier = Notifier({"NOTIFY_SOCKET": address})
     notifier.reloading()
     notifier.ready("again")
-    first, second = there.told()
+    first, second = there.received()
     assert first.startswith("RELOADING=1\nMONOTONIC_USEC=")
     assert second.startswith("READY=1")
 
@@ -72,7 +72,7 @@ def test_a_sign_of_life_at_half_of_the_limit(manager: tuple[Manager, str]) -> No
     for at in (100.0, 105.0, 109.9, 110.0, 111.0, 121.0):
         now[0] = at
         notifier.beat()
-    assert there.told() == ["WATCHDOG=1"] * 3
+    assert there.received() == ["WATCHDOG=1"] * 3
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_a_sign_of_life_at_half_of_the_limit(manager: tuple[Manager, str]) -> No
         {"WATCHDOG_PID": "1"},
     ],
 )
-def test_no_watchdog_where_none_was_asked_for(manager: tuple[Manager, str], changes: dict[str, str]) -> None:
+def test_no_watchdog_unless_requested(manager: tuple[Manager, str], changes: dict[str, str]) -> None:
     there, address = manager
     notifier = Notifier({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1000000", **changes})
     notifier.beat()
     assert notifier.watchdog is None
-    assert there.told() == []
+    assert there.received() == []
 
 
 @pytest.mark.parametrize("address", ["", "vsock:2:1", "relative", "/nowhere/at/all"])
-def test_no_manager_is_no_trouble(address: str) -> None:
+def test_a_missing_manager_is_no_error(address: str) -> None:
     notifier = Notifier({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1000000"})
     notifier.ready("x")
     notifier.beat()
@@ -102,7 +102,7 @@ def test_no_manager_is_no_trouble(address: str) -> None:
 
 
 def _fill(there: Manager) -> int:
-    """Send what one sender may; how much that was. systemd allows a queue of more than that."""
+    """Send as much as one sender may; returns the amount. systemd allows a longer queue."""
     sent = 0
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, contextlib.suppress(BlockingIOError):
         sender.setblocking(False)
@@ -112,7 +112,7 @@ def _fill(there: Manager) -> int:
     return sent
 
 
-def test_a_manager_that_does_not_read_holds_nothing_up(manager: tuple[Manager, str]) -> None:
+def test_a_manager_that_does_not_read_does_not_block(manager: tuple[Manager, str]) -> None:
     there, address = manager
     while _fill(there):
         pass
@@ -120,7 +120,7 @@ def test_a_manager_that_does_not_read_holds_nothing_up(manager: tuple[Manager, s
     begin = time.monotonic()
     notifier.stopping()
     assert time.monotonic() - begin < 30
-    assert "STOPPING=1\nSTATUS=ending" not in there.told()
+    assert "STOPPING=1\nSTATUS=ending" not in there.received()
 
 
 def test_children_do_not_inherit_it(manager: tuple[Manager, str]) -> None:
@@ -129,4 +129,4 @@ def test_children_do_not_inherit_it(manager: tuple[Manager, str]) -> None:
     notifier = taken(environ)
     notifier.beat()
     assert environ == {"HOME": "/h"}
-    assert there.told() == ["WATCHDOG=1"]
+    assert there.received() == ["WATCHDOG=1"]

@@ -1,4 +1,4 @@
-"""The unit's text, and what is asked of systemctl. That systemd likes the text: e2e/test_token_daemon.py."""
+"""The unit's text, and the requests to systemctl. e2e/test_token_daemon.py checks that systemd accepts the text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMAND = ("/opt/podbot/bin/python", "-P", "-m", "podbot", "token-daemon")
 
 
 class Systemctl:
-    """A user manager that notes what it is asked; ``fails`` at steps that begin so."""
+    """A user manager that records its requests; ``fails`` at steps with these beginnings."""
 
     def __init__(self, fails: str = "-", code: int = 1, output: str = "Failed to connect to bus") -> None:
         self.asked: list[str] = []
@@ -51,7 +51,7 @@ def settings(text: str) -> dict[str, str]:
 # --- the text -------------------------------------------------------------------------------------
 
 
-def test_what_the_unit_does() -> None:
+def test_the_units_actions() -> None:
     found = settings(unit_text(COMMAND, runtime="/run/user/1000/podbot", uid=1000))
     assert found["ExecStart"] == "/opt/podbot/bin/python -P -m podbot token-daemon"
     assert (found["Type"], found["Restart"], found["WatchdogSec"]) == ("notify", "on-failure", "60")
@@ -59,7 +59,7 @@ def test_what_the_unit_does() -> None:
     assert found["WantedBy"] == "default.target"
 
 
-def test_what_it_may_not() -> None:
+def test_the_units_restrictions() -> None:
     found = settings(unit_text(COMMAND, runtime="/run/user/1000/podbot", uid=1000))
     on = [name for name, value in found.items() if value == "yes"]
     for name in ("NoNewPrivileges", "PrivateUsers", "RestrictNamespaces", "RestrictSUIDSGID", "LockPersonality"):
@@ -155,7 +155,7 @@ def test_install_writes_enables_and_starts(environ: dict[str, str]) -> None:
     assert os.listdir(os.path.dirname(done.path)) == [UNIT]
 
 
-def test_nobody_else_can_write_where_units_are_read_whatever_the_umask(environ: dict[str, str]) -> None:
+def test_no_other_user_can_write_the_units_directory_whatever_the_umask(environ: dict[str, str]) -> None:
     before = os.umask(0)
     try:
         path = install(COMMAND, environ, run=Systemctl()).path
@@ -200,7 +200,7 @@ def test_install_where_podbot_moved_restarts_it(environ: dict[str, str]) -> None
         (Systemctl("restart", 1, ""), f"`systemctl --user restart {UNIT}` failed: status 1"),
     ],
 )
-def test_install_without_systemd_says_so_and_leaves_the_file(
+def test_install_without_systemd_reports_that_and_leaves_the_file(
     environ: dict[str, str], systemctl: Systemctl, reason: str
 ) -> None:
     done = install(COMMAND, environ, run=systemctl)
@@ -243,7 +243,7 @@ def test_uninstall_without_systemd_removes_the_link_too(environ: dict[str, str])
     assert os.listdir(wants) == []
 
 
-def test_the_state_in_systemd_s_words(environ: dict[str, str]) -> None:
+def test_the_state_in_systemds_terms(environ: dict[str, str]) -> None:
     output = "ActiveState=active\nUnitFileState=enabled\nStatusText=2 sessions, next=1\n"
     state = unit_state(environ, run=Systemctl("show", 0, output))
     assert (state.installed, state.active, state.enabled) == (False, "active", "enabled")

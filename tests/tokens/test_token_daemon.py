@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import select
 import threading
@@ -10,29 +11,24 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from podbot.engine.endpoint import EngineRef
 from podbot.errors import EngineGone, TokenSessionMissing
 from podbot.events import Event
+from podbot.github.clock import SYSTEM, Clock, SystemClock
 from podbot.github.grant import Grant, grant_path, withdraw
 from podbot.github.lease import CLAIM, LEASE, FileLock
-from podbot.github.status import TokenStatus
+from podbot.github.mint import Minter
+from podbot.github.status import Holder, TokenStatus
 from podbot.github.token_file import TokenFile
 from podbot.locks import is_held
+from podbot.session.flags import LOCK
 from podbot.testing import FakeEngine
 from podbot.tokens import token_daemon
 from podbot.tokens.token_daemon import TokenDaemon
-from podbot.tokens.token_watch import find, find_named, give_back_memory
+from podbot.tokens.token_liveness import Connect
+from podbot.tokens.token_watch import MakeMinter, find, find_named, give_back_memory
 from tests.session.granted import GitHub, granted, killed, running
 from tests.session.plans import Place, kept, made
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
 
 
 @pytest.fixture
@@ -45,17 +41,30 @@ def github() -> Iterator[GitHub]:
 class World:
     """A daemon whose clock is the test's."""
 
-    def __init__(self, place: Place, engine: FakeEngine, github: GitHub, names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        place: Place,
+        engine: FakeEngine,
+        github: GitHub,
+        names: tuple[str, ...] = (),
+        *,
+        connect: Connect | None = None,
+        make_minter: MakeMinter | None = None,
+        renewal_clock: Clock = SYSTEM,
+    ) -> None:
         self.now = 1000.0
         self.events: list[Event] = []
+        self.trims: list[float] = []
         os.makedirs(place.runtime, 0o700, exist_ok=True)
         self.daemon = TokenDaemon(
             place.runtime,
             names,
             emit=self.events.append,
-            connect=lambda _endpoint: engine,
-            make_minter=github.minter,
+            connect=connect or (lambda _endpoint: engine),
+            make_minter=make_minter or github.minter,
             clock=lambda: self.now,
+            renewal_clock=renewal_clock,
+            trim=lambda: self.trims.append(self.now),
         )
 
     def steps(self, until: Callable[[], object], *, stride: float = 0.0) -> None:
@@ -94,7 +103,7 @@ def token(path: str) -> str | None:
 # --- sessions -------------------------------------------------------------------------------------
 
 
-def test_a_running_session_gets_a_token_and_no_engine_is_asked(
+def test_a_running_session_gets_a_token_without_asking_an_engine(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     with running(place, engine, "a") as path:
@@ -111,6 +120,21 @@ def test_a_running_session_gets_a_token_and_no_engine_is_asked(
     assert not world.daemon.watched
 
 
+def test_a_token_of_a_variable_is_left_to_its_own_podbot(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    with running(place, engine, "a") as path:
+        grant = Grant.load(path)
+        assert grant is not None
+        borrowed = dataclasses.replace(grant, auth="env:MINE", app_id=0, installation_id=0, private_key_path="")
+        borrowed.store(path)
+        for _ in range(5):
+            world.daemon.step()
+            world.daemon.refresh()
+        assert not is_held(os.path.join(path, "token.claim"))
+    assert github.asked == []
+
+
 def test_no_needless_mints_however_often_it_looks(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
@@ -123,7 +147,7 @@ def test_no_needless_mints_however_often_it_looks(
         assert github.asked == ["octo/a"]
 
 
-def test_one_listing_answers_for_all_whose_podbot_is_gone(
+def test_one_listing_serves_all_sessions_whose_podbot_is_gone(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     paths = [killed(place, engine, name) for name in ("a", "b", "c")]
@@ -133,13 +157,13 @@ def test_one_listing_answers_for_all_whose_podbot_is_gone(
     assert engine.calls == [("containers", "io.podbot.managed=true")]
 
 
-def test_engines_are_asked_ever_more_seldom(world: World, place: Place, engine: FakeEngine) -> None:
+def test_engines_are_asked_less_and_less_often(world: World, place: Place, engine: FakeEngine) -> None:
     path = killed(place, engine, "a")
     world.steps(lambda: token(path), stride=0.5)
     engine.calls.clear()
     for _ in range(720):  # an hour
         world.after(5)
-    assert 6 <= len(engine.calls) <= 14  # an idle engine service may end: it is not asked for 10 minutes at a time
+    assert 6 <= len(engine.calls) <= 14  # an idle engine service may exit: it is not contacted for 10 minutes at a time
 
 
 def test_a_dead_session_is_dropped_with_its_directory(
@@ -155,7 +179,7 @@ def test_a_dead_session_is_dropped_with_its_directory(
     assert len(github.asked) == 1
 
 
-def test_nothing_is_minted_for_a_container_that_is_gone(
+def test_no_token_is_issued_for_a_removed_container(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     path = killed(place, engine, "a")
@@ -164,7 +188,7 @@ def test_nothing_is_minted_for_a_container_that_is_gone(
     assert github.asked == []
 
 
-def test_the_engine_is_asked_again_before_a_mint(
+def test_the_engine_is_asked_again_before_a_new_token(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     github.life = 300.4  # due 0.4 s after it came
@@ -172,7 +196,7 @@ def test_the_engine_is_asked_again_before_a_mint(
     world.steps(lambda: token(path), stride=0.5)
     engine.remove("a")
     minted = len(github.asked)
-    asked = world.daemon.engines._asked[engine.endpoint]
+    asked = world.daemon.engines.asked[EngineRef(engine.endpoint)]
     asked.every = 600  # it is not the usual question that finds out
     world.now = asked.answered + token_daemon.RECENT + 1
     world.steps(lambda: not os.path.exists(path), stride=0.5)
@@ -180,7 +204,7 @@ def test_the_engine_is_asked_again_before_a_mint(
     assert world.now < asked.at + 500
 
 
-def test_a_stopped_container_rests_and_may_come_back(
+def test_a_stopped_container_is_skipped_until_it_runs_again(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     path = killed(place, engine, "a")
@@ -188,9 +212,10 @@ def test_a_stopped_container_rests_and_may_come_back(
     engine.die("a")
     world.steps(lambda: world.kinds() == ["daemon.dropped"], stride=5)
     assert os.path.exists(path)
-    assert token(path) is None  # nobody is to find it
+    assert token(path) is None  # it must not be found
     assert TokenStatus.load(path) is None
-    assert world.daemon._summed_up() == "keeping 0 of 0 tokens"
+    world.after(token_daemon.LOOK)
+    assert world.daemon.summary == "renewing 0 of 0 tokens"
     assert not is_held(os.path.join(path, LEASE))
     engine.start("a")
     world.daemon.refresh()
@@ -213,7 +238,7 @@ def test_a_name_that_a_podbot_holds_is_never_removed(world: World, place: Place,
         assert not world.kinds()
 
 
-def test_an_engine_that_is_away_ends_nothing(world: World, place: Place, engine: FakeEngine, github: GitHub) -> None:
+def test_an_unavailable_engine_ends_nothing(world: World, place: Place, engine: FakeEngine, github: GitHub) -> None:
     path = killed(place, engine, "a")
     engine.fail("containers", EngineGone(endpoint=engine.endpoint, reason="connection refused"), times=3)
     world.steps(lambda: token(path), stride=0.5)
@@ -225,7 +250,7 @@ def test_an_engine_that_is_away_ends_nothing(world: World, place: Place, engine:
     assert len(github.asked) == 1
 
 
-def test_what_was_stopped_stays_so_when_the_engine_goes_away(
+def test_a_stopped_session_stays_stopped_when_the_engine_is_unavailable(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     path = killed(place, engine, "a")
@@ -238,16 +263,11 @@ def test_what_was_stopped_stays_so_when_the_engine_goes_away(
     assert (token(path), len(github.asked)) == (None, 1)
 
 
-def test_trouble_with_a_directory_ends_nothing(
-    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_with_a_directory_ends_nothing(world: World, place: Place, engine: FakeEngine, github: GitHub) -> None:
     a, b = killed(place, engine, "a"), killed(place, engine, "b")
     world.steps(lambda: token(a) and token(b), stride=0.5)
-
-    def refused(_path: str) -> None:
-        raise OSError(24, "Too many open files")
-
-    monkeypatch.setattr(token_daemon, "remove_directory", refused)
+    os.unlink(os.path.join(a, LOCK))
+    os.mkdir(os.path.join(a, LOCK))  # without the lock it cannot be removed
     engine.remove("a")
     world.daemon.refresh()
     for _ in range(5):
@@ -256,7 +276,7 @@ def test_trouble_with_a_directory_ends_nothing(
     assert world.daemon.watched["b"].renewer is not None
 
 
-def test_a_kept_session_needs_the_engine_s_word_that_it_runs(
+def test_a_kept_session_is_renewed_only_if_the_engine_reports_it_as_running(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     kept(engine, place, "a")
@@ -281,20 +301,19 @@ def test_one_engine_away_and_the_other_not(place: Place, engine: FakeEngine, git
     away = FakeEngine(endpoint="unix:///away.sock")
     paths = [killed(place, engine, "a"), killed(place, away, "b")]
     away.vanish()
-    world = World(place, engine, github)
-    world.daemon.engines._connect = {engine.endpoint: engine, away.endpoint: away}.__getitem__
+    engines = {EngineRef(found.endpoint): found for found in (engine, away)}
+    world = World(place, engine, github, connect=engines.__getitem__)
     world.steps(lambda: all(token(path) for path in paths), stride=0.5)
     world.daemon.close()
 
 
-def test_an_engine_whose_listing_is_a_bug_s_ends_nothing(place: Place, engine: FakeEngine, github: GitHub) -> None:
+def test_an_engine_with_an_invalid_listing_ends_nothing(place: Place, engine: FakeEngine, github: GitHub) -> None:
     path = killed(place, engine, "a")
-    world = World(place, engine, github)
 
-    def broken(_endpoint: str) -> FakeEngine:
+    def broken(_engine: EngineRef) -> FakeEngine:
         raise KeyError("bug")
 
-    world.daemon.engines._connect = broken
+    world = World(place, engine, github, connect=broken)
     world.steps(lambda: token(path), stride=0.5)
     assert "unexpected KeyError" in world.events[[e.kind for e in world.events].index("daemon.engine_away")].message
     world.daemon.close()
@@ -303,11 +322,14 @@ def test_an_engine_whose_listing_is_a_bug_s_ends_nothing(place: Place, engine: F
 # --- trouble --------------------------------------------------------------------------------------
 
 
-def test_a_hanging_server_holds_up_no_other_and_no_signal(place: Place, engine: FakeEngine) -> None:
+def test_a_hanging_server_blocks_no_other_and_no_signal(place: Place, engine: FakeEngine) -> None:
     slow, quick = GitHub(), GitHub()
     slow.gate.clear()
-    world = World(place, engine, quick)
-    world.daemon._make = lambda grant: (slow if grant.api_url.endswith("slow") else quick).minter(grant)
+
+    def minter(grant: Grant) -> Minter:
+        return (slow if grant.api_url.endswith("slow") else quick).minter(grant)
+
+    world = World(place, engine, quick, make_minter=minter)
     with running(place, engine, "z") as path:
         for number in range(20):
             name = f"s{number}"
@@ -323,14 +345,24 @@ def test_a_hanging_server_holds_up_no_other_and_no_signal(place: Place, engine: 
     for thread in threading.enumerate():
         if thread.name.startswith("podbot-"):
             thread.join(5)
-    assert not any(token(place.directory(f"s{number}")) for number in range(20))  # too late: written by nobody
+    # too late: not written by a current process
+    assert not any(token(place.directory(f"s{number}")) for number in range(20))
 
 
-def test_failures_are_told_once_and_the_end_of_them_too(
-    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("podbot.github.schedule.FIRST", 0.01)
-    monkeypatch.setattr("podbot.github.schedule.CEILING", 0.02)
+class LoopClock(SystemClock):
+    """Counts as the loop's clock does, so that no test waits for the pauses between renewals."""
+
+    def __init__(self) -> None:
+        self.uptime: Callable[[], float] = time.monotonic
+
+    def monotonic(self) -> float:
+        return self.uptime()
+
+
+def test_failures_and_their_end_are_reported_once(place: Place, engine: FakeEngine, github: GitHub) -> None:
+    clock = LoopClock()
+    world = World(place, engine, github, renewal_clock=clock)
+    clock.uptime = lambda: world.now
     github.down = True
     with running(place, engine, "a") as path:
         world.steps(lambda: len(github.asked) >= 4, stride=1)
@@ -338,6 +370,7 @@ def test_failures_are_told_once_and_the_end_of_them_too(
         world.steps(lambda: token(path), stride=1)
         world.after(0)
     assert world.kinds("token.expired") == ["token.renewal_failed", "token.renewed_again"]
+    world.daemon.close()
 
 
 def test_a_grant_that_cannot_be_read_rests_until_it_changes(
@@ -354,49 +387,46 @@ def test_a_grant_that_cannot_be_read_rests_until_it_changes(
         world.steps(lambda: token(bad), stride=1)
 
 
-def test_a_bug_in_one_session_does_not_end_the_others(
-    world: World, place: Place, engine: FakeEngine, github: GitHub
-) -> None:
-    def minter(grant: Grant) -> object:
+def test_a_bug_in_one_session_does_not_end_the_others(place: Place, engine: FakeEngine, github: GitHub) -> None:
+    def minter(grant: Grant) -> Minter:
         if grant.repo == "octo/bad":
             raise ZeroDivisionError
         return github.minter(grant)
 
-    world.daemon._make = minter  # type: ignore[assignment]
+    world = World(place, engine, github, make_minter=minter)
     with running(place, engine, "bad"), running(place, engine, "good") as good:
         world.steps(lambda: token(good))
         world.after(60)
         world.after(60)
         assert world.kinds() == ["daemon.trouble"]
+    world.daemon.close()
 
 
-def test_no_runtime_directory_any_more_is_no_session(world: World, place: Place) -> None:
+def test_without_a_runtime_directory_there_is_no_session(world: World, place: Place) -> None:
     os.rmdir(place.runtime)
     world.after(5)
     assert not world.daemon.watched
 
 
-def test_memory_is_given_back_after_a_burst_and_then_seldom(
-    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
+def test_memory_is_given_back_after_a_burst_and_then_rarely(
+    world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
-    given: list[float] = []
-    monkeypatch.setattr(token_daemon, "give_back_memory", lambda: given.append(world.now))
     with running(place, engine, "a") as a, running(place, engine, "b") as b:
         world.steps(lambda: token(a) and token(b))
         for _ in range(30):
             world.after(10)
-        assert len(given) == 1
+        assert len(world.trims) == 1
         os.unlink(os.path.join(a, "secrets", "ghapp_token"))  # so that it is minted again
         for _ in range(4):
             world.after(10)
-        assert len(given) == 2
+        assert len(world.trims) == 2
     give_back_memory()
 
 
 # --- more than one --------------------------------------------------------------------------------
 
 
-def test_run_s_lease_is_waited_for_and_its_claim_held_meanwhile(
+def test_the_lease_of_run_is_waited_for_while_the_claim_is_held(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     with running(place, engine, "a") as path:
@@ -410,13 +440,13 @@ def test_run_s_lease_is_waited_for_and_its_claim_held_meanwhile(
         world.steps(lambda: token(path), stride=1)
 
 
-def test_a_second_daemon_stands_by_and_takes_over(
-    world: World, place: Place, engine: FakeEngine, github: GitHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_daemon_waits_and_takes_over(world: World, place: Place, engine: FakeEngine, github: GitHub) -> None:
     with running(place, engine, "a") as path:
         world.steps(lambda: token(path))
         world.after(0)
-        monkeypatch.setattr("podbot.tokens.token_daemon.os.getpid", lambda: 1)
+        status = TokenStatus.load(path)
+        assert status is not None
+        dataclasses.replace(status, holder=Holder(1, "daemon")).store(path)  # as if the first were another process
         second = World(place, engine, github)
         for _ in range(5):
             second.after(5)
@@ -427,11 +457,11 @@ def test_a_second_daemon_stands_by_and_takes_over(
         assert second.kinds() == ["daemon.standby", "daemon.alone"]
         assert second.daemon.watched["a"].renewer is not None
         assert second.daemon.watched["a"].renewer.writing
-        assert github.asked == ["octo/a"]  # taken over with the token that is there
+        assert github.asked == ["octo/a"]  # taken over with the existing token
         second.daemon.close()
 
 
-def test_withdrawn_is_let_go(world: World, place: Place, engine: FakeEngine) -> None:
+def test_a_withdrawn_session_is_released(world: World, place: Place, engine: FakeEngine) -> None:
     with running(place, engine, "a") as path:
         world.steps(lambda: token(path))
         withdraw(path)
@@ -473,7 +503,7 @@ def test_a_name_without_a_token_is_an_error(place: Place, engine: FakeEngine, na
     assert ("no GitHub token" in caught.value.reason) == (name == "clone-less")
 
 
-def test_what_is_no_session_is_not_found(place: Place, engine: FakeEngine) -> None:
+def test_other_names_are_not_found(place: Place, engine: FakeEngine) -> None:
     made(engine, "x")
     killed(place, engine, "a")
     os.makedirs(os.path.join(place.runtime, ".gone-x"))
@@ -495,23 +525,23 @@ def test_the_line_for_the_service_manager(world: World, place: Place, engine: Fa
     with running(place, engine, "a") as path:
         world.steps(lambda: token(path))
         world.after(5)
-        assert world.daemon.summary.startswith("keeping 1 of 1 tokens; next renewal at ")
+        assert world.daemon.summary.startswith("renewing 1 of 1 tokens; next renewal at ")
 
 
-def test_every_session_s_grant_is_read_once(
-    world: World, place: Place, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads: list[str] = []
-    load = Grant.load.__func__  # type: ignore[attr-defined]
-
-    def counted(cls: type[Grant], path: str) -> Grant | None:
-        loads.append(path)
-        return load(cls, path)  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(Grant, "load", classmethod(counted))
+def test_every_session_s_grant_is_read_once(world: World, place: Place, engine: FakeEngine) -> None:
     with running(place, engine, "a") as path:
         world.steps(lambda: token(path))
-        before = len(loads)
+        there = os.stat(grant_path(path))
+        with open(grant_path(path), "r+b") as file:  # a process that reads it again gets an error
+            file.write(b"no grant")
+        os.utime(grant_path(path), ns=(there.st_atime_ns, there.st_mtime_ns))
         for _ in range(20):
             world.after(5)
-        assert len(loads) == before
+        assert world.kinds() == []
+        assert world.daemon.watched["a"].trouble == ""
+        assert token(path)
+        world.daemon.refresh()
+        with open(grant_path(path), "ab"):
+            os.utime(grant_path(path))  # another version
+        world.after(5)
+        assert world.kinds() == ["daemon.trouble"]

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from podbot.github.lease import LEASE, FileLock
 from podbot.github.status import NAME, Holder, TokenStatus
 from podbot.management.manage import list_sessions
 from podbot.testing import FakeEngine
 from podbot.tokens.token_info import STATUS, TokenHolder, TokenInfo, token_info, token_sessions
+from tests.faults import GiveAway
 from tests.session.granted import killed, running
 from tests.session.plans import Place, made, orphaned
 
@@ -17,27 +16,14 @@ FRESH = TokenStatus(
 )
 
 
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
 def test_the_file_s_name_is_the_writer_s() -> None:
     assert STATUS == NAME
 
 
-def test_somebody_else_s_sessions_are_not_told(
-    place: Place, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sessions_of_another_user_are_not_shown(place: Place, engine: FakeEngine, give_away: GiveAway) -> None:
     killed(place, engine, "a")
     assert list(token_sessions(place.environ)) == ["a"]
-    owner = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    give_away(place.runtime)
     assert token_sessions(place.environ) == {}
 
 
@@ -51,7 +37,7 @@ def test_nothing_without_a_status(place: Place, engine: FakeEngine) -> None:
     assert token_info(path) is None
 
 
-def test_a_holder_is_one_that_holds(place: Place, engine: FakeEngine) -> None:
+def test_a_holder_is_only_shown_while_it_holds_the_lock(place: Place, engine: FakeEngine) -> None:
     path = killed(place, engine, "a")
     FRESH.store(path)
     with FileLock(os.path.join(path, LEASE)) as lease:
@@ -62,7 +48,7 @@ def test_a_holder_is_one_that_holds(place: Place, engine: FakeEngine) -> None:
     assert found.holder is None
 
 
-def test_a_first_token_that_never_came_is_told(place: Place, engine: FakeEngine) -> None:
+def test_a_missing_first_token_is_reported(place: Place, engine: FakeEngine) -> None:
     path = killed(place, engine, "a")
     TokenStatus(failures=2, error="connection refused").store(path)
     assert token_info(path) == TokenInfo(None, None, None, 2, "connection refused", None)

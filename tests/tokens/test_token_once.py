@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from podbot.errors import EngineGone, TokenSessionMissing
-from podbot.github.grant import grant_path
+from podbot.github.grant import Grant, grant_path
 from podbot.github.lease import CLAIM, LEASE, FileLock
 from podbot.github.status import Holder, TokenStatus
 from podbot.github.token_file import TokenFile
@@ -20,16 +21,6 @@ from podbot.testing import FakeEngine
 from podbot.tokens.token_once import TokenRenewal, renew_once
 from tests.session.granted import GitHub, granted, killed, running
 from tests.session.plans import Place, kept
-
-
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
 
 
 @pytest.fixture
@@ -64,7 +55,7 @@ def outcomes(results: list[TokenRenewal]) -> dict[str, str]:
     return {result.session: result.outcome for result in results}
 
 
-def test_no_session_is_no_result(once: Once) -> None:
+def test_without_sessions_there_is_no_result(once: Once) -> None:
     assert once() == []
 
 
@@ -80,7 +71,21 @@ def test_due_then_fresh(once: Once, place: Place, engine: FakeEngine, github: Gi
             assert not is_held(os.path.join(path, CLAIM))
 
 
-def test_what_another_process_renews_is_skipped(once: Once, place: Place, engine: FakeEngine, github: GitHub) -> None:
+def test_a_token_of_a_variable_is_left_to_its_own_podbot(
+    once: Once, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
+    with running(place, engine, "a") as path:
+        grant = Grant.load(path)
+        assert grant is not None
+        borrowed = dataclasses.replace(grant, auth="env:MINE", app_id=0, installation_id=0, private_key_path="")
+        borrowed.store(path)
+        assert outcomes(once()) == {"a": "held"}
+    assert github.asked == []
+
+
+def test_a_token_that_another_process_renews_is_skipped(
+    once: Once, place: Place, engine: FakeEngine, github: GitHub
+) -> None:
     with running(place, engine, "a") as path:
         TokenStatus(expires_at=5.0, minted_at=1.0, minted_uptime=1.0, holder=Holder(77, "daemon")).store(path)
         with FileLock(os.path.join(path, LEASE)) as lease:
@@ -111,7 +116,7 @@ def test_containers_that_do_not_run_get_nothing(once: Once, place: Place, engine
     engine.die("stopped")
     found = outcomes(once())
     assert found == {"gone": "stopped", "stopped": "stopped", "kept": "stopped", "runs": "renewed"}
-    assert os.path.exists(place.directory("gone"))  # a look, not a clean-up
+    assert os.path.exists(place.directory("gone"))  # a check, not a clean-up
 
 
 def test_an_engine_that_is_away(once: Once, place: Place, engine: FakeEngine, github: GitHub) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,7 +22,7 @@ from tests.session.plans import Place
 
 
 class Manager:
-    """Told of the daemon's state; ``then`` is done when it has heard something so often."""
+    """Receives the daemon's state; calls ``then`` after that many notifications."""
 
     def __init__(self, wake: Wake, *then: int, beats: int = 0) -> None:
         self.heard: list[str] = []
@@ -50,25 +49,13 @@ class Manager:
         self.heard.append("stopping")
 
 
-@pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
-    return Place(os.fspath(tmp_path))
-
-
-@pytest.fixture
-def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
-
-
 def served(place: Place, wake: Wake, manager: Manager, *names: str) -> list[str]:
     serve(place.environ, names, wake=wake, notifier=manager, emit=place.events.append, connect=reopen)
     return manager.heard
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
-def test_it_ends_when_told(place: Place, wake: Wake, number: int) -> None:
+def test_it_ends_on_request(place: Place, wake: Wake, number: int) -> None:
     assert served(place, wake, Manager(wake, number)) == ["ready", "stopping"]
     assert place.kinds() == ["daemon.started"]
 
@@ -78,7 +65,7 @@ def test_hang_up_is_a_reload(place: Place, wake: Wake) -> None:
     assert served(place, wake, manager) == ["ready", "reloading", "ready", "reloading", "ready", "stopping"]
 
 
-def test_signs_of_life_come_as_often_as_asked_for(place: Place, wake: Wake) -> None:
+def test_watchdog_notifications_are_as_frequent_as_requested(place: Place, wake: Wake) -> None:
     assert served(place, wake, Manager(wake, beats=5)).count("beat") >= 5
 
 
@@ -96,23 +83,22 @@ def test_the_locks_are_free_afterwards(place: Place, wake: Wake) -> None:
         assert not is_held(os.path.join(path, LEASE))
 
 
-def test_messages_that_are_no_signal_change_nothing(place: Place, wake: Wake) -> None:
+def test_other_messages_change_nothing(place: Place, wake: Wake) -> None:
     wake.post(Resize())
     assert served(place, wake, Manager(wake, signal.SIGTERM)) == ["ready", "stopping"]
 
 
-def test_a_bug_in_the_loop_still_says_that_it_ends(place: Place, wake: Wake, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_daemon: object) -> float:
+def test_a_bug_in_the_loop_still_notifies_the_end(place: Place, wake: Wake) -> None:
+    def broken(_event: Event) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(TokenDaemon, "step", broken)
     manager = Manager(wake)
     with pytest.raises(ZeroDivisionError):
-        served(place, wake, manager)
+        serve(place.environ, (), wake=wake, notifier=manager, emit=broken, connect=reopen)
     assert manager.heard == ["stopping"]
 
 
-def test_a_name_that_is_none_ends_it_before_it_begins(place: Place, wake: Wake) -> None:
+def test_an_unknown_name_is_an_error_before_it_begins(place: Place, wake: Wake) -> None:
     manager = Manager(wake)
     with pytest.raises(TokenSessionMissing):
         served(place, wake, manager, "nobody")
@@ -139,7 +125,7 @@ def test_events_of_two_threads_do_not_mix(place: Place) -> None:
 
     def tell() -> None:
         for _ in range(200):
-            daemon._emit(Event("info", "daemon.started", "x"))
+            daemon.say_started()
 
     threads = [threading.Thread(target=tell) for _ in range(4)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""The page "Tested on": what a machine reports becomes a table, and nothing of it is taken on trust."""
+"""The page "Tested on": a machine's report becomes a table, and none of it is trusted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e.vm import page
 from e2e.vm.errors import VmError
 from e2e.vm.page import BEGIN, END, PAGE, Result, counted, keep, needed, placed, table
-from e2e.vm.parts import _report
+from e2e.vm.parts import reported
 from e2e.vm.suite import E2E, PARTS
 
 REPORT = """<testsuites><testsuite>
@@ -21,12 +20,12 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_a_report_is_counted() -> None:
+def test_areported_is_counted() -> None:
     assert counted(REPORT) == (1, ("test_a::test_two", "test_b::test_three"))
 
 
 @pytest.mark.parametrize("words", ['<!DOCTYPE a [<!ENTITY b "c">]><a/>', "<!ENTITY b 'c'>"])
-def test_a_report_with_entities_is_refused(words: str) -> None:
+def test_areported_with_entities_is_refused(words: str) -> None:
     with pytest.raises(ValueError, match="document type"):
         counted(words)
 
@@ -49,7 +48,7 @@ def test_a_failure_shows() -> None:
     assert text.startswith("Podman 5.4.2.\n")
 
 
-def test_the_text_goes_between_the_marks() -> None:
+def test_the_text_is_inserted_between_the_marks() -> None:
     assert placed(f"a\n{BEGIN}\nold\n{END}\nb\n", "new") == f"a\n{BEGIN}\nnew\n{END}\nb\n"
     with pytest.raises(ValueError, match="marks"):
         placed("a\n", "new")
@@ -59,14 +58,15 @@ def test_the_page_has_its_marks() -> None:
     assert placed(Path(PAGE).read_text(encoding="utf-8"), "x")
 
 
-def test_results_of_several_runs_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_several_runs_are_one_table(tmp_path: Path) -> None:
     written = tmp_path / "tested-on.md"
     written.write_text(f"{BEGIN}{END}", encoding="utf-8")
-    monkeypatch.setattr(page, "PAGE", str(written))
-    monkeypatch.setattr(page, "KEPT", str(tmp_path / "kept.json"))
-    keep("doctor", Result(0, 61, "0a1b2c", "2026-11-22", passed=7), {"Podman": "5.4.1"})
-    keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.2"})
-    keep("network", Result(1, 9, "0a1b2d", "2026-11-23", failed=1, failures=("test_n::x",)), {"Podman": "5.4.2"})
+    files = {"page": str(written), "results": str(tmp_path / "kept.json")}
+    keep("doctor", Result(0, 61, "0a1b2c", "2026-11-22", passed=7), {"Podman": "5.4.1"}, **files)
+    keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.2"}, **files)
+    keep(
+        "network", Result(1, 9, "0a1b2d", "2026-11-23", failed=1, failures=("test_n::x",)), {"Podman": "5.4.2"}, **files
+    )
     text = written.read_text(encoding="utf-8")
     assert "Podman 5.4.2." in text
     assert "7 passed" not in text, "it was with another Podman"
@@ -75,29 +75,29 @@ def test_results_of_several_runs_are_one_table(tmp_path: Path, monkeypatch: pyte
     assert json.loads((tmp_path / "kept.json").read_text())["parts"].keys() == {"limits", "network"}
 
 
-def test_a_version_that_is_not_said_is_refused() -> None:
+def test_a_missing_version_is_refused() -> None:
     with pytest.raises(VmError, match="pasta"):
         keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.2", "pasta": ""})
 
 
-def test_a_report_that_is_a_link_or_broken_off(tmp_path: Path) -> None:
+def test_areported_that_is_a_link_or_broken_off(tmp_path: Path) -> None:
     (tmp_path / "link.xml").symlink_to(PAGE)
     (tmp_path / "half.xml").write_text(REPORT[:100], encoding="utf-8")
     (tmp_path / "whole.xml").write_text(REPORT, encoding="utf-8")
-    assert _report(str(tmp_path / "link.xml")) == (0, ())
-    assert _report(str(tmp_path / "none.xml")) == (0, ())
-    assert "cannot be read" in _report(str(tmp_path / "half.xml"))[1][0]
-    assert _report(str(tmp_path / "whole.xml"))[0] == 1
+    assert reported(str(tmp_path / "link.xml")) == (0, ())
+    assert reported(str(tmp_path / "none.xml")) == (0, ())
+    assert "cannot be read" in reported(str(tmp_path / "half.xml"))[1][0]
+    assert reported(str(tmp_path / "whole.xml"))[0] == 1
 
 
-def test_what_a_part_needs_runs_before_it() -> None:
+def test_a_parts_prerequisite_runs_before_it() -> None:
     assert list(needed(["limits"])) == ["newcomer", "limits"]
     assert list(needed(["root"])) == ["newcomer", "root"]
     assert list(needed(["newcomer"])) == ["newcomer"]
     assert list(needed([])) == list(PARTS)
 
 
-def test_every_file_of_the_suite_is_there() -> None:
+def test_every_file_of_the_suite_exists() -> None:
     root = Path(PAGE).parents[2]
     for part in PARTS.values():
         for word in part.script.split():

@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.vm import image as image_module
-from e2e.vm import machine as machine_module
 from e2e.vm.console import cleaned, death, last_lines
 from e2e.vm.errors import VmError
 from e2e.vm.image import Image, image
-from e2e.vm.machine import running
+from e2e.vm.machine import Limits, running
 from e2e.vm.qemu import EMULATION, KVM, Boot, arguments, ends_with_parent, in_tree, major
 from e2e.vm.sources import lines
 from e2e.vm.steps import alone, need_programs, need_room, step
@@ -35,7 +33,7 @@ def test_the_only_port_is_on_loopback() -> None:
 
 
 @pytest.mark.parametrize(("fresh", "word"), [(True, "snapshot=on"), (False, "snapshot=off")])
-def test_the_image_is_written_to_only_where_that_is_asked(fresh: bool, word: str) -> None:
+def test_the_image_is_only_written_on_request(fresh: bool, word: str) -> None:
     boot = Boot("/vm/disk", "/vm/vmlinuz", "/vm/initrd", "/vm/console", 40022, KVM, fresh=fresh)
     (drive,) = [each for each in arguments(boot) if each.startswith("file=/vm/disk")]
     assert word in drive.split(",")
@@ -70,7 +68,7 @@ def test_the_version_of_qemu(said: str, number: int) -> None:
         ("watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [x:1]", "soft lockup"),
     ],
 )
-def test_a_death_is_known_by_the_console_s_words(console: str, line: str) -> None:
+def test_a_dead_machine_is_recognised_by_the_console(console: str, line: str) -> None:
     found = death(f"[    0.0] Linux version 6.12\n{console}")
     assert found is not None
     assert line in found
@@ -81,7 +79,7 @@ def test_a_machine_that_boots_is_not_dead() -> None:
     assert death("[    0.0] Linux version 6.12\n[    1.2] systemd[1]: Started panic-recovery.service\n") is None
 
 
-def test_the_console_is_shown_without_what_moves_the_cursor() -> None:
+def test_the_console_is_shown_without_cursor_movements() -> None:
     text = cleaned(b"\x1b[2J\x1b[?25lone\r\n\x1b[0;32m  OK  \x1b[0m two\xff\r\n\r\n\x07three\r\n")
     assert last_lines(text, 2) == "  |   OK   two\ufffd\n  | three"
     assert last_lines("") == "  | (nothing)"
@@ -100,7 +98,7 @@ def test_debian_s_sources_are_this_machine_s_mirrors() -> None:
     assert lines("https://user:secret@other.test/debian Debian\ncdrom:[x]/ Debian\n", "trixie") == []
 
 
-def test_a_program_that_fails_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_program_that_fails_is_reported_with_its_last_lines(tmp_path: Path) -> None:
     log = os.fspath(tmp_path / "log")
     with pytest.raises(VmError) as raised:
         step("making it", ["sh", "-c", "echo one; echo two >&2; exit 3"], limit=20, log=log)
@@ -119,20 +117,19 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) 
     assert not _runs(int(pid.read_text()))
 
 
-def test_what_is_missing_is_named_with_its_package(tmp_path: Path) -> None:
+def test_a_missing_program_is_named_with_its_package(tmp_path: Path) -> None:
     with pytest.raises(VmError, match="apt-get install some-package"):
         need_programs({"no-such-program": "some-package", "sh": "dash"})
     with pytest.raises(VmError, match="needs 1000000 GB"):
         need_room(os.fspath(tmp_path), 1e6, "a disk")
 
 
-def test_an_ordinary_user_is_told_who_makes_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "getuid", lambda: 1000)
+def test_an_ordinary_user_is_told_who_makes_the_disk() -> None:
     with pytest.raises(VmError, match="sudo"):
-        image()
+        image(uid=1000)
 
 
-def test_what_runs_in_a_tree_has_the_state_at_its_own_path() -> None:
+def test_a_program_in_a_tree_has_the_state_at_its_own_path() -> None:
     words = in_tree("/x/tree", "/x/state", ["qemu", "-m", "1"])
     assert words[:4] == ["unshare", "--mount", "--propagation", "private"]
     assert words[-5:] == ["/x/tree", "/x/state", "qemu", "-m", "1"]
@@ -149,20 +146,15 @@ def test_two_runs_do_not_share_a_machine(tmp_path: Path) -> None:
 # --- machines that do not come up: stand-ins for QEMU, a real wait ---------------------------------------
 
 
-# What stand-ins become that do not end; of this process alone, for another may run the same tests at the same time.
+# Names of replacement programs that do not end. They belong to this process only, because another may run the same
+# tests at the same time.
 STAND_IN, NO_ANSWER, CHILD = (f"sleep {seconds}.{os.getpid()}" for seconds in (46612, 46613, 46611))
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a machine keeps its files; the waits are short."""
+    """Where a machine keeps its files, and the programs that stand in for real ones."""
     (tmp_path / "logs").mkdir()
-    for name in ("CONSOLE", "QEMU_LOG", "NO_KVM"):
-        file = os.path.basename(str(getattr(machine_module, name)))
-        monkeypatch.setattr(machine_module, name, os.fspath(tmp_path / file))
-    monkeypatch.setattr(machine_module, "STATE", os.fspath(tmp_path))
-    monkeypatch.setattr(image_module, "STATE", os.fspath(tmp_path))
-    monkeypatch.setattr(machine_module, "LOOK", 0.05)
     monkeypatch.setenv("PATH", os.fspath(tmp_path), prepend=os.pathsep)
     script(tmp_path / "ssh", "echo connection refused >&2; exit 255")
     return tmp_path
@@ -176,22 +168,23 @@ def script(path: Path, text: str) -> str:
 
 def stand_in(place: Path, text: str) -> Image:
     qemu = script(place / "qemu", text)
-    return Image("/disk", "/vmlinuz", "/initrd", "/no/key", "/no/known_hosts", qemu, "")
+    return Image("/disk", "/vmlinuz", "/initrd", "/no/key", "/no/known_hosts", qemu, "", os.fspath(place))
 
 
-def comes_up(made: Image, accel: str = "tcg") -> str:
-    with pytest.raises(VmError) as raised, running(made, accel=accel):
+def comes_up(made: Image, accel: str = "tcg", **limits: float) -> str:
+    limited = Limits(**{"look": 0.05, **limits})
+    with pytest.raises(VmError) as raised, running(made, accel=accel, limits=limited, can_kvm=lambda: True):
         pytest.fail("it did not come up")
     return str(raised.value)
 
 
-def test_a_qemu_that_ends_is_told_with_its_words(place: Path) -> None:
+def test_a_qemu_that_exits_is_reported_with_its_message(place: Path) -> None:
     said = comes_up(stand_in(place, "echo no such accelerator >&2; exit 1"))
     assert "QEMU ended with status 1" in said
     assert "no such accelerator" in said
 
 
-def test_a_guest_that_panics_is_told_with_the_console(place: Path) -> None:
+def test_a_guest_that_panics_is_reported_with_the_console(place: Path) -> None:
     console = place / "console.log"
     words = f"echo 'Kernel panic - not syncing: no init found' > {console}; exec {STAND_IN}"
     said = comes_up(stand_in(place, words))
@@ -199,25 +192,22 @@ def test_a_guest_that_panics_is_told_with_the_console(place: Path) -> None:
     assert not left(STAND_IN)
 
 
-def test_a_guest_that_says_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_module, "SILENT_SECONDS", 0.2)
-    assert "its kernel has said nothing" in comes_up(stand_in(place, f"exec {STAND_IN}"))
+def test_a_guest_that_says_nothing(place: Path) -> None:
+    assert "its kernel has said nothing" in comes_up(stand_in(place, f"exec {STAND_IN}"), silent=0.2)
     assert not left(STAND_IN)
 
 
-def test_an_ssh_that_never_answers(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_module, "BOOT_SECONDS", 0.3)
-    monkeypatch.setattr(machine_module, "LOGIN_SECONDS", 0.2)
+def test_an_ssh_that_never_answers(place: Path) -> None:
     script(place / "ssh", f"exec {NO_ANSWER}")
-    said = comes_up(stand_in(place, f"echo booted > {place / 'console.log'}; exec {STAND_IN}"))
+    made = stand_in(place, f"echo booted > {place / 'console.log'}; exec {STAND_IN}")
+    said = comes_up(made, boot=0.3, login=0.2)
     assert "no answer from ssh" in said
     assert not left(NO_ANSWER)
     assert "  | booted" in said
     assert not left(STAND_IN)
 
 
-def test_a_kvm_that_does_not_work_is_not_tried_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_module, "can_kvm", lambda: True)
+def test_a_kvm_that_does_not_work_is_not_tried_again(place: Path) -> None:
     made = stand_in(place, f'echo "$*" >> {place / "tried"}; exit 1')
     for _ in range(2):
         comes_up(made, "auto")
@@ -225,7 +215,7 @@ def test_a_kvm_that_does_not_work_is_not_tried_again(place: Path, monkeypatch: p
     assert tried == [KVM, EMULATION, EMULATION]
 
 
-def test_the_machine_ends_with_whoever_started_it() -> None:
+def test_the_machine_ends_with_the_process_that_started_it() -> None:
     program = f"import subprocess, time; subprocess.Popen({ends_with_parent(CHILD.split())!r}); time.sleep(600)"
     parent = subprocess.Popen([sys.executable, "-c", program])
     try:
@@ -260,21 +250,17 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_a_disk_that_cannot_be_made_is_told_with_the_tool_s_words_and_not_used(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_cannot_be_made_is_told_with_the_tool_s_words_and_not_used(place: Path) -> None:
     """No network, for example: mmdebstrap says so, and the next run begins anew."""
     script(place / "mmdebstrap", f"echo x >> {place / 'tried'}; echo 'E: Unable to connect to mirror' >&2; exit 100")
     script(place / "unshare", f'echo "$@" > {place / "alone"}; shift 3; exec "$@"')
     script(place / "ssh-keygen", 'for last; do :; done; echo key > "$last"; echo public > "$last.pub"')
     script(place / "mkfs.ext4", "exit 0")
-    monkeypatch.setattr(os, "getuid", lambda: 0)
-    monkeypatch.setattr(image_module, "installed", lambda: None)
-    monkeypatch.setattr(image_module, "debian_sources", lambda _suite: [])
-    monkeypatch.setattr(image_module, "need_room", lambda *_: None)
+    script(place / "qemu-system-x86_64", "echo QEMU emulator version 7.2.19")  # too old
+    script(place / "apt-get", "exit 100")
     for tries in (1, 2):
         with pytest.raises(VmError, match="E: Unable to connect to mirror"):
-            image()
+            image(os.fspath(place), uid=0, need_room=lambda *_: None)
         assert (place / "tried").read_text() == "x\n" * tries
         # Killed, it leaves /proc and /sys mounted in the tree, unless they go with a namespace.
         assert (place / "alone").read_text().startswith("--mount --propagation private mmdebstrap ")

@@ -1,4 +1,4 @@
-"""Runs INSIDE the sandbox: the least that is an OpenAI-compatible provider, with one answer to every prompt."""
+"""Runs INSIDE the sandbox: a minimal OpenAI-compatible provider, with one answer to every prompt."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Runs INSIDE the sandbox: starts a model provider and stands before it, writing down every request. Stdlib only.
+"""Runs INSIDE the sandbox: starts a model provider and acts as a proxy for it, recording every request. Stdlib
+only.
 
 usage: recorder.py PORT LOG READY -- COMMAND...
 
-COMMAND serves on the loopback port that $PORT names. LOG gets one JSON object a request; READY is made once requests
-are served. Recording here and not in the provider makes "the request was seen" the same fact for any provider.
+COMMAND serves on the loopback port that $PORT names. LOG gets one JSON object for each request; READY is made once
+requests are served. Because the recording is here and not in the provider, "the request was seen" means the same for
+any provider.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length",
 
 
 class Recorder(BaseHTTPRequestHandler):
-    """Forwards one request; the answer is streamed and its end is the connection's end."""
+    """Forwards one request; the answer is streamed and the connection closes at its end."""
 
     protocol_version = "HTTP/1.1"
     upstream = 0
@@ -49,7 +51,7 @@ class Recorder(BaseHTTPRequestHandler):
             while chunk := answer.read1(65536):
                 self.wfile.write(chunk)
                 self.wfile.flush()
-        except OSError as exc:  # one side went away
+        except OSError as exc:  # one side closed the connection
             self._record(body, 0, str(exc))
         finally:
             peer.close()
@@ -83,7 +85,7 @@ class Recorder(BaseHTTPRequestHandler):
             file.write(json.dumps(entry) + "\n")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        """Nothing on the agent's stderr."""
+        """Print nothing on the agent's stderr."""
 
 
 def free_port() -> int:

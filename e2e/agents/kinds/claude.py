@@ -17,6 +17,6 @@ KIND = Kind(
     own_model=True,
     screen_first=True,
     suspends="",
-    offers=((), "run `claude` on the host"),
+    offers=((), "run `podbot login claude`"),
     weight=2,
 )

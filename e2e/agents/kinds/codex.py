@@ -44,10 +44,10 @@ KIND = Kind(
     openai=True,
     # It does not wait to be continued: it draws its screen again when the kernel discards its stop.
     suspends=None,
-    offers=(("api-key",), "run `codex login` on the host"),
+    offers=(("api-key",), "run `podbot login codex`"),
     reasons={
-        "cancel": "Codex ends the turn and leaves the command running once its start was reported",
-        "load": "Codex lists turns from files outside `~/.codex/sessions`, which is what podbot keeps; resume works",
+        "cancel": "Codex ends the turn but leaves a command running whose start was already reported",
+        "load": "Codex lists turns from files outside `~/.codex/sessions`, which podbot does not keep; resume works",
     },
     weight=1,
 )

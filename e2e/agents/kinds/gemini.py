@@ -14,7 +14,7 @@ KIND = Kind(
     logs=(".gemini/tmp",),
     shell=("run_shell_command", {"command": "{command}"}),
     screen="Type.*your.*message",
-    # With a base URL it takes the login "gateway", which it then refuses without a terminal: so it is told.
+    # With a base URL it takes the login "gateway", which it then refuses without a terminal, so the method is set.
     env={"GOOGLE_GEMINI_BASE_URL": URL, "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/e2e/gemini.json"},
     interactive=("-m", "gemini-2.5-flash"),
     acp=("-m", "gemini-2.5-flash"),
@@ -25,7 +25,7 @@ KIND = Kind(
     by_minute=True,
     offers=(("gemini-api-key", "vertex-ai", "gateway"), 'agent.env_allowlist = ["GEMINI_API_KEY"]'),
     reasons={
-        "terminal output": "Gemini CLI gives a command's output to the model; the client only hears that it ended",
+        "terminal output": "Gemini CLI sends a command's output to the model; the client only learns that it ended",
     },
     weight=4,
 )

@@ -1,6 +1,6 @@
-"""Runs INSIDE the sandbox: an agent that behaves badly, by order. Stdlib only.
+"""Runs INSIDE the sandbox: an agent that misbehaves on command. Stdlib only.
 
-usage: agent.py CASE [ARGUMENT...]; every line that comes in is kept, as it is, in ./seen.
+usage: agent.py CASE [ARGUMENT...]; every line of input is kept, unchanged, in ./seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-# What the puppet reads and obeys, and no agent of the real world knows.
+# Members that the puppet obeys, and that no real agent knows.
 SAY, LEAVE, SHELL = "_e2e/say", "_e2e/leave", "_e2e/shell"
 
 ACP_HEAD = b'{"jsonrpc":"2.0","method":"session/update",'
@@ -23,7 +23,7 @@ CODEX_HEAD = b'{"method":"item/agentMessage/delta",'
 
 
 def say(data: bytes) -> None:
-    """All of it on stdout, whatever it is."""
+    """Write all of it to stdout, whatever it is."""
     view = memoryview(data)
     while view:
         view = view[os.write(1, view) :]
@@ -35,7 +35,7 @@ def answer(frame: dict[str, object], result: object) -> None:
 
 
 def lines() -> Iterator[bytes]:
-    """Whole lines of stdin, each written to ./seen before it is given; the last may have no newline."""
+    """Whole lines of stdin, each written to ./seen before it is yielded; the last may have no newline."""
     with open("seen", "ab", buffering=0) as seen:
         for line in sys.stdin.buffer:
             seen.write(line)
@@ -43,8 +43,7 @@ def lines() -> Iterator[bytes]:
 
 
 def puppet() -> None:
-    """Says what it is told to (``params.data`` in base64) and runs ``params.line``; leaves when it is told to, or at
-    the end of its input."""
+    """Prints ``params.data`` (base64) and runs ``params.line``; exits when ordered to, or at the end of its input."""
     for line in lines():
         try:
             frame = json.loads(line)
@@ -70,8 +69,10 @@ def puppet() -> None:
 
 
 def bench(protocol: str = "acp") -> None:
-    """For measurements: an echo of each line, but ``params.order`` "pour/N" gets N MiB of frames, and "drain/N" is
-    followed by as many, which get a line once they are all there; "through/N" by as many, which go back at once."""
+    """For measurements: echoes each line. ``params.order`` "pour/N" is answered with N MiB of frames. "drain/N" is
+    followed by N MiB, which get one line once they have all arrived; "through/N" by N MiB, which are sent back
+    at once.
+    """
     held = b""
     while True:
         while b"\n" not in held:
@@ -111,21 +112,21 @@ def _take(left: int, held: bytes, *, back: bool) -> None:
 
 
 def cat() -> None:
-    """The same for anything at all: no lines."""
+    """The same for any bytes, without lines."""
     while data := os.read(0, 1 << 16):
         say(data)
 
 
 def leave(status: str, words: str = "") -> None:
-    """At once, without a look at its input."""
+    """Exits at once, without reading its input."""
     sys.stderr.write(words)
     raise SystemExit(int(status))
 
 
-def stay() -> None:
-    """Ignores the end of its input, and TERM; so does a child of its own."""
+def stay(seconds: str = "46077") -> None:
+    """Ignores the end of its input, and TERM; so does a child of its own, ``sleep``, by which a test knows it."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    subprocess.Popen(["sleep", "46077"], stdin=subprocess.DEVNULL)
+    subprocess.Popen(["sleep", seconds], stdin=subprocess.DEVNULL)
     say(b'{"jsonrpc":"2.0","method":"session/update","params":"up"}\n')
     for _ in lines():
         pass
@@ -136,7 +137,7 @@ def stay() -> None:
 
 
 def flood(megabytes: str) -> None:
-    """Frames of 4 KiB without end in sight, whatever anybody reads; the last one has the digest of the others."""
+    """Endless frames of 4 KiB, whether or not they are read; the last one has the digest of the others."""
     digest = hashlib.sha256()
     count = int(megabytes) << 8
     for number in range(0, count, 16):
@@ -155,7 +156,7 @@ def _frame(number: int, start: bytes = ACP_HEAD) -> bytes:
 
 
 def long(too_long: str, fine: str) -> None:
-    """A line over the limit, one that is long, and one more."""
+    """A line over the limit, one long line, and one more."""
     say(b'{"jsonrpc":"2.0","method":"session/update","params":"')
     for _ in range(int(too_long) >> 20):
         say(b"z" * (1 << 20))
@@ -168,7 +169,7 @@ def long(too_long: str, fine: str) -> None:
 
 
 def sleep(seconds: str) -> None:
-    """Reads nothing for a while, then all of it: says how much and its digest."""
+    """Reads nothing for a while, then everything; prints the size and the digest."""
     say(b'{"jsonrpc":"2.0","method":"session/update","params":"up"}\n')
     time.sleep(float(seconds))
     digest, size = hashlib.sha256(), 0
@@ -189,7 +190,7 @@ def stream() -> None:
 
 
 def environment() -> None:
-    """Answers initialize with where it is and with the names and values it got."""
+    """Answers initialize with its directory and with the names and values of its variables."""
     for line in lines():
         answer(json.loads(line), {"cwd": os.getcwd(), "env": dict(os.environ), "uid": os.getuid()})
 

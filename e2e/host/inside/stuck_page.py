@@ -1,7 +1,7 @@
-"""Runs INSIDE the sandbox: writes a page to stdout that a file system of its own never delivers. Stdlib only.
+"""Runs INSIDE the sandbox: writes a page to stdout that its own file system never delivers. Stdlib only.
 
-The kernel copies the page under the lock of the pipe, so whoever touches that pipe waits as well, where
-no signal reaches.
+The kernel copies the page under the lock of the pipe, so any process that uses that pipe waits as well, where no
+signal reaches it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import os
 import struct
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,12 +18,13 @@ INIT, LOOKUP, GETATTR, OPEN, OPENDIR, READ = 26, 1, 3, 14, 27, 15
 UNANSWERED = (2, 36)  # FORGET, INTERRUPT
 NEWUSER, NEWNS = 0x10000000, 0x20000
 PLACE = "/tmp/stuck"
+WANTED = "page-wanted"  # in the working directory; exists once the kernel waits for the page
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def checked(result: int, what: str) -> None:
-    """Say which step failed."""
+    """Print which step failed."""
     if result < 0:
         raise OSError(ctypes.get_errno(), what)
 
@@ -35,7 +35,7 @@ def mounted() -> int:
     os.makedirs(PLACE, exist_ok=True)
     checked(libc.unshare(NEWUSER | NEWNS), "unshare")
     for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        with contextlib.suppress(OSError):  # denied already, in a sandbox of an ordinary user's
+        with contextlib.suppress(OSError):  # denied already, in an ordinary user's sandbox
             Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
     fd = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
@@ -50,13 +50,13 @@ def attributes(node: int) -> bytes:
 
 
 def serve(fd: int) -> None:
-    """Answer everything but a read."""
+    """Answer everything except a read."""
     while True:
         request = os.read(fd, 1 << 17)
         _, kind, number, node = struct.unpack_from("<IIQQ", request)
         if kind == READ:
-            sys.stderr.write("a page is wanted\n")
-            sys.stderr.flush()
+            # Not on stderr: the process that would relay it is the one that waits for the page.
+            Path(WANTED).touch()
         elif kind not in UNANSWERED:
             body = answer(kind, node)
             failed = -38 if body is None else 0  # ENOSYS
@@ -64,7 +64,7 @@ def serve(fd: int) -> None:
 
 
 def answer(kind: int, node: int) -> bytes | None:
-    """None: no such call."""
+    """None: there is no such call."""
     if kind == INIT:
         return struct.pack("<IIIIHHIIHHI8I", 7, 31, 65536, 0, 16, 12, 65536, 1, 32, 0, 0, *([0] * 8))[:64]
     if kind == LOOKUP:
@@ -75,7 +75,7 @@ def answer(kind: int, node: int) -> bytes | None:
 
 
 def keep_printing() -> None:
-    """So that somebody reads the pipe at that very moment."""
+    """So that a process reads the pipe at that very moment."""
     while True:
         os.write(1, b"x")
 

@@ -1,4 +1,4 @@
-"""These tests run only in the test machine: they move system files away and back."""
+"""These tests run only in the test machine, because they move system files away and back."""
 
 from __future__ import annotations
 

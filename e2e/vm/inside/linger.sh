@@ -40,7 +40,7 @@ echo "without linger it ends"
 
 loginctl enable-linger "$user"
 until_true active
-echo "with linger it starts again, and nobody has logged in"
+echo "with linger it starts again, and no user has logged in"
 
 as_user "/home/$user/podbot/.venv/bin/podbot" token-daemon uninstall
 no_daemon

@@ -1,4 +1,4 @@
-"""podbot as the user who is logged in: the real home, runtime directory, systemd and D-Bus."""
+"""podbot as the logged-in user: the real home, runtime directory, systemd and D-Bus."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def podbot(*words: str, env: Mapping[str, str] | None = None, check: bool = True
 
 
 def run(words: list[str], *, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Any program, with text out and nothing in."""
+    """Any program, with text output and no input."""
     return subprocess.run(
         words, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=PATIENCE, check=False, cwd=os.path.expanduser("~"),
@@ -46,7 +46,7 @@ def sudo(*words: str) -> str:
 
 
 def agent(*words: str, flags: tuple[str, ...] = (), env: Mapping[str, str] | None = None) -> str:
-    """What a custom agent printed, in a fresh workspace of this user's."""
+    """The output of a custom agent in a fresh workspace of this user's."""
     with workspace() as path:
         command = ["run", "--workspace", path, "--agent", "custom", *flags, "--", *words]
         return podbot(*command, env=env).stdout.strip()
@@ -66,7 +66,7 @@ def doctor(env: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
 
 
 def eventually(true: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Wait until it is."""
+    """Wait until it is true."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"

@@ -24,7 +24,7 @@ def test_all_is_well() -> None:
 
 @contextlib.contextmanager
 def away(path: str) -> Iterator[None]:
-    """The file is not there while the block runs."""
+    """Removes the file for the duration of the block."""
     sudo("mv", path, f"{path}.away")
     try:
         yield
@@ -33,7 +33,7 @@ def away(path: str) -> Iterator[None]:
 
 
 def only(name: str, status: str, *, env: Mapping[str, str] | None = None) -> Mapping[str, Any]:
-    """That check, which has this status and is the only one that is not ok."""
+    """The check, which must have this status and be the only one that is not ok."""
     found = doctor(env=env)
     assert [check for check, each in found.items() if each["status"] != "ok"] == [name]
     assert found[name]["status"] == status
@@ -70,7 +70,7 @@ def test_without_crun() -> None:
 
 
 def test_without_room_on_the_disk() -> None:
-    """Temporary files lie on a file system of 50 MB, and there is no image yet."""
+    """Temporary files are on a file system of 50 MB, and there is no image yet."""
     small = os.path.expanduser("~/small")
     os.makedirs(small)
     sudo("mount", "-t", "tmpfs", "-o", f"size=50m,uid={os.getuid()}", "tmpfs", small)
@@ -85,7 +85,7 @@ def test_without_room_on_the_disk() -> None:
     assert "MB" in check["found"]
 
 
-def test_linger_is_asked_for_where_token_daemon_is_installed() -> None:
+def test_linger_is_checked_where_token_daemon_is_installed() -> None:
     user = getpass.getuser()
     sudo("loginctl", "disable-linger", user)
     podbot("token-daemon", "install")
@@ -101,8 +101,8 @@ def test_linger_is_asked_for_where_token_daemon_is_installed() -> None:
 
 @contextlib.contextmanager
 def delegated(controllers: str) -> Iterator[None]:
-    """systemd passes on just these to users; their managers are started again."""
-    text = f"[Service]\nDelegate=\nDelegate={controllers}\n"  # the first takes back systemd's own, the second adds
+    """systemd delegates just these to users; their managers are restarted."""
+    text = f"[Service]\nDelegate=\nDelegate={controllers}\n"  # the first removes systemd's own list, the second adds
     sudo("mkdir", "-p", os.path.dirname(DROP_IN))
     sudo("sh", "-c", f"printf '%s' '{text}' > {DROP_IN}")
     _managers_again()
@@ -123,5 +123,5 @@ def _managers_again() -> None:
 def test_without_delegation() -> None:
     with delegated("pids"):
         check = only("delegation", "warn")
-    assert "cpu" in check["found"]  # systemd gives memory and pids to every slice, to account for them
+    assert "cpu" in check["found"]  # systemd enables memory and pids in every slice, for accounting
     assert "Delegate=" in check["fix"]

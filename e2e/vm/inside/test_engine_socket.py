@@ -24,7 +24,7 @@ def podman_socket() -> Iterator[str]:
 
 
 def test_it_is_found_and_used(podman_socket: str) -> None:
-    """And the first connection starts the service."""
+    """The first connection also starts the service."""
     assert said("systemctl", "--user", "show", "--value", "-p", "ActiveState", "podman.service") == "inactive"
     assert podman_socket in doctor()["engine"]["found"]
     assert "found there" in doctor()["engine"]["found"]
@@ -33,7 +33,7 @@ def test_it_is_found_and_used(podman_socket: str) -> None:
 
 
 @pytest.mark.usefixtures("podman_socket")
-def test_a_session_s_container_logs_nothing_into_the_journal_and_podbot_needs_no_log() -> None:
+def test_a_container_logs_nothing_into_the_journal_and_podbot_needs_no_log() -> None:
     name = "vm-journal"
     with workspace() as path:
         flags = ("--workspace", path, "--agent", "custom", "--name", name, "--keep")

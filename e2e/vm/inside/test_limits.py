@@ -1,4 +1,4 @@
-"""Limits that bind under delegated cgroup v2, for an ordinary user (issue 11.3)."""
+"""Limits that are enforced under delegated cgroup v2, for an ordinary user (issue 11.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_sandbox_sees_its_limits() -> None:
     assert agent("sh", "-c", script, env=flags).splitlines() == [str(256 << 20), "64", "50000 100000"]
 
 
-def test_memory_binds() -> None:
+def test_the_memory_limit_is_enforced() -> None:
     with workspace() as path:
         words = ("run", "-w", path, "--agent", "custom", "--", "python3", "-c", "bytearray(400 << 20); print('had it')")
         done = podbot(*words, env={"PODBOT_SANDBOX_MEMORY": "96m"}, check=False)
@@ -23,7 +23,7 @@ def test_memory_binds() -> None:
     assert "does not enforce" not in done.stderr
 
 
-def test_pids_bind() -> None:
+def test_the_pids_limit_is_enforced() -> None:
     script = """if True:
         import os, time
         count = 0
@@ -39,8 +39,8 @@ def test_pids_bind() -> None:
     assert 10 < int(agent("python3", "-c", script, env={"PODBOT_SANDBOX_PIDS": "40"})) < 40
 
 
-def test_cpus_bind() -> None:
-    """The kernel held it back: it wanted a whole processor, and had half of one."""
+def test_the_cpu_limit_is_enforced() -> None:
+    """The kernel throttled it: it needed a whole processor, and had half of one."""
     busy = "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
     script = f"python3 -c '{busy}'; cat /sys/fs/cgroup/cpu.stat"
     said = agent("sh", "-c", script, env={"PODBOT_SANDBOX_CPUS": "0.5"})
@@ -48,8 +48,8 @@ def test_cpus_bind() -> None:
     assert int(found["nr_throttled"]) > 0
 
 
-def test_they_are_in_the_user_s_own_slice() -> None:
-    """The container lies below the user's own manager, to which systemd delegated the controllers."""
+def test_limits_are_in_the_users_own_slice() -> None:
+    """The container is below the user's own manager, to which systemd delegated the controllers."""
     name = "vm-slice"
     with workspace() as path:
         words = ("run", "--workspace", path, "--agent", "custom", "--name", name, "--", "sleep", "600")

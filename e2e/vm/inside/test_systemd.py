@@ -31,21 +31,21 @@ def installed() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("installed")
-def test_install_starts_a_unit_that_says_that_it_is_ready() -> None:
+def test_install_starts_a_unit_that_reports_ready() -> None:
     assert (show("ActiveState"), show("SubState"), show("Type")) == ("active", "running", "notify")
-    assert show("StatusText").startswith("keeping 0 of 0 tokens")
+    assert show("StatusText").startswith("renewing 0 of 0 tokens")
     assert show("UnitFileState") == "enabled"
-    assert "unit: active, enabled, keeping 0 of 0 tokens" in podbot("token-daemon", "status").stdout
+    assert "unit: active, enabled, renewing 0 of 0 tokens" in podbot("token-daemon", "status").stdout
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_watchdog_hears_of_it() -> None:
+def test_the_watchdog_gets_its_notifications() -> None:
     first = int(show("WatchdogTimestampMonotonic"))
     eventually(lambda: int(show("WatchdogTimestampMonotonic")) > first, "another WATCHDOG=1", WATCHDOG_SECONDS)
 
 
 @pytest.mark.usefixtures("installed")
-def test_one_that_hangs_is_ended_by_the_watchdog_and_started_again() -> None:
+def test_the_watchdog_ends_and_restarts_a_daemon_that_hangs() -> None:
     before = main_pid()
     os.kill(before, signal.SIGSTOP)
     eventually(lambda: main_pid() not in (0, before), "a new process", 3 * WATCHDOG_SECONDS)
@@ -53,7 +53,7 @@ def test_one_that_hangs_is_ended_by_the_watchdog_and_started_again() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_it_is_started_again_after_a_crash() -> None:
+def test_it_is_restarted_after_a_crash() -> None:
     before = main_pid()
     os.kill(before, signal.SIGKILL)
     eventually(lambda: main_pid() not in (0, before), "a new process")

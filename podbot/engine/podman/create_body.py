@@ -1,78 +1,98 @@
-"""A :class:`ContainerSpec` as the engine's request: ``POST /v4.0.0/libpod/containers/create``.
+"""Turns a :class:`ContainerSpec` into the engine's request: ``POST /v4.0.0/libpod/containers/create``.
 
-Every field was tried against Podman 4.3.1 and read back from inspect or from inside the container.
+Every field was tested with Podman 4.3.1 and read back from inspect or from inside the container.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from podbot.config.published import EVERYWHERE, Published
 from podbot.engine.port import Unmet
-from podbot.launch.types import ContainerSpec, Limits, Mount
+from podbot.launch.types import ContainerSpec, Limits, Mount, Security
 
-_PERIOD = 100_000  # microseconds; the kernel's default, and what inspect reads NanoCpus back with
+_PERIOD = 100_000  # microseconds; the kernel's default, from which inspect computes NanoCpus
 _SIGTERM = 15
 _STOP_SECONDS = 10
+_TMPFS_SIZE = "size=512m"
 
-# An empty directory of the image's gives way; whatever else is there stays. A kept container has the link already.
-_LINK = '[ -L "$1" ] || { rmdir "$1"; [ -e "$1" ] || ln -s "$2" "$1"; } 2>/dev/null; exec sleep infinity'
+# An empty directory of the image is replaced; anything else there stays. A kept container has the link already.
+_LINK = '[ -L "$1" ] || { rmdir "$1"; [ -e "$1" ] || ln -s "$2" "$1"; } 2>/dev/null; shift 2'
+# podbot may not have built the image, so only the container can tell whether it has python3. The system's directories
+# come first: sandbox.env can put a directory of the workspace first in PATH, and what lies there is the repository's.
+_GUEST = (
+    "python=$(PATH=/usr/local/bin:/usr/bin:/bin:$PATH; command -v python3) && "
+    'exec "$python" -I -S "$1/guest.py" {serve} "$1/channel"'
+)
+_SLEEP = "exec sleep infinity"
 
 
 def create_body(spec: ContainerSpec) -> dict[str, Any]:
-    """The libpod SpecGenerator, JSON-able. Holds no secret: inspect shows all of it."""
+    """The libpod SpecGenerator as values for JSON. It must not contain secrets, because inspect shows all of it."""
     security = spec.security
     body: dict[str, Any] = {
         "name": spec.name,
         "image": spec.image,
         "labels": dict(spec.labels),
         "env": dict(spec.env),
-        # PID 1 is the engine's init: it reaps, and with it a stop takes 0.11 s. Agents come as execs.
+        # PID 1 is the engine's init: it reaps processes, and with it a stop takes 0.11 s. Agents run as execs.
         "init": True,
         **_main(spec),
         "systemd": "false",
-        # An image can ask for a stop signal that does not stop: SIGWINCH made each stop wait its timeout out.
+        # An image can set a stop signal that does not stop it: with SIGWINCH each stop waited for its whole timeout.
         "stop_signal": _SIGTERM,
         "stop_timeout": _STOP_SECONDS,
-        # Otherwise an image's VOLUME makes an anonymous volume, which outlived `DELETE ?force=true&v=true`.
+        # Otherwise an image's VOLUME creates an anonymous volume, which survived `DELETE ?force=true&v=true`.
         "image_volume_mode": "ignore",
-        # An image's health check would need a systemd timer to start with, and run in nobody's session.
+        # An image's health check would need a systemd timer, and would run outside any session.
         "healthconfig": {"Test": ["NONE"]},
-        # Any process inside can write to process 1's stdout, and with it into the host's log: 50 MB in 0.2 s, no limit.
+        # Any process inside can write to process 1's stdout, and so into the host's log: 50 MB in 0.2 s, unlimited.
         "log_configuration": {"driver": "none"},
-        # Said, not left to an engine's default: the host's proxy variables can hold a password.
+        # Set explicitly, whatever the engine's default: the host's proxy variables may contain a password.
         "httpproxy": False,
         "env_host": False,
         "privileged": security.privileged,
         "no_new_privileges": security.no_new_privileges,
         "cap_add": list(security.capabilities),
         "cap_drop": list(security.dropped),
-        # A bare path is mapped to itself with rwm: the devices cgroup says `c 10:229 rwm`.
+        # A bare path is mapped to itself with rwm: the devices cgroup shows `c 10:229 rwm`.
         "devices": [{"path": path} for path in security.devices],
         "selinux_opts": ["disable"] if security.selinux_disable else [],
-        "mounts": [_mount(mount) for mount in (*spec.mounts, *spec.files)],
+        "mounts": [*map(_mount, (*spec.mounts, *spec.files)), *map(_tmpfs, security.tmpfs)],
         "resource_limits": _resources(spec.limits),
         **_rlimits(spec.limits),
         **_network(spec.network),
     }
+    if security.read_only_root:
+        body["read_only_filesystem"] = True
+    if security.user is not None:
+        body["user"] = security.user
+    if security.user is not None and security.keep_id:
+        uid, gid = security.user.split(":")
+        body["userns"] = {"nsmode": "keep-id", "value": f"uid={uid},gid={gid}"}
     if security.seccomp is not None:
-        # Read by the engine, at once: it refuses to create when it cannot. Inspect does not show it (measured).
+        # The engine reads it at once, and refuses to create if it cannot. Inspect does not show it (measured).
         body["seccomp_profile_path"] = security.seccomp
+    if spec.auto_remove:
+        body["remove"] = True  # the container's monitor starts it, so neither podbot nor the service has to live then
     if spec.workdir is not None:
         body["work_dir"] = spec.workdir
     if spec.make_workdir:
-        body["create_working_dir"] = True  # otherwise a container whose workdir is missing does not start
+        body["create_working_dir"] = True  # otherwise a container with a missing workdir does not start
+    if spec.ports:
+        body["portmappings"] = [_mapping(port) for port in spec.ports]
     if spec.runtime is not None:
-        body["oci_runtime"] = spec.runtime  # 4.3.1 takes any value and ignores it: see `unmet`
+        body["oci_runtime"] = spec.runtime  # 4.3.1 accepts any value and ignores it: see `unmet`
     return body
 
 
 def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...]:
-    """Compare a spec with ``GET /containers/{id}/json``: engines drop some requests in silence.
+    """Compare a spec with ``GET /containers/{id}/json``, because engines drop some requests silently.
 
-    Measured on 4.3.1: ``oci_runtime`` is ignored (even "nonesuch" is created and started by the
-    default runtime); limits are dropped on a rootless engine with cgroup v1.
+    Measured on 4.3.1: ``oci_runtime`` is ignored (even "nonesuch" is accepted, and the default runtime used); limits
+    are dropped on a rootless engine with cgroup v1.
     """
     host: Mapping[str, Any] = inspected.get("HostConfig") or {}
     limits, found = spec.limits, []
@@ -81,10 +101,10 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
         found.append(Unmet("sandbox.runtime", spec.runtime, runtime))
     if spec.security.no_new_privileges and "no-new-privileges" not in (host.get("SecurityOpt") or []):
         found.append(Unmet("sandbox.profile", "no-new-privileges", "none"))
-    kept = {f"CAP_{name}" for name in spec.security.dropped} & {*(inspected.get("EffectiveCaps") or ())}
-    if kept:
-        names = ", ".join(sorted(kept))
-        found.append(Unmet("sandbox.profile", f"no {names}", names))
+    found += _unmet_security(spec.security, host, inspected)
+    wanted, got = {_bound(port) for port in spec.ports}, set(_bindings(host))
+    if wanted != got:
+        found.append(Unmet("sandbox.publish", _listed(wanted), _listed(got)))
     numbers = (
         ("sandbox.memory", limits.memory, host.get("Memory")),
         ("sandbox.cpus", _quota(limits.cpus), host.get("CpuQuota")),
@@ -95,16 +115,61 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
     return tuple(found)
 
 
+def _unmet_security(security: Security, host: Mapping[str, Any], inspected: Mapping[str, Any]) -> Iterator[Unmet]:
+    """Capabilities that were not dropped, a root file system that can be written, and another user."""
+    kept = {*(inspected.get("EffectiveCaps") or ())}
+    if "ALL" in security.dropped:  # of a user that is not root the bounding set shows it, the effective one does not
+        kept |= {*(inspected.get("BoundingCaps") or ())}
+    else:
+        kept &= {f"CAP_{name}" for name in security.dropped}
+    if kept:
+        names = ", ".join(sorted(kept))
+        yield Unmet("sandbox.profile", f"no {names}", names)
+    if security.read_only_root and not host.get("ReadonlyRootfs"):
+        yield Unmet("sandbox.profile", "a read-only root", "one that can be written")
+    user = str((inspected.get("Config") or {}).get("User") or "")
+    if security.user is not None and user != security.user:
+        yield Unmet("sandbox.profile", f"user {security.user}", user)
+
+
+def _mapping(port: Published) -> dict[str, Any]:
+    # With "0.0.0.0", netavark 1.4 forwards only packets whose destination is that very address, so none (measured).
+    address = "" if port.address == EVERYWHERE else port.address
+    return {"host_ip": address, "host_port": port.host_port, "container_port": port.port, "protocol": "tcp"}
+
+
+def _bound(port: Published) -> str:
+    return f"{port.address}:{port.host_port}:{port.port}/tcp"
+
+
+def _bindings(host: Mapping[str, Any]) -> Iterator[str]:
+    """What the engine publishes. It may write no address for all of them."""
+    for inside, bindings in (host.get("PortBindings") or {}).items():
+        for binding in bindings or ():
+            yield f"{binding.get('HostIp') or EVERYWHERE}:{binding.get('HostPort')}:{inside}"
+
+
+def _listed(ports: Iterable[str]) -> str:
+    return ", ".join(sorted(ports)) or "none"
+
+
 def _main(spec: ContainerSpec) -> dict[str, list[str]]:
-    """The main process: it waits. A link is made by it, which costs nothing; an upload costs 85 ms (measured)."""
-    if spec.link is None:
+    """The main process: the guest, or one that waits.
+
+    It also creates the link at no cost; an upload costs 85 ms (measured).
+    """
+    if spec.link is None and spec.guest is None:
         return {"entrypoint": ["sleep"], "command": ["infinity"]}
-    return {"entrypoint": ["/bin/sh"], "command": ["-c", _LINK, "sh", *spec.link]}
+    # Without podbot a sandbox that is not kept serves no purpose; a kept one may be started again.
+    guest = _GUEST.format(serve="serve-or-end" if spec.auto_remove else "serve")
+    parts = [*([_LINK] if spec.link else []), *([guest] if spec.guest else []), _SLEEP]
+    words = [*(spec.link or ()), *([spec.guest] if spec.guest else [])]
+    return {"entrypoint": ["/bin/sh"], "command": ["-c", "; ".join(parts), "sh", *words]}
 
 
 def _mount(mount: Mount) -> dict[str, Any]:
-    # `ro` with `rbind` leaves what is mounted below the source writable (measured; `rro` is not known to 4.3.1),
-    # so a read-only mount does not take it along. A rootless engine can only mount such a tree whole: rbind.
+    # `ro` with `rbind` leaves mounts below the source writable (measured; 4.3.1 does not support `rro`), so a read-only
+    # mount excludes them. A rootless engine can mount such a tree only as a whole, hence rbind.
     access = ["bind", "ro"] if mount.read_only else ["rbind", "rw"]
     return {
         "type": "bind",
@@ -114,10 +179,15 @@ def _mount(mount: Mount) -> dict[str, Any]:
     }
 
 
+def _tmpfs(path: str) -> dict[str, Any]:
+    # Its content counts as the sandbox's memory, where that is limited. Programs are built there, so it is executable.
+    return {"type": "tmpfs", "destination": path, "options": ["rw", "nosuid", "nodev", "mode=1777", _TMPFS_SIZE]}
+
+
 def _resources(limits: Limits) -> dict[str, Any]:
     resources: dict[str, Any] = {}
     if limits.memory is not None:
-        # `swap` is memory and swap together: the same figure means no swap on top.
+        # `swap` is the sum of memory and swap: the same value means no additional swap.
         resources["memory"] = {"limit": limits.memory, "swap": limits.memory}
     if limits.cpus is not None:
         resources["cpu"] = {"quota": _quota(limits.cpus), "period": _PERIOD}
@@ -127,10 +197,10 @@ def _resources(limits: Limits) -> dict[str, Any]:
 
 
 def _rlimits(limits: Limits) -> dict[str, list[dict[str, Any]]]:
-    """Soft as hard: programs that raise the one to the other would have it anyway."""
+    """The soft limit equals the hard one, since programs may raise it to that anyway."""
     wanted = {"nofile": limits.nofile, "nproc": limits.nproc}
     found = [{"type": name, "soft": value, "hard": value} for name, value in wanted.items() if value is not None]
-    return {"r_limits": found} if found else {}  # without any the engine's own default_ulimits hold
+    return {"r_limits": found} if found else {}  # without any, the engine's default_ulimits apply
 
 
 def _nofile(host: Mapping[str, Any]) -> int | None:
@@ -144,10 +214,10 @@ def _quota(cpus: float | None) -> int | None:
 
 def _network(network: str) -> dict[str, Any]:
     if network == "default":
-        # bridge on a rootful engine, slirp4netns or pasta on a rootless one. A containers.conf can let slirp4netns open
-        # the host's loopback; what stands here is read behind it, and by nobody else (measured).
+        # A bridge on a rootful engine, slirp4netns or pasta on a rootless one. A containers.conf can make slirp4netns
+        # open the host's loopback; this option overrides that, and the others ignore it (measured).
         return {"network_options": {"slirp4netns": ["allow_host_loopback=false"]}}
     if network in ("none", "host"):
         return {"netns": {"nsmode": network}}
-    # A value beside nsmode bridge is refused; the name goes into `networks`. An unknown one is HTTP 500.
+    # A value with nsmode bridge is refused; the name must be in `networks`. An unknown one causes HTTP 500.
     return {"netns": {"nsmode": "bridge"}, "networks": {network: {}}}

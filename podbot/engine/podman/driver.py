@@ -1,43 +1,80 @@
-"""From configuration to a healthy Podman: the endpoint named, found, or started by podbot.
+"""Opens a healthy Podman at an endpoint that is configured, found, or started by podbot.
 
-This module is what the registry names: an :class:`podbot.engine.driver.EngineDriver`.
+The registry names this module: it is an :class:`podbot.engine.driver.EngineDriver`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from podbot.config.models import AppConfig
 from podbot.engine.endpoint import Endpoint, named_endpoint, parse_endpoint
-from podbot.engine.podman.rest import RestEngine
 from podbot.engine.podman.sockets import SYSTEM_SOCKETS, VARIABLES, candidate_sockets
 from podbot.engine.podman.words import WORDS
 from podbot.errors import ConnectionFailed, ContainerError, HealthCheckFailed, PermissionDenied, SocketNotFound
 from podbot.events import Emit, Event, ignore
+from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
-    from podbot.engine.podman.machine import PodmanMachine
+    from podbot.engine.podman.engine_machine import PodmanMachine
+    from podbot.engine.podman.rest import RestEngine
 
-__all__ = ["WORDS", "connect", "locate", "machine", "reopen"]
+__all__ = ["WORDS", "connect", "locate", "machine", "reopen", "revive"]
 
 
-def connect(config: AppConfig, environ: Mapping[str, str], emit: Emit = ignore) -> RestEngine:
+def _may_use(path: str) -> bool:
+    return os.access(path, os.R_OK | os.W_OK)
+
+
+def _engine(endpoint: Endpoint) -> RestEngine:
+    from podbot.engine.podman.rest import RestEngine  # imported here: `podbot exec` by a guest contacts no engine
+
+    return RestEngine(endpoint)
+
+
+def _start_service(environ: Mapping[str, str], emit: Emit) -> str:
+    from podbot.engine.podman.private.service import ensure_service
+
+    return ensure_service(environ, emit=emit)
+
+
+class Host(Frozen):
+    """Where this machine may have an engine, and how one is started.
+
+    ``system_sockets``: the last one may be Docker's. ``may_use``: this process may connect to the socket at that path.
+    ``start_service``: returns the path of the socket of podbot's own service; raises as ``ensure_service`` does.
+    """
+
+    uid: int
+    system_sockets: tuple[str, ...] = SYSTEM_SOCKETS
+    may_use: Callable[[str], bool] = _may_use
+    start_service: Callable[[Mapping[str, str], Emit], str] = _start_service
+
+    def sockets(self, environ: Mapping[str, str]) -> list[str]:
+        """Those to try when none is named, best first."""
+        return candidate_sockets(environ, self.uid, self.system_sockets)
+
+
+def connect(
+    config: AppConfig, environ: Mapping[str, str], emit: Emit = ignore, *, host: Host | None = None
+) -> RestEngine:
     """A checked engine. Raises SocketNotFound, PermissionDenied, ConnectionFailed, HealthCheckFailed and kin."""
-    endpoint = locate(config, environ)
+    host = host or Host(os.getuid())
+    endpoint = locate(config, environ, host=host)
     if endpoint is not None:
         return _checked(endpoint, emit)
-    endpoint = _private(environ, emit)
+    endpoint = _private(environ, emit, host)
     try:
         return _checked(endpoint, emit)
     except (ConnectionFailed, HealthCheckFailed, SocketNotFound):
         # The service ends by itself when idle, perhaps at the very moment that we knocked. Once more.
-        return _checked(_private(environ, emit), emit)
+        return _checked(_private(environ, emit, host), emit)
 
 
 def _checked(endpoint: Endpoint, emit: Emit) -> RestEngine:
-    engine = RestEngine(endpoint)
+    engine = _engine(endpoint)
     try:
         info = engine.ping()
     except BaseException:
@@ -47,54 +84,58 @@ def _checked(endpoint: Endpoint, emit: Emit) -> RestEngine:
     return engine
 
 
-def locate(config: AppConfig, environ: Mapping[str, str]) -> Endpoint | None:
+def locate(config: AppConfig, environ: Mapping[str, str], *, host: Host | None = None) -> Endpoint | None:
     """The endpoint that :func:`connect` would use, without a private service; None when only that is left."""
     named = named_endpoint(config.engine_socket, str(config.origin("engine_socket")), environ, VARIABLES)
-    return named or _found(environ)
+    return named or _found(environ, host or Host(os.getuid()))
 
 
 def reopen(endpoint: str, origin: str) -> RestEngine:
-    """An engine at an endpoint that was recorded, not yet spoken to. Raises UnsupportedEndpoint, naming ``origin``."""
-    return RestEngine(parse_endpoint(endpoint, origin))
+    """An engine at a recorded endpoint, not yet contacted. Raises UnsupportedEndpoint, naming ``origin``."""
+    return _engine(parse_endpoint(endpoint, origin))
+
+
+def revive(endpoint: str, environ: Mapping[str, str], *, host: Host | None = None) -> None:
+    """Start podbot's own service if ``endpoint`` is its address and it has ended. Raises ServiceStartFailed and kin."""
+    from podbot.engine.podman.private.service import SOCKET, service_dir
+
+    if endpoint == f"unix://{os.path.join(service_dir(environ), SOCKET)}":
+        (host or Host(os.getuid())).start_service(environ, ignore)
 
 
 def machine(environ: Mapping[str, str]) -> PodmanMachine:
     """This machine as Podman sees it."""
-    from podbot.engine.podman.machine import PodmanMachine
+    from podbot.engine.podman.engine_machine import PodmanMachine
     from podbot.engine.podman.private.podman_facts import detect
 
     return PodmanMachine(detect(environ))
 
 
-def _found(environ: Mapping[str, str]) -> Endpoint | None:
+def _found(environ: Mapping[str, str], host: Host) -> Endpoint | None:
     """The first socket of the usual places that exists, lets us in, and is Podman's.
 
-    One on which systemd listens counts although no Podman runs yet: our connection starts it.
+    A socket on which systemd listens counts even if no Podman runs yet: our connection starts it.
     """
-    for path in candidate_sockets(environ):
-        if not _open_to_us(path) or _left_over(path):
+    for path in host.sockets(environ):
+        if not host.may_use(path) or _left_over(path, host.uid):
             continue
         endpoint = Endpoint("unix", "found there", path=path)
-        if path != SYSTEM_SOCKETS[-1] or _is_podman(endpoint):
+        if path != host.system_sockets[-1] or _is_podman(endpoint):
             return endpoint
     return None
 
 
-def _open_to_us(path: str) -> bool:
-    return os.access(path, os.R_OK | os.W_OK)
+def _left_over(path: str, uid: int) -> bool:
+    """A socket of user ``uid`` on which no process listens any more: systemd leaves it when podman.socket is stopped.
 
-
-def _left_over(path: str) -> bool:
-    """A socket of this user's on which nobody listens any more: systemd leaves it when podman.socket is stopped.
-
-    Another user's is not skipped: its containers are not those of an engine of ours.
+    Another user's socket is not skipped, because an engine that podbot starts would not have its containers.
     """
     import socket
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
-            if os.stat(path).st_uid != os.getuid():
+            if os.stat(path).st_uid != uid:
                 return False
             probe.connect(path)
         except ConnectionRefusedError:
@@ -105,8 +146,8 @@ def _left_over(path: str) -> bool:
 
 
 def _is_podman(endpoint: Endpoint) -> bool:
-    """docker.sock may be Docker's own: nobody named it, so it is skipped instead of failing on it."""
-    probe = RestEngine(endpoint)
+    """Whether the endpoint is Podman. docker.sock may be Docker's; since it was not configured, it is then skipped."""
+    probe = _engine(endpoint)
     try:
         probe.ping()
     except ContainerError:
@@ -116,18 +157,16 @@ def _is_podman(endpoint: Endpoint) -> bool:
     return True
 
 
-def _private(environ: Mapping[str, str], emit: Emit) -> Endpoint:
-    from podbot.engine.podman.private.service import ensure_service
-
+def _private(environ: Mapping[str, str], emit: Emit, host: Host) -> Endpoint:
     try:
-        path = ensure_service(environ, emit=emit)
+        path = host.start_service(environ, emit)
     except SocketNotFound:
         # One that lets us in was skipped because it is Docker's: permission is not what is missing.
-        denied = [path for path in candidate_sockets(environ) if os.path.exists(path) and not _open_to_us(path)]
+        denied = [path for path in host.sockets(environ) if os.path.exists(path) and not host.may_use(path)]
         if denied:
             raise PermissionDenied(path=denied[0], origin="found there") from None
-        left = [path for path in candidate_sockets(environ) if _open_to_us(path) and _left_over(path)]
+        left = [path for path in host.sockets(environ) if host.may_use(path) and _left_over(path, host.uid)]
         if left:
-            return Endpoint("unix", "found there", path=left[0])  # nothing else is there: its refusal is the error
+            return Endpoint("unix", "found there", path=left[0])  # the only socket: connecting fails with its error
         raise
     return Endpoint("unix", "podbot's private service", path=path)

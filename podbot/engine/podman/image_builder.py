@@ -1,7 +1,7 @@
-"""Making images on a Podman: build, import, pull, remove. The only module that uses podman-py.
+"""Making images with Podman: build, import, pull, remove. The only module that uses podman-py.
 
-podman-py's own ``build`` returns nothing before the build's end, so its client session is used and the
-answer read line by line. Its import costs 300 ms: callers import this module when they need it.
+podman-py's own ``build`` returns nothing until the build has ended, so its client session is used and the response
+is read line by line. Its import costs 300 ms, so callers import this module only when they need it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from podbot.engine.podman.words import WORDS
 from podbot.errors import ContainerError, EngineGone, EngineStorageFull, ImageBuildFailed, UnsupportedEndpoint
 
 OnLine = Callable[[str], None]
-STEP_WIDTH = 60  # characters of a step that an error shows
+STEP_WIDTH = 60  # characters of a build step in an error
 _TITLE = re.compile(r"(STEP [0-9/]+:) .*?: '([^']+)';")
-TAIL = 8  # lines of output that an error repeats
-# Rootless Podman starts without a range of user ids, and says this when the first image is unpacked.
+TAIL = 8  # lines of output in an error
+# Rootless Podman starts without a range of user ids, and fails with this when the first image is unpacked.
 NO_RANGE = "insufficient UIDs or GIDs"
 NO_RANGE_HINT = "`podbot doctor` (user-ids) has the command that gives you a range of user ids; then run this again."
 
@@ -37,16 +37,16 @@ class PodmanImages:
     ) -> None:  # fmt: skip
         """Build ``containerfile`` of the tar archive ``context`` and tag it; ``on_line`` gets each line of output.
 
-        The tag is set by the last step alone, and closing the connection cancels the build, so an
-        interrupted build leaves the tag as it was. Raises ImageBuildFailed, EngineStorageFull, EngineGone.
+        Only the last step sets the tag, and closing the connection cancels the build, so an interrupted build leaves
+        the tag unchanged. Raises ImageBuildFailed, EngineStorageFull, EngineGone.
         """
         params = {
             "dockerfile": containerfile,
             "t": tag,
             "buildargs": json.dumps(dict(build_args)),
-            "networkmode": "host",  # no bridge: works where iptables does not, and is faster
+            "networkmode": "host",  # without a bridge it works where iptables does not, and is faster
             "layers": True,
-            # Podman 4.3's own default here (Docker's format) never matches a cached layer: 20 s instead of 1 s.
+            # Podman 4.3's default here (Docker's format) never matches a cached layer: 20 s instead of 1 s.
             "outputformat": "application/vnd.oci.image.manifest.v1+json",
             "rm": True,
             "forcerm": True,
@@ -69,7 +69,7 @@ class PodmanImages:
     def import_rootfs(self, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
         """Make an image from the tar stream of a root filesystem, with ``changes`` in Containerfile syntax.
 
-        An ``archive`` that raises breaks the request off, and the engine discards what it has.
+        If ``archive`` raises, the request is cancelled and the engine discards the data.
         """
         with _session(self._endpoint) as session:
             params = {"reference": tag, "changes": list(changes)}
@@ -79,7 +79,7 @@ class PodmanImages:
                 raise _failure(tag, "importing the base image", _reason(response))
 
     def pull(self, *, reference: str, on_line: OnLine) -> None:
-        """Pull ``reference`` through the engine. Raises ImageBuildFailed when it cannot be reached."""
+        """Pull ``reference`` through the engine. Raises ImageBuildFailed when it is not reachable."""
         step = f"pulling {reference}"
         with _session(self._endpoint) as session:
             response = session.post("/images/pull", params={"reference": reference}, stream=True)
@@ -92,19 +92,19 @@ class PodmanImages:
                 response.close()
 
     def remove(self, *, image: str) -> bool:
-        """Remove an image that nothing uses; False when the engine would not."""
+        """Remove an unused image; returns False if the engine refused."""
         with _session(self._endpoint) as session:
             return bool(session.delete(f"/images/{image}").status_code == 200)
 
 
 class _Refusal(str):
-    """A line of output by which the engine says that the operation failed."""
+    """A line of output in which the engine reports that the operation failed."""
 
     __slots__ = ()
 
 
 def _output(response: Any, image: str, step: str) -> Iterator[str]:
-    """The lines of a build's or a pull's answer; :class:`_Refusal` for the one that says no."""
+    """The lines of a build's or a pull's output; a failure is a :class:`_Refusal`."""
     if response.status_code != 200:
         raise _failure(image, step, _reason(response))
     for raw in response.iter_lines():
@@ -131,7 +131,7 @@ def _reason(response: Any) -> str:
 
 
 def _failure(image: str, step: str, reason: str) -> ContainerError:
-    # A RUN instruction can be a whole script, and the engine repeats it in its reason. Ours begin with a title.
+    # A RUN instruction can be a whole script, which the engine repeats in its reason. Ours begin with a title.
     title = _TITLE.match(step)
     short = " ".join(title.groups()) if title else step
     short = short if len(short) <= STEP_WIDTH else f"{short[:STEP_WIDTH]}…"
@@ -145,14 +145,14 @@ def _failure(image: str, step: str, reason: str) -> ContainerError:
 
 @contextmanager
 def _session(endpoint: str) -> Iterator[Any]:
-    """The HTTP session of a podman-py client; every foreign error below it becomes one of ours."""
+    """The HTTP session of a podman-py client; exceptions of its libraries become podbot's errors."""
     import podman
     from podman.errors import APIError, PodmanError
     from requests.exceptions import RequestException
     from urllib3.exceptions import HTTPError
 
     if not endpoint.startswith(("unix://", "http://")):
-        # podman-py switches ssh's host key check off, and does not speak https.
+        # podman-py disables ssh's host key check, and does not support https.
         reason = "images are built over unix:// and http:// only; build on the machine that runs the engine"
         raise UnsupportedEndpoint(endpoint=endpoint, origin="for a build", reason=reason)
     client = podman.PodmanClient(base_url=endpoint)

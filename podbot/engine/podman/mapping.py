@@ -1,4 +1,4 @@
-"""The one seam where the engine's refusals become podbot's errors."""
+"""The one place where the engine's refusals become podbot's errors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from podbot.engine.http import BadResponse, Response
 from podbot.engine.podman.words import WORDS
 from podbot.errors import ContainerError, ContainerNotFound, EngineStorageFull, RequestFailed
 
-# How an answer ends, with status 500, while another client removes the container (Podman 4.3).
-_GONE = "does not exist in database: no such container"
+# The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
+# in database: …" (Podman 4.3), "no container with ID … found in database: …" (5.4).
+_GONE = " in database: no such container"
 
 
 def reason_of(response: Response) -> str:
-    """The engine's own words, on one line, bounded."""
+    """The engine's own message, on one line, limited in length."""
     text = ""
     try:
         answer = response.json()
@@ -23,13 +24,13 @@ def reason_of(response: Response) -> str:
 
 
 def is_storage_full(reason: str) -> bool:
-    """The engine's words for ENOSPC and EDQUOT."""
+    """Whether the engine's message is that of ENOSPC or EDQUOT."""
     reason = reason.lower()
     return "no space left on device" in reason or "disk quota exceeded" in reason
 
 
 def refusal(operation: str, response: Response, *, container: str = "") -> ContainerError:
-    """The error for an answer that says no, where the operation has no better class of its own."""
+    """The error for a refused request, when the operation has no more specific class."""
     reason = reason_of(response)
     if is_storage_full(reason):
         return EngineStorageFull(operation=operation, engine_hint=WORDS.prune)

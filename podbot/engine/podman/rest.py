@@ -1,23 +1,34 @@
-"""The engine port over Podman's REST API: what every command does. Images and archives: ``images``.
+"""The engine port over Podman's REST API, for what every command needs. Images are made by ``image_builder``.
 
-One request after another on a connection that is reused while it is young; exec streams get a
-connection of their own. Measured against Podman 4.3.1; see ADR 0003 for why this is not podman-py.
+Requests are sent one after another on a connection that is reused for a short time; each exec stream gets its own
+connection. Measured with Podman 4.3.1; ADR 0003 says why podman-py is not used.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from socket import socket
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
-from podbot.engine.podman import answers
+from podbot.engine.podman import rest_answers
 from podbot.engine.podman.mapping import reason_of, refusal
 from podbot.engine.podman.words import WORDS, dial_stdio
-from podbot.engine.port import ContainerInfo, EngineHost, EngineInfo, EngineWords, ExecState, ImageInfo, Size, Unmet
+from podbot.engine.port import (
+    Confinement,
+    ContainerInfo,
+    EngineHost,
+    EngineInfo,
+    EngineWords,
+    ExecState,
+    ImageInfo,
+    Size,
+    Unmet,
+)
 from podbot.engine.stream import SocketStream
 from podbot.engine.transport import TIMEOUT, Dial, connect
 from podbot.errors import (
@@ -35,38 +46,48 @@ from podbot.errors import (
     StopFailed,
     UploadFailed,
 )
+from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
     from podbot.engine.podman.image_builder import PodmanImages
     from podbot.launch.types import ContainerSpec, ExecSpec
 
 API = "/v4.0.0/libpod"
-PATIENCE = 120.0  # seconds for one ordinary request; an engine under load took 20 s to start a container
-UPLOAD_RATE = 128 * 1024  # bytes a second: what an upload, which may go over ssh, has beyond that
-YOUNG = 1.0  # seconds for which an idle connection is reused; older ones may have been closed by the engine
-# Seconds between attempts to remove a container whose first process ended while the engine was about to kill it.
-# Podman 4.3 then refuses, and 6 of 60 sandboxes that the kernel ended at their memory limit were left behind.
-REMOVE_PAUSES = (0.1, 0.2, 0.3, 0.4, 0.6)
+
+
+class RestLimits(Frozen):
+    """All but ``upload_rate`` in seconds."""
+
+    patience: float = 120.0  # for one ordinary request; an engine under load took 20 s to start a container
+    check: float = TIMEOUT  # for the health check
+    upload_rate: int = 128 * 1024  # bytes a second: what an upload, which may go over ssh, has beyond that
+    young: float = 1.0  # for which an idle connection is reused; older ones may have been closed by the engine
+    # Between attempts to remove a container whose first process ended while the engine was about to kill it. Podman 4.3
+    # then refuses, and 6 of 60 sandboxes that the kernel ended at their memory limit were left behind.
+    remove_pauses: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.6)
+
+
+REST_LIMITS = RestLimits()
+Connect = Callable[[Endpoint, Dial, Deadline], socket]
 DIAL = Dial(remote=dial_stdio, start=WORDS.start)
 _T = TypeVar("_T")
-_NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's answer, with status 500
-_STATE_CHANGED = "container state improper"  # part of Podman's answer: it has not noticed yet what became of it
+_NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's reason, with status 500
+_NO_EXEC = "can only create exec sessions on running containers"  # its reason, with status 409
+_STATE_CHANGED = "container state improper"  # part of Podman's reason when it has not noticed a container's end yet
 _NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
-# Podman detaches a terminal exec on ctrl-p ctrl-q unless told otherwise, and the API cannot say
-# "never": a sequence that nobody types is the nearest to it.
+# Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for
+# "never". A sequence that is never typed comes closest.
 _NO_DETACH = ",".join(["ctrl-^", "ctrl-]"] * 8)
 
 
 class RestEngine:
-    """An :class:`podbot.engine.port.Engine` at one endpoint. Not thread-safe: one per thread.
+    """An :class:`podbot.engine.port.Engine` at one endpoint. Not thread-safe: one per thread."""
 
-    ``remove_pauses``: seconds before each further attempt to remove a container whose state changed meanwhile.
-    """
-
-    def __init__(self, endpoint: Endpoint, *, remove_pauses: Sequence[float] = REMOVE_PAUSES) -> None:
+    def __init__(self, endpoint: Endpoint, *, limits: RestLimits = REST_LIMITS, connect: Connect = connect) -> None:
         self._endpoint = endpoint
-        self._remove_pauses = remove_pauses
+        self._limits = limits
+        self._connect = connect
         self._wire: Wire | None = None
         self._used = 0.0
 
@@ -96,9 +117,9 @@ class RestEngine:
     # --- requests -----------------------------------------------------------------------------
 
     def _fresh(self, deadline: Deadline) -> Wire:
-        if self._wire is None or time.monotonic() - self._used > YOUNG:
+        if self._wire is None or time.monotonic() - self._used > self._limits.young:
             self.close()
-            self._wire = Wire(connect(self._endpoint, DIAL, deadline))
+            self._wire = Wire(self._connect(self._endpoint, DIAL, deadline))
         self._wire.deadline = deadline
         return self._wire
 
@@ -112,9 +133,9 @@ class RestEngine:
         raw: bytes | None = None,
         kind: str = "application/json",
     ) -> Response:
-        """One request, one whole answer, within ``patience``. Raises EngineGone when the connection fails."""
+        """Send a request and read the whole response within ``patience``. Raises EngineGone if the connection fails."""
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
-        deadline = Deadline(PATIENCE if patience is None else patience)
+        deadline = Deadline(self._limits.patience if patience is None else patience)
         wire = self._fresh(deadline)
         try:
             wire.send_request(method, API + path, data, {"Content-Type": kind} if data is not None else {})
@@ -124,7 +145,7 @@ class RestEngine:
             self.close()
             raise self._gone(exc, deadline) from exc
         except BaseException:
-            self.close()  # the answer that is still to come would be taken for the next request's
+            self.close()  # a late response would be taken for the next request's
             raise
         self._used = time.monotonic()
         if head.headers.get("connection", "").lower() == "close":
@@ -132,7 +153,8 @@ class RestEngine:
         return response
 
     def _unhealthy(self, reason: str) -> HealthCheckFailed:
-        return HealthCheckFailed(endpoint=self.endpoint, reason=reason, engine_hint=WORDS.needs)
+        origin = self._endpoint.origin
+        return HealthCheckFailed(endpoint=self.endpoint, reason=reason, origin=origin, engine_hint=WORDS.needs)
 
     def _gone(self, exc: Exception, deadline: Deadline) -> ContainerError:
         reason = (
@@ -149,34 +171,34 @@ class RestEngine:
         return self._read(response, read)
 
     def _read(self, response: Response, read: Callable[[Any], _T]) -> _T:
-        """What ``read`` makes of the JSON answer. Raises HealthCheckFailed when it has another shape."""
+        """The result of ``read`` for the JSON response. Raises HealthCheckFailed if that has an unexpected shape."""
         return self._shaped(lambda: read(response.json()))
 
     def _shaped(self, work: Callable[[], _T]) -> _T:
-        """What ``work`` returns. Raises HealthCheckFailed when an answer that it reads has another shape."""
+        """The result of ``work``. Raises HealthCheckFailed if a response that it reads has an unexpected shape."""
         try:
             return work()
         except BadResponse as exc:
             raise self._unhealthy(str(exc)) from exc
-        except answers.MISSHAPEN as exc:
-            raise self._unhealthy("its answer is not shaped like Podman's") from exc
+        except rest_answers.MISSHAPEN as exc:
+            raise self._unhealthy("its response does not have the shape of Podman's") from exc
 
     # --- engine and images --------------------------------------------------------------------
 
     def ping(self) -> EngineInfo:
         try:
-            response = self._call("GET", "/_ping", patience=TIMEOUT)
+            response = self._call("GET", "/_ping", patience=self._limits.check)
         except EngineGone as exc:
             raise self._unhealthy(exc.reason) from exc
         version = response.headers.get("libpod-api-version", "")
         if response.status != 200 or not version:
-            raise self._unhealthy("what answers there is not Podman")
+            raise self._unhealthy("the server is not Podman")
         if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < 4:
             raise self._unhealthy(f"it is Podman {version}, older than 4.0")
         return EngineInfo(endpoint=self.endpoint, version=version)
 
     def host(self) -> EngineHost:
-        return self._get("/info", answers.host, operation="describe itself")
+        return self._get("/info", rest_answers.host, operation="describe itself")
 
     def image(self, ref: str) -> ImageInfo | None:
         response = self._call("GET", f"/images/{quote(ref)}/json")
@@ -184,11 +206,11 @@ class RestEngine:
             return None
         if response.status >= 300:
             raise refusal(f"look up the image {ref}", response)
-        return self._read(response, answers.image)
+        return self._read(response, rest_answers.image)
 
     def list_images(self, *, label: str) -> list[ImageInfo]:
         path = f"/images/json?filters={quote(json.dumps({'label': [label]}))}"
-        return self._get(path, answers.images, operation="list images")
+        return self._get(path, rest_answers.images, operation="list images")
 
     # --- containers ---------------------------------------------------------------------------
 
@@ -197,7 +219,7 @@ class RestEngine:
 
         response = self._call("POST", "/containers/create", create_body(spec))
         if response.status < 300:
-            return self._read(response, answers.identifier)
+            return self._read(response, rest_answers.identifier)
         reason = reason_of(response)
         if "image not known" in reason or "no such image" in reason:
             hint = WORDS.fetch(spec.image)
@@ -215,6 +237,10 @@ class RestEngine:
         path = f"/containers/{named(container)}/json"
         return self._get(path, lambda found: unmet(spec, found), operation="inspect a container", container=container)
 
+    def confinement(self, container: str) -> Confinement:
+        path = f"/containers/{named(container)}/json"
+        return self._get(path, rest_answers.confinement, operation="inspect a container", container=container)
+
     def isolate(self, container: str, network: str, labels: Mapping[str, str]) -> Unmet | None:
         from podbot.engine.podman import networks
 
@@ -227,17 +253,23 @@ class RestEngine:
 
     def start(self, container: str) -> None:
         response = self._call("POST", f"/containers/{named(container)}/start")
-        self._check(response, container, StartFailed(container=container, reason=reason_of(response)))
+        failed: ContainerError = StartFailed(container=container, reason=reason_of(response))
+        if response.status >= 400:
+            from podbot.engine.podman.port_errors import unusable_port
+
+            failed = unusable_port(reason_of(response)) or failed
+        self._check(response, container, failed)
 
     def stop(self, container: str, *, seconds: int) -> None:
         path = f"/containers/{named(container)}/stop?timeout={seconds}"
-        response = self._call("POST", path, patience=PATIENCE + seconds)
+        response = self._call("POST", path, patience=self._limits.patience + seconds)
         self._check(response, container, StopFailed(container=container, reason=reason_of(response)))
 
-    def remove(self, container: str) -> None:
-        path = f"/containers/{named(container)}?force=true&v=true&timeout=0"
+    def remove(self, container: str, *, kill: bool = True) -> None:
+        how = "force=true&v=true&timeout=0" if kill else "v=true"
+        path = f"/containers/{named(container)}?{how}"
         response = self._call("DELETE", path)
-        for pause in self._remove_pauses:
+        for pause in self._limits.remove_pauses:
             if response.status < 500 or _STATE_CHANGED not in reason_of(response):
                 break
             time.sleep(pause)
@@ -257,16 +289,16 @@ class RestEngine:
 
     def inspect(self, container: str) -> ContainerInfo:
         path = f"/containers/{named(container)}/json"
-        return self._get(path, answers.inspected, operation="inspect a container", container=container)
+        return self._get(path, rest_answers.inspected, operation="inspect a container", container=container)
 
     def containers(self, *, include_stopped: bool, label: str | None = None) -> list[ContainerInfo]:
         filters = quote(json.dumps({"label": [label]} if label else {}))
         path = f"/containers/json?all={'true' if include_stopped else 'false'}&filters={filters}"
-        return self._get(path, answers.listed, operation="list containers")
+        return self._get(path, rest_answers.listed, operation="list containers")
 
     def put_archive(self, container: str, path: str, archive: bytes) -> None:
         target = f"/containers/{named(container)}/archive?path={quote(path)}"
-        patience = PATIENCE + len(archive) / UPLOAD_RATE
+        patience = self._limits.patience + len(archive) / self._limits.upload_rate
         response = self._call("PUT", target, raw=archive, kind="application/x-tar", patience=patience)
         self._check(response, container, UploadFailed(container=container, path=path, reason=reason_of(response)))
 
@@ -277,8 +309,8 @@ class RestEngine:
             if _NOT_RUNNING in reason_of(response):
                 return {}
             raise refusal("list processes", response, container=container)
-        # Of a container that does not run, Podman 4.3 sends no document at all.
-        return self._read(response, answers.processes) if response.body else {}
+        # For a container that is not running, Podman 4.3 sends an empty body.
+        return self._read(response, rest_answers.processes) if response.body else {}
 
     # --- exec ---------------------------------------------------------------------------------
 
@@ -296,15 +328,17 @@ class RestEngine:
         }
         response = self._call("POST", f"/containers/{named(container)}/exec", body)
         reason = reason_of(response)
+        if _NO_EXEC in reason:
+            reason = ExecFailed.NOT_RUNNING
         self._check(response, container, ExecFailed(container=container, command=spec.command[0], reason=reason))
-        return self._read(response, answers.identifier)
+        return self._read(response, rest_answers.identifier)
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
         body: dict[str, Any] = {"Detach": False, "Tty": tty}
         if tty and size is not None:
             body |= {"h": size.rows, "w": size.columns}
-        deadline = Deadline(PATIENCE)
-        wire = Wire(connect(self._endpoint, DIAL, deadline), deadline)
+        deadline = Deadline(self._limits.patience)
+        wire = Wire(self._connect(self._endpoint, DIAL, deadline), deadline)
         headers = {**_JSON, "Connection": "Upgrade", "Upgrade": "tcp"}
         try:
             wire.send_request("POST", f"{API}/exec/{quote(exec_id)}/start", json.dumps(body).encode(), headers)
@@ -324,18 +358,18 @@ class RestEngine:
         return SocketStream(wire.sock, wire.take_leftover())
 
     def exec_inspect(self, exec_id: str) -> ExecState:
-        return self._get(f"/exec/{quote(exec_id)}/json", answers.exec_state, operation="inspect an exec session")
+        return self._get(f"/exec/{quote(exec_id)}/json", rest_answers.exec_state, operation="inspect an exec session")
 
     def exec_resize(self, exec_id: str, size: Size) -> None:
         path = f"/exec/{quote(exec_id)}/resize?h={size.rows}&w={size.columns}"
         response = self._call("POST", path)
-        # 500 before the process started or after it left: the next size, or none, will do.
+        # 500 before the process has started or after it has ended, when the size does not matter.
         if response.status >= 300 and response.status != 500:
             raise refusal("resize a terminal", response)
 
 
 def named(container: str) -> str:
-    """A name or id for a request's path. What cannot be one names no container: "" or ".." would be another path."""
+    """A name or id for a request's path. Raises ContainerNotFound for an invalid one: ".." would be another path."""
     first, rest = container[:1], container[1:].translate(_NAME_MARKS)
     if not container.isascii() or not first.isalnum() or not (rest.isalnum() or not rest):
         raise ContainerNotFound(container=container)

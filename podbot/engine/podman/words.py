@@ -1,11 +1,11 @@
-"""Podman's name and commands, as messages and remedies show them."""
+"""Podman's name and commands for messages and remedies."""
 
 from __future__ import annotations
 
 from podbot.engine.port import EngineWords
 
-# `prune` is not `podman system prune`: that removes stopped containers, which kept sessions and clones with unsaved
-# work are.
+# `prune` is not `podman system prune`, which removes stopped containers, including kept sessions and clones with
+# unsaved work.
 WORDS = EngineWords(
     kind="podman",
     name="Podman",
@@ -14,11 +14,12 @@ WORDS = EngineWords(
     prune="`podman image prune` removes images without a name.",
     pull="podman pull",
     load="podman load",
+    resume="podman unpause",
     unshare=("podman", "unshare"),
 )
 
 
 def dial_stdio(socket: str) -> list[str]:
-    """The command that speaks for an engine at the far end of ssh. ``socket``: its path there; empty: the usual one."""
+    """The command that connects to an engine on the remote side of ssh. ``socket``: its path; empty: the default."""
     url = ["--url", f"unix://{socket}"] if socket else []
     return ["podman", *url, "system", "dial-stdio"]

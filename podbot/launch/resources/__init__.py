@@ -1,1 +1,1 @@
-"""What a sandbox is given beside its workspace, one file each: the pure part, which decides."""
+"""Plans the resources of a sandbox, one file each. Pure; ``session.resources`` opens them."""

@@ -1,35 +1,39 @@
-"""What is cloned, and from where. Pure; raises ConfigError only."""
+"""Plans the clone: what is cloned, and from where. Pure; raises ConfigError only."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
+from podbot.frozen import Frozen
+from podbot.launch.github_auth import source_of
 from podbot.launch.labels import LABEL
 from podbot.launch.refused_paths import refusal, reserved_targets
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import LaunchRequest
+from podbot.launch.types import LaunchRequest, ResourcePlan
 
+# Compiled where they are used: most sessions have no clone, and it takes 0.5 ms.
 # Managed users of an enterprise have an underscore in their names.
-_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}\Z", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z", re.ASCII)
-_LONGEST_BRANCH = 244  # bytes; a lock file of that name must still fit a directory entry
-# What git refuses in the name of a branch (git-check-ref-format), and what is no UTF-8.
-_NO_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\A[/.-]|[/.]\Z")
-# A token of any kind, in an address too, and one that was cut.
-_TOKEN = re.compile(r"(?<![A-Za-z0-9])(?:gh[a-z]_|github_pat_)[A-Za-z0-9]{10}", re.ASCII)
+_OWNER = r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}\Z"
+_NAME = r"[A-Za-z0-9._-]{1,100}\Z"
+_LONGEST_BRANCH = 244  # bytes; its lock file must still fit into a directory entry
+# What git refuses in the name of a branch (git-check-ref-format), and anything that is not UTF-8.
+_NO_BRANCH = r"[\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\A[/.-]|[/.]\Z"
+# A token of any kind, even within an address, or truncated.
+_TOKEN = r"(?<![A-Za-z0-9])(?:gh[a-z]_|github_pat_)[A-Za-z0-9]{10}"  # noqa: S105 - a pattern
 _FORM = "Write it as owner/name, such as octo/hello."
 _CLONE_FLAGS = ("workspace.depth", "workspace.submodules")
 _REPO = f"{LABEL}.repo"
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
-@dataclass(frozen=True)
-class ClonePlan:
-    """A clone inside the sandbox. ``branch`` None: the repository's default one; ``depth`` None: all of history."""
+class ClonePlan(ResourcePlan):
+    """A clone inside the sandbox. ``branch``: None is the default branch; ``depth``: None is all of history.
+
+    ``auth``: the source of the token that reads it; see ``launch.github_auth``.
+    """
 
     repo: str  # owner/name
     branch: str | None
@@ -38,9 +42,10 @@ class ClonePlan:
     directory: str  # inside the sandbox
     depth: int | None = None
     submodules: bool = False
+    auth: str = "app"
 
     def described(self) -> dict[str, Any]:
-        """As plain values."""
+        """The plan as plain values."""
         return {
             "repo": self.repo,
             "branch": self.branch,
@@ -51,18 +56,18 @@ class ClonePlan:
         }
 
 
-class Server(NamedTuple):
-    """``origin``: scheme, host and port as git prints them; ``base``: what a repository's path follows."""
+class Server(Frozen):
+    """``origin``: scheme, host and port as git prints them; ``base``: the prefix of repositories' paths."""
 
     origin: str
     base: str
 
 
 def plan_clone(config: AppConfig, request: LaunchRequest) -> ClonePlan | None:
-    """The clone that is wanted; None for a mounted workspace.
+    """The requested clone; None for a mounted workspace.
 
-    Raises IllegalCombination when both are asked for, MissingRequired when the repository is not named,
-    InvalidValue for a name that cannot be one.
+    Raises IllegalCombination when both are requested, MissingRequired when the repository is not named, and
+    InvalidValue for an invalid name.
     """
     if request.repo is None:
         _check_no_clone_flags(config, request)
@@ -80,11 +85,12 @@ def plan_clone(config: AppConfig, request: LaunchRequest) -> ClonePlan | None:
         directory=_directory(config, name),
         depth=config.workspace.depth,
         submodules=config.workspace.submodules,
+        auth=source_of(config).auth,
     )
 
 
 def plan(context: Context) -> Part:
-    """The clone that the workspace is, if it is one."""
+    """The clone, if the workspace is one."""
     clone = context.workspace.clone
     if clone is None:
         return Part(labels={_REPO: ""})
@@ -94,10 +100,10 @@ def plan(context: Context) -> Part:
 
 
 def checked_repo(text: str, flag: str = "--repo") -> str:
-    """``text`` when GitHub could have a repository of that name. Raises InvalidValue, which repeats no token."""
+    """``text`` if it is a valid repository name on GitHub. Raises InvalidValue, which never repeats a token."""
     owner, slash, name = text.partition("/")
     reason = None
-    if _TOKEN.search(text):
+    if re.search(_TOKEN, text):
         raise InvalidValue(
             field="repository",
             origin=f"flag {flag}",
@@ -108,9 +114,9 @@ def checked_repo(text: str, flag: str = "--repo") -> str:
         reason = "an address is not a repository's name"
     elif not slash or "/" in name:
         reason = f"{text[:80]!r} is not owner/name"
-    elif not _OWNER.match(owner):
+    elif not re.match(_OWNER, owner):
         reason = f"{owner[:80]!r} is not the name of a user or an organization"
-    elif not _NAME.match(name) or name in (".", ".."):
+    elif not re.match(_NAME, name) or name in (".", ".."):
         reason = f"{name[:120]!r} is not the name of a repository"
     elif name.lower().endswith(".git"):
         reason = "no repository's name ends in .git"
@@ -120,14 +126,14 @@ def checked_repo(text: str, flag: str = "--repo") -> str:
 
 
 def checked_branch(text: str, origin: str = "flag --branch") -> str:
-    """``text`` when git could have a branch of that name, by the rules of git-check-ref-format. Raises InvalidValue."""
+    """``text`` if it is a valid branch name by the rules of git-check-ref-format. Raises InvalidValue."""
     if not _is_branch(text):
         name = text.removeprefix("refs/heads/")
         raise InvalidValue(
             field="branch",
             origin=origin,
             reason=f"{text[:80]!r} cannot be the name of a branch",
-            hint=f"Write --branch {name}."
+            hint=f"Write {name}."
             if _is_branch(name) and name.isprintable()
             else "Write it as `git branch` shows it, such as main, without origin/ or refs/heads/.",
         )
@@ -135,13 +141,13 @@ def checked_branch(text: str, origin: str = "flag --branch") -> str:
 
 
 def _is_branch(text: str) -> bool:
-    """``refs/…`` and ``@`` could be branches to git; who types them means ``main``, or HEAD."""
+    """Whether ``text`` is a branch name. git would accept ``refs/…`` and ``@``, but they mean ``main`` or HEAD."""
     special = text in ("", "@", "HEAD") or text.startswith("refs/")
-    return not special and not _NO_BRANCH.search(text) and len(text.encode()) <= _LONGEST_BRANCH
+    return not special and not re.search(_NO_BRANCH, text) and len(text.encode()) <= _LONGEST_BRANCH
 
 
 def server_of(url: str) -> Server:
-    """``github.server_url`` in one spelling: git compares host and port as they are written."""
+    """``github.server_url`` in one normal form, because git compares host and port as text."""
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)
@@ -153,28 +159,28 @@ def server_of(url: str) -> Server:
 
 
 def _check_alone(config: AppConfig, request: LaunchRequest, repo: str) -> None:
-    """A repository and a directory are two workspaces. One that only the file names gives way."""
+    """Check that only one workspace was requested. A directory named in the file only is ignored."""
     if request.trusted_workspace:
         raise IllegalCombination(
             field="--repo",
             value=repo[:80],
             origin="command line",
-            reason=f"--workspace {config.workspace.host_path} names another workspace",
-            hint="Leave one of the two out: --repo clones inside the sandbox, --workspace mounts a directory.",
+            reason=f"{config.workspace.host_path} is named as the workspace, too",
+            hint="Leave one of the two out: a repository is cloned inside the sandbox, a directory is mounted.",
         )
     if config.workspace.source != "github_clone":
         raise IllegalCombination(
             field="workspace.source",
             value=config.workspace.source,
             origin=str(config.origin("workspace.source")),
-            reason=f"the repository {repo[:80]} was named, which is only cloned with github_clone",
+            reason=f"a repository ({repo[:80]}) was named, and only github_clone clones one",
             hint='Set workspace.source = "github_clone", or name no repository.',
         )
 
 
 def _check_no_clone_flags(config: AppConfig, request: LaunchRequest) -> None:
-    """Without a repository: a flag that is for one, or a source that needs one."""
-    hint = "Name the repository: `--repo owner/name`."
+    """Without a repository, refuse flags that are for one and a source that needs one."""
+    hint = "Name a repository to clone, as owner/name."
     if request.branch is not None:
         raise MissingRequired(field="--repo (for --branch)", hint=hint)
     for key in _CLONE_FLAGS:
@@ -190,17 +196,14 @@ def _check_no_clone_flags(config: AppConfig, request: LaunchRequest) -> None:
             reason=f"workspace.host_path ({config.origin('workspace.host_path')}) is only used with host_mount",
             hint='Set workspace.source = "host_mount".',
         )
-    command = f"podbot {request.subcommand}"
     raise MissingRequired(
         field="a workspace",
-        hint="Set LaunchRequest.repo to owner/name, or workspace.source to host_mount."
-        if request.subcommand == "sandbox"
-        else f"Name the code to work on: `{command} --workspace PATH` or `{command} --repo owner/name`.",
+        hint="Set workspace.host_path and workspace.source = host_mount, or name a repository to clone.",
     )
 
 
 def _directory(config: AppConfig, name: str) -> str:
-    """``base_dir/name``. Raises InvalidValue where the sandbox keeps things of its own."""
+    """``base_dir/name``. Raises InvalidValue for a path that is reserved in the sandbox."""
     given = config.workspace.base_dir
     parts = [part for part in given.split("/") if part]
     base = "/" + "/".join(parts)
@@ -210,7 +213,7 @@ def _directory(config: AppConfig, name: str) -> str:
     elif not given.isprintable():
         reason = "it has a character that cannot be shown"
     else:
-        reason = refusal(base, reserved_targets())  # which refuses what holds a reserved place, too
+        reason = refusal(base, reserved_targets())  # also refuses a directory that contains a reserved path
     if reason is not None:
         raise InvalidValue(
             field="workspace.base_dir",
@@ -222,11 +225,11 @@ def _directory(config: AppConfig, name: str) -> str:
 
 
 def _repo_hint(text: str, flag: str) -> str:
-    """What was probably meant by a pasted address; its parts are judged before they are repeated."""
+    """A remedy that suggests the repository in a pasted address; its parts are checked before they are repeated."""
     path = re.sub(r"\A(?:[a-z+]+://[^/]*/|git@[^:/]*:)|[?#].*", "", text, flags=re.DOTALL)
     parts = [part for part in path.split("/") if part][:2]
     if len(parts) == 2:
         name = re.sub(r"\.git\Z", "", parts[1], flags=re.IGNORECASE)
-        if _OWNER.match(parts[0]) and _NAME.match(name) and name not in (".", ".."):
+        if re.match(_OWNER, parts[0]) and re.match(_NAME, name) and name not in (".", ".."):
             return f"Write {flag} {parts[0]}/{name}."
     return _FORM

@@ -1,40 +1,37 @@
 """The sandbox's git configuration: the operator's identity, and trust in the mounted workspace.
 
-A read-only file that GIT_CONFIG_SYSTEM names, not ``git config --global`` inside: an exec costs 95 ms
-and an upload into a created container 85 ms (measured), a file mount nothing; the repository's and the
-agent's own settings go before it; and it holds for every user and shell inside. The image's own
-system file is included. The workspace is named safe because its owner on the host is rarely the
-sandbox's user, and git refuses such a repository.
+It is a read-only file that GIT_CONFIG_SYSTEM names, not ``git config --global`` inside: an exec costs 95 ms and an
+upload into a created container 85 ms (measured), a file mount nothing. The repository's and the agent's own settings
+override it, and it applies to every user and shell inside. It includes the image's own system file. It declares the
+workspace as safe, because its owner on the host is rarely the sandbox's user, and git refuses such a repository.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
-from podbot.agents.types import GITCONFIG
+from podbot.agents.definition import GITCONFIG
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import HostFacts, OwnFile
+from podbot.launch.types import HostFacts, OwnFile, ResourcePlan
 
 TARGET = GITCONFIG
 ENV = {"GIT_CONFIG_SYSTEM": TARGET}
 _NEEDED = (("user.name", "NAME", '"Your Name"'), ("user.email", "EMAIL", "you@example.org"))
 
 
-@dataclass(frozen=True)
-class GitIdentityPlan:
-    """``identity``: user.name, user.email as far as known."""
+class GitIdentityPlan(ResourcePlan):
+    """``identity``: user.name and user.email, where known."""
 
     identity: Mapping[str, str]
 
     def described(self) -> dict[str, str]:
-        """As plain values."""
+        """The plan as plain values."""
         return dict(self.identity)
 
 
 def plan(context: Context) -> Part:
-    """The file, and what is missing for a commit."""
+    """The file, and a note if a commit would fail."""
     identity = _identity(context.facts)
     variables = context.command.env.keys() if context.command is not None else ()
     return Part(
@@ -51,25 +48,25 @@ def _identity(facts: HostFacts) -> Mapping[str, str]:
 
 
 def gitconfig(identity: Mapping[str, str], *workspace: str) -> str:
-    """The file's text. ``identity``: ``user.name`` and ``user.email`` as far as known. ``workspace``: its places."""
+    """The file's text. ``identity``: ``user.name`` and ``user.email``, where known. ``workspace``: its paths inside."""
     lines = ["[include]", "\tpath = /etc/gitconfig"]
     values = {key.partition(".")[2]: value for key, value in identity.items()}
     if values:
         lines += ["[user]", *(f"\t{key} = {_quoted(value)}" for key, value in sorted(values.items()))]
-    # `git gc` inside forgets no linked worktree of the host's because it is not there.
+    # Keeps `git gc` inside from pruning linked worktrees that exist only on the host.
     lines += ["[gc]", "\tworktreePruneExpire = never"]
     lines += ["[safe]", *(f"\tdirectory = {_quoted(place)}" for place in workspace)]
     return "\n".join([*lines, ""])
 
 
 def _quoted(value: str) -> str:
-    """A value as git reads it back: backslash, quote, newline and tab escaped, the rest as it is."""
+    """A value quoted for git: backslash, quote, newline and tab are escaped."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
     return '"' + "".join(escapes.get(char, char) for char in value if char in escapes or char >= " ") + '"'
 
 
 def identity_note(identity: Mapping[str, str], variables: AbstractSet[str]) -> tuple[str, ...]:
-    """What is missing for a commit, and the remedy. ``variables``: names of the agent's, which may give it to git."""
+    """A note on what is missing for a commit, with the remedy. ``variables``: names that may provide it."""
     missing = [
         (key, example)
         for key, name, example in _NEEDED

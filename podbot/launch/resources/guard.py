@@ -1,30 +1,39 @@
-"""What a session's guard looks at. Pure."""
+"""Plans what a session's guard scans. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from podbot.launch.resources.part import Context, Part
+from podbot.launch.types import HostFacts, ResourcePlan, SandboxPlan
 
 
-@dataclass(frozen=True)
-class GuardPlan:
-    """What is recorded before the agent starts and looked at again behind it: host directories.
+class GuardPlan(ResourcePlan):
+    """The host directories that are scanned before the agent starts and again after its end.
 
-    ``git``: the common git directory of a workspace that is a linked worktree, or a submodule's; empty for none.
+    ``git``: the common git directory of a workspace that is a linked worktree, or a submodule's; empty if none.
     """
+
+    slow_to_end: ClassVar[bool] = True
 
     workspace: str
     git: str = ""
 
     def described(self) -> dict[str, Any]:
-        """As plain values."""
+        """The plan as plain values."""
         return {"workspace": self.workspace, "git": self.git or None}
+
+    def agrees_with(self, sandbox: SandboxPlan, facts: HostFacts) -> bool:
+        """See ResourcePlan. Elsewhere it would not see what the agent leaves."""
+        del facts
+        own, mounted = sandbox.workspace, {mount.source for mount in sandbox.container.mounts}
+        return (
+            own is not None and own.source == self.workspace and {self.workspace, self.git or self.workspace} <= mounted
+        )
 
 
 def plan(context: Context) -> Part | None:
-    """None where the agent can write no directory of the host's that a person works in, and with the guard off."""
+    """The guard's plan; None if the workspace is not a writable host directory, or the guard is off."""
     mount, linked = context.workspace.mount, context.workspace.linked
     if mount is None or mount.read_only or context.config.workspace.guard == "off":
         return None

@@ -1,6 +1,6 @@
-"""The plan that lets an agent's conversations outlive a sandbox (ADR 0018). Pure.
+"""Plans the store in which an agent's conversations outlive a sandbox (ADR 0018). Pure.
 
-Where each agent keeps them: ``Conversations`` in ``podbot.agents``.
+``Conversations`` in ``podbot.agents`` says where each agent keeps them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import shlex
-from dataclasses import dataclass
 from typing import Any
 
 from podbot.agents.registry import agent
@@ -17,33 +16,38 @@ from podbot.config.models import AppConfig
 from podbot.launch.labels import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import HostFacts, Mount, OwnFile
+from podbot.launch.types import HostFacts, Mount, OwnFile, ResourcePlan, SandboxPlan
 
 DIRECTORY = "history"  # in podbot's state directory
 _KEY_DIGITS = 32
 
 
-@dataclass(frozen=True)
-class HistoryPlan:
+class HistoryPlan(ResourcePlan):
     """The store of one project's conversations with one agent.
 
-    ``directory``: the project's, on the host. ``project``: a host path, or server and repository. ``resume``: the
-    command line that continues the latest conversation.
+    ``directory``: the project's directory on the host. ``project``: a host path, or server and repository. ``resume``:
+    the command line that continues the latest conversation.
     """
 
     key: str
     directory: str
     project: str
-    store: Mount  # the one thing of it that the sandbox can write
+    store: Mount  # the only part of it that the sandbox can write
     resume: tuple[str, ...]
 
     def described(self) -> dict[str, Any]:
-        """As plain values."""
+        """The plan as plain values."""
         return {"project": self.project, "store": self.store.source, "resume": shlex.join(self.resume)}
+
+    def agrees_with(self, sandbox: SandboxPlan, facts: HostFacts) -> bool:
+        """See ResourcePlan."""
+        del sandbox
+        stores = os.path.join(facts.state_dir, DIRECTORY)
+        return os.path.dirname(self.directory) == stores and os.path.dirname(self.store.source) == self.directory
 
 
 def plan(context: Context) -> Part:
-    """The store, mounted where the agent keeps its conversations, and what else the agent needs for it."""
+    """The store, mounted where the agent keeps its conversations, and the files and variables that the agent needs."""
     workspace = context.workspace
     kept = agent(context.config.agent.kind).conversations
     found = None
@@ -61,7 +65,7 @@ def plan(context: Context) -> Part:
 
 
 def plan_history(config: AppConfig, facts: HostFacts, code: str, clone: ClonePlan | None) -> HistoryPlan | None:
-    """The store of this project and agent; None when it is switched off, or the agent is one that podbot does not know.
+    """The store of this project and agent; None when it is switched off, or podbot does not know the agent's store.
 
     The project is ``code``, its resolved directory on the host, or the server and repository of a clone.
     """
@@ -86,7 +90,7 @@ def plan_history(config: AppConfig, facts: HostFacts, code: str, clone: ClonePla
 
 
 def _options(config: AppConfig) -> tuple[str, ...]:
-    """What was set for this session alone, and decides which agent continues, and how much it may do."""
+    """Options to repeat: those set for this session only that select the agent and its permissions."""
     words: tuple[str, ...] = ("--config", config.file) if config.file is not None else ()
     for key, option in (("engine_socket", "--engine-socket"), ("image", "--image")):
         if _set_for_this_session(config, key):
@@ -96,12 +100,12 @@ def _options(config: AppConfig) -> tuple[str, ...]:
 
 
 def _set_for_this_session(config: AppConfig, key: str) -> bool:
-    """By an option or a Python caller: unlike the file and the variables, that is gone in the next session."""
+    """Whether an option or a Python caller set it; such a value does not apply to the next session."""
     return config.origin(key).kind in ("flag", "override")
 
 
 def project_key(source: str, project: str) -> str:
-    """The name of a project's directory. Upper and lower case are one in a repository's name, and two in a path."""
+    """The name of a project's directory. Case is ignored in a repository's name, but not in a path."""
     spelled = project.lower() if source == "github_clone" else project
     text = json.dumps([source, spelled])
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_DIGITS]

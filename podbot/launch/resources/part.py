@@ -1,20 +1,19 @@
-"""What one resource decides, and what it decides it from."""
+"""The input and the result of planning one resource."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from podbot.config.models import AppConfig
+from podbot.frozen import Frozen, field
 from podbot.launch.types import ExecSpec, HostFacts, Keep, LaunchRequest, Mount, OwnFile, ResourcePlan
 from podbot.launch.workspace import WorkspacePlan
 
 
-@dataclass(frozen=True)
-class Context:
-    """What is decided about a sandbox before its resources are.
+class Context(Frozen):
+    """What is known about a sandbox before its resources are planned.
 
-    ``runtime_dir``: on the host, the session's own. ``command``: what starts the agent; None without one.
+    ``runtime_dir``: the session's own directory on the host. ``command``: starts the agent; None without an agent.
     """
 
     config: AppConfig
@@ -26,14 +25,13 @@ class Context:
     command: ExecSpec | None
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Frozen):
     """What a resource adds to the plan of a sandbox.
 
-    ``value``: what it works with while the sandbox is open; None: nothing is to be opened. ``mounts``, ``files``: what
-    the container mounts for it. ``env``: what the operator's own variables replace; ``fixed_env``: what nothing
-    replaces. ``labels``: also those that a sandbox without it must have, because it would inherit its image's.
-    ``notes``: lines that the operator must see.
+    ``value``: its own plan, used while the sandbox is open; None if there is nothing to open. ``mounts``, ``files``:
+    additional mounts of the container. ``env``: variables that the operator's own override; ``fixed_env``: variables
+    that nothing overrides. ``labels``: includes empty ones if the resource is absent, because the container would
+    inherit its image's. ``notes``: lines that the operator must see.
     """
 
     value: ResourcePlan | None = None

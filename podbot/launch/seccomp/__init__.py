@@ -1,8 +1,8 @@
-"""podbot's seccomp profile: the engine's default one with fewer calls. Pure but for its own data file, read once.
+"""podbot's seccomp profile: the engine's default one with fewer calls. Pure except for its data file, read once.
 
-``default.json`` is that of containers-common 0.50.1 (Apache-2.0, see README.md), and shipped, so that a sandbox is
-confined alike whatever the host has. What a session loses against it is in REMOVED and CONDITIONS. A call that nothing
-allows answers ENOSYS, as in the default profile; REFUSALS has other answers for callers that expect them. ADR 0021.
+``default.json`` is that of containers-common 0.50.1 (Apache-2.0, see README.md). It is shipped, so that confinement
+does not depend on the host. REMOVED and CONDITIONS list the differences. A call that is not allowed returns ENOSYS, as
+in the default profile; REFUSALS has other error numbers for callers that expect them. See ADR 0021.
 """
 
 from __future__ import annotations
@@ -13,26 +13,28 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-_INT = 0xFFFF_FFFF  # seccomp sees 64 bits of an argument, and the kernel uses 32 of an int: the others are free to lie
+from podbot.frozen import Frozen
+
+_INT = 0xFFFF_FFFF  # seccomp sees 64 bits of an argument; of an int the kernel uses only 32, so the rest is arbitrary
 _NEWCGROUP = 0x0200_0000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK, _AF_PACKET, _AF_ALG, _AF_VSOCK = 1, 2, 10, 16, 17, 38, 40
 _NETLINK_AUDIT = 9
-_NETLINK_PROTOCOLS = (  # 0 to 31 without that of the audit log, as (mask, value)
+_NETLINK_PROTOCOLS = (  # 0 to 31 except the audit log's, as (mask, value)
     (_INT & ~0x7, 0), (_INT, 8), (_INT & ~0x5, 0xA), (_INT & ~0x3, 0xC), (_INT & ~0xF, 0x10),
 )  # fmt: skip
 _F_SETLEASE = 1024
 _FCNTL = ("fcntl", "fcntl64")
 _S390 = {"arches": ["s390", "s390x"]}
 
-# keyctl, add_key, request_key: keyrings are the host user's, root's on a rootful engine, and no namespace keeps them
-# apart. clone3 has its flags in memory, where no filter looks; the C library then uses clone. socketcall is socket for
-# 32-bit programs, and hides its arguments as well.
+# keyctl, add_key, request_key: keyrings belong to the host user (root on a rootful engine), and no namespace separates
+# them. clone3 has its flags in memory, which a filter cannot read; the C library falls back to clone. socketcall is
+# socket for 32-bit programs, and hides its arguments too.
 REMOVED = frozenset({"keyctl", "add_key", "request_key", "clone3", "socketcall"})
 
 
-class Bits(NamedTuple):
+class Bits(Frozen):
     """Argument ``number`` has ``value`` in the bits of ``mask``."""
 
     number: int
@@ -40,8 +42,8 @@ class Bits(NamedTuple):
     value: int
 
 
-class Condition(NamedTuple):
-    """The calls ``names`` when every test of ``tests`` holds, on the machines that ``on`` selects."""
+class Condition(Frozen):
+    """Matches the calls ``names`` when every one of ``tests`` is true, on the architectures that ``on`` selects."""
 
     names: tuple[str, ...]
     tests: tuple[Bits, ...]
@@ -49,26 +51,26 @@ class Condition(NamedTuple):
 
 
 CONDITIONS = (
-    # A cgroup namespace of its own lets a user namespace's root mount cgroup v1, and lift the sandbox's limits there.
+    # In a cgroup namespace of its own, a user namespace's root can mount cgroup v1 and remove the sandbox's limits.
     Condition(("unshare",), (Bits(0, _NEWCGROUP, 0),)),
     Condition(("clone",), (Bits(0, _NEWCGROUP, 0),), {"excludes": _S390}),
-    Condition(("clone",), (Bits(1, _NEWCGROUP, 0),), {"includes": _S390}),  # there the stack comes first
-    # A lease stalls whoever opens the file on the host, for /proc/sys/fs/lease-break-time (45 s). Commands up to 1023
-    # and 1025 to 1039 are allowed: not F_SETLEASE, nor what begins with F_SETDELEG (1040, Linux 6.19).
+    Condition(("clone",), (Bits(1, _NEWCGROUP, 0),), {"includes": _S390}),  # on s390 the stack is the first argument
+    # A lease blocks any process that opens the file on the host, for /proc/sys/fs/lease-break-time (45 s). Commands up
+    # to 1023 and 1025 to 1039 are allowed, so not F_SETLEASE, nor F_SETDELEG and above (1040, Linux 6.19).
     Condition(_FCNTL, (Bits(1, _INT & ~0x3FF, 0),)),
     *(Condition(_FCNTL, (Bits(1, (_INT & ~0xF) | bit, _F_SETLEASE | bit),)) for bit in (1, 2, 4, 8)),
-    # Not AF_VSOCK, which reaches the hypervisor, nor interfaces of the kernel's that no agent needs.
+    # Neither AF_VSOCK, which reaches the hypervisor, nor kernel interfaces that no agent needs.
     *(Condition(("socket",), (Bits(0, _INT, family),)) for family in (_AF_UNIX, _AF_INET, _AF_INET6)),
     *(Condition(("socket",), (Bits(0, _INT, _AF_NETLINK), Bits(2, *protocol))) for protocol in _NETLINK_PROTOCOLS),
 )
-# None of these meets a condition above: which of two rules for one call is stronger would be libseccomp's to say.
+# None of these overlaps a condition above: libseccomp would decide which of two rules for one call applies.
 REFUSALS = (
     (Condition(("unshare",), (Bits(0, _NEWCGROUP, _NEWCGROUP),)), errno.EPERM),
     (Condition(("clone",), (Bits(0, _NEWCGROUP, _NEWCGROUP),), {"excludes": _S390}), errno.EPERM),
     (Condition(("clone",), (Bits(1, _NEWCGROUP, _NEWCGROUP),), {"includes": _S390}), errno.EPERM),
     (Condition(_FCNTL, (Bits(1, _INT, _F_SETLEASE),)), errno.EINVAL),  # as on a file system without leases
     *((Condition(("socket",), (Bits(0, _INT, f),)), errno.EAFNOSUPPORT) for f in (_AF_PACKET, _AF_ALG, _AF_VSOCK)),
-    # useradd and sudo go on without the audit log for this answer, and end for ENOSYS.
+    # With this error useradd and sudo continue without the audit log; with ENOSYS they fail.
     (Condition(("socket",), (Bits(0, _INT, _AF_NETLINK), Bits(2, _INT, _NETLINK_AUDIT))), errno.EINVAL),
 )
 
@@ -81,8 +83,10 @@ def profile() -> str:
 
 
 def derived(default: Mapping[str, Any]) -> dict[str, Any]:
-    """``default`` with podbot's differences. Programs of other architectures than the kernel's own are terminated:
-    libseccomp makes a rule for a 32-bit program's socketcall that ignores the family.
+    """``default`` with podbot's differences.
+
+    Programs for an architecture other than the kernel's own are terminated, because libseccomp makes a rule for a
+    32-bit program's socketcall that ignores the family.
     """
     replaced = REMOVED | {name for condition in CONDITIONS for name in condition.names}
     kept = [
@@ -100,7 +104,7 @@ def derived(default: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def profile_path(state_dir: str) -> str:
-    """Where the profile lies on the host for the engine to read, named by its content."""
+    """The path of the profile on the host, from which the engine reads it; named by its hash."""
     name = hashlib.sha256(profile().encode()).hexdigest()[:32]
     return os.path.join(state_dir, "seccomp", f"{name}.json")
 

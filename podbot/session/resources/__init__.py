@@ -1,1 +1,1 @@
-"""What a session owns while its sandbox is open, one file each; ``launch.resources`` has what is decided of it."""
+"""A session's resources while its sandbox is open, one file each; ``launch.resources`` has their plans."""

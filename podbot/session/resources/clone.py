@@ -1,18 +1,20 @@
-"""The clone: made when the container runs, and gone with it."""
+"""The clone: made when the container runs, and removed with it."""
 
 from __future__ import annotations
 
 from podbot.launch.resources.clone import ClonePlan
+from podbot.launch.resources.guest import guest_of
 from podbot.session.resources.resource import SessionResource
 
 
 class Resource(SessionResource[ClonePlan]):
-    """See ``session.clone``. What of it is worth keeping is looked at when the container is disposed of."""
+    """See ``session.clone``. Unsaved work is searched for when the container is disposed of."""
 
     def started(self, container: str) -> None:
         """See SessionResource. Raises CloneError subclasses."""
-        from podbot.session.clone import Inside, clone_repository
+        from podbot.session.cloning import Inside, clone_repository
 
         session = self.session
-        inside = Inside(session.engine, container, session.plan.container.image, session.wake)
+        image, guest = session.plan.container.image, guest_of(session.plan)
+        inside = Inside(session.engine, container, image, session.wake, guest)
         clone_repository(inside, self.plan, session.emit)

@@ -1,4 +1,4 @@
-"""The operator's logins: read before there is a container, and copied into it before it starts."""
+"""The operator's logins: read before the container is created, and copied into it before it starts."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ class Resource(SessionResource[CredentialsPlan]):
     def created(self, container: str) -> None:
         """See SessionResource. Raises UploadFailed."""
         upload(self.session.engine, container, self._bundle, self._emit)
-        self._emit = ignore  # once is enough
+        self._emit = ignore  # a second attempt reports nothing again

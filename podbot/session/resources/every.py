@@ -12,14 +12,14 @@ from podbot.session.resources.resource import Opening, SessionResource
 
 
 def resource_class(name: str) -> type[SessionResource[Any]]:
-    """That of the resource ``name``: ``Resource`` in the module of that name, loaded when a session has it."""
+    """The class ``Resource`` in the module ``name``, which is imported only when a session has that resource."""
     found: type[SessionResource[Any]] = importlib.import_module(f"podbot.session.resources.{name}").Resource
     return found
 
 
 @contextlib.contextmanager
 def opened_resources(session: Opening) -> Iterator[Sequence[SessionResource[Any]]]:
-    """All that the session's plan has, opened in order and closed in reverse."""
+    """Open all resources of the session's plan in order; close them in reverse."""
     with contextlib.ExitStack() as stack:
         found = [resource_class(name)(plan, session) for name, plan in session.plan.resources.items()]
         for resource in found:

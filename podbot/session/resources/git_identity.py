@@ -1,4 +1,4 @@
-"""The operator's name and address for git: a file among the session's own, so nothing is to be opened."""
+"""The operator's name and address for git. It is one of the session's files, so there is nothing to open."""
 
 from __future__ import annotations
 

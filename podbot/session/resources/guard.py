@@ -1,4 +1,4 @@
-"""The guard: a record of the workspace before anything runs, and a report when the container is gone."""
+"""The guard: a scan of the workspace before anything runs, and a report when the container is gone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from podbot.engine.port import ContainerInfo
 from podbot.launch.resources.guard import GuardPlan
-from podbot.session.guarding import SECOND_PATIENCE, Watch
+from podbot.session.guarding import Watch
 from podbot.session.resources.resource import Opening, SessionResource
 
 
@@ -16,7 +16,7 @@ class Resource(SessionResource[GuardPlan]):
 
     def __init__(self, plan: GuardPlan, session: Opening) -> None:
         super().__init__(plan, session)
-        self._watch = Watch(session.plan.session, plan, session.directory, session.emit)
+        self._watch = Watch(session.plan.session, plan, session.directory, session.emit, session.scanner)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -26,7 +26,7 @@ class Resource(SessionResource[GuardPlan]):
             yield
         finally:
             try:
-                self.session.directory.guard = self._watch.end(SECOND_PATIENCE)
+                self.session.directory.guard = self._watch.end()
             finally:
                 self._watch.close()
 

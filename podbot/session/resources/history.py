@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 
 from podbot.launch.resources.history import HistoryPlan
-from podbot.session.history import history_in_use
+from podbot.session.conversation_store import history_in_use
 from podbot.session.resources.resource import SessionResource
 
 
 class Resource(SessionResource[HistoryPlan]):
-    """See ``session.history``."""
+    """See ``session.conversation_store``."""
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:

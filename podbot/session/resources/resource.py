@@ -1,26 +1,27 @@
-"""What all resources of a session have in common."""
+"""The base class of a session's resources."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.events import Emit
+from podbot.frozen import Frozen
 from podbot.launch.types import ResourcePlan, SandboxPlan
+from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.sessions import SessionDirectory
 from podbot.streams.wake import Wake
 
 PlanT = TypeVar("PlanT", bound=ResourcePlan)
 
 
-@dataclass(frozen=True)
-class Opening:
-    """A session that is being opened. ``wake`` is listening: a signal waits where it is not said to interrupt.
+class Opening(Frozen):
+    """A session that is being opened. ``wake`` queues signals, except in blocks that are marked as interruptible.
 
-    ``again``: its container is there, stopped, and is started again; the session then goes on without podbot.
+    ``again``: an existing, stopped container is restarted; the session then continues without podbot.
+    ``scanner``: the guard's.
     """
 
     engine: Engine
@@ -29,12 +30,13 @@ class Opening:
     wake: Wake
     emit: Emit
     again: bool = False
+    scanner: Scanner = SCANNER
 
 
 class SessionResource(Generic[PlanT]):
-    """One resource of one session. Each method is called once, in this order; a subclass has those that it needs.
+    """One resource of one session. Each method is called once, in this order; a subclass overrides those it needs.
 
-    Every method may raise PodbotError subclasses, and Interrupted when a signal came: the session then ends.
+    Every method may raise PodbotError subclasses, and Interrupted when a signal arrived; the session then ends.
     """
 
     def __init__(self, plan: PlanT, session: Opening) -> None:
@@ -43,28 +45,34 @@ class SessionResource(Generic[PlanT]):
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """From before the container is made until it is gone, or kept."""
+        """Wraps the session from before the container is created until it is removed or kept."""
         yield
 
     def created(self, container: str) -> None:
-        """The container is made and not started. Called again when it had to be made again."""
+        """The container is created but not started. Called again if it had to be created again."""
 
     def starting(self) -> None:
-        """The container is about to start: nothing inside has run yet. Called again when it had to be made again."""
+        """The container is about to start; nothing inside has run yet. Called again if it had to be created again."""
 
     def inspected(self, found: ContainerInfo) -> None:
-        """What an engine on this host says of the container, which runs."""
+        """The container runs; ``found`` is its description. Called only for an engine on this host."""
+
+    def running(self, found: ContainerInfo) -> None:
+        """As :meth:`inspected`, on every start. Raises StartFailed for a container that must not continue."""
 
     def started(self, container: str) -> None:
-        """The container runs, and nothing of the caller's in it."""
+        """The container runs, but no command of the caller's has started."""
+
+    def detached(self) -> None:
+        """A kept container runs again with all of its resources, and podbot is about to exit."""
 
     def ending(self) -> None:
-        """What the caller ran has ended, and the container is still there. Not after an error of the start."""
+        """The caller's commands have ended, and the container still exists. Not called if the start failed."""
 
     @classmethod
     def restore(cls, session_dir: str) -> None:
-        """Make what a stopped container mounts from ``session_dir``, and a reboot removed, for it to start again."""
+        """Recreate the directories in ``session_dir`` that a stopped container mounts and that a reboot deleted."""
 
     def describe(self) -> object:
-        """As plain values, without secrets: for the session's record."""
+        """The resource as plain values without secrets, for the session's record."""
         return self.plan.described()

@@ -1,15 +1,17 @@
-"""The session's GitHub token: there before the container is made, renewed while it is open, removed at the end."""
+"""The session's GitHub token: made before the container, renewed while the session is open, removed at the end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound, FilesystemError, NameTaken
 from podbot.events import Emit, Event
+from podbot.launch.github_auth import APP, owner_of, variable_of
 from podbot.launch.resources.token import SECRETS_DIRECTORY, TokenPlan
 from podbot.launch.types import SandboxPlan
 from podbot.places import private_dir
@@ -33,21 +35,38 @@ class Resource(SessionResource[TokenPlan]):
         grant = _grant(session.engine, session.plan, self.plan)
         with contextlib.ExitStack() as stack:
             stack.callback(restore_grant, directory, grant, emit)
-            _check_key(self.plan, emit)
+            if self.plan.auth == APP:
+                _check_key(self.plan, emit)
             with session.wake.interruptible():
-                stack.enter_context(_token(directory, grant, emit))
+                stack.enter_context(_token(directory, grant, self.plan, emit))
             yield
+
+    def detached(self) -> None:
+        """See SessionResource."""
+        from podbot.github.status import TokenStatus
+
+        name = self.session.plan.session
+        if self.plan.auth != APP:
+            text = f"{name} has the GitHub token of {owner_of(self.plan.auth)} until it is stopped"
+            self.session.emit(Event("notice", "token.detached", text, {"session": name, "expires_at": None}))
+            return
+        expires_at = (TokenStatus.load(self.session.directory.path) or TokenStatus()).expires_at
+        until = "for an hour at most"
+        if expires_at is not None:
+            until = time.strftime("until %H:%M", time.localtime(expires_at))
+        text = f"the GitHub token of {name} lasts {until}, and longer while a token-daemon runs"
+        self.session.emit(Event("notice", "token.detached", text, {"session": name, "expires_at": expires_at}))
 
     @classmethod
     def restore(cls, session_dir: str) -> None:
-        """See SessionResource. Without a token in it, until somebody renews."""
+        """See SessionResource. The directory holds no token until one is renewed."""
         private_dir(os.path.join(session_dir, SECRETS_DIRECTORY))
 
 
 def restore_grant(directory: SessionDirectory, grant: Grant, emit: Emit) -> None:
-    """A container that outlives us has its grant back, so that a token-daemon serves it when it is started again.
+    """Restore the grant of a container that outlives us, so that a token-daemon renews its token after a restart.
 
-    That it cannot be written must hide neither the agent's status nor the error that ends the session.
+    A failure to write it is a warning, so that it hides neither the agent's status nor the error that ends the session.
     """
     if not directory.has_container or directory.is_others or directory.handed_over:
         return
@@ -69,36 +88,43 @@ def _grant(engine: Engine, plan: SandboxPlan, token: TokenPlan) -> Grant:
         app_id=token.app_id,
         installation_id=token.installation_id,
         private_key_path=token.private_key_path,
+        auth=token.auth,
         permissions=token.permissions,
         container=plan.session,
         endpoint=engine.endpoint,
+        engine=engine.words.kind,
     )
 
 
 def _check_name(engine: Engine, plan: SandboxPlan, directory: SessionDirectory) -> None:
-    """Raise NameTaken before there is a token: a container of that name mounts the directory that it would go to.
+    """Raise NameTaken before a token is made: an existing container of that name mounts the directory it would go to.
 
-    A killed podbot's, or one that was kept and woken: its agent would have the token of another repository.
+    It may be an orphaned one, or a kept one that was restarted: its agent would get the token of another repository.
     """
     try:
         found = engine.inspect(plan.session)
     except ContainerNotFound:
         return
-    if found.name != plan.session:  # an id that begins so
+    if found.name != plan.session:  # a container whose id begins with that name
         return
     directory.name_taken()
     raise NameTaken(container=plan.session)
 
 
-def _token(directory: SessionDirectory, grant: Grant, emit: Emit) -> contextlib.AbstractContextManager[object]:
-    """The token, from before the container is made until after it is gone."""
+def _token(
+    directory: SessionDirectory, grant: Grant, plan: TokenPlan, emit: Emit
+) -> contextlib.AbstractContextManager[object]:
+    """Hold the token from before the container is created until after it is removed."""
     from podbot.github.keeper import token_kept
     from podbot.github.mint import minter
 
-    # A new directory: another engine, which was not asked, may have a container that mounts the one that is there.
+    # Replaced by a new one, because a container of another engine may still mount the existing directory.
     remove_directory(os.path.join(directory.path, SECRETS_DIRECTORY))
-    emit(Event("info", "token.mint", f"asking GitHub for a token for {grant.repo}"))
-    return token_kept(directory.path, grant, minter(grant), emit, handed_over=lambda: directory.handed_over)
+    if plan.auth == APP:
+        emit(Event("info", "token.mint", f"asking GitHub for a token for {grant.repo}"))
+    given = {variable_of(plan.auth): plan.given} if plan.given is not None else None
+    mint = minter(grant, environ=given)
+    return token_kept(directory.path, grant, mint, emit, handed_over=lambda: directory.handed_over)
 
 
 def _check_key(token: TokenPlan, emit: Emit) -> None:

@@ -18,7 +18,7 @@ from podbot.errors import EngineGone, EngineStorageFull, ImageBuildFailed
 
 
 class Service(socketserver.ThreadingUnixStreamServer):
-    """Keeps what was asked; ``status``, ``lines`` and ``drop`` say how it answers."""
+    """Records the requests; ``status``, ``lines`` and ``drop`` define the answers."""
 
     daemon_threads = True
     status = 200
@@ -53,7 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_DELETE = do_POST  # noqa: N815 - as http.server spells it
 
     def _body(self) -> bytes | None:
-        """The request's body; None when it was broken off."""
+        """The request's body; None when the upload was interrupted."""
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
         whole = b""
@@ -107,7 +107,7 @@ def test_a_build_streams_its_lines_and_uses_the_cache(service: Service) -> None:
     assert asked["outputformat"].startswith("application/vnd.oci.image")
 
 
-def test_a_failed_build_names_the_step_and_its_last_words(service: Service) -> None:
+def test_a_failed_build_names_the_step_and_its_last_lines(service: Service) -> None:
     service.lines = ({"stream": "STEP 5/9: RUN npm install"}, {"stream": "npm ERR! 404"}, {"error": "exit status 1"})
     with pytest.raises(ImageBuildFailed) as caught:
         build(service, [])
@@ -115,14 +115,14 @@ def test_a_failed_build_names_the_step_and_its_last_words(service: Service) -> N
     assert "npm ERR! 404 / exit status 1" in caught.value.reason
 
 
-def test_a_long_step_is_cut(service: Service) -> None:
+def test_a_long_step_is_truncated(service: Service) -> None:
     service.lines = ({"stream": "STEP 5/9: RUN " + "x" * 5000}, {"error": "no"})
     with pytest.raises(ImageBuildFailed) as caught:
         build(service, [])
     assert len(caught.value.step) < 120
 
 
-def test_no_range_of_user_ids_is_named_with_its_remedy(service: Service) -> None:
+def test_a_missing_range_of_user_ids_is_reported_with_its_remedy(service: Service) -> None:
     words = "potentially insufficient UIDs or GIDs available in user namespace (requested 0:42 for /etc/gshadow)"
     service.lines = ({"error": f"adding layer: {words}"},)
     with pytest.raises(ImageBuildFailed) as caught:
@@ -136,20 +136,20 @@ def test_a_full_disk_has_its_own_error(service: Service) -> None:
         build(service, [])
 
 
-def test_a_refused_build_gives_the_engines_words(service: Service) -> None:
+def test_a_refused_build_reports_the_engines_message(service: Service) -> None:
     service.status, service.lines = 500, ({"message": "cannot read Containerfile"},)
     with pytest.raises(ImageBuildFailed, match="cannot read Containerfile"):
         build(service, [])
 
 
-def test_an_engine_that_hangs_up_is_gone(service: Service) -> None:
+def test_an_engine_that_closes_the_connection_is_reported_as_gone(service: Service) -> None:
     service.drop = True
     with pytest.raises(EngineGone):
         build(service, [])
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # podman-py's, when it cannot connect
-def test_no_engine_at_all() -> None:
+def test_without_an_engine() -> None:
     with pytest.raises(EngineGone):
         PodmanImages("unix:///nonexistent.sock").pull(reference="x", on_line=print)
     gc.collect()
@@ -162,7 +162,7 @@ def test_an_import_streams_and_names_its_changes(service: Service) -> None:
     assert service.query == {"reference": ["b:1"], "changes": ["CMD x", "LABEL y=z"]}
 
 
-def test_an_archive_that_fails_breaks_the_import_off(service: Service) -> None:
+def test_an_archive_that_fails_aborts_the_import(service: Service) -> None:
     def archive() -> Iterator[bytes]:
         yield b"half"
         raise ImageBuildFailed(image="b:1", step="mmdebstrap", reason="no such package")
@@ -182,6 +182,6 @@ def test_a_pull_that_fails(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("status", "removed"), [(200, True), (409, False), (404, False)])
-def test_removal_is_a_question(service: Service, status: int, removed: bool) -> None:
+def test_removing_an_image_returns_whether_it_existed(service: Service, status: int, removed: bool) -> None:
     service.status = status
     assert PodmanImages(endpoint(service)).remove(image="abc") is removed

@@ -23,7 +23,7 @@ def said(status: int, body: Any) -> Response:
     return Response(status, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
-def test_the_engine_s_own_words() -> None:
+def test_the_engines_own_message_is_used() -> None:
     entry = recorded()["create_failed"]
     reason = reason_of(said(entry["status"], entry["body"].encode()))
     assert reason == "unable to find network with name or ID nonet: network not found"
@@ -40,26 +40,26 @@ def test_the_engine_s_own_words() -> None:
         (b"<h1>proxy</h1>", "<h1>proxy</h1>"),
     ],
 )
-def test_words_that_are_missing_or_odd(body: Any, reason: str) -> None:
+def test_missing_or_unexpected_messages(body: Any, reason: str) -> None:
     assert reason_of(said(500, body)) == reason
 
 
 @given(st.integers(100, 999), st.one_of(st.binary(), JSON))
-def test_any_answer_has_a_bounded_reason_on_one_line(status: int, body: Any) -> None:
+def test_any_answer_gives_a_bounded_reason_on_one_line(status: int, body: Any) -> None:
     reason = reason_of(said(status, body))
     assert 0 < len(reason) <= 600
     assert len(reason.splitlines()) == 1
     assert isinstance(refusal("do it", said(status, body)), PodbotError)
 
 
-def test_a_full_disk_is_said_first() -> None:
+def test_a_full_disk_is_reported_first() -> None:
     body = {"message": "writing blob: write /var/lib/x: no space left on device"}
     exc = refusal("create a container", said(404, body), container="c")
     assert isinstance(exc, EngineStorageFull)
     assert exc.operation == "create a container"
 
 
-def test_not_found_needs_a_container_to_name() -> None:
+def test_not_found_needs_a_container_name() -> None:
     exc = refusal("inspect it", said(404, {"message": "no such container"}), container="c")
     assert isinstance(exc, ContainerNotFound)
     assert exc.container == "c"
@@ -68,8 +68,15 @@ def test_not_found_needs_a_container_to_name() -> None:
     assert (other.operation, other.status, other.reason) == ("list them", 404, "no such thing")
 
 
-def test_a_container_that_is_being_removed_is_gone() -> None:
-    text = "container 7eca24ea23d1 does not exist in database: no such container"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "container 7eca24ea23d1 does not exist in database: no such container",
+        "no container with ID 3860fecd44e5 found in database: no such container",
+    ],
+    ids=["4.3", "5.4"],
+)
+def test_a_container_that_is_being_removed_is_gone(text: str) -> None:
     assert isinstance(refusal("inspect it", said(500, {"message": text}), container="c"), ContainerNotFound)
     assert isinstance(refusal("inspect it", said(500, {"message": text})), RequestFailed)
     other = {"message": f"{text} was printed by a hook"}

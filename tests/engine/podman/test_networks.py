@@ -1,20 +1,17 @@
-"""The requests that move a container to a network of its own, against what Podman 4.3.1 said."""
+"""The requests that move a container to its own network, against answers of Podman 4.3.1."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from podbot.engine.podman.networks import like
-from podbot.engine.podman.rest import RestEngine
 from podbot.engine.port import Unmet
 from podbot.errors import EngineStorageFull, HealthCheckFailed, RequestFailed
-from tests.engine.serving import Answer, Server, http, serving
+from tests.engine.podman.serve import Serve
+from tests.engine.serving import Answer, Server, http
 
 LABELS = {"io.podbot.managed": "true", "io.podbot.session": "shop"}
 DEFAULT = {
@@ -43,22 +40,6 @@ EXISTS = "network name shop-net already used: network already exists"
 IN_USE = (
     '"shop-net" has associated containers with it. Use -f to forcibly delete containers and pods: network is being used'
 )
-
-Serve = Callable[..., tuple[RestEngine, Server]]
-
-
-@pytest.fixture
-def serve(tmp_path: os.PathLike[str]) -> Iterator[Serve]:
-    """An engine that talks to a server with these answers."""
-    with contextlib.ExitStack() as stack:
-
-        def start(*answers: Answer) -> tuple[RestEngine, Server]:
-            server = stack.enter_context(serving(os.path.join(tmp_path, "s"), *answers))
-            engine = RestEngine(server.endpoint)
-            stack.callback(engine.close)
-            return engine, server
-
-        yield start
 
 
 def said(value: Any, status: int = 200) -> Answer:
@@ -96,8 +77,15 @@ def test_it_is_moved_to_a_network_like_the_default_one_but_isolated(serve: Serve
 
 
 @pytest.mark.parametrize("mode", ["slirp4netns", "pasta", "none", "host", "private"])
-def test_a_network_stack_of_its_own_is_left_as_it_is(serve: Serve, mode: str) -> None:
+def test_a_separate_network_stack_is_not_changed(serve: Serve, mode: str) -> None:
     engine, server = serve(on(mode=mode))
+    assert engine.isolate("c1", "shop-net", LABELS) is None
+    assert len(server.requests) == 1
+
+
+def test_a_container_that_is_on_its_own_network_stays_there(serve: Serve) -> None:
+    """A kept session is started again."""
+    engine, server = serve(on("shop-net"))
     assert engine.isolate("c1", "shop-net", LABELS) is None
     assert len(server.requests) == 1
 
@@ -108,23 +96,33 @@ def test_several_networks_are_the_operator_s_choice(serve: Serve) -> None:
     assert len(server.requests) == 1
 
 
-def test_what_a_killed_podbot_left_is_taken(serve: Serve) -> None:
+def test_a_network_left_by_a_killed_podbot_is_made_again(serve: Serve) -> None:
     done = http(200, "OK\n")
-    engine, server = serve(on("podman"), said(DEFAULT), no(409, EXISTS), said(MADE), done, done, on("shop-net"))
+    left = {**MADE, "options": {}, "dns_enabled": True}
+    engine, server = serve(
+        *(on("podman"), said(DEFAULT), no(409, EXISTS), said(left), said([]), said(MADE), done, done, on("shop-net"))
+    )
     assert engine.isolate("c1", "shop-net", LABELS) is None
-    assert ("POST", "/networks/shop-net/connect") in asked(server)
+    requests = asked(server)
+    assert requests.index(("DELETE", "/networks/shop-net")) < requests.index(("POST", "/networks/shop-net/connect"))
+    assert requests.count(("POST", "/networks/create")) == 2
 
 
-@pytest.mark.parametrize(
-    "change", [{"labels": None}, {"labels": {**LABELS, "io.podbot.session": "other"}}, {"options": {}}, {"driver": "x"}]
-)
-def test_somebody_s_network_of_that_name_is_not_taken(serve: Serve, change: dict[str, object]) -> None:
+def test_a_network_with_the_sessions_labels_and_a_container_is_not_used(serve: Serve) -> None:
+    engine, server = serve(on("podman"), said(DEFAULT), no(409, EXISTS), said(MADE), no(500, IN_USE))
+    with pytest.raises(RequestFailed, match="another container is on the network shop-net"):
+        engine.isolate("c1", "shop-net", LABELS)
+    assert ("POST", "/networks/shop-net/connect") not in asked(server)
+
+
+@pytest.mark.parametrize("change", [{"labels": None}, {"labels": {**LABELS, "io.podbot.session": "other"}}])
+def test_a_foreign_network_of_that_name_is_not_used(serve: Serve, change: dict[str, object]) -> None:
     engine, _ = serve(on("podman"), said(DEFAULT), no(409, EXISTS), said({**MADE, **change}))
     with pytest.raises(RequestFailed, match="there is another network called shop-net"):
         engine.isolate("c1", "shop-net", LABELS)
 
 
-def test_an_engine_without_isolated_networks_is_told_of(serve: Serve) -> None:
+def test_an_engine_without_isolated_networks_is_reported(serve: Serve) -> None:
     reason = "unsupported bridge network option isolate"
     engine, _ = serve(on("podman"), said(DEFAULT), no(500, reason))
     assert engine.isolate("c1", "shop-net", LABELS) == Unmet("sandbox.network", "a network of its own", reason)
@@ -138,7 +136,7 @@ def test_a_network_that_was_made_without_isolation_is_not_used(serve: Serve) -> 
     assert asked(server)[-1] == ("DELETE", "/networks/shop-net")
 
 
-def test_a_default_network_that_cannot_be_copied_stays(serve: Serve) -> None:
+def test_a_default_network_that_cannot_be_copied_stays_in_use(serve: Serve) -> None:
     engine, server = serve(on("podman"), said({**DEFAULT, "driver": "macvlan"}))
     found = engine.isolate("c1", "shop-net", LABELS)
     assert found is not None
@@ -147,7 +145,7 @@ def test_a_default_network_that_cannot_be_copied_stays(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("failing", range(6))
-def test_whatever_else_fails_is_an_error(serve: Serve, failing: int) -> None:
+def test_any_other_failure_is_an_error(serve: Serve, failing: int) -> None:
     done = http(200, "OK\n")
     answers = [on("podman"), said(DEFAULT), said(MADE), done, done, on("shop-net")]
     engine, server = serve(*answers[:failing], no(500, "could not find free subnet"))
@@ -157,14 +155,14 @@ def test_whatever_else_fails_is_an_error(serve: Serve, failing: int) -> None:
 
 
 @pytest.mark.parametrize("found", [(), ("podman",), ("podman", "shop-net")])
-def test_where_it_ended_up_is_read_back(serve: Serve, found: tuple[str, ...]) -> None:
+def test_the_final_network_is_read_back(serve: Serve, found: tuple[str, ...]) -> None:
     done = http(200, "OK\n")
     engine, _ = serve(on("podman"), said(DEFAULT), said(MADE), done, done, on(*found))
     with pytest.raises(RequestFailed, match="it is on"):
         engine.isolate("c1", "shop-net", LABELS)
 
 
-def test_a_full_disk_and_an_answer_of_another_shape(serve: Serve) -> None:
+def test_a_full_disk_and_an_answer_of_unexpected_form(serve: Serve) -> None:
     engine, _ = serve(on("podman"), said(DEFAULT), no(500, "write: no space left on device"), said([1]))
     with pytest.raises(EngineStorageFull):
         engine.isolate("c1", "shop-net", LABELS)
@@ -191,13 +189,13 @@ def test_its_network_is_removed(serve: Serve) -> None:
         [said(MADE), no(500, IN_USE)],
     ],
 )
-def test_a_network_that_is_gone_or_used_or_somebody_s_is_left(serve: Serve, answers: list[Answer]) -> None:
+def test_a_network_that_is_gone_used_or_foreign_is_not_removed(serve: Serve, answers: list[Answer]) -> None:
     engine, server = serve(*answers)
     engine.remove_network("shop-net", LABELS)
     assert len(server.requests) == len(answers)
 
 
-def test_that_it_cannot_be_removed_is_an_error(serve: Serve) -> None:
+def test_a_failed_removal_is_an_error(serve: Serve) -> None:
     engine, _ = serve(said(MADE), no(500, "read-only file system"))
     with pytest.raises(RequestFailed, match="read-only file system"):
         engine.remove_network("shop-net", LABELS)
@@ -217,7 +215,7 @@ def test_that_it_cannot_be_removed_is_an_error(serve: Serve) -> None:
         ({"options": None, "ipam_options": None}, {"options": {"isolate": "true"}}),
     ],
 )
-def test_what_the_operator_decided_for_the_default_network_holds(
+def test_the_operators_settings_of_the_default_network_are_copied(
     change: dict[str, object], copied: dict[str, object]
 ) -> None:
     found = like({**DEFAULT, **change})
@@ -229,5 +227,5 @@ def test_what_the_operator_decided_for_the_default_network_holds(
 @pytest.mark.parametrize(
     "change", [{"driver": "ipvlan"}, {"options": {"vlan": "7"}}, {"ipam_options": {"driver": "dhcp"}}]
 )
-def test_what_cannot_be_copied(change: dict[str, object]) -> None:
+def test_settings_that_cannot_be_copied(change: dict[str, object]) -> None:
     assert like({**DEFAULT, **change}) is None

@@ -13,7 +13,8 @@ from podbot.agents.registry import agent
 from podbot.config.models import DEFAULT_ORIGIN, Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
 from podbot.launch.plan import normalize
-from podbot.launch.resources.clone import ClonePlan, checked_branch, checked_repo, server_of
+from podbot.launch.resources.clone import ClonePlan, Server, checked_branch, checked_repo, server_of
+from podbot.launch.resources.guest import GuestPlan
 from podbot.launch.resources.token import TokenPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest, Mount
 from tests.launch.build import config, directory, facts, resource, text_of, typed
@@ -64,6 +65,8 @@ def test_a_whole_clone() -> None:
     )
     assert made.sandbox.workspace is None
     assert made.sandbox.keep == "when_unsaved"
+    assert resource(made, GuestPlan).leased  # it ends with its podbot, and stays until its work was looked at
+    assert not made.sandbox.container.auto_remove
     assert made.agent.command.workdir == "/work/Shop.js"
     container = made.sandbox.container
     assert (container.workdir, container.make_workdir, container.mounts) == ("/work/Shop.js", True, ())
@@ -71,11 +74,11 @@ def test_a_whole_clone() -> None:
         ("/run/podbot/askpass", True),
         ("/run/podbot/gitconfig", True),
         ("/etc/claude-code/managed-settings.d/podbot.json", True),
-        ("/run/podbot/pipes", True),
         ("/run/secrets", True),
         ("/root/.claude/projects", False),
+        ("/run/podbot/guest", True),
     ]
-    assert container.files[4].source == resource(made, TokenPlan).secrets_dir
+    assert container.files[3].source == resource(made, TokenPlan).secrets_dir
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         **agent("claude").env,
@@ -95,7 +98,7 @@ def test_a_whole_clone() -> None:
     )
 
 
-def test_without_a_branch_the_note_says_so() -> None:
+def test_without_a_branch_a_notice_says_so() -> None:
     assert "its default branch" in plan().sandbox.notes[0]
     assert "(metadata: read)" in plan({"github.permissions": {}}).sandbox.notes[1]
 
@@ -115,7 +118,7 @@ def test_host_clones_too() -> None:
         (True, DEFAULT_ORIGIN, "always"),
     ],
 )
-def test_whoever_set_keep_decided(value: bool, origin: Origin, keep: str) -> None:
+def test_keep_set_anywhere_overrides_the_default(value: bool, origin: Origin, keep: str) -> None:
     made = plan({"session.keep": value}, origins={"session.keep": origin})
     assert made.sandbox.keep == keep
     assert made.sandbox.container.labels["io.podbot.keep"] == {"always": "true", "never": "false"}.get(keep, keep)
@@ -124,7 +127,7 @@ def test_whoever_set_keep_decided(value: bool, origin: Origin, keep: str) -> Non
 # --- what goes together ---------------------------------------------------------------------------------
 
 
-def test_a_directory_that_only_the_file_names_gives_way() -> None:
+def test_a_directory_that_only_the_file_names_is_overridden() -> None:
     assert plan({"workspace.host_path": "/home/ann/src/proj"}).sandbox.find(ClonePlan) is not None
 
 
@@ -132,22 +135,24 @@ def test_a_repository_and_a_typed_directory() -> None:
     with pytest.raises(IllegalCombination) as caught:
         plan({"workspace.host_path": "/home/ann/src/proj"}, typed(repo="octo/shop"))
     assert "--repo" in str(caught.value)
-    assert "--workspace /home/ann/src/proj" in str(caught.value)
+    assert "/home/ann/src/proj is named as the workspace, too" in str(caught.value)
 
 
 def test_a_repository_where_a_directory_is_mounted() -> None:
-    with pytest.raises(IllegalCombination, match=r"workspace\.source = host_mount .* octo/shop"):
+    with pytest.raises(IllegalCombination, match=r"workspace\.source = host_mount .* a repository \(octo/shop\)"):
         plan({"workspace.source": "host_mount", "workspace.host_path": "/home/ann/src/proj"})
 
 
 @pytest.mark.parametrize("origin", [DEFAULT_ORIGIN, Origin("file", "/c")])
-def test_nothing_to_work_on(origin: Origin) -> None:
+def test_no_workspace_at_all(origin: Origin) -> None:
     with pytest.raises(MissingRequired) as caught:
         plan(request=LaunchRequest(), origins={"workspace.source": origin})
-    assert "`podbot run --workspace PATH` or `podbot run --repo owner/name`" in str(caught.value)
+    assert "Set workspace.host_path and workspace.source = host_mount, or name a repository to clone." in str(
+        caught.value
+    )
 
 
-def test_a_host_path_that_the_source_ignores_is_said() -> None:
+def test_a_host_path_without_effect_is_reported() -> None:
     with pytest.raises(IllegalCombination) as caught:
         plan({"workspace.host_path": "/home/ann/src/proj"}, LaunchRequest())
     assert 'workspace.source = "host_mount"' in caught.value.hint
@@ -166,7 +171,7 @@ def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins
         normalize(config(origins=origins), request_, facts())
 
 
-def test_the_file_s_keys_for_clones_do_not_disturb_a_mount() -> None:
+def test_the_files_keys_for_clones_do_not_affect_a_mount() -> None:
     assert normalize(config({"workspace.depth": 3}), typed(), facts()).sandbox.find(ClonePlan) is None
 
 
@@ -184,13 +189,13 @@ def test_more_mounts() -> None:
 
 
 @pytest.mark.parametrize("target", [f"{BASE}/shop", f"{BASE}/shop/sub"])
-def test_no_mount_where_the_clone_goes(target: str) -> None:
+def test_no_mount_at_the_clones_path(target: str) -> None:
     with pytest.raises(MountRefused, match=f"the repository is cloned into {BASE}/shop"):
         mounted(target)
 
 
 @pytest.mark.parametrize("key", ["/data/ref/app.pem", "/data/ref/keys/app.pem"])
-def test_no_mount_hands_out_the_private_key(key: str) -> None:
+def test_no_mount_contains_the_private_key(key: str) -> None:
     with pytest.raises(MountRefused, match="the GitHub App's private key"):
         mounted("/reference", private_key=(key,))
     mounted("/reference", private_key=("/data/app.pem",))
@@ -210,7 +215,7 @@ def test_base_dir(base: str, where: str) -> None:
 @pytest.mark.parametrize(
     "base", ["/", "/root", "/etc", "/run/x", "/usr", "work", "/a/../etc", "/./a", "/a\nb", "/root/.ssh", "", "/proc"]
 )
-def test_a_base_dir_that_is_the_sandbox_s_own(base: str) -> None:
+def test_a_base_dir_that_the_sandbox_itself_needs(base: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         plan({"workspace.base_dir": base})
     assert caught.value.field == "workspace.base_dir"
@@ -247,7 +252,7 @@ def test_a_repository_s_name(owner: str, name: str) -> None:
         "octo/shop.git", "octo/.git", "octo/shop.GIT", "../shop", "octo/shop;x", "octo/$(x)", "octo/\x1b[m",
     ],
 )  # fmt: skip
-def test_what_is_no_repository_s_name(text: str) -> None:
+def test_invalid_repository_names(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         checked_repo(text)
     assert caught.value.origin == "flag --repo"
@@ -296,7 +301,7 @@ PIECES = st.sampled_from(
 @example("a.lock/b")
 @example("a/.b")
 @example("a.")
-def test_a_branch_is_what_git_says_it_is(name: str) -> None:
+def test_branch_names_follow_gits_rules(name: str) -> None:
     refusal = refused(checked_branch, name)
     meant_otherwise = name == "@" or name.startswith("refs/")
     assert (refusal is None) == (git_takes(name) and not meant_otherwise)
@@ -306,23 +311,23 @@ def test_a_branch_is_what_git_says_it_is(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("refs/heads/main", "Write --branch main."),
-        ("refs/heads/a/b", "Write --branch a/b."),
+        ("refs/heads/main", "Write main."),
+        ("refs/heads/a/b", "Write a/b."),
         ("refs/heads/refs/heads/main", "such as main"),
         ("refs/tags/v1", "such as main"),
         ("refs/heads/", "such as main"),
         ("@", "such as main"),
     ],
 )
-def test_a_ref_is_refused_before_a_token_is_made(name: str, remedy: str) -> None:
-    """Issue 10.3: git looked for refs/heads/refs/heads/main, after a token had been minted."""
+def test_a_ref_is_refused_before_a_token_is_issued(name: str, remedy: str) -> None:
+    """Issue 10.3: git looked for refs/heads/refs/heads/main, after a token had been issued."""
     with pytest.raises(InvalidValue) as caught:
         plan(request=LaunchRequest(repo="octo/shop", branch=name))
     assert remedy in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["", "a\x00b", "a\ud800", "a" * 245, "HEAD"])
-def test_what_is_no_branch(name: str) -> None:
+def test_invalid_branch_names(name: str) -> None:
     with pytest.raises(InvalidValue, match="cannot be the name of a branch"):
         plan(request=LaunchRequest(repo="octo/shop", branch=name))
 
@@ -338,10 +343,10 @@ def test_what_is_no_branch(name: str) -> None:
     ],
 )
 def test_one_spelling_of_a_server(url: str, origin: str, base: str) -> None:
-    assert server_of(url) == (origin, base)
+    assert server_of(url) == Server(origin, base)
 
 
-def test_the_operators_variables_do_not_open_the_token_s_way_out() -> None:
+def test_the_operators_variables_cannot_send_the_token_elsewhere() -> None:
     env = {"GIT_ASKPASS": "/tmp/x", "GIT_CONFIG_COUNT": "0", "GIT_TERMINAL_PROMPT": "1", "TZ": "UTC"}
     made = plan({"sandbox.env": env}).sandbox.container.env
     assert made["TZ"] == "UTC"

@@ -21,7 +21,7 @@ VALUES = st.text(
 
 
 def read_back(text: bytes) -> dict[str, bytes]:
-    """What git makes of a file: every key, with its last value."""
+    """git's reading of a file: every key, with its last value."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(text)
         file.flush()
@@ -35,7 +35,7 @@ def read_back(text: bytes) -> dict[str, bytes]:
 
 @settings(max_examples=60, deadline=None)
 @given(VALUES, VALUES, VALUES)
-def test_git_reads_back_what_was_meant(name: str, email: str, target: str) -> None:
+def test_git_reads_back_the_same_values(name: str, email: str, target: str) -> None:
     found = read_back(gitconfig({"user.name": name, "user.email": email}, target).encode())
     assert found == {
         "include.path": b"/etc/gitconfig",
@@ -55,7 +55,7 @@ def test_an_unknown_identity_is_left_to_the_image() -> None:
     }
 
 
-def test_every_place_of_the_workspace_is_safe() -> None:
+def test_every_path_of_the_workspace_is_safe() -> None:
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
         file.write(gitconfig({}, "/a", "/b"))
         file.flush()
@@ -80,12 +80,12 @@ BY_VARIABLES = {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}
 def test_a_missing_identity_is_one_notice_with_the_remedy(
     identity: dict[str, str], variables: set[str], said: list[str], unsaid: list[str]
 ) -> None:
-    """Issue 10.3: the agent's commit died instead."""
+    """Issue 10.3: before, the agent's commit failed."""
     (note,) = identity_note(identity, variables)
     assert all(words in note for words in said)
     assert not any(words in note for words in unsaid)
 
 
-def test_a_whole_identity_is_not_mentioned() -> None:
+def test_a_complete_identity_gives_no_notice() -> None:
     assert identity_note(NAME | EMAIL, set()) == ()
     assert identity_note(EMAIL, BY_VARIABLES) == ()

@@ -1,4 +1,4 @@
-"""What a session's guard looks at, and what it mounts read-only."""
+"""The directories that a session's guard scans, and its read-only mounts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def plan(values: dict[str, Any], **changes: Any) -> LaunchPlan:
     return normalize(config(values), typed(), facts(**changes))
 
 
-def test_the_workspace_and_the_git_directory_that_it_leads_to_are_looked_at() -> None:
+def test_the_workspace_and_its_git_directory_are_scanned() -> None:
     assert resource(plan({}), GuardPlan) == GuardPlan(WORK)
     assert plan({}, repository=RepositoryFacts(LINKED)).sandbox.find(GuardPlan) == GuardPlan(WORK, COMMON)
 
 
-def test_nothing_is_looked_at_where_nothing_can_be_left_or_nobody_wants_it() -> None:
+def test_nothing_is_scanned_where_nothing_can_be_left_or_it_is_switched_off() -> None:
     assert plan({"workspace.guard": "off"}).sandbox.find(GuardPlan) is None
     assert plan({"workspace.read_only": True}).sandbox.find(GuardPlan) is None
 
 
-def test_git_s_files_are_mounted_read_only_over_themselves() -> None:
+def test_gits_files_are_mounted_read_only_over_themselves() -> None:
     made = plan({"workspace.guard": "protect"}, git_files=GIT)
     assert resource(made, GuardPlan) == GuardPlan(WORK)
     assert made.sandbox.container.mounts == (
@@ -45,7 +45,7 @@ def test_git_s_files_are_mounted_read_only_over_themselves() -> None:
     assert any(note.startswith("inside, git's configuration and hooks are read-only") for note in made.sandbox.notes)
 
 
-def test_at_each_of_the_workspace_s_targets() -> None:
+def test_at_each_of_the_workspaces_targets() -> None:
     spelled = PathFacts("/data/proj", WORK, "directory", "/data/proj")
     made = plan({"workspace.guard": "protect"}, git_files=GIT, workspace=spelled)
     targets = [mount.target for mount in made.sandbox.container.mounts if mount.read_only]
@@ -58,7 +58,7 @@ def test_at_each_of_the_workspace_s_targets() -> None:
     ]  # fmt: skip
 
 
-def test_of_a_worktree_the_git_file_and_the_common_directory_s() -> None:
+def test_for_a_worktree_the_git_file_and_the_common_directorys_files() -> None:
     found = (
         GitFile(f"{WORK}/.git", is_file=True),
         GitFile(f"{COMMON}/config", is_file=True),
@@ -72,13 +72,13 @@ def test_of_a_worktree_the_git_file_and_the_common_directory_s() -> None:
     ]
 
 
-def test_what_the_other_modes_do_not_mount() -> None:
+def test_other_modes_mount_nothing() -> None:
     for mode in ("report", "off"):
         assert plan({"workspace.guard": mode}, git_files=GIT).sandbox.container.mounts == (Mount(WORK, WORK),)
     everything = plan({"workspace.guard": "protect", "workspace.read_only": True}, git_files=GIT)
     assert everything.sandbox.container.mounts == (Mount(WORK, WORK, read_only=True),)
 
 
-def test_that_there_is_nothing_to_protect_is_told() -> None:
+def test_a_notice_when_there_is_nothing_to_protect() -> None:
     made = plan({"workspace.guard": "protect"}, workspace=directory(WORK))
     assert any("has nothing to protect" in note for note in made.sandbox.notes)

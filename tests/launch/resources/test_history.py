@@ -46,12 +46,12 @@ def test_a_projects_store_is_mounted_where_its_agent_keeps_conversations(kind: A
     assert store in made.sandbox.container.files
     assert made.sandbox.container.labels["io.podbot.history"] == resource(made, HistoryPlan).key
     assert made.sandbox.container.env.items() >= STORES[kind].env.items()
-    # What the agent asks for by a variable is mounted, and nothing else of podbot's can be written.
+    # Files that the agent needs by a variable are mounted, and no other file of podbot's can be written.
     assert set(STORES[kind].texts) <= {mount.target for mount in made.sandbox.container.files}
     assert [mount.target for mount in made.sandbox.container.files if not mount.read_only] == [store.target]
 
 
-def test_the_store_lies_where_no_operator_can_mount_and_no_login_lies() -> None:
+def test_the_store_is_where_no_operator_can_mount_and_no_login_is() -> None:
     made = plan().sandbox.find(HistoryPlan)
     assert made is not None
     assert refusal(made.store.source, refused_sources(facts(), made.store.source))
@@ -65,7 +65,7 @@ def test_the_store_lies_where_no_operator_can_mount_and_no_login_lies() -> None:
 
 
 @pytest.mark.parametrize("values", [{"session.history": False}, {"agent.kind": "custom", "agent.command": "x"}])
-def test_switched_off_and_for_a_custom_agent_there_is_none(values: dict[str, Any]) -> None:
+def test_there_is_none_when_switched_off_or_for_a_custom_agent(values: dict[str, Any]) -> None:
     made = plan(values)
     assert made.sandbox.find(HistoryPlan) is None
     assert made.sandbox.container.labels["io.podbot.history"] == ""  # not absent: an image's own would be inherited
@@ -73,12 +73,12 @@ def test_switched_off_and_for_a_custom_agent_there_is_none(values: dict[str, Any
     assert describe(made)["history"] is None
 
 
-def test_the_operators_own_variable_decides() -> None:
+def test_the_operators_own_variable_is_used() -> None:
     made = plan({"agent.kind": "opencode", "sandbox.env": MappingProxyType({"OPENCODE_DB": "/mine"})})
     assert made.sandbox.container.env["OPENCODE_DB"] == "/mine"
 
 
-def test_the_line_that_resumes() -> None:
+def test_the_resume_command() -> None:
     assert history().resume == (
         "podbot", "run", "--workspace", "/home/ann/src/proj", "--agent", "claude", "--", "--continue",
     )  # fmt: skip
@@ -93,8 +93,8 @@ def test_the_line_that_resumes() -> None:
 
 
 @pytest.mark.parametrize("origin", [Origin("flag", "--x"), Origin("override")])
-def test_the_line_that_resumes_repeats_what_was_set_for_this_session(origin: Origin) -> None:
-    """Without ``--ask`` the conversation would go on with full permissions."""
+def test_the_resume_command_repeats_this_sessions_options(origin: Origin) -> None:
+    """Without ``--ask`` the conversation would continue with full permissions."""
     values = {"agent.permissions": "ask", "engine_socket": "unix:///s", "image": "mine"}
     made = replace(config(values, dict.fromkeys(values, origin)), file="/home/ann/a b.toml")
     found = plan_history(made, facts(), "/p", None)
@@ -108,7 +108,7 @@ def test_the_line_that_resumes_repeats_what_was_set_for_this_session(origin: Ori
     assert "--ask" not in full.resume
 
 
-def test_the_line_that_resumes_leaves_out_what_lasts() -> None:
+def test_the_resume_command_omits_lasting_settings() -> None:
     values = {"agent.permissions": "ask", "engine_socket": "unix:///s", "image": "mine"}
     assert history(values).resume == history().resume
     set_in_shell = {key: Origin("environment", "X") for key in values}
@@ -137,7 +137,7 @@ def test_the_mode_of_an_agent_does_not_matter() -> None:
     assert hosted.store == ran.store
 
 
-def test_gemini_is_told_to_delete_no_conversation() -> None:
+def test_gemini_is_configured_to_delete_no_conversation() -> None:
     made = plan({"agent.kind": "gemini"})
     text = text_of(made, made.sandbox.container.env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"])
     assert json.loads(text) == {"general": {"sessionRetention": {"enabled": False}}}
@@ -162,5 +162,5 @@ def test_a_repository_is_one_project_however_it_is_spelled() -> None:
     assert project_key("host_mount", "/A") != project_key("host_mount", "/a")
 
 
-def test_every_kind_but_custom_has_a_place() -> None:
+def test_every_kind_except_custom_has_a_directory() -> None:
     assert {*STORES, "custom"} == set(AGENT_KINDS)

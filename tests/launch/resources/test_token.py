@@ -1,18 +1,23 @@
-"""For which repository a session gets a token, and what that is made from."""
+"""The repository for which a session gets a token, and the data that the token is made from."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.config.models import Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
+from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import TokenPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, Subcommand
+from podbot.session.planned import public_part
 from tests.launch.build import config, facts, resource, text_of, typed
 
 APP = {
@@ -57,7 +62,7 @@ def test_a_mounted_workspace_with_a_token(subcommand: Subcommand) -> None:
     assert made.sandbox.keep == "never"
 
 
-def test_labels_tell_a_clone_from_access() -> None:
+def test_labels_distinguish_a_clone_from_access() -> None:
     labels = plan().sandbox.container.labels
     assert (labels["io.podbot.repo"], labels["io.podbot.access"]) == ("", "octo/shop")
     assert labels["io.podbot.path"] == "/home/ann/src/proj"
@@ -65,7 +70,7 @@ def test_labels_tell_a_clone_from_access() -> None:
     assert (labels["io.podbot.repo"], labels["io.podbot.access"]) == ("octo/shop", "octo/shop")
 
 
-def test_a_token_that_was_not_asked_for_is_not_there() -> None:
+def test_without_a_request_there_is_no_token() -> None:
     made = plan(request=typed())
     assert made.sandbox.find(TokenPlan) is None
     assert "/run/podbot/askpass" not in [file.target for file in made.sandbox.files]
@@ -73,20 +78,80 @@ def test_a_token_that_was_not_asked_for_is_not_there() -> None:
     assert "/run/secrets" not in [file.target for file in made.sandbox.container.files]
 
 
-def test_a_clone_has_a_token_of_its_own() -> None:
+def test_a_clone_has_its_own_token() -> None:
     with pytest.raises(IllegalCombination) as caught:
         plan(CLONING, LaunchRequest(repo="octo/shop", github_access="octo/other"))
     assert caught.value.field == "--github-access"
     assert "octo/shop has a token of its own" in str(caught.value)
 
 
-def test_without_an_app_nothing_is_planned() -> None:
-    with pytest.raises(MissingRequired, match=r"github\.app_id, .* are required"):
+def test_access_without_any_source_of_tokens_is_refused() -> None:
+    with pytest.raises(MissingRequired, match=r"github\.auth is required") as caught:
         normalize(config(), ACCESS, facts())
+    assert all(way in caught.value.hint for way in ('"gh"', '"env:NAME"', "a GitHub App"))
+
+
+def test_access_with_the_source_none_is_refused() -> None:
+    with pytest.raises(IllegalCombination) as caught:
+        plan({"github.auth": "none"})
+    assert caught.value.field == "github.auth"
+
+
+@pytest.mark.parametrize("app", [True, False], ids=["App-configured", "no-App"])
+def test_a_clone_without_a_token_says_that_pushing_needs_one(app: bool) -> None:
+    values = {**CLONING, "github.auth": "none", **(APP if app else {})}
+    made = normalize(config(values), LaunchRequest(repo="octo/shop"), facts())
+    assert made.sandbox.find(TokenPlan) is None
+    assert resource(made, ClonePlan).auth == "none"
+    assert made.sandbox.container.labels["io.podbot.access"] == ""
+    assert "/run/secrets" not in [mount.target for mount in made.sandbox.container.files]
+    assert made.sandbox.container.env["GIT_TERMINAL_PROMPT"] == "0"
+    (note,) = [note for note in made.sandbox.notes if "without a token" in note]
+    assert note.startswith("octo/shop is cloned without a token, which works if it is public; to push, set github.auth")
+
+
+def test_without_an_app_a_clone_needs_no_token() -> None:
+    made = normalize(config(CLONING), LaunchRequest(repo="octo/shop"), facts())
+    assert (resource(made, ClonePlan).auth, made.sandbox.find(TokenPlan)) == ("none", None)
+
+
+def test_the_gh_login_replaces_a_configured_app() -> None:
+    made = plan({"github.auth": "gh", "github.permissions": {"contents": "read"}})
+    token = resource(made, TokenPlan)
+    assert (token.auth, token.app_id, token.private_key_path, dict(token.permissions)) == ("gh", 0, "", {})
+    assert Mount(token.secrets_dir, "/run/secrets", read_only=True) in made.sandbox.container.files
+    assert text_of(made, "/run/podbot/askpass")
+    notes = "\n".join(made.sandbox.notes)
+    assert "the agent gets the token of your `gh` login for https://github.com" in notes
+    assert "in all repositories" in notes
+    assert "github.permissions" in notes
+
+
+def test_a_variables_token_is_carried_and_never_shown() -> None:
+    known = facts(env={"MINE": TOKEN})
+    made = normalize(config({**CLONING, "github.auth": "env:MINE"}), LaunchRequest(repo="octo/shop"), known)
+    assert resource(made, TokenPlan).given == TOKEN
+    assert TOKEN not in repr(made)
+    assert TOKEN not in json.dumps([describe(made), public_part(made.sandbox)])
+    assert "the agent gets the token in MINE for https://github.com" in "\n".join(made.sandbox.notes)
+
+
+def test_a_source_given_for_a_session_without_a_token_is_refused() -> None:
+    chosen = config({"github.auth": "gh"})
+    made = normalize(chosen, typed(), facts())
+    assert made.sandbox.find(TokenPlan) is None, "from a file, it is for other sessions"
+    flag = dataclasses.replace(chosen, origins={**chosen.origins, "github.auth": Origin("flag", "--github-auth")})
+    with pytest.raises(IllegalCombination, match="this session has no GitHub token"):
+        normalize(flag, typed(), facts())
+
+
+def test_an_unset_variable_is_refused_before_anything_is_made() -> None:
+    with pytest.raises(MissingRequired, match=r"the variable MINE is required"):
+        plan({"github.auth": "env:MINE"})
 
 
 @pytest.mark.parametrize("text", ["shop", "", "/", "octo/", "octo/shop/x", "-octo/shop", "octo/shop.git", "octo/.."])
-def test_what_is_no_repository(text: str) -> None:
+def test_invalid_repositories(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         plan(request=typed(github_access=text))
     assert caught.value.origin == "flag --github-access"
@@ -114,7 +179,7 @@ def test_a_token_on_the_command_line_is_refused_and_not_repeated(form: str, toke
 
 
 @given(st.text(max_size=30), st.sampled_from(["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"]))
-def test_no_token_gets_into_an_error(around: str, prefix: str) -> None:
+def test_no_error_contains_a_token(around: str, prefix: str) -> None:
     secret = f"{prefix}0123456789abcdefSECRET"
     with pytest.raises(InvalidValue) as caught:
         plan(request=typed(github_access=f"{around}/{secret}"))
@@ -126,10 +191,7 @@ def test_no_token_gets_into_an_error(around: str, prefix: str) -> None:
     [
         (("app_id",), "github.app_id is required"),
         (("app_id", "private_key_path"), "github.app_id and github.private_key_path are required"),
-        (
-            ("app_id", "installation_id", "private_key_path"),
-            "github.app_id, github.installation_id and github.private_key_path are required",
-        ),
+        (("app_id", "installation_id"), "github.app_id and github.installation_id are required"),
     ],
 )
 def test_every_missing_key_is_named_at_once(missing: tuple[str, ...], named: str) -> None:
@@ -143,7 +205,7 @@ def test_a_blank_key_path_is_missing() -> None:
         plan({"github.private_key_path": " "})
 
 
-def test_the_key_s_path() -> None:
+def test_the_keys_path() -> None:
     made = plan({"github.private_key_path": "~/app.pem"})
     assert resource(made, TokenPlan).private_key_path == "/home/ann/app.pem"
     with pytest.raises(InvalidValue, match="not an absolute path"):

@@ -1,1 +1,1 @@
-"""podbot's own engine service: what this machine can do, a containers.conf that fits it, and the service."""
+"""podbot's private engine service: facts about the machine, a containers.conf that suits it, and the service."""

@@ -1,6 +1,6 @@
-"""A containers.conf that fits a machine. Pure: facts and the operator's own files in, text out.
+"""Makes a containers.conf that suits a machine. Pure: facts and the operator's own files in, text out.
 
-Each override answers one trap that was measured on Podman 4.3.1 (Debian 12) in a container-like machine.
+Each override avoids one problem that was measured with Podman 4.3.1 (Debian 12) on a container-like machine.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Any
 
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 
-# Soft = hard, and far enough below the ceilings (20000 and 32768 where this was measured) for a nested engine.
+# Soft and hard limit, far enough below the maximum (20000 and 32768 where this was measured) for a nested engine.
 ULIMIT = 16384
 
-# CONTAINERS_CONF replaces the distribution's file, and Podman's built-in list is longer than what
-# distributions ship: without this a sandbox would get more capabilities than `podman run` gives.
+# CONTAINERS_CONF replaces the distribution's file, and Podman's built-in list is longer than the one that
+# distributions ship. Without this a sandbox would get more capabilities than with `podman run`.
 CAPABILITIES = [
     "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE",
     "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 ]  # fmt: skip
 
-NATIVE_OVERLAY = (5, 13)  # the first kernel whose overlay an ordinary user may mount
+NATIVE_OVERLAY = (5, 13)  # the first kernel on which an ordinary user may mount overlay
 
 
 def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
     """Text of the private containers.conf, or None when the engine's own configuration works here.
 
-    ``existing``: the operator's parsed files, weakest first; they are merged, because CONTAINERS_CONF
-    replaces them all. A value of theirs stands unless it is the one that cannot work here.
+    ``existing``: the operator's parsed files, lowest priority first; they are merged, because CONTAINERS_CONF
+    replaces them all. Their values are kept, except those that cannot work here.
     """
     needed = _needed(facts)
     if not needed:
@@ -52,22 +52,22 @@ def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = 
 
 
 def storage_driver(facts: PodmanFacts, *, chosen: bool) -> str:
-    """The storage driver to ask for, or empty: the engine's own choice is right.
+    """The storage driver to request, or empty if the engine's own choice is right.
 
-    ``chosen``: there is a storage.conf, a STORAGE_DRIVER or a store already. Rootless Podman 4.3 without
-    one takes vfs, which copies every layer whole (setup takes 112 s instead of 65 s), though overlay works.
+    ``chosen``: there already is a storage.conf, a STORAGE_DRIVER or a store. Without any, rootless Podman 4.3
+    uses vfs, which copies every layer completely (setup takes 112 s instead of 65 s), although overlay works.
     """
     overlay = facts.kernel >= NATIVE_OVERLAY or (facts.dev_fuse and "fuse-overlayfs" in facts.programs)
     return "overlay" if facts.rootless and overlay and not chosen else ""
 
 
 def _ulimits_trap(facts: PodmanFacts) -> bool:
-    """Rootful Podman asks for 1048576, which takes CAP_SYS_RESOURCE; rootless Podman asks for what it may."""
+    """Whether limits fail: rootful Podman sets 1048576, which needs CAP_SYS_RESOURCE; rootless sets what is allowed."""
     return not facts.cap_sys_resource and not facts.rootless
 
 
 def _needed(facts: PodmanFacts) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    """(table, key, value, values that cannot work here); an empty list: nothing is needed."""
+    """The overrides needed here, as (table, key, value, values that cannot work here)."""
     rows: list[tuple[str, str, str, tuple[str, ...]]] = []
     if facts.cgroups != "v2" and "runc" in facts.programs:
         # crun 1.8: "cgroups in hybrid mode not supported, drop all controllers from cgroup v2".
@@ -83,7 +83,7 @@ def _needed(facts: PodmanFacts) -> list[tuple[str, str, str, tuple[str, ...]]]:
 
 
 def _ulimits(facts: PodmanFacts, theirs: Any) -> list[Any]:
-    """nofile and nproc within the ceilings; the operator's other limits are kept."""
+    """nofile and nproc within the hard limits; the operator's other limits are kept."""
     ours = [(name, min(ULIMIT, ceiling)) for name, ceiling in (("nofile", facts.nofile), ("nproc", facts.nproc))]
     kept = [row for row in theirs if not str(row).startswith(("nofile=", "nproc="))] if isinstance(theirs, list) else []
     return [*kept, *(f"{name}={value}:{value}" for name, value in ours)]

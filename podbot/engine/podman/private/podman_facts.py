@@ -1,4 +1,4 @@
-"""What this machine offers Podman: the machine's own facts, Podman's programs, and what its configuration says."""
+"""Facts about this machine for Podman: those of any machine, Podman's programs, and its network configuration."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from podbot.machine import MachineFacts
 
 INITS = ("catatonit", "tini", "dumb-init")
 PROGRAMS = (
-    "podman", "conmon", "crun", "runc", "netavark", "nft", "iptables", "slirp4netns", "pasta", "fuse-overlayfs",
-    "newuidmap", "newgidmap", *INITS,
+    "podman", "conmon", "crun", "runc", "git", "netavark", "aardvark-dns", "nft", "iptables", "slirp4netns", "pasta",
+    "fuse-overlayfs", "newuidmap", "newgidmap", "apt-cache", *INITS,
 )  # fmt: skip
 # Where Podman itself looks for its helpers, beyond PATH: an ordinary user's PATH lacks the sbin directories.
 HELPER_DIRECTORIES = (
@@ -24,9 +24,13 @@ HELPER_DIRECTORIES = (
 
 @dataclass(frozen=True, slots=True)
 class PodmanFacts(MachineFacts):
-    """One machine, for Podman. ``network_conf``: what the operator's containers.conf files say in ``[network]``."""
+    """Facts about one machine. ``network_conf``: the table ``[network]`` of the operator's containers.conf files.
+
+    ``conf_chosen``: CONTAINERS_CONF is set, so podbot writes no containers.conf for its service.
+    """
 
     network_conf: Mapping[str, Any] = field(default_factory=dict)
+    conf_chosen: bool = False
 
     @property
     def init(self) -> str:
@@ -34,20 +38,16 @@ class PodmanFacts(MachineFacts):
         return next((self.programs[name] for name in INITS if name in self.programs), "")
 
 
-def detect(environ: Mapping[str, str], root: str = "/") -> PodmanFacts:
-    """The facts of this machine; ``root`` as in :func:`podbot.machine.detect`."""
-    found = machine.detect(environ, root, programs=PROGRAMS, directories=HELPER_DIRECTORIES)
+def detect(environ: Mapping[str, str], root: str = "/", uid: int | None = None) -> PodmanFacts:
+    """The facts of this machine; ``root`` and ``uid`` as in :func:`podbot.machine.detect`."""
+    found = machine.detect(environ, root, uid=uid, programs=PROGRAMS, directories=HELPER_DIRECTORIES)
     known = {entry.name: getattr(found, entry.name) for entry in fields(found)}
-    return PodmanFacts(**known, network_conf=_network_conf(environ, root, rootless=found.rootless))
-
-
-def find_programs(environ: Mapping[str, str], root: str = "/") -> dict[str, str]:
-    """Name -> path of the programs of :data:`PROGRAMS` that are installed."""
-    return machine.find_programs(environ, PROGRAMS, HELPER_DIRECTORIES, root)
+    network_conf = _network_conf(environ, root, rootless=found.rootless)
+    return PodmanFacts(**known, network_conf=network_conf, conf_chosen=bool(environ.get("CONTAINERS_CONF")))
 
 
 def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> Mapping[str, Any]:
-    """The table ``[network]`` of the operator's containers.conf files; of one that cannot be read, nothing."""
+    """The table ``[network]`` of the operator's containers.conf files; unreadable files are skipped."""
     import tomllib
 
     from podbot.engine.podman.private.service import conf_files
@@ -57,11 +57,11 @@ def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> M
     found: dict[str, Any] = {}
     for name in [*names, environ.get("CONTAINERS_CONF_OVERRIDE", "")]:
         if not os.path.isabs(name):
-            continue  # never a file of the working directory's
+            continue  # never a file in the working directory
         try:
             with open(name, "rb") as file:
                 table = tomllib.load(file).get("network")
         except (OSError, ValueError, RecursionError):
-            continue  # the service refuses one that is not valid
+            continue  # the service reports an invalid file
         found |= table if isinstance(table, dict) else {}
     return found

@@ -1,4 +1,4 @@
-"""The fitted containers.conf: one table of machines, and properties over all of them."""
+"""The adapted containers.conf: one table of machines, and properties over all of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def conf(facts: PodmanFacts, *existing: dict[str, Any]) -> dict[str, Any]:
     return {} if text is None else tomllib.loads(text)
 
 
-def test_the_machine_that_was_measured_gets_the_file_that_was_measured() -> None:
+def test_a_measured_machine_gets_the_measured_file() -> None:
     assert conf(CI) == tomllib.loads(ENGINE_FACTS)
 
 
@@ -73,7 +73,7 @@ def test_a_workstation_needs_nothing() -> None:
         ({"cap_sys_resource": False}, "containers", "default_ulimits", ["nofile=16384:16384", "nproc=16384:16384"]),
     ],
 )
-def test_each_trap_alone(change: dict[str, Any], table: str, key: str, value: object) -> None:
+def test_each_machine_problem_alone(change: dict[str, Any], table: str, key: str, value: object) -> None:
     assert conf(replace(WORKSTATION, **change))[table][key] == value
 
 
@@ -82,11 +82,11 @@ def test_limits_stay_within_low_ceilings() -> None:
     assert conf(low)["containers"]["default_ulimits"] == ["nofile=1024:1024", "nproc=4000:4000"]
 
 
-def test_without_runc_the_runtime_is_left_alone() -> None:
+def test_without_runc_the_runtime_is_not_changed() -> None:
     assert "runtime" not in conf(replace(CI, programs={})).get("engine", {})
 
 
-def test_what_the_operator_configured_survives() -> None:
+def test_the_operators_settings_are_kept() -> None:
     theirs = {
         "containers": {"default_capabilities": ["CHOWN"], "default_ulimits": ["core=0:0", "nofile=9:9"], "tz": "local"},
         "engine": {"runtime": "youki", "cgroup_manager": "systemd", "runtimes": {"youki": ["/opt/youki"]}},
@@ -102,7 +102,7 @@ def test_what_the_operator_configured_survives() -> None:
     assert merged["network"]["network_backend"] == "cni"
 
 
-def test_later_files_win_and_inputs_are_not_changed() -> None:
+def test_later_files_override_earlier_ones_and_inputs_are_not_changed() -> None:
     first, second = {"engine": {"events_logger": "none", "x": 1}}, {"engine": {"x": 2}}
     assert conf(CI, first, second)["engine"] | {"runtime": ""} == {
         "events_logger": "none",
@@ -131,7 +131,7 @@ existing = st.dictionaries(
 
 
 @given(machines, st.lists(existing, max_size=3))
-def test_every_trap_has_its_key_and_only_then(facts: PodmanFacts, layers: list[dict[str, Any]]) -> None:
+def test_each_problem_sets_its_key_and_no_other(facts: PodmanFacts, layers: list[dict[str, Any]]) -> None:
     trapped = facts.cgroups != "v2" or not facts.systemd
     limited = not facts.cap_sys_resource and not facts.rootless
     text = containers_conf(facts, layers)
@@ -153,7 +153,7 @@ def test_every_trap_has_its_key_and_only_then(facts: PodmanFacts, layers: list[d
 
 
 @given(machines)
-def test_soft_is_hard_and_both_within_the_ceiling(facts: PodmanFacts) -> None:
+def test_soft_and_hard_limits_are_equal_and_within_the_ceiling(facts: PodmanFacts) -> None:
     for row in conf(facts).get("containers", {}).get("default_ulimits", []):
         name, _, values = row.partition("=")
         soft, _, hard = values.partition(":")
@@ -172,5 +172,5 @@ def test_soft_is_hard_and_both_within_the_ceiling(facts: PodmanFacts) -> None:
         ({"uid": 1000, "kernel": (5, 10), "programs": {"fuse-overlayfs": "/f"}, "dev_fuse": False}, False, ""),
     ],
 )
-def test_an_ordinary_user_is_spared_the_vfs_driver(change: dict[str, Any], chosen: bool, driver: str) -> None:
+def test_an_ordinary_user_does_not_get_the_vfs_driver(change: dict[str, Any], chosen: bool, driver: str) -> None:
     assert storage_driver(replace(WORKSTATION, **change), chosen=chosen) == driver

@@ -1,16 +1,20 @@
-"""Detection reads files; here they lie below a directory of the test's own."""
+"""Detection reads files; here they are below a directory of the test's own."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import socket
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podbot import machine as podbot_machine
-from podbot.engine.podman.private import podman_facts as machine
-from podbot.engine.podman.private.podman_facts import detect, find_programs
+from podbot.engine.podman.private.podman_facts import PROGRAMS, detect
 
 
 def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> None:
@@ -40,7 +44,7 @@ def test_sys_resource_is_bit_24_of_the_effective_set(tmp_path: Path, mask: str, 
     assert detect({}, str(tmp_path)).cap_sys_resource is expected
 
 
-def test_an_empty_machine_has_nothing_and_breaks_nothing(tmp_path: Path) -> None:
+def test_an_empty_machine_is_read_without_errors(tmp_path: Path) -> None:
     facts = detect({}, str(tmp_path))
     assert (facts.systemd, facts.dev_fuse, facts.dev_net_tun, facts.subids) == (False, False, False, False)
     assert (facts.programs, facts.distribution, facts.codename, facts.container, facts.init) == ({}, (), "", "", "")
@@ -51,7 +55,7 @@ def test_process_ceiling_is_the_kernels_where_that_is_lower(tmp_path: Path) -> N
     assert detect({}, str(tmp_path)).nproc == 123
 
 
-def test_a_derivative_is_known_by_its_parents_suite(tmp_path: Path) -> None:
+def test_a_derivative_is_recognised_by_its_parents_suite(tmp_path: Path) -> None:
     put(
         tmp_path,
         "etc/os-release",
@@ -61,7 +65,7 @@ def test_a_derivative_is_known_by_its_parents_suite(tmp_path: Path) -> None:
     assert (facts.distribution, facts.codename) == (("linuxmint", "ubuntu", "debian"), "noble")
 
 
-def test_systemd_devices_and_ranges_are_seen(tmp_path: Path) -> None:
+def test_systemd_devices_and_ranges_are_detected(tmp_path: Path) -> None:
     (tmp_path / "run/systemd/system").mkdir(parents=True)
     put(tmp_path, "dev/fuse", mode=0o666)
     put(tmp_path, "dev/net/tun", mode=0o666)
@@ -71,7 +75,21 @@ def test_systemd_devices_and_ranges_are_seen(tmp_path: Path) -> None:
     assert (facts.systemd, facts.dev_fuse, facts.dev_net_tun, facts.subids, facts.ci) == (True, True, True, True, True)
 
 
-def test_a_range_in_one_file_alone_is_none(tmp_path: Path) -> None:
+def test_a_device_that_exists_and_does_not_open_is_not_usable(tmp_path: Path) -> None:
+    """Issue 16.2: its mode allows everything, but opening it fails, as where the kernel has no such driver."""
+    (tmp_path / "dev/net").mkdir(parents=True)
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as made:  # opening one fails with ENXIO
+        made.bind(str(tmp_path / "dev/net/tun"))
+    (tmp_path / "dev/net/tun").chmod(0o666)
+    assert detect({}, str(tmp_path)).dev_net_tun is False
+
+
+def test_a_containers_conf_that_the_operator_chose_is_known(tmp_path: Path) -> None:
+    assert detect({"CONTAINERS_CONF": "/mine.conf"}, str(tmp_path)).conf_chosen is True
+    assert detect({}, str(tmp_path)).conf_chosen is False
+
+
+def test_a_range_in_one_file_only_is_not_a_range(tmp_path: Path) -> None:
     put(tmp_path, "etc/subuid", f"{os.getuid()}:100000:65536\n")
     assert detect({}, str(tmp_path)).subids is False
 
@@ -81,17 +99,16 @@ def test_programs_come_from_path_then_from_the_helper_directories(tmp_path: Path
     put(tmp_path, "usr/bin/podman", "#!/bin/sh\n", 0o755)
     put(tmp_path, "usr/lib/podman/netavark", "#!/bin/sh\n", 0o755)
     put(tmp_path, "usr/bin/runc", "not executable", 0o644)
-    found = find_programs({"PATH": "/opt/bin:/usr/bin"}, str(tmp_path))
+    found = detect({"PATH": "/opt/bin:/usr/bin"}, str(tmp_path)).programs
     assert found["podman"] == str(tmp_path / "opt/bin/podman")
     assert found["netavark"] == str(tmp_path / "usr/lib/podman/netavark")
     assert "runc" not in found
 
 
-def test_the_working_directory_never_names_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_program_is_found_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, "podman", "#!/bin/sh\n", 0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(machine, "HELPER_DIRECTORIES", ())
-    assert find_programs({"PATH": ":.:relative"}) == {}
+    assert podbot_machine.find_programs({"PATH": ":.:relative"}, PROGRAMS) == {}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +123,7 @@ def test_the_container_that_podbot_runs_in(tmp_path: Path, path: str, kind: str)
     ("release", "kernel"), [("6.1.0-13-amd64", (6, 1)), ("5.13", (5, 13)), ("odd", (0, 0)), ("5.x", (0, 0))]
 )
 def test_kernel_releases(release: str, kernel: tuple[int, int]) -> None:
-    assert podbot_machine._kernel(release) == kernel
+    assert podbot_machine.kernel_release(release) == kernel
 
 
 UID = os.getuid()
@@ -118,7 +135,7 @@ SLICE = f"sys/fs/cgroup/user.slice/user-{UID}.slice/user@{UID}.service/cgroup.co
     ("text", "expected"),
     [("cpuset cpu io memory pids\n", {"cpuset", "cpu", "io", "memory", "pids"}), ("", None), (None, None)],
 )
-def test_controllers_that_systemd_passes_on(tmp_path: Path, text: str | None, expected: set[str] | None) -> None:
+def test_controllers_that_systemd_delegates(tmp_path: Path, text: str | None, expected: set[str] | None) -> None:
     if text is not None:
         put(tmp_path, SLICE, text)
     assert detect({}, str(tmp_path)).delegated == expected
@@ -155,19 +172,54 @@ def test_a_bus_that_systemd_would_start_and_lingering(tmp_path: Path) -> None:
     ("text", "expected"),
     [("subid: sss\n", True), ("passwd: files\nsubid:files\n", False), ("# subid: sss\n", False), ("subid:\n", False)],
 )
-def test_ranges_that_a_directory_service_gives(tmp_path: Path, text: str, expected: bool) -> None:
+def test_ranges_assigned_by_a_directory_service(tmp_path: Path, text: str, expected: bool) -> None:
     put(tmp_path, "etc/nsswitch.conf", text)
     assert detect({}, str(tmp_path)).subids is expected
 
 
-def test_an_empty_name_is_nobodys_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(podbot_machine, "_user_name", lambda _uid: "")
+def test_an_empty_name_is_nobodys_range(tmp_path: Path) -> None:
+    nameless = 2_000_000_000
     for name in ("etc/subuid", "etc/subgid"):
         put(tmp_path, name, "\n:100000:65536\n")
-    assert detect({}, str(tmp_path)).subids is False
+    found = detect({}, str(tmp_path), nameless)
+    assert (found.uid, found.user, found.subids) == (nameless, "", False)
 
 
-def test_what_the_operator_says_of_networks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("users", "groups", "expected"),
+    [
+        ("", "", 100000),
+        ("ada:100000:65536\n", "ada:100000:65536\n", 165536),
+        ("ada:100000:65536\n# note\n\nbob:300000:10\n", "ada:231072:65536\n", 300010),
+        ("ada:1:2\n", "", 100000),
+        ("ada:600000000:65536\n", "", None),
+        ("ada:600034464:1\n", "", 600034465),
+        ("ada:600034465:1\n", "", None),
+        ("ada:100000\n", "", None),
+        ("ada:x:65536\n", "", None),
+        (None, "", None),
+        ("", None, None),
+    ],
+)
+def test_the_first_ids_that_no_user_has(
+    tmp_path: Path, users: str | None, groups: str | None, expected: int | None
+) -> None:
+    for name, text in (("etc/subuid", users), ("etc/subgid", groups)):
+        if text is not None:
+            put(tmp_path, name, text)
+    assert detect({}, str(tmp_path)).free_subids == expected
+
+
+@given(st.text(alphabet="a:019#\n-x²", max_size=40))
+def test_the_ranges_of_any_file_are_read_or_refused(text: str) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        for name in ("etc/subuid", "etc/subgid"):
+            put(Path(root), name, text)
+        found = detect({}, root).free_subids
+    assert found is None or 100000 <= found <= 600034465
+
+
+def test_the_operators_network_settings(tmp_path: Path) -> None:
     put(tmp_path, "usr/share/containers/containers.conf", '[network]\nfirewall_driver = "nftables"\n')
     put(tmp_path, "etc/containers/containers.conf", '[network]\ndefault_rootless_network_cmd = "slirp4netns"\n')
     put(tmp_path, "etc/containers/containers.conf.d/b.conf", "not toml")
@@ -184,20 +236,21 @@ def test_what_the_operator_says_of_networks(tmp_path: Path) -> None:
     assert detect(over, str(tmp_path)).network_conf == {"firewall_driver": "none"}
 
 
-def test_configuration_never_comes_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_is_never_read_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(tmp_path, ".config/containers/containers.conf", '[network]\nfirewall_driver = "none"\n')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "getuid", lambda: 12345)
-    assert "firewall_driver" not in detect({}, str(tmp_path / "root")).network_conf
+    assert "firewall_driver" not in detect({}, str(tmp_path / "root"), 12345).network_conf
     for name in (
         "CONTAINERS_CONF",
         "CONTAINERS_CONF_OVERRIDE",
     ):  # the engine's service, which runs in /, has none there
         relative = {name: ".config/containers/containers.conf"}
-        assert "firewall_driver" not in detect(relative, str(tmp_path / "root")).network_conf
+        assert "firewall_driver" not in detect(relative, str(tmp_path / "root"), 12345).network_conf
 
 
-def test_the_disk_of_what_is_not_there_yet(tmp_path: Path) -> None:
+def test_the_disk_of_a_path_that_does_not_exist_yet(tmp_path: Path) -> None:
     path = str(tmp_path / "not" / "yet")
     found = podbot_machine.disk(path)
     assert found is not None

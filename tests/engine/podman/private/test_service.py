@@ -1,8 +1,7 @@
-"""The private service, with a stand-in for the podman program that binds the socket and answers a ping."""
+"""The private service, with a replacement for the podman program that binds the socket and answers a ping."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import socket
@@ -15,11 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.private import podman_facts as machine
-from podbot.engine.podman.private import service
-from podbot.engine.podman.private.service import ensure_service, service_dir, service_environment
+from podbot.engine.podman.private.service import (
+    StartLimits,
+    answers,
+    conf_files,
+    ensure_service,
+    service_dir,
+    service_environment,
+    storage_is_chosen,
+)
 from podbot.errors import ServiceStartFailed, SocketNotFound, UnsafeDirectory
-from podbot.events import Event
+from podbot.events import Emit, Event, ignore
 
 PROGRAM = f"""#!{sys.executable}
 import os, socket, sys
@@ -49,12 +54,12 @@ exit 125
 
 
 @pytest.fixture
-def environ(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+def environ() -> Iterator[dict[str, str]]:
+    """Of a machine whose files lie in its home directory: see :func:`ensure`."""
     # Not tmp_path: its name is too long for a socket's path.
     with tempfile.TemporaryDirectory(prefix="pb") as root:
         os.mkdir(f"{root}/bin")
-        monkeypatch.setattr(machine, "HELPER_DIRECTORIES", ())
-        yield {"XDG_RUNTIME_DIR": root, "XDG_DATA_HOME": root, "HOME": root, "PATH": f"{root}/bin:/usr/bin:/bin"}
+        yield {"XDG_RUNTIME_DIR": root, "XDG_DATA_HOME": root, "HOME": root, "PATH": "/bin"}
         for pid in started(root):
             os.kill(pid, signal.SIGKILL)
         for thread in threading.enumerate():
@@ -67,17 +72,30 @@ def started(root: str) -> list[int]:
     return [int(line) for line in starts.read_text().split()] if starts.exists() else []
 
 
+def ensure(environ: dict[str, str], emit: Emit = ignore, *, uid: int = 0, **limits: float) -> str:
+    """The service of a machine without systemd, cgroup v2 and capabilities, and with the programs of the test alone."""
+    return ensure_service(environ, emit=emit, root=environ["HOME"], uid=uid, limits=StartLimits(**limits))
+
+
+def put(environ: dict[str, str], path: str, text: str = "") -> str:
+    """A file of that machine."""
+    target = Path(environ["HOME"], path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+    return str(target)
+
+
 def install(environ: dict[str, str], program: str) -> None:
     path = Path(environ["HOME"], "bin", "podman")
     path.write_text(program)
     path.chmod(0o755)
 
 
-def test_one_is_started_then_shared(environ: dict[str, str]) -> None:
+def test_a_service_is_started_once_and_shared(environ: dict[str, str]) -> None:
     install(environ, PROGRAM)
     events: list[Event] = []
-    path = ensure_service(environ, emit=events.append)
-    assert ensure_service(environ, emit=events.append) == path
+    path = ensure(environ, events.append)
+    assert ensure(environ, events.append) == path
     assert len(started(environ["HOME"])) == 1
     assert [event.kind for event in events] == ["engine.service.started"]
     directory = os.path.dirname(path)
@@ -86,14 +104,12 @@ def test_one_is_started_then_shared(environ: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("uid", "subids", "seconds"), [(1000, True, 300), (1000, False, 15), (0, False, 300)])
-def test_a_service_without_user_ids_ends_soon(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, uid: int, subids: bool, seconds: int
-) -> None:
+def test_a_service_without_user_ids_ends_soon(environ: dict[str, str], uid: int, subids: bool, seconds: int) -> None:
     """Given a range, the operator would otherwise meet the old service for five minutes."""
     install(environ, PROGRAM)
-    facts = dataclasses.replace(machine.detect(environ), uid=uid, subids=subids)
-    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
-    path = ensure_service(environ)
+    for name in ("etc/subuid", "etc/subgid"):
+        put(environ, name, f"{uid}:100000:65536\n" if subids else "")
+    path = ensure(environ, uid=uid)
     assert Path(environ["HOME"], "argv").read_text() == f"system service --time {seconds} unix://{path}"
 
 
@@ -104,7 +120,7 @@ def test_many_at_once_start_one(environ: dict[str, str]) -> None:
 
     def start() -> None:
         barrier.wait()
-        paths.append(ensure_service(environ))
+        paths.append(ensure(environ))
 
     threads = [threading.Thread(target=start) for _ in range(4)]
     for thread in threads:
@@ -122,54 +138,51 @@ def test_a_stale_socket_is_replaced(environ: dict[str, str]) -> None:
     os.makedirs(directory, mode=0o700)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(os.path.join(directory, "podman.sock"))
-    assert service.answers(ensure_service(environ))
+    assert answers(ensure(environ))
 
 
-def test_one_that_dies_says_why(environ: dict[str, str]) -> None:
+def test_a_service_that_exits_reports_the_reason(environ: dict[str, str]) -> None:
     install(environ, DYING)
     with pytest.raises(ServiceStartFailed) as caught:
-        ensure_service(environ)
+        ensure(environ)
     assert "cannot re-exec process" in caught.value.reason
     assert caught.value.log.endswith("service.log")
 
 
-def test_one_that_is_no_program(environ: dict[str, str]) -> None:
+def test_a_service_that_is_not_a_program(environ: dict[str, str]) -> None:
     install(environ, "#!/nonexistent/interpreter\n")
     with pytest.raises(ServiceStartFailed):
-        ensure_service(environ)
+        ensure(environ)
 
 
-def test_one_that_never_answers_is_ended(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_answers_is_ended(environ: dict[str, str]) -> None:
     install(environ, "#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(service, "START_SECONDS", 0.05)
-    monkeypatch.setattr(service, "SLOW_SECONDS", 0.01)
     said: list[Event] = []
     with pytest.raises(ServiceStartFailed, match="no answer"):
-        ensure_service(environ, emit=said.append)
+        ensure(environ, said.append, start=0.05, slow=0.01)
     assert [event.kind for event in said] == ["engine.service.slow"]
 
 
 def test_without_podman_there_is_no_socket(environ: dict[str, str]) -> None:
-    environ["PATH"] = f"{environ['HOME']}/bin"
     with pytest.raises(SocketNotFound, match="no podman program is installed"):
-        ensure_service(environ)
+        ensure(environ)
 
 
 def test_a_path_too_long_for_a_socket_is_named(environ: dict[str, str]) -> None:
     install(environ, PROGRAM)
     environ["XDG_RUNTIME_DIR"] += "/" + "x" * 100
     with pytest.raises(ServiceStartFailed, match="longer than 107"):
-        ensure_service(environ)
+        ensure(environ)
 
 
 def test_a_directory_that_is_a_link_is_refused(environ: dict[str, str]) -> None:
     os.mkdir(environ["HOME"] + "/elsewhere", 0o700)
     os.symlink(environ["HOME"] + "/elsewhere", environ["HOME"] + "/podbot")
     with pytest.raises(UnsafeDirectory):
-        ensure_service(environ)
+        ensure(environ)
 
 
-def test_the_service_sees_no_secret(environ: dict[str, str]) -> None:
+def test_the_service_gets_no_secret(environ: dict[str, str]) -> None:
     given = {
         **environ,
         "ANTHROPIC_API_KEY": "canary",
@@ -192,60 +205,51 @@ def test_a_relative_path_entry_does_not_reach_the_service(environ: dict[str, str
     assert all(part.startswith("/") for part in seen["PATH"].split(":"))
 
 
-def test_the_fitted_file_is_used_and_private(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fitted_file_is_used_and_private(environ: dict[str, str]) -> None:
     install(environ, PROGRAM)
-    facts = machine.PodmanFacts(programs=machine.find_programs(environ), systemd=False)
-    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
-    directory = os.path.dirname(ensure_service(environ))
+    directory = os.path.dirname(ensure(environ))
     conf = os.path.join(directory, "containers.conf")
     assert stat.S_IMODE(os.stat(conf).st_mode) == 0o600
     assert 'events_logger = "file"' in Path(conf).read_text()
     assert f"CONTAINERS_CONF={conf}" in Path(environ["HOME"], "environ").read_text().splitlines()
 
 
-def test_the_operators_own_containers_conf_stands(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operators_own_containers_conf_stands(environ: dict[str, str]) -> None:
     install(environ, PROGRAM)
-    facts = machine.PodmanFacts(programs=machine.find_programs(environ), systemd=False)
-    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
-    directory = os.path.dirname(ensure_service({**environ, "CONTAINERS_CONF": "/mine.conf"}))
+    directory = os.path.dirname(ensure({**environ, "CONTAINERS_CONF": "/mine.conf"}))
     assert not os.path.exists(os.path.join(directory, "containers.conf"))
     assert "CONTAINERS_CONF=/mine.conf" in Path(environ["HOME"], "environ").read_text().splitlines()
 
 
-def test_the_users_files_are_read_for_a_rootless_engine_alone(tmp_path: Path) -> None:
+def test_the_users_files_are_read_for_a_rootless_engine_only(tmp_path: Path) -> None:
     mine = tmp_path / ".config/containers/containers.conf"
     drop_in = tmp_path / ".config/containers/containers.conf.d/9.conf"
     drop_in.parent.mkdir(parents=True)
     mine.write_text("")
     drop_in.write_text("")
     environ = {"HOME": str(tmp_path)}
-    assert service.conf_files(environ, rootless=True)[-2:] == [str(mine), str(drop_in)]
-    assert str(mine) not in service.conf_files(environ, rootless=False)
+    assert conf_files(environ, rootless=True)[-2:] == [str(mine), str(drop_in)]
+    assert str(mine) not in conf_files(environ, rootless=False)
 
 
-def test_a_broken_file_of_the_operators_is_named(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_file_of_the_operators_is_named(environ: dict[str, str]) -> None:
     install(environ, PROGRAM)
-    broken = os.path.join(environ["HOME"], "containers.conf")
-    Path(broken).write_text("[engine")
-    monkeypatch.setattr(service, "conf_files", lambda _environ, **_rest: [broken])
-    with pytest.raises(ServiceStartFailed, match="not valid TOML"):
-        ensure_service(environ)
+    broken = put(environ, "etc/containers/containers.conf", "[engine")
+    with pytest.raises(ServiceStartFailed, match=f"{broken} is not valid TOML"):
+        ensure(environ)
 
 
-def test_an_ordinary_users_storage_is_overlay_unless_one_is_chosen(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_ordinary_users_storage_is_overlay_unless_one_is_chosen(environ: dict[str, str]) -> None:
     install(environ, PROGRAM)
-    facts = machine.PodmanFacts(uid=1000, programs=machine.find_programs(environ))
-    monkeypatch.setattr(machine, "detect", lambda _environ: facts)
-    monkeypatch.setattr(service, "_storage_is_chosen", lambda _environ: False)
-    ensure_service(environ)
+    put(environ, "dev/fuse")
+    os.chmod(put(environ, "bin/fuse-overlayfs"), 0o755)  # whatever the kernel can do
+    ensure(environ, uid=1000)
     assert "STORAGE_DRIVER=overlay" in Path(environ["HOME"], "environ").read_text().splitlines()
 
 
-def test_a_storage_conf_or_a_store_is_a_choice(tmp_path: Path) -> None:
+def test_a_storage_conf_or_an_existing_store_counts_as_chosen(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "STORAGE_DRIVER": "btrfs"}
-    assert service._storage_is_chosen(environ)
+    assert storage_is_chosen(environ)
     del environ["STORAGE_DRIVER"]
     (tmp_path / ".local/share/containers/storage/vfs-images").mkdir(parents=True)
-    assert service._storage_is_chosen(environ)
+    assert storage_is_chosen(environ)

@@ -1,0 +1,116 @@
+"""The completion in real shells: bash, zsh and fish, each with its own script."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pexpect
+import pytest
+
+SECONDS = 60
+PODBOT = os.path.join(os.path.dirname(sys.executable), "podbot")
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A home with two sessions, a directory and a file; the current directory is the one with these."""
+    root = tmp_path / "run" / "podbot"
+    for name in ("podbot-shop-1a2b3c", "notes"):
+        (root / name).mkdir(parents=True)
+        (root / name / "lock").touch()
+    for path in (tmp_path / "run", root):
+        path.chmod(0o700)
+    work = tmp_path / "work"
+    (work / "source").mkdir(parents=True)
+    (work / "readme.txt").touch()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "podbot").symlink_to(PODBOT)
+    # A hostile repository's program, which completion must not run.
+    (work / "podbot").write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'ran'))}\n")
+    (work / "podbot").chmod(0o755)
+    found = {
+        "PATH": f"{tmp_path / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path / "run"),
+        "TERM": "dumb",
+        "LC_ALL": "C.UTF-8",
+        "WORK": str(work),
+    }
+    yield found
+    assert not (tmp_path / "ran").exists()
+
+
+CASES = [
+    ("podbot sto", "podbot stop "),
+    ("podbot exec pod", "podbot exec podbot-shop-1a2b3c "),
+    ("podbot run --agent op", "podbot run --agent opencode "),
+    ("podbot --log-format=j", "podbot --log-format=json "),
+    ("podbot --config rea", "podbot --config readme.txt "),
+    ("podbot run sou", "podbot run source/"),
+    ("podbot stop --r", "podbot stop --rm "),
+    ("podbot image ls --js", "podbot image ls --json "),
+    ("./podbot sto", "./podbot stop "),
+]
+STARTS = {
+    "bash": (
+        ["--norc", "--noprofile"],
+        "PS1='REA''DY> '; bind 'set enable-bracketed-paste off'; . <(podbot completion bash)",
+    ),
+    "zsh": (["-f"], "PS1='REA''DY> '; autoload -U compinit; compinit -u -D; . <(podbot completion zsh)"),
+}
+
+
+@pytest.mark.parametrize("shell", STARTS)
+@pytest.mark.parametrize(("typed", "completed"), CASES)
+def test_tab_completes(environ: Mapping[str, str], shell: str, typed: str, completed: str) -> None:
+    arguments, start = STARTS[shell]
+    child = pexpect.spawn(
+        shell,
+        arguments,
+        env=dict(environ),
+        cwd=environ["WORK"],
+        encoding="utf-8",
+        timeout=SECONDS,
+        dimensions=(40, 200),
+    )
+    try:
+        child.sendline(start)
+        child.expect_exact("READY> ")
+        child.send(typed + "\t")
+        child.expect_exact(completed)
+    finally:
+        child.close(force=True)
+
+
+@pytest.mark.parametrize(("typed", "completed"), CASES)
+def test_fish_offers_the_same(environ: Mapping[str, str], typed: str, completed: str) -> None:
+    script = f"podbot completion fish | source; complete -C {shlex.quote(typed)}"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], env=dict(environ), cwd=environ["WORK"], capture_output=True, text=True,
+        timeout=SECONDS, check=True,
+    )  # fmt: skip
+    words = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    assert completed.rsplit(maxsplit=1)[-1] in words
+
+
+def test_an_answer_takes_60_ms_of_processor_time(environ: Mapping[str, str]) -> None:
+    """The best of several, because the machine may be busy; only the child's own time counts."""
+    import resource
+
+    def spent() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    for line in ("podbot ", "podbot exec ", "podbot --image ", "podbot run --agent ", "podbot history rm "):
+        best = 1.0
+        for _ in range(20):
+            before = spent()
+            subprocess.run([PODBOT, "__complete", "bash", line], env=dict(environ), capture_output=True, check=True)
+            best = min(best, spent() - before)
+        print(f"{line!r}: {best * 1000:.0f} ms")
+        assert best <= 0.06

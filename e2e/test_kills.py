@@ -1,0 +1,151 @@
+"""Random SIGKILLs of whatever keeps a session going: afterwards nothing of it is left, and the workspace is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.harness import World, wait_for
+from e2e.host.pipe import config_file
+from e2e.kills import Target, kill, make_template, marked, mounted, opened, until
+from e2e.kills_run import CLEAN, RandomKills
+from e2e.patience import patient
+from podbot.session.flags import is_live
+
+KILLS = int(os.environ.get("PODBOT_E2E_KILLS", "12"))  # 300 for a release
+# The limit is 10 s. In the gate other suites use the two cores as well, and only what stays is a failure there.
+LIMIT = CLEAN if "PODBOT_E2E_KILLS" in os.environ else 2 * CLEAN
+
+
+def test_random_kills_leave_nothing(own_world: World) -> None:
+    seed = int(os.environ.get("PODBOT_E2E_KILL_SEED", "0")) or random.randrange(1, 10**9)
+    sys.stderr.write(f"PODBOT_E2E_KILL_SEED={seed}\n")
+    with config_file(own_world) as config:
+        kills = RandomKills(own_world, config, seed=seed, wanted=KILLS, limit=LIMIT)
+        kills.run()
+    sys.stderr.write(f"{kills.table()}\n")
+    assert not kills.problems(), "\n".join(kills.problems())
+    left = own_world.podman("volume", "ls", "-q").stdout.split()
+    assert not left, left
+    mounts = [line for line in mounted(own_world) if not line.endswith("/store/overlay")]
+    assert not mounts, mounts
+    # The next command finds nothing to report or to remove.
+    listed = own_world.podbot("ps", "-a", "--json", check=True)
+    assert (listed.stdout, listed.stderr) == ("[]\n", "")
+
+
+@pytest.fixture
+def template(own_world: World) -> str:
+    """A git workspace to copy."""
+    path = os.path.join(own_world.root, "template")
+    make_template(path)
+    return path
+
+
+@contextlib.contextmanager
+def session(world: World, template: str, kind: str = "run") -> Iterator[Target]:
+    """One whose agent runs."""
+    with config_file(world) as config, opened(lambda: Target(world, kind, template, config, random.Random(1))) as made:
+        wait_for(lambda: made.up, what="the agent", child=made.owner)
+        yield made
+
+
+def gone(made: Target) -> None:
+    """Nothing is left of it within the limit."""
+    assert until(lambda: not made.left(), patient(LIMIT)) is not None, made.left()
+
+
+def image(world: World, name: str, *lines: str) -> str:
+    """An image on top of the sandbox's own."""
+    place = os.path.join(world.root, name)
+    os.mkdir(place)
+    with open(os.path.join(place, "Containerfile"), "w", encoding="utf-8") as file:
+        file.write("\n".join((f"FROM {world.image}", *lines)))
+    ref = f"localhost/e2e-kills-{name}"
+    done = world.podman("build", "--network", "none", "-q", "-t", ref, place, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return ref
+
+
+@pytest.mark.parametrize("user", ["0", "1000"])
+def test_a_command_ends_with_its_killed_exec(own_world: World, template: str, user: str) -> None:
+    """Also a child that changed its session and one that ignores TERM; the sandbox and its agent stay."""
+    if user != "0":
+        own_world.env["PODBOT_IMAGE"] = image(own_world, "user", f"USER {user}")
+        subprocess.run(["chmod", "-R", "a+rwX", template], check=True)  # the agent makes a file and commits
+    with session(own_world, template) as made:
+        for moment in (0.0, 0.1, 0.3, 0.6, None):
+            made.exec_begun()
+            if moment is None:
+                wait_for(lambda: len(marked(made.marks[2:])) == 2, what="the command", child=made.client)
+            else:
+                time.sleep(moment)
+            assert kill(made.victim("exec"))
+            assert until(lambda: not marked(made.marks[2:]), patient(LIMIT)) is not None, moment
+        stubborn = f"trap '' TERM; setsid sh -c \"trap '' TERM; {made.marks[2]}\" & {made.marks[3]}"
+        made.exec_begun(line=stubborn)
+        wait_for(lambda: len(marked(made.marks[2:])) == 2, what="the command", child=made.client)
+        assert kill(made.victim("exec"))
+        assert until(lambda: not marked(made.marks[2:]), patient(LIMIT)) is not None
+        assert len(marked(made.marks[:2])) == 2
+        assert kill(made.owner.pid)
+        gone(made)
+
+
+@pytest.mark.parametrize("others", [("monitor",), ("service",), ("monitor", "service")])
+def test_the_engine_is_killed_with_podbot(own_world: World, template: str, others: tuple[str, ...]) -> None:
+    with session(own_world, template) as made:
+        pids = [made.victim(name) for name in (*others, "owner")]
+        assert all(pids)
+        for pid in pids:
+            assert kill(pid)
+        gone(made)
+
+
+def test_the_engines_service_is_killed_during_a_start(own_world: World, template: str) -> None:
+    """The container's monitor and a process of the OCI runtime would stay, although the container is gone."""
+    with (
+        config_file(own_world) as config,
+        opened(lambda: Target(own_world, "run", template, config, random.Random(1))) as made,
+    ):
+        assert until(lambda: [line for line in made.processes() if "conmon" in line], patient(LIMIT), 0.001) is not None
+        assert kill(made.victim("service"))
+        wait_for(lambda: made.owner.poll() is not None, what="podbot's end")
+        gone(made)
+
+
+def test_a_sandbox_whose_guest_was_stopped_ends_with_its_podbot(own_world: World, template: str) -> None:
+    """As an agent that is root inside can do."""
+    with session(own_world, template) as made:
+        assert kill(made.victim("guest"), signal.SIGSTOP)
+        assert kill(made.owner.pid)
+        gone(made)
+
+
+def test_a_sandbox_without_a_guest_ends_with_its_podbot(own_world: World, template: str) -> None:
+    own_world.env["PODBOT_IMAGE"] = image(own_world, "bare", "RUN rm -f /usr/bin/python3* /usr/local/bin/python3*")
+    with session(own_world, template) as made:
+        assert kill(made.owner.pid)
+        gone(made)
+
+
+def test_what_the_guard_found_is_reported_by_the_next_command(own_world: World, template: str) -> None:
+    with session(own_world, template) as made:
+        with open(os.path.join(made.workspace, ".envrc"), "w", encoding="utf-8") as file:
+            file.write("echo\n")
+        assert kill(made.owner.pid)
+        assert until(lambda: not own_world.container(made.name), patient(LIMIT)) is not None
+        path = os.path.join(own_world.runtime, made.name)
+        wait_for(lambda: not [name for name in os.listdir(path) if name.startswith("guard")], what="the comparison")
+        wait_for(lambda: not is_live(path), what="the helper")
+        assert ".envrc" in own_world.podbot("ps", check=True).stderr
+        assert not own_world.sessions()
+        assert ".envrc" not in own_world.podbot("ps", check=True).stderr

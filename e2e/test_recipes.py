@@ -1,0 +1,129 @@
+"""Recipes of docs/how-to/recipes.md, with the configuration that the page shows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from e2e.harness import World, wait_for
+
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "recipes.md"
+
+
+def configuration(world: World, heading: str) -> str:
+    """Write the recipe's configuration for this operator; returns the file."""
+    text = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"(?ms)^```toml\n(.*?)^```$", text)
+    assert blocks, heading
+    path = os.path.join(world.root, f"{re.sub('[^a-z]', '-', heading.lower())}.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'image = "{world.image}"\n')
+        file.write("".join(blocks).replace("/home/ada", world.env["HOME"]))
+    return path
+
+
+@pytest.fixture
+def keys(world: World) -> Iterator[str]:
+    """The recipe's directory with an SSH agent that has one key; its fingerprint."""
+    place = os.path.join(world.env["HOME"], "agent-keys")
+    os.mkdir(place, mode=0o700)
+    key, bus = os.path.join(world.root, "key"), os.path.join(place, "socket")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "shop", "-f", key], check=True)
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", bus], stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: os.path.exists(bus), what="the SSH agent", child=agent)
+        subprocess.run(["ssh-add", "-q", key], env={**os.environ, "SSH_AUTH_SOCK": bus}, check=True)
+        listed = subprocess.run(["ssh-keygen", "-lf", key], capture_output=True, text=True, check=True)
+        yield listed.stdout.split()[1]
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+def test_an_ssh_agent_can_be_used_and_its_key_is_not_inside(world: World, keys: str) -> None:
+    file = configuration(world, "An SSH agent")
+    script = "ssh-add -l; ls /agent-keys; touch /agent-keys/x; ssh-add -D"
+    done = world.agent("sh", "-c", script, flags=("--config", file), env={"PODBOT_SANDBOX_NETWORK": "none"})
+    assert keys in done.stdout
+    assert done.stdout.splitlines()[-1] == "socket"
+    assert "Read-only file system" in done.stderr
+
+
+def certificates(place: str) -> None:
+    """A company's authority in ``company.pem``; a server's certificate and key, signed by it, in ``server.pem``."""
+    now = dt.datetime.now(dt.UTC)
+
+    def made(name: str, issuer: str, public: ec.EllipticCurvePublicKey, signer: ec.EllipticCurvePrivateKey) -> bytes:
+        ca = name == issuer
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(days=1))
+            .not_valid_after(now + dt.timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        )
+        return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    private = server.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    with open(os.path.join(place, "company.pem"), "wb") as file:
+        file.write(made("company", "company", authority.public_key(), authority))
+    with open(os.path.join(place, "server.pem"), "wb") as file:
+        file.write(made("localhost", "company", server.public_key(), authority) + private)
+
+
+SERVER = """
+import http.server, ssl
+class Ok(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "2"); self.end_headers(); self.wfile.write(b"ok")
+    def log_message(self, *words): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 8443), Ok)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("server.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+open("up", "w").close()
+server.serve_forever()
+"""
+CLIENTS = """
+python3 server.py & until [ -e up ]; do sleep 0.1; done
+url=https://localhost:8443/
+curl -sS $url && echo " curl"
+python3 -c "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode(), 'python')" $url
+node -e "fetch(process.argv[1]).then(r => r.text()).then(t => console.log(t, 'node'))" $url
+git ls-remote $url 2>&1 | grep -q 'certificate' || echo "ok git"
+kill $!
+"""
+
+
+@pytest.mark.parametrize("recipe", [True, False], ids=["with the recipe", "without it"])
+def test_programs_trust_the_companys_authority(world: World, recipe: bool) -> None:
+    place, workspace = os.path.join(world.env["HOME"], "company-ca"), world.workspace()
+    os.makedirs(place, exist_ok=True)
+    certificates(workspace)
+    with open(os.path.join(workspace, "server.py"), "w", encoding="utf-8") as file:
+        file.write(SERVER)
+    with open(os.path.join(place, "bundle.pem"), "wb") as file:
+        system, company = "/etc/ssl/certs/ca-certificates.crt", os.path.join(workspace, "company.pem")
+        file.write(Path(system).read_bytes() + Path(company).read_bytes())
+    heading = "Behind a proxy, with a certificate authority of your company"
+    flags = ("--config", configuration(world, heading)) if recipe else ()
+    done = world.agent("sh", "-c", CLIENTS, workspace=workspace, flags=flags, env={"PODBOT_SANDBOX_NETWORK": "none"})
+    found = [line for line in done.stdout.splitlines() if line.startswith("ok ")]
+    assert found == (["ok curl", "ok python", "ok node", "ok git"] if recipe else []), done.stderr

@@ -1,0 +1,60 @@
+"""Shells in sessions that another program opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from podbot.api.engines import driver_of, environment, open_engine
+from podbot.config.models import AppConfig
+from podbot.events import Emit, ignore
+from podbot.shell.shell_limits import ShellLimits
+from podbot.shell.validator import CommandValidator
+
+if TYPE_CHECKING:
+    from podbot.engine.port import Engine
+    from podbot.shell.podman_shell import PodmanShell
+
+__all__ = ["open_shell"]
+
+
+def open_shell(
+    config: AppConfig,
+    session: str,
+    *,
+    root: str | None = None,
+    user: str = "",
+    limits: ShellLimits | None = None,
+    validator: CommandValidator | None = CommandValidator(),  # noqa: B008 - it has no state
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> PodmanShell:
+    """A shell in a running session of this user's, which any podbot process may have opened.
+
+    It has the guest, the jobs and the workspace of :meth:`Sandbox.shell`; closing it leaves the session and its jobs
+    running. ``root``: an absolute path inside; None: the session's workspace. ``user``: of the commands, ``USER`` or
+    ``USER:GROUP``, names or numbers inside; empty is the image's user. ``validator``: refuses commands; with None no
+    command is refused. Raises ContainerNotFound, NotOurs for a container that is no session of this user's,
+    SandboxDied for one that does not run, SandboxPaused, and ContainerError subclasses; InvalidWorkingDirectory for
+    ``root``.
+    """
+    from podbot.session.shell_target import running_session
+    from podbot.session.shells import shell_in
+
+    environ = environment(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine:
+        found = running_session(engine, environ, session)
+
+    def connect() -> Engine:
+        return driver_of(config).connect(config, environ, emit)
+
+    return shell_in(
+        connect,
+        session,
+        directory=found.guest,
+        root=found.workdir if root is None else root,
+        user=user,
+        network_enabled=found.network_enabled,
+        limits=limits,
+        validator=validator,
+    )

@@ -1,0 +1,89 @@
+"""Reads the files of ``--env-file``, through no link that an agent could have made."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from podbot.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from podbot.launch.types import HostFacts
+
+LARGEST_FILE = 1 << 20  # bytes
+_KERNELS = ("/dev/", "/proc/")  # no agent makes links there: /dev/stdin, and /dev/fd/N for a shell's <(command)
+# O_NONBLOCK: do not wait for an agent that holds a lease on a file in the workspace, or for a pipe's other end.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def read_env_file(path: str, environ: Mapping[str, str]) -> bytes:
+    """What the file or pipe at ``path`` contains. Raises InvalidValue."""
+    try:
+        with open(_opened(path, environ), "rb") as file:
+            if not any(of(os.fstat(file.fileno()).st_mode) for of in (stat.S_ISREG, stat.S_ISFIFO)):
+                raise _refused(f"{path} cannot be read: it is neither a file nor a pipe")
+            os.set_blocking(file.fileno(), True)
+            data = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as exc:
+        reason = f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}"
+        raise _refused(reason, "Name a file that this user can read.") from exc
+    if len(data) > LARGEST_FILE:
+        raise _refused(f"{path} is larger than 1 MiB")
+    return data
+
+
+def _opened(path: str, environ: Mapping[str, str]) -> int:
+    place = os.path.abspath(path)
+    if place.startswith(_KERNELS):
+        return os.open(place, _READ)
+    from podbot.sections.host_tree import opened_below
+
+    parts = [part for part in _checked(path, place, environ).split("/") if part]
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # The path without links, so that one that an agent makes now is not followed either.
+        with opened_below(root, parts or ["."], _READ | os.O_NOFOLLOW) as file:
+            return os.dup(file)
+    finally:
+        os.close(root)
+
+
+def _checked(path: str, place: str, environ: Mapping[str, str]) -> str:
+    """Where ``place`` is without links. Raises InvalidValue for a link that an agent could have made, and leads out."""
+    from podbot.launch.sources import leading_out
+    from podbot.session.host_paths import path_facts
+
+    found = path_facts(path, place)
+    link = leading_out(found, _facts(environ)) if found.links else None
+    if link is not None:
+        reason = f"the link {link.path} leads out of its repository or directory, to {link.leads_to}"
+        raise _refused(reason, f"An agent could have made that link. If you mean its target, write {found.resolved}.")
+    return found.resolved
+
+
+def _facts(environ: Mapping[str, str]) -> HostFacts:
+    """What is known of this host where no session is planned: which directories no agent was ever given."""
+    from podbot.launch.types import HostFacts
+    from podbot.places import home_dir, runtime_root, state_dir
+    from podbot.session.host_paths import other_homes, with_protected
+
+    uid = os.getuid()
+    return with_protected(
+        HostFacts(
+            home=os.path.realpath(home_dir(environ, uid)),
+            cwd="/",
+            uid=uid,
+            env={},
+            nonce="",
+            created="",
+            runtime_dir=os.path.realpath(runtime_root(environ)),
+            state_dir=os.path.realpath(state_dir(environ)),
+            homes=other_homes(uid),
+        )
+    )
+
+
+def _refused(reason: str, hint: str = "") -> InvalidValue:
+    return InvalidValue(field="env-file", origin="flag --env-file", reason=reason, hint=hint)

@@ -1,0 +1,52 @@
+"""What podbot assumes and asks, which depends on where its streams lead. Pure, except ``Streams.of_process``.
+
+With a person at a terminal, `podbot run` works on the current directory and offers to set up. A script, a pipe or an
+editor gets nothing that it did not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from podbot.config.models import AppConfig
+from podbot.frozen import Frozen
+from podbot.streams.terminal import is_terminal
+
+CLONE_KEYS = ("workspace.depth", "workspace.submodules")
+
+
+class Streams(Frozen):
+    """Which of podbot's streams are terminals."""
+
+    stdin: bool
+    stdout: bool
+    stderr: bool
+
+    @classmethod
+    def of_process(cls) -> Streams:
+        """Those of this process."""
+        return cls(is_terminal(0), is_terminal(1), is_terminal(2))
+
+    @property
+    def attach(self) -> bool:
+        """Whether the command inside gets a terminal: its input and output are one."""
+        return self.stdin and self.stdout
+
+    @property
+    def person(self) -> bool:
+        """Whether a person reads podbot's messages and can answer: output may well go to a file."""
+        return self.stdin and self.stderr
+
+
+def works_here(streams: Streams, config: AppConfig, *, clone: bool, flags: Collection[str]) -> bool:
+    """Whether `podbot run` works on the current directory, because nothing names another place.
+
+    ``clone``: an option names a repository or a branch. ``flags``: the configuration keys that options set.
+    """
+    named = clone or not {*flags}.isdisjoint(CLONE_KEYS)
+    return streams.person and not named and config.origin("workspace.host_path").kind == "default"
+
+
+def offers_setup(streams: Streams, *, log_format: str, dry_run: bool) -> bool:
+    """Whether `podbot run` may ask the operator to set up this machine. A program that reads JSON cannot answer."""
+    return streams.person and log_format != "json" and not dry_run

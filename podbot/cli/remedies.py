@@ -1,0 +1,120 @@
+"""What the command line advises after an error, in its own words: commands and options.
+
+The errors are the library's, whose callers have no command line, so their own remedies name causes and keys only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from podbot import errors
+from podbot.errors import PodbotError
+
+_ENGINE: Final = "`podbot doctor` tests the engine."
+
+# By class: the text, in which {remedy} is the library's remedy and any other name is a field of the error.
+_ADVICE: Final[dict[type[PodbotError], str]] = {
+    errors.AddressUnusable: "Choose another one with --http; port 0 is any free one.",
+    errors.AgentNotInImage: (
+        "`podbot setup {agent}` installs it in podbot's own image. If this is an image of yours, add {agent} to its"
+        " Containerfile and to its label io.podbot.agents."
+    ),
+    errors.ClientBroken: "Check the program that starts `podbot host`: it must send newline-delimited JSON.",
+    errors.CommandSurvived: "`podbot stop --time 0 {container}` ends everything in that session.",
+    errors.ConfigFileNotFound: "Name another file, or write one with `podbot config init`.",
+    errors.ConnectionFailed: f"{{remedy}} {_ENGINE}",
+    errors.ContainerNotFound: "`podbot ps -a` lists podbot's sessions.",
+    errors.CreateFailed: "`podbot run --dry-run` shows the request; `podbot doctor` checks the engine.",
+    errors.EngineGone: "When it is back, `podbot ps -a` shows what is left and `podbot stop` removes it.",
+    errors.EngineStorageFull: (
+        "Free some (`podbot stop --rm` removes sessions that `podbot ps -a` lists), then try again. {engine_hint}"
+    ),
+    errors.GitNotInImage: "`podbot doctor --image` shows what an image needs; `podbot setup` builds one that has it.",
+    errors.HealthCheckFailed: f"{{remedy}} {_ENGINE}",
+    errors.HistoryNotFound: "`podbot history ls` lists the projects.",
+    errors.ImageNotFound: "{hint} Build podbot's own with `podbot setup`. {engine_hint}",
+    errors.LoginFailed: "Run `podbot login {agent}` again; a login that was kept before is unchanged.",
+    errors.MachineNotReady: (
+        "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
+    ),
+    errors.MalformedFile: "Correct that line, or write a new file with `podbot config init --force`.",
+    errors.NameTaken: (
+        "Choose another --name. If it is a kept session of podbot's, `podbot stop --rm {container}` removes it."
+    ),
+    errors.NoImageBuilder: "Name an image that exists on the engine: `image` in the configuration, or --image.",
+    errors.NoLog: "The output of an agent is recorded with `podbot run --logs`, or session.logs = true.",
+    errors.NotATerminalCommand: ("At a terminal use `podbot run`; `podbot host --dry-run` shows what host would do."),
+    errors.NotOurs: "`podbot ps -a` lists podbot's sessions. Use the engine's own tools for other containers.",
+    errors.PermissionDenied: (
+        "Use your own rootless socket (`podbot doctor` shows how), or ask for access to this one."
+    ),
+    errors.RemoveFailed: "`podbot stop --all` tries again.",
+    errors.RepairFailed: ("Run it by hand to see all of its output; `podbot doctor` shows what is still missing."),
+    errors.SandboxDied: "{remedy} `podbot ps -a` shows what is left.",
+    errors.ServiceStartFailed: "`podbot doctor` shows the cause; the service's output is in {log}.",
+    errors.SessionExists: "Choose another --name, or end that session with `podbot stop {session}`.",
+    errors.SessionKept: (
+        "`podbot start {session}` restarts it, `podbot stop --rm {session}` removes it; or choose another --name."
+    ),
+    errors.HistoryInUse: "{remedy} `podbot stop --rm NAME` does both.",
+    errors.SessionNotRestorable: "{remedy} `podbot stop {session}` stops it, `podbot stop --rm {session}` removes it.",
+    errors.SessionRecordUnknown: (
+        "Use the podbot that wrote it. If that is gone, `podbot stop --rm {session}` removes its container, and then"
+        " the record's directory can be removed."
+    ),
+    errors.SessionRuns: "`podbot stop {session}` stops it; `podbot rm --force {session}` stops and removes it.",
+    errors.SocketNotFound: "{remedy} `podbot doctor` shows what is missing.",
+    errors.StartFailed: "`podbot doctor` checks the engine for the usual causes.",
+    errors.StopFailed: "Try `podbot stop --time 0 {container}`.",
+    errors.TerminalTooSmall: "Enlarge it, or run the agent without a terminal (`podbot run … < prompt`).",
+    errors.TokenSessionMissing: "`podbot ps` shows which sessions have one.",
+    errors.UnknownKey: "{remedy} `podbot config show` lists every key.",
+    errors.UnsafeStore: "Remove it, or start with --no-history.",
+    errors.UsageError: "`{command} --help` shows its usage.",
+}
+_NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in about a minute and writes the key."
+# What the library's remedies call by configuration keys, and the options that set them.
+_OPTIONS: Final = (
+    (re.compile(r"agent\.kind = (?!custom)(\w+( or \w+)*)"), r"\g<0> (`--agent`)"),
+    (re.compile(r"agent\.mode = \w+( or \w+)*"), r"\g<0> (`--agent-mode`)"),
+    (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
+    (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
+    (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
+)
+# These say in their hint what to do, which is better than the text above.
+_HINT_WINS: Final = (errors.CommandSurvived, errors.UsageError)
+
+
+def remedy_of(exc: PodbotError) -> str:
+    """What the operator can do at the command line, or empty."""
+    if isinstance(exc, errors.TokenSessionMissing) and (near := _unit_word(exc.session)):
+        return f"Did you mean `podbot token-daemon {near}`?"
+    if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_RUNNING:
+        return f"`podbot start {exc.container}` starts a kept session."
+    if isinstance(exc, errors.MissingRequired) and exc.field == "image":
+        return _NO_IMAGE
+    text = _ADVICE.get(type(exc))
+    if text is None or (isinstance(exc, _HINT_WINS) and exc.hint):
+        return _with_options(exc.remedy)
+    return text.format_map(exc.fields | {"remedy": exc.remedy}).strip().replace("  ", " ")
+
+
+def _with_options(remedy: str) -> str:
+    for key, option in _OPTIONS:
+        remedy = key.sub(option, remedy, count=1)
+    return remedy
+
+
+def _unit_word(session: str) -> str:
+    """The word of token-daemon that a session's name is a misspelling of, or empty."""
+    from podbot.cli.token_daemon import UNIT_WORDS
+    from podbot.config.schema import nearest
+
+    return nearest(session, UNIT_WORDS)
+
+
+def paragraph(exc: PodbotError) -> str:
+    """The message and the remedy, as they are printed."""
+    remedy = remedy_of(exc)
+    return f"{exc.message}. {remedy}" if remedy else exc.message

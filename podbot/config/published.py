@@ -1,0 +1,62 @@
+"""Parses which port of a sandbox is published where on this host. Pure."""
+
+from __future__ import annotations
+
+from podbot.config.checks import Refusal, shown
+from podbot.frozen import Frozen
+
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the operator writes it
+_FORM = "Write PORT_HERE:PORT_INSIDE, such as 3000:3000, or with an address of this host, such as 0.0.0.0:3000:3000."
+_HIGHEST = 65_535
+
+
+class Published(Frozen):
+    """A TCP port of this host, at ``address`` (IPv4), that leads to ``port`` inside."""
+
+    address: str
+    host_port: int
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.host_port}:{self.port}"
+
+    @property
+    def public(self) -> bool:
+        """Whether it can be reached from other machines."""
+        return not self.address.startswith("127.")
+
+
+def parse_published(text: str) -> Published:
+    """``[ADDRESS:]PORT:PORT``; without an address it is the loopback address. Raises Refusal."""
+    parts = text.split(":")
+    if text.startswith("["):
+        raise Refusal(
+            f"{shown(text)} has an IPv6 address", "Ports are published on IPv4 addresses: 127.0.0.1:3000:3000."
+        )
+    if "/" in text or "-" in text:
+        reason = f"{shown(text)} is not one port" if "-" in text else f"{shown(text)} has a protocol"
+        raise Refusal(reason, f"Ports are TCP, and each is listed by itself. {_FORM}")
+    if len(parts) == 1 and _port(text) is not None:
+        raise Refusal(f"{shown(text)} names one port only", f"Write {text}:{text}: the port here, and the one inside.")
+    ports = [_port(part) for part in parts[-2:]]
+    address = parts[0] if len(parts) == 3 else LOOPBACK
+    if len(parts) not in (2, 3) or None in ports:
+        raise Refusal(f"{shown(text)} does not name two ports from 1 to {_HIGHEST}", _FORM)
+    if not _is_ipv4(address):
+        raise Refusal(f"{shown(address)} is not an IPv4 address", f"Leave it out for {LOOPBACK}. {_FORM}")
+    return Published(address, ports[0] or 0, ports[1] or 0)
+
+
+def _port(text: str) -> int | None:
+    plain = text.isascii() and text.isdigit() and not text.startswith("0") and len(text) <= len(str(_HIGHEST))
+    return int(text) if plain and int(text) <= _HIGHEST else None
+
+
+def _is_ipv4(text: str) -> bool:
+    """Whether it is four numbers up to 255 in the only spelling that no program reads as octal."""
+    parts = text.split(".")
+    return len(parts) == 4 and all(
+        part.isascii() and part.isdigit() and len(part) <= 3 and part == str(int(part)) and int(part) <= 255
+        for part in parts
+    )

@@ -1,0 +1,143 @@
+"""Errors of host files and of podbot's own streams."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from podbot.errors.base import PodbotError
+
+
+class FilesystemError(PodbotError):
+    """An error of a host file or directory."""
+
+
+class PathError(FilesystemError):
+    """An operation on a path failed."""
+
+    path: str
+    operation: str
+    reason: str
+    template: ClassVar[str] = "cannot {operation} {path}: {reason}"
+
+
+class CredentialUnreadable(PathError):
+    """A part of a selected credential family cannot be copied."""
+
+    family: str
+    advice: ClassVar[str] = "Fix that, or exclude the family with creds.copy_{family} = false."
+
+
+class CredentialsTooLarge(FilesystemError):
+    """A credential family is larger than podbot copies; sizes are text, ``largest`` a name with its size."""
+
+    family: str
+    path: str
+    size: str
+    limit: str
+    largest: str
+    template: ClassVar[str] = (
+        "the {family} credentials in {path} are too large to copy: {size}, and the limit is {limit};"
+        " the largest part is {largest}"
+    )
+    advice: ClassVar[str] = "Remove files from it, or exclude the family with creds.copy_{family} = false."
+
+
+class LoginFailed(FilesystemError):
+    """An agent's login flow left no login that podbot could keep."""
+
+    agent: str
+    reason: str
+    template: ClassVar[str] = "there is no new login of {agent}: its login flow ran, but {reason}"
+    advice: ClassVar[str] = "Log in again; a login that was kept before is unchanged."
+
+
+class UnsafeDirectory(FilesystemError):
+    """A directory that must be private to podbot, or its parent, is a link, another user's, or open to others."""
+
+    path: str
+    reason: str
+    template: ClassVar[str] = "the directory {path} cannot be trusted with podbot's files: {reason}"
+    advice: ClassVar[str] = (
+        "Close it to others (`chmod go-w`), remove it, or point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory that"
+        " only you can write."
+    )
+
+
+class SessionExists(FilesystemError):
+    """Another live session has that name."""
+
+    session: str
+    template: ClassVar[str] = "a session named {session} is already running"
+    advice: ClassVar[str] = "Choose another name, or end that session."
+
+
+class TokenSessionMissing(FilesystemError):
+    """A session named for a token-daemon has no token to renew."""
+
+    session: str
+    reason: str
+    template: ClassVar[str] = "there is no token of a session {session} to renew: {reason}"
+    advice: ClassVar[str] = "Name a running session that has a token."
+
+
+class DiskFull(FilesystemError):
+    """No space left for one of podbot's own files, or its output."""
+
+    path: str
+    operation: str
+    template: ClassVar[str] = "no space left on {path} while trying to {operation}"
+    advice: ClassVar[str] = "Free some space there, then try again."
+
+
+class GuardTripped(FilesystemError):
+    """``podbot run --guard-exit``: the session left files that act at `git status` or `cd`, or that is unknown."""
+
+    workspace: str
+    reason: str
+    template: ClassVar[str] = "after this session {workspace} is not safe to work in: {reason}"
+    advice: ClassVar[str] = "Look at what is listed above before you use git, a shell or an editor there."
+    exit_code: ClassVar[int] = 3
+
+
+class StreamError(PodbotError):
+    """An error of podbot's own stdin, stdout or terminal."""
+
+
+class OutputClosed(StreamError):
+    """The reader of podbot's output closed it (EPIPE), or there was none. ``effect``: what happened to the command."""
+
+    stream: str
+    effect: str = ""
+    template: ClassVar[str] = "the reader of podbot's {stream} went away{effect}"
+
+
+class ClientBroken(StreamError):
+    """The client of a hosted agent left after an incomplete or invalid frame; ``reason`` says which."""
+
+    reason: str
+    template: ClassVar[str] = "the client's last frame was incomplete or invalid ({reason})"
+    advice: ClassVar[str] = "Check the program that sent it: it must send newline-delimited JSON."
+
+
+class NotATerminalCommand(StreamError):
+    """``podbot host`` was started on a terminal: ``stream`` (stdin or stdout) is one."""
+
+    stream: str
+    template: ClassVar[str] = (
+        "a hosted agent talks a protocol with the program that starts it, such as an editor, but {stream} is a terminal"
+    )
+    advice: ClassVar[str] = "Run the agent in a session of its own, or connect a program instead of a terminal."
+    exit_code: ClassVar[int] = 2
+
+
+class TerminalTooSmall(StreamError):
+    """The terminal has fewer columns or rows than an agent needs."""
+
+    columns: int
+    rows: int
+    minimum_columns: int
+    minimum_rows: int
+    template: ClassVar[str] = (
+        "the terminal is {columns}x{rows}; an agent's screen needs at least {minimum_columns}x{minimum_rows}"
+    )
+    advice: ClassVar[str] = "Enlarge it, or run the agent without a terminal."

@@ -1,0 +1,137 @@
+"""A command that the engine started: signals, its terminal's size, its status."""
+
+from __future__ import annotations
+
+import time
+from signal import SIGTERM
+
+from podbot.engine.port import Engine, Size
+from podbot.errors import (
+    CommandSurvived,
+    ConnectionFailed,
+    ContainerError,
+    ContainerNotFound,
+    EngineGone,
+    ExecFailed,
+    HealthCheckFailed,
+    SandboxDied,
+    SocketNotFound,
+)
+from podbot.execution.command_control import LeftCommand, terminated, within
+from podbot.execution.group import is_gone, signal_group
+from podbot.execution.stopped import Group, group_of
+from podbot.execution.time_limits import TimeLimits
+from podbot.streams.sides import CommandSide
+
+_GONE = (EngineGone, ConnectionFailed, SocketNotFound)
+
+
+class EngineCommand:
+    """See ``CommandControl``. ``program``: for messages."""
+
+    def __init__(self, engine: Engine, container: str, exec_id: str, program: str, limits: TimeLimits) -> None:
+        self._engine, self._container, self._program = engine, container, program
+        self._limits, self._exec_id = limits, exec_id
+
+    def signal(self, number: int) -> bool:
+        return signal_group(self._engine, self._container, self._exec_id, number)
+
+    def terminate(self) -> bool:
+        """See CommandControl. Only those of its group can be found."""
+        return self.signal(SIGTERM)
+
+    def resize(self, size: Size) -> None:
+        try:
+            self._engine.exec_resize(self._exec_id, size)
+        except ContainerError:
+            return
+
+    def group(self) -> Group | None:
+        if not self._engine.local:
+            return None
+        try:
+            leader = self._engine.exec_inspect(self._exec_id).pid
+            return group_of(leader, self._engine.inspect(self._container).id) if leader > 0 else None
+        except ContainerError:
+            return None
+
+    def is_running(self) -> bool:
+        try:
+            return self._engine.exec_inspect(self._exec_id).running
+        except ContainerError:
+            return False
+
+    def ends_within(self, seconds: float) -> bool | None:
+        def ended() -> bool:
+            state = self._engine.exec_inspect(self._exec_id)
+            return not state.running or is_gone(self._engine, self._container, state.pid)
+
+        try:
+            return within(seconds, ended)
+        except ContainerError:
+            return None
+
+    def code(self, side: CommandSide, *, ending: bool, sandbox_ends: bool) -> int:
+        """See CommandControl. The engine is asked again until it reports a status."""
+        # If the sandbox continues to run, it is worth waiting longer to know whether the command has ended.
+        end = time.monotonic() + (self._limits.kill if ending and sandbox_ends else self._limits.status)
+        pause = 0.002
+        while True:
+            try:
+                state = self._engine.exec_inspect(self._exec_id)
+            except _GONE as exc:
+                raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off") from exc
+            except ContainerError as exc:
+                raise self._died(str(exc)) from exc
+            if not state.running:
+                break
+            if ending and is_gone(self._engine, self._container, state.pid):
+                break
+            if time.monotonic() > end:
+                self._out_of_patience(ending=ending, sandbox_ends=sandbox_ends)
+                break
+            time.sleep(pause)
+            pause = min(pause * 2, 0.1)
+        return -1 if ending else self._checked(state.exit_code, side)
+
+    def hand_over(self) -> LeftCommand:
+        """See CommandControl. The engine's monitor continues to read its output (measured)."""
+        return LeftCommand(exec_id=self._exec_id)
+
+    def close(self) -> None:
+        """See CommandControl. Nothing is open between two requests."""
+
+    def explained(self, error: Exception) -> Exception:
+        hint = self._engine.words.needs
+        return HealthCheckFailed(endpoint=self._engine.endpoint, reason=str(error), engine_hint=hint)
+
+    def _checked(self, code: int | None, side: CommandSide) -> int:
+        if code in (None, 137) or side.broken:
+            check_alive(self._engine, self._container)
+        if code is None:
+            reason = "the engine reported its end without a status"
+            raise ExecFailed(container=self._container, command=self._program, reason=reason)
+        if side.truncated:  # some of its output is lost, whatever its status
+            raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off in its output")
+        return code
+
+    def _out_of_patience(self, *, ending: bool, sandbox_ends: bool) -> None:
+        """The engine still reports the command as running, although its stream has ended or it was killed."""
+        if not ending and terminated(self, self._limits):
+            reason = "its stream ended and the engine never reported a status"
+            raise ExecFailed(container=self._container, command=self._program, reason=reason)
+        if not ending or not sandbox_ends:
+            raise CommandSurvived(container=self._container, command=self._program)
+
+    def _died(self, reason: str) -> SandboxDied:
+        return SandboxDied(container=self._container, reason=reason)
+
+
+def check_alive(engine: Engine, container: str) -> None:
+    """Raise SandboxDied unless ``container`` runs. A status of 137: KILL ended the command or the whole sandbox."""
+    try:
+        state = engine.inspect(container).state
+    except ContainerNotFound:
+        raise SandboxDied(container=container, reason="the container was removed") from None
+    if state != "running":
+        raise SandboxDied(container=container, reason=f"the container is {state}")

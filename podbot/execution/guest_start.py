@@ -1,0 +1,247 @@
+"""Starting a command by the guest of its sandbox, without the engine."""
+
+from __future__ import annotations
+
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from podbot.errors import (
+    ChannelLost,
+    CommandRefused,
+    CommandSurvived,
+    ContainerError,
+    ExecFailed,
+    NoGuest,
+    SandboxDied,
+)
+from podbot.execution.command_control import CommandControl, LeftCommand, Started
+from podbot.guest.link import Patience
+from podbot.guest.messages import Ended, GuestCommand
+from podbot.guest.polled_command import PolledCommand
+from podbot.guest.reach import dial
+from podbot.streams.sides import StreamsLost
+
+if TYPE_CHECKING:
+    from podbot.engine.port import Engine, Size
+    from podbot.execution.stopped import Group
+    from podbot.execution.time_limits import TimeLimits
+    from podbot.launch.command import ExecSpec
+    from podbot.streams.sides import CommandSide
+    from podbot.streams.wake import Wake
+
+Connect = Callable[[], "Engine"]
+# A guest that takes longer is paused or stopped, or the machine is busy; the engine may still run commands then.
+_PATIENCE = Patience(greeting=2.0)
+_SIZE = (80, 24)  # columns and rows of a terminal whose size is not known
+_LOOK = 0.05  # seconds between two looks at the state of a container that is ending
+
+
+class NotTaken(Exception):
+    """The guest did not start the command; nothing was started."""
+
+
+def can_run(spec: ExecSpec) -> bool:
+    """Whether a guest can run ``spec``; the engine runs the others, or explains why it cannot."""
+    words = (*spec.command, *spec.env, *spec.env.values(), spec.workdir or "", spec.user or "")
+    return (
+        (spec.workdir is None or spec.workdir.startswith("/"))
+        and bool(spec.command[0])
+        and not any("\0" in word for word in words)
+        and not any("=" in name or not name for name in spec.env)
+    )
+
+
+class GuestStart:
+    """See ``CommandStart``. ``directory``: of the guest's socket. ``discard``: the command's output is not read.
+
+    ``connect``: returns the engine that has the container; called for what the guest does not know.
+    """
+
+    def __init__(self, directory: str, container: str, connect: Connect, *, discard: bool) -> None:
+        self.container = container
+        self.control: CommandControl | None = None
+        self._directory, self._connect, self._discard = directory, connect, discard
+
+    def begin(self, spec: ExecSpec, size: Callable[[], Size | None], wake: Wake, limits: TimeLimits) -> Started:
+        """See CommandStart. Raises NotTaken, ChannelLost and SandboxDied."""
+        waiting = _Waiting(wake, limits)
+        try:
+            link = dial(self._directory, self.container, _PATIENCE)
+            waiting.watch(link.fileno())
+            running = PolledCommand.greeted(link, _PATIENCE.greeting, waiting)
+        except NoGuest:
+            wake.check()
+            raise NotTaken from None
+        if spec.user is not None and (running.facts is None or running.facts.uid != 0):
+            running.close()
+            raise NotTaken  # only root can become another user
+        try:
+            running.start(self._command(spec, size, running), _PATIENCE.answer, waiting)
+        except CommandRefused as exc:
+            running.close()
+            if exc.fields["field"] == "user":  # the engine would read the same files, which may hold it up for ever
+                reason = f"unable to find user {spec.user}: {exc.fields['reason']}"
+                raise ExecFailed(container=self.container, command=spec.command[0], reason=reason) from None
+            # The engine's runtime would print several lines of its own.
+            if exc.fields["field"] == "cwd" and (spec.workdir or "").startswith("/"):
+                reason = f"its working directory {spec.workdir}: {exc.fields['reason']}"
+                raise ExecFailed(container=self.container, command=spec.command[0], reason=reason) from None
+            raise NotTaken from None
+        except BaseException as exc:
+            running.close()  # the guest then terminates the command if it was started
+            if isinstance(exc, ChannelLost):
+                wake.check()
+                control = GuestControl(running, self.container, spec.command[0], self._connect, limits)
+                if (death := control.death()) is not None:
+                    raise death from exc
+            raise
+        self.control = GuestControl(running, self.container, spec.command[0], self._connect, limits)
+        return Started(self.control, running, lambda: None)
+
+    def _command(self, spec: ExecSpec, size: Callable[[], Size | None], running: PolledCommand) -> GuestCommand:
+        tty = None
+        if spec.tty:
+            found = size()
+            tty = (found.columns, found.rows) if found is not None else _SIZE
+        return GuestCommand(
+            spec.command,
+            cwd=spec.workdir or (running.facts.cwd if running.facts is not None else ""),
+            env=spec.env,
+            stdin="open" if spec.stdin else "none",
+            tty=tty,
+            discard=self._discard and not spec.tty,
+            user=spec.user or "",
+        )
+
+
+class _Waiting:
+    """Waits for a guest; a signal shortens that, and the relay handles the signal if the answer comes in time."""
+
+    def __init__(self, wake: Wake, limits: TimeLimits) -> None:
+        self._after_signal = limits.start_after_signal
+        self._until: float | None = None
+        self._wake, self._link = wake, -1
+        self._poller = select.poll()
+        self._poller.register(wake.fileno(), select.POLLIN)
+
+    def watch(self, link: int) -> None:
+        """Wait for this descriptor, the connection to the guest."""
+        self._link = link
+        self._poller.register(link, select.POLLIN)
+
+    def __call__(self, left: float, events: int) -> bool:
+        """See Wait."""
+        self._poller.modify(self._link, events)
+        if self._until is not None:
+            left = min(left, self._until - time.monotonic())
+        ready = dict(self._poller.poll(max(0.0, left) * 1000))
+        if self._wake.fileno() in ready:
+            self._poller.unregister(self._wake.fileno())
+            if self._wake.has_signal:  # not only a new size of the terminal
+                self._until = time.monotonic() + self._after_signal
+        return not ready and self._until is not None
+
+
+class GuestControl:
+    """See ``CommandControl``."""
+
+    def __init__(
+        self, running: PolledCommand, container: str, program: str, connect: Connect, limits: TimeLimits
+    ) -> None:
+        self._running, self._container, self._program = running, container, program
+        self._connect, self._limits = connect, limits
+
+    def signal(self, number: int) -> bool:
+        return self._running.signal(number)
+
+    def terminate(self) -> bool:
+        """See CommandControl. The guest also finds processes that left the group."""
+        return self._running.terminate()
+
+    def resize(self, size: Size) -> None:
+        self._running.resize(size.columns, size.rows)
+
+    def group(self) -> Group | None:
+        """See CommandControl. The guest reports a pid of its own namespace; /proc shows which process that is here."""
+        from podbot.execution.stopped import group_of, outer_pid
+
+        try:
+            found = self._connect().inspect(self._container)
+        except ContainerError:
+            return None
+        leader = outer_pid(found.pid, self._running.pid)
+        return group_of(leader, found.id) if leader else None
+
+    def is_running(self) -> bool:
+        """See CommandControl. The guest reports the end after the output, so the kernel is asked while that waits."""
+        running = self._running
+        running.look()
+        if running.end is not None or running.lost:
+            return False
+        from podbot.execution.stopped import is_over
+
+        try:
+            return not is_over(self._connect().inspect(self._container).pid, running.pid)
+        except ContainerError:
+            return True
+
+    def ends_within(self, seconds: float) -> bool | None:
+        return self._running.ends_within(seconds)
+
+    def code(self, side: CommandSide, *, ending: bool, sandbox_ends: bool) -> int:
+        """See CommandControl."""
+        del side
+        ended = self.ends_within(self._limits.kill if ending else self._limits.status)
+        end = self._running.end
+        survived = not ended or (end is not None and end.survivors > 0)
+        if survived and not sandbox_ends:
+            raise CommandSurvived(container=self._container, command=self._program)
+        if ending or not ended:
+            return -1
+        if end is None:
+            raise self.explained(StreamsLost(self._running.lost))
+        return self._checked(end)
+
+    def hand_over(self) -> LeftCommand:
+        """See CommandControl. The guest would terminate the command if the connection ended."""
+        if self._running.end is not None:
+            return LeftCommand()
+        return LeftCommand(connection=self._running.fileno(), state=self._running.state().described())
+
+    def close(self) -> None:
+        self._running.close()
+
+    def explained(self, error: Exception) -> Exception:
+        """See CommandControl. A guest ends with its sandbox, or because a process inside ended it."""
+        return self.death() or ChannelLost(where=self._container, reason=str(error))
+
+    def death(self) -> SandboxDied | None:
+        """The error if the sandbox has ended; None otherwise. The engine reports the end of a sandbox a little later
+        than its processes end.
+        """
+        until = time.monotonic() + self._limits.kill
+        while (death := self._death()) is None and time.monotonic() < until:
+            time.sleep(_LOOK)
+        return death
+
+    def _checked(self, end: Ended) -> int:
+        """The status. A command that was killed may have been killed with the whole sandbox."""
+        death = self._death() if end.signal == signal.SIGKILL else None
+        if death is not None:
+            raise death
+        return end.code
+
+    def _death(self) -> SandboxDied | None:
+        """The error if the engine reports that the sandbox has ended; None otherwise."""
+        from podbot.execution.engine_command import check_alive
+
+        try:
+            check_alive(self._connect(), self._container)
+        except SandboxDied as exc:
+            return exc
+        except ContainerError:  # the engine does not answer, which changes nothing about the command
+            return None
+        return None

@@ -1,0 +1,18 @@
+"""How long each step of running a command may take."""
+
+from __future__ import annotations
+
+from podbot.frozen import Frozen
+
+
+class TimeLimits(Frozen):
+    """All in seconds."""
+
+    term: float = 2.0  # between TERM and KILL for a command's group
+    kill: float = 2.0  # after KILL, in which its last output is still relayed
+    status: float = 10.0  # for the engine to report that a command has ended after its stream did
+    start_after_signal: float = 1.0  # for the guest to answer once a signal has arrived
+    looks: tuple[float, ...] = (0.1, 0.3, 0.7, 1.5)  # after Ctrl-Z, at which the command's processes are checked
+
+
+TIME_LIMITS = TimeLimits()

@@ -1,0 +1,165 @@
+"""One command: its processes and how it ends."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from podbot.guest.inside import processes, spawn, users
+from podbot.guest.inside.loop import Loop
+from podbot.guest.inside.standard_streams import Sink, Streams
+
+TYPE_CHECKING = False  # the module `typing` costs 0.5 MB
+if TYPE_CHECKING:
+    from typing import Any
+
+_SURE = 5.0  # seconds within which processes must end after KILL
+_RETRY = 0.1  # seconds before the guest tries again after an unexpected error
+_TERM, _KILL = 15, 9
+
+
+class Command:
+    """A program from its start to its end. ``started``: time of the monotonic clock."""
+
+    count = 0
+
+    def __init__(
+        self, loop: Loop, spec: dict[str, Any], base: dict[bytes, bytes], sink: Sink, oom_kills: processes.OomKills
+    ) -> None:
+        self.loop, self.oom_kills = loop, oom_kills
+        self.oom_before = oom_kills.count()
+        self.streams = Streams(loop, sink, self._report, self.fail)
+        self.argv = [spawn.raw(word) for word in spec["argv"]]
+        self.grace = spawn.seconds("term_grace", spec["grace"])
+        self.deadline = None if spec["deadline"] is None else spawn.seconds("deadline", spec["deadline"])
+        self.pid = 0
+        self.status = -1
+        self.running = self.timed_out = self.stopping = self.reported = False
+        self.kill_at = self.pause = self.seconds = 0.0
+        self.survivors = 0
+        self.known: dict[int, int] = {}
+        self._start(spec, base)
+
+    def _start(self, spec: dict[str, Any], base: dict[bytes, bytes]) -> None:
+        """Start the program. Raises Refusal, and CannotStart."""
+        limits = spawn.checked_limits(spec["rlimits"])
+        user = users.identity(spec["user"]) if spec["user"] else None
+        env = spawn.environment(base, spec["env"], spec["mode"])
+        if user is not None:
+            users.change_home(env, spec["env"], user)
+        spawn.enter_directory(spawn.raw(spec["cwd"]) or b"/")
+        Command.count += 1
+        self.mark = processes.mark_next(Command.count)
+        program = spawn.Program(self.argv, env, limits)
+        theirs: list[int] = []
+        try:
+            program.fds, program.terminal = self.streams.make(spec, theirs), bool(spec["tty"])
+            program.user = user
+            if user is not None and program.terminal:
+                os.fchown(program.fds[0], user.uid, -1)  # a terminal belongs to its user
+            self.started, self.since = time.monotonic(), processes.now()
+            self.pid = program.start()
+        except BaseException:
+            self.streams.close()
+            raise
+        finally:
+            for fd in theirs:
+                os.close(fd)
+            os.chdir("/")  # the guest's working directory could not be unmounted
+        self.running = True
+        try:
+            self.streams.resume()
+        except BaseException:
+            processes.quietly(os.killpg, self.pid, _KILL)
+            self.streams.close()
+            raise
+        if self.deadline is not None:
+            self.loop.after(self.deadline, (self, "deadline"), self._deadline)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to its process group. Raises ValueError for a number that is not a signal's."""
+        if not processes.is_signal(number):
+            raise ValueError("not a signal")
+        if self.running:
+            processes.quietly(os.killpg, self.pid, number)
+
+    def _deadline(self) -> None:
+        self.timed_out = True
+        self.terminate()
+
+    def terminate(self) -> None:
+        """Terminate all its processes: TERM, the grace, KILL. The end is reported when they have ended."""
+        if self.stopping or self.reported:
+            return
+        self.stopping = True
+        self.loop.cancel((self, "deadline"))
+        processes.end(self.pid, self._members(), _TERM)
+        self.kill_at, self.pause = time.monotonic() + self.grace, 0.005
+        self._await_members()
+
+    def _members(self) -> dict[int, int]:
+        return processes.members(self.pid, self.since, self.mark, self.known)
+
+    def _await_members(self) -> None:
+        """Poll until no process is left, and kill those that are left after the grace."""
+        left, now = self._members(), time.monotonic()
+        if left and now >= self.kill_at:
+            processes.end(self.pid, left, _KILL)
+            if now >= self.kill_at + _SURE:
+                self.survivors, left = len(left), {}
+        if left or (self.running and not self.survivors):
+            until = self.kill_at - now
+            self.loop.after(min(self.pause, until) if until > 0 else 0.01, (self, "members"), self._await_members)
+            self.pause = min(self.pause * 2, 0.1)
+            return
+        self.stopping = False
+        if self.survivors:
+            self.running = False
+            self.streams.close()
+        self._report()
+
+    def fail(self) -> None:
+        """Called after an unexpected error in the guest: the rest of the output is lost, and the processes are killed.
+
+        The error may be temporary, such as too many open descriptors, so the search for its processes is repeated.
+        """
+        if not self.reported:
+            self.loop.after(_RETRY, (self, "members"), self._await_members)
+            now = time.monotonic()
+            if not self.stopping:
+                self.stopping, self.kill_at = True, now
+            if self.running:
+                processes.quietly(os.killpg, self.pid, _KILL)
+            if now >= self.kill_at + 2 * _SURE:
+                self.survivors = self.survivors or 1
+                self.running = self.stopping = False
+        self.streams.close()
+        self._report()
+
+    def exited(self, status: int) -> None:
+        """Called when its first process has ended. Output printed before that is still read; later output is not."""
+        self.running, self.status = False, status
+        self.loop.cancel((self, "deadline"))
+        self.seconds = time.monotonic() - self.started
+        if self.stopping:
+            self.loop.after(0, (self, "members"), self._await_members)
+        self.streams.finish()
+        self._report()
+
+    def _report(self) -> None:
+        if self.running or self.streams.is_open or self.stopping or self.reported:
+            return
+        self.reported = True
+        for name in ("deadline", "members"):
+            self.loop.cancel((self, name))
+        code, number = processes.outcome(self.status) if self.status >= 0 else (128 + _KILL, _KILL)
+        self.streams.sink.ended(
+            {
+                "code": code,
+                "signal": number,
+                "timed_out": self.timed_out,
+                "out_of_memory": code == 128 + _KILL and self.oom_kills.count() > self.oom_before,
+                "seconds": self.seconds or time.monotonic() - self.started,
+                "survivors": self.survivors,
+            }
+        )

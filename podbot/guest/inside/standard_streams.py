@@ -1,0 +1,259 @@
+"""The streams of one command, pipes or a terminal, which are read and written only as far as there is credit."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import termios
+
+from podbot.guest.frames import WINDOW
+from podbot.guest.inside import processes, spawn
+from podbot.guest.inside.loop import READABLE, WRITABLE, Loop
+
+TYPE_CHECKING = False  # the module `typing` costs 0.5 MB
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable
+    from typing import Any
+else:
+    from _collections import deque  # the module `collections` costs 0.3 MB
+
+_CHUNK = 1 << 16
+_LARGE_PIPE = 1 << 19  # bytes; the pipe of a command that fills its first one is enlarged to this
+_TERMINAL_REST = 0.2  # seconds for reading the rest of a terminal's output after its command has ended
+_END_OF_FILE = b"\x04"  # control-D, which a terminal interprets as the end of the input
+_SET_PIPE_SIZE, _GET_PIPE_SIZE = 1031, 1032  # fcntl has names for them since Python 3.10
+
+
+class Sink:
+    """Receives a command's output and end: a connection, or a job."""
+
+    def room(self) -> int:
+        """How many bytes of output it accepts now."""
+        raise NotImplementedError
+
+    def output(self, stream: int, data: bytes) -> None:
+        """Process output of ``stream``, 1 or 2."""
+        raise NotImplementedError
+
+    def took_input(self, size: int) -> None:
+        """Called when ``size`` bytes of stdin were passed to the command, or dropped because it no longer reads."""
+        raise NotImplementedError
+
+    def ended(self, outcome: dict[str, Any]) -> None:
+        """Called once, after all output."""
+        raise NotImplementedError
+
+
+class Streams:
+    """``on_end`` is called each time an output stream has ended; ``is_open``: whether another one is still open.
+
+    ``fail`` is called after an unexpected error.
+    """
+
+    def __init__(self, loop: Loop, sink: Sink, on_end: Callable[[], None], fail: Callable[[], None]) -> None:
+        self.loop, self.sink, self.on_end, self.fail = loop, sink, on_end, fail
+        self.running = True  # whether the command runs
+        self.outputs: dict[int, int] = {}  # stream -> descriptor
+        self.left: dict[int, int] = {}  # stream -> bytes that are still to be read, once the command has ended
+        self.stdin = -1
+        self.pending: deque[bytes] = deque()
+        self.held = 0  # number of bytes in `pending`
+        self.stdin_over = False
+        self.terminal: spawn.Terminal | None = None
+
+    def make(self, spec: dict[str, Any], theirs: list[int]) -> tuple[int, int, int]:
+        """Create the program's descriptors 0, 1 and 2. They are added to ``theirs``, for the caller to close."""
+        if spec["tty"]:
+            terminal = self.terminal = spawn.Terminal(*spec["tty"])
+            theirs.append(terminal.slave)
+            self.outputs[1] = terminal.master
+            self.stdin = terminal.master
+            return (terminal.slave,) * 3
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        theirs.append(null)
+        fds = [null, null, null]
+        if spec["stdin"]:
+            fds[0], self.stdin = os.pipe()
+            theirs.append(fds[0])
+            os.set_blocking(self.stdin, False)
+        if not spec["discard"]:
+            for stream in (1, 2):
+                self.outputs[stream], fds[stream] = os.pipe()
+                theirs.append(fds[stream])
+                os.set_blocking(self.outputs[stream], False)
+        return fds[0], fds[1], fds[2]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more output is possible."""
+        return bool(self.outputs)
+
+    def resume(self) -> None:
+        """Watch the output streams if the sink has room for more, or else stop watching them."""
+        wanted = READABLE if self.sink.room() > 0 else 0
+        for stream, fd in self.outputs.items():
+            if self.terminal is not None:
+                self._watch_terminal()
+            else:
+                self.loop.watch(fd, wanted, lambda _, stream=stream: self._read(stream), self)  # type: ignore[misc]
+
+    def _watch_terminal(self) -> None:
+        if self.terminal is None or 1 not in self.outputs:
+            return
+        events = READABLE if self.sink.room() > 0 else 0
+        if self.pending:
+            events |= WRITABLE
+        self.loop.watch(self.terminal.master, events, self._on_terminal, self)
+
+    def _on_terminal(self, events: int) -> None:
+        if events & WRITABLE and self.pending:
+            self._write()
+        if 1 in self.outputs and events & ~WRITABLE:
+            self._read(1)
+
+    def _read(self, stream: int) -> None:
+        fd = self.outputs.get(stream, -1)
+        room = min(_CHUNK, self.sink.room(), self.left.get(stream, _CHUNK))
+        if fd < 0 or room <= 0:
+            self.resume()
+            return
+        try:
+            data = os.read(fd, room)
+        except BlockingIOError:
+            if stream not in self.left:
+                return
+            data = b""  # another process inside has read it
+        except OSError:  # EIO: no process has the terminal open any more
+            data = b""
+        if not data:
+            self._end_of(stream, fd)
+            return
+        if len(data) == _CHUNK and self.terminal is None:
+            self._enlarge(fd)
+        if stream in self.left:
+            self.left[stream] -= len(data)
+        self.sink.output(stream, data)
+        if self.left.get(stream) == 0:
+            self._close_output(stream)
+        elif self.sink.room() <= 0:
+            self.resume()
+
+    def _end_of(self, stream: int, fd: int) -> None:
+        if self.terminal is not None and self.running:
+            # Closing the guest's end now would send SIGHUP to a command that has closed its own and is about to exit.
+            self.loop.forget(fd)
+            self.loop.after(_TERMINAL_REST, (self, "rest"), self._watch_terminal)
+        else:
+            self._close_output(stream)
+
+    @staticmethod
+    def _enlarge(fd: int) -> None:
+        if fcntl.fcntl(fd, _GET_PIPE_SIZE) < _LARGE_PIPE:
+            processes.quietly(fcntl.fcntl, fd, _SET_PIPE_SIZE, _LARGE_PIPE)  # refused if this user has many pipes
+
+    def _close_output(self, stream: int) -> None:
+        fd = self.outputs.pop(stream)
+        self.left.pop(stream, None)
+        self.loop.forget(fd)
+        if self.terminal is not None:
+            self.stdin, self.terminal = -1, None
+            self._drop_input()
+        os.close(fd)
+        self.on_end()
+
+    def write(self, data: bytes) -> None:
+        """Write to its stdin. Raises ValueError for more data than the sender had credit for."""
+        if self.stdin < 0 or self.stdin_over:
+            self.sink.took_input(len(data))
+            return
+        if self.held + len(data) > WINDOW:
+            raise ValueError("more input than there was credit for")
+        self.pending.append(data)
+        self.held += len(data)
+        self._write()
+
+    def end_input(self) -> None:
+        """Send an end of file after the data that was written."""
+        if self.stdin_over or self.stdin < 0:
+            return
+        self.stdin_over = True
+        self._write()
+
+    def _write(self) -> None:
+        while self.pending and self.stdin >= 0:
+            data = self.pending[0]
+            try:
+                size = os.write(self.stdin, data)
+            except BlockingIOError:
+                break
+            except OSError:  # the command no longer reads
+                self._close_input()
+                return
+            self.pending[0] = data[size:]
+            if size == len(data):
+                self.pending.popleft()
+            self.held -= size
+            self.sink.took_input(size)
+        if self.terminal is not None:
+            if self.stdin_over and not self.pending and self.stdin >= 0:
+                self.stdin = -1
+                processes.quietly(os.write, self.terminal.master, _END_OF_FILE)
+            self._watch_terminal()
+        elif self.stdin >= 0 and not self.pending and self.stdin_over:
+            self._close_input()
+        elif self.stdin >= 0:
+            self.loop.watch(self.stdin, WRITABLE if self.pending else 0, lambda _: self._write(), self)
+
+    def _close_input(self) -> None:
+        fd, self.stdin = self.stdin, -1
+        if self.terminal is None and fd >= 0:
+            self.loop.forget(fd)
+            os.close(fd)
+        self._drop_input()
+
+    def _drop_input(self) -> None:
+        size, self.held = self.held, 0
+        self.pending.clear()
+        if size:
+            self.sink.took_input(size)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Set the size of its terminal, if it has one."""
+        if self.terminal is not None:
+            self.terminal.resize(columns, rows)
+
+    def finish(self) -> None:
+        """Called when the command has ended. Output that was printed before is still read; later output is not."""
+        self.running = False
+        if self.terminal is None:
+            self._close_input()
+        for stream, fd in list(self.outputs.items()):
+            if self.terminal is not None:
+                self._watch_terminal()
+                self.loop.after(_TERMINAL_REST, (self, "rest"), self._end_terminal)
+                continue
+            self.left[stream] = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
+            if not self.left[stream]:
+                self._close_output(stream)
+
+    def _end_terminal(self) -> None:
+        """Close a terminal that other processes still hold open, once its output was read."""
+        if 1 not in self.outputs:
+            return
+        if self.sink.room() <= 0:
+            self.loop.after(_TERMINAL_REST, (self, "rest"), self._end_terminal)
+        else:
+            self._close_output(1)
+
+    def close(self) -> None:
+        """Close all streams and drop the rest of the output."""
+        self.loop.cancel((self, "rest"))
+        for stream in list(self.outputs):
+            fd = self.outputs.pop(stream)
+            self.loop.forget(fd)
+            if self.terminal is not None:
+                self.stdin, self.terminal = -1, None
+            os.close(fd)
+        self._close_input()

@@ -1,0 +1,252 @@
+"""The messages between podbot and a guest, as values. Messages from a guest are hostile and are validated."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from podbot.errors import BadWorkingDirectory, CommandRefused
+from podbot.frozen import Frozen, field
+from podbot.guest import frames
+
+_TEXT = frames.TEXT_LIMIT
+_PIDS = 1 << 22  # the kernel's limit for process ids
+_TOTAL = 1 << 53
+_IDS = (1 << 32) - 1
+
+
+class Malformed(ValueError):
+    """A message from a guest is not valid. The text of this error contains nothing of it."""
+
+
+class GuestCommand(Frozen):
+    """A command for a guest.
+
+    ``argv``: program and arguments; the program is looked up in the PATH that the command will have. ``cwd``: an
+    absolute path; empty means the guest's root. ``env``: additional variables; with ``env_mode`` "replace", the command
+    gets only these and PATH. ``stdin``: "none" means an immediate end of file. ``deadline``: seconds after which all
+    its processes get TERM, and KILL after a further ``term_grace`` seconds; a process that hides on purpose is not
+    found (ADR 0031). ``rlimits``: soft and hard limits by their
+    names without ``RLIMIT_``. ``tty``: columns and rows of its terminal; all output is then on stdout. ``discard``:
+    whether the output is discarded. ``user``: ``USER`` or ``USER:GROUP``, names or numbers, for a guest that is root;
+    empty means the guest's own user. ``keep``: above 0, the command is a job: the guest keeps that many bytes of each
+    stream, and the job continues when the channel is closed.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_mode: Literal["extend", "replace"] = "extend"
+    stdin: Literal["none", "open"] = "none"
+    deadline: float | None = None
+    term_grace: float = 2.0
+    rlimits: Mapping[str, int] = field(default_factory=dict)
+    tty: tuple[int, int] | None = None
+    discard: bool = False
+    user: str = ""
+    keep: int = 0
+
+    def document(self, window: int, *, discard: bool) -> bytes:
+        """The request as JSON. ``window``: bytes of output that the guest may send before podbot gives credit."""
+        words = {
+            "argv": list(self.argv),
+            "cwd": self.cwd,
+            "env": dict(self.env),
+            "mode": self.env_mode,
+            "stdin": self.stdin == "open",
+            "deadline": self.deadline,
+            "grace": self.term_grace,
+            "rlimits": dict(self.rlimits),
+            "tty": self.tty,
+            "discard": discard,
+            "user": self.user,
+            "keep": self.keep,
+            "window": window,
+        }
+        return json.dumps(words, allow_nan=False).encode("ascii")
+
+
+class Ended(Frozen):
+    """How a command ended.
+
+    ``code``: its exit status; 128 + the signal if a signal ended it; 127 not found, 126 not executable. ``signal``: the
+    signal that ended it. ``timed_out``: its deadline passed. ``out_of_memory``: KILL ended it, and while it ran
+    the kernel killed a process of the sandbox because memory ran out. ``seconds``: from start to end. ``survivors``:
+    the number of processes that KILL did not end within 5 s.
+    """
+
+    code: int
+    signal: int | None
+    timed_out: bool
+    out_of_memory: bool
+    seconds: float
+    survivors: int = 0
+
+
+class GuestFacts(Frozen):
+    """The facts that a guest reports. ``shell``: the path of a shell, or empty; ``path``: the guest's PATH."""
+
+    version: int
+    python: str
+    uid: int
+    gid: int
+    pid: int
+    cwd: str
+    root: str
+    shell: str
+    path: str
+    home: str
+
+
+class JobState(Frozen):
+    """A job. ``started``: seconds since the epoch; ``ended``: None while it runs; ``totals``: bytes of each stream."""
+
+    job: int
+    argv: tuple[str, ...]
+    started: float
+    ended: Ended | None
+    totals: tuple[int, int]
+
+
+class JobOutput(Frozen):
+    """A part of a job's stream. ``offset``: where ``data`` begins; ``total``: bytes that the job has printed there."""
+
+    offset: int
+    data: bytes
+    total: int
+
+
+def parsed(payload: bytes) -> dict[str, Any]:
+    """A JSON object. Raises Malformed."""
+    try:
+        found = json.loads(payload)
+    except (ValueError, RecursionError):
+        raise Malformed("it is not JSON") from None
+    if not isinstance(found, dict):
+        raise Malformed("it is not a JSON object")
+    return found
+
+
+def facts_from(payload: bytes) -> GuestFacts:
+    """Raises Malformed."""
+    message = parsed(payload)
+    return GuestFacts(
+        version=_number(message, "version", 0, _IDS),
+        python=_text(message, "python"),
+        uid=_number(message, "uid", 0, _IDS),
+        gid=_number(message, "gid", 0, _IDS),
+        pid=_number(message, "pid", 0, _PIDS),
+        cwd=_text(message, "cwd"),
+        root=_text(message, "root"),
+        shell=_text(message, "shell"),
+        path=_text(message, "path"),
+        home=_text(message, "home"),
+    )
+
+
+def ended_from(payload: bytes | Mapping[str, Any]) -> Ended:
+    """Raises Malformed."""
+    message = parsed(payload) if isinstance(payload, bytes) else payload
+    signal = message.get("signal")
+    return Ended(
+        code=_number(message, "code", 0, 255),
+        signal=None if signal is None else _number(message, "signal", 1, 64),
+        timed_out=_flag(message, "timed_out"),
+        out_of_memory=_flag(message, "out_of_memory"),
+        seconds=_seconds(message, "seconds"),
+        survivors=_number(message, "survivors", 0, _PIDS),
+    )
+
+
+def started_from(payload: bytes) -> tuple[int, int]:
+    """The process id inside, and the number of the job or 0. Raises Malformed."""
+    message = parsed(payload)
+    return _number(message, "pid", 0, _PIDS), _number(message, "job", 0, _TOTAL)
+
+
+def refused_from(payload: bytes) -> tuple[str, str, str]:
+    """Field, value and reason. Raises Malformed."""
+    message = parsed(payload)
+    return _text(message, "field"), _text(message, "value"), _text(message, "reason")
+
+
+def refusal(payload: bytes) -> CommandRefused:
+    """The error that a REFUSED frame reports. Raises Malformed."""
+    field_name, value, reason = refused_from(payload)
+    kind = BadWorkingDirectory if field_name == "cwd" else CommandRefused
+    return kind(field=field_name, value=value, reason=reason)
+
+
+def job_from(message: object) -> JobState:
+    """Raises Malformed."""
+    if not isinstance(message, dict):
+        raise Malformed("a job is not a JSON object")
+    argv, ended, totals = message.get("argv"), message.get("ended"), message.get("totals")
+    if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv) or len(argv) > _TEXT:
+        raise Malformed("a job's command is not a list of texts")
+    if not isinstance(totals, list) or len(totals) != 2:
+        raise Malformed("a job's totals are not two numbers")
+    out, err = (_number({"total": total}, "total", 0, _TOTAL) for total in totals)
+    if ended is not None and not isinstance(ended, dict):
+        raise Malformed("a job's end is not a JSON object")
+    return JobState(
+        job=_number(message, "job", 1, _TOTAL),
+        argv=tuple(argv),
+        started=_seconds(message, "started"),
+        ended=ended_from(ended) if ended is not None else None,
+        totals=(out, err),
+    )
+
+
+def jobs_from(payload: bytes) -> tuple[tuple[JobState, ...], bool]:
+    """A part of the list of jobs, in the order of their numbers, and whether there are more. Raises Malformed."""
+    message = parsed(payload)
+    found = message.get("jobs")
+    if not isinstance(found, list):
+        raise Malformed("a list of jobs is not a list")
+    jobs, more = tuple(job_from(one) for one in found), _flag(message, "more")
+    if any(later.job <= earlier.job for earlier, later in itertools.pairwise(jobs)) or (more and not jobs):
+        raise Malformed("a list of jobs is not in order, or an empty part of it is not the last")
+    return jobs, more
+
+
+def output_from(payload: bytes) -> JobOutput:
+    """Raises Malformed."""
+    if len(payload) < frames.DATA.size:
+        raise Malformed("a job's output lacks its offset")
+    offset, total = frames.DATA.unpack_from(payload)
+    data = payload[frames.DATA.size :]
+    if offset + len(data) > total:
+        raise Malformed("a job's output exceeds its total")
+    return JobOutput(offset, data, total)
+
+
+def _text(message: Mapping[str, Any], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str) or len(value) > _TEXT:
+        raise Malformed(f"{name} is not a text, or is too long")
+    return value
+
+
+def _flag(message: Mapping[str, Any], name: str) -> bool:
+    value = message.get(name)
+    if not isinstance(value, bool):
+        raise Malformed(f"{name} is neither true nor false")
+    return value
+
+
+def _number(message: Mapping[str, Any], name: str, low: int, high: int) -> int:
+    value = message.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise Malformed(f"{name} is not a number from {low} to {high}")
+    return value
+
+
+def _seconds(message: Mapping[str, Any], name: str) -> float:
+    value = message.get(name)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < _TOTAL:
+        raise Malformed(f"{name} is not a number of seconds")
+    return value if math.isfinite(value) else 0.0

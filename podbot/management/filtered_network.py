@@ -1,0 +1,112 @@
+"""``podbot net``: the policy and the log of the filtered network of a running session. No engine is contacted."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from podbot.errors import AmbiguousName, GatewayRefused, NoGateway
+from podbot.frozen import Frozen
+from podbot.gateway.gateway_client import GatewayLost, ask
+from podbot.launch.resources.gateway import CONTROL, DIRECTORY, LOG
+from podbot.places import is_own_directory, runtime_root
+from podbot.session.sessions import names_here
+
+PAUSE = 0.2  # seconds between looks for more
+_LONGEST = 2 << 20  # bytes of each of the two files
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class NetworkPolicy(Frozen):
+    """``allow``, ``deny``, ``private``: rules in effect, sets as their hosts. ``counts``: of connections so far."""
+
+    session: str
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    private: tuple[str, ...]
+    counts: Mapping[str, int]
+
+
+class FilteredNetwork:
+    """The filtered network of ``session``, whose gateway has its files in ``directory``."""
+
+    def __init__(self, session: str, directory: str) -> None:
+        self.session, self._directory = session, directory
+
+    def policy(self) -> NetworkPolicy:
+        """The policy in effect. Raises NoGateway."""
+        return self._asked({"do": "show"})
+
+    def allow(self, *hosts: str) -> NetworkPolicy:
+        """Allow more hosts, until the session ends. Raises GatewayRefused for a text that is no rule, and NoGateway."""
+        return self._asked({"do": "allow", "rules": list(hosts)})
+
+    def deny(self, *hosts: str) -> NetworkPolicy:
+        """Deny hosts, until the session ends; open connections to them are closed. Raises as :meth:`allow`."""
+        return self._asked({"do": "deny", "rules": list(hosts)})
+
+    def replace(
+        self, *, allow: tuple[str, ...], deny: tuple[str, ...] = (), private: tuple[str, ...] = ()
+    ) -> NetworkPolicy:
+        """Set the whole policy; connections that it does not allow are closed. Raises as :meth:`allow`."""
+        return self._asked({"do": "policy", "allow": list(allow), "deny": list(deny), "private": list(private)})
+
+    def log(self) -> list[dict[str, Any]]:
+        """The recorded connections and refusals, the oldest first; see ``docs/reference/network.md``."""
+        return [entry for name in (f"{LOG}.1", LOG) for entry in _entries(self._read(name))]
+
+    def follow(self) -> Iterator[dict[str, Any]]:
+        """The same, and then what is recorded until the session ends."""
+        seen = 0
+        while True:
+            live = os.path.exists(os.path.join(self._directory, CONTROL))
+            found = self.log()
+            # A file that was begun anew has fewer entries: then the whole of it is new.
+            yield from found[seen:] if len(found) >= seen else found
+            seen = len(found)
+            if not live:
+                return
+            time.sleep(PAUSE)
+
+    def _asked(self, request: Mapping[str, Any]) -> NetworkPolicy:
+        try:
+            answer = ask(os.path.join(self._directory, CONTROL), request)
+        except GatewayLost as exc:
+            raise NoGateway(session=self.session, reason=str(exc)) from None
+        if "error" in answer:
+            raise GatewayRefused(session=self.session, reason=str(answer["error"]))
+        policy = {name: tuple(answer["policy"][name]) for name in ("allow", "deny", "private")}
+        return NetworkPolicy(self.session, counts=answer["counts"], **policy)
+
+    def _read(self, name: str) -> bytes:
+        try:
+            with open(os.open(os.path.join(self._directory, name), _FLAGS), "rb") as file:
+                return file.read(_LONGEST)
+        except OSError:
+            return b""
+
+
+def filtered_network(environ: Mapping[str, str], given: str) -> FilteredNetwork:
+    """The network of the session ``given``, or of the one whose name begins so. Raises NoGateway and AmbiguousName."""
+    root = runtime_root(environ)
+    names = [name for name in names_here(environ, given) if is_own_directory(os.path.join(root, name, DIRECTORY))]
+    if given in names:
+        names = [given]
+    if len(names) > 1:
+        raise AmbiguousName.among(given, names)
+    if not names:
+        raise NoGateway(session=given, reason="no running session of that name has it")
+    return FilteredNetwork(names[0], os.path.join(root, names[0], DIRECTORY))
+
+
+def _entries(data: bytes) -> Iterator[dict[str, Any]]:
+    for line in data.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:  # the last one, while it is written
+            continue
+        if isinstance(found, dict):
+            yield found

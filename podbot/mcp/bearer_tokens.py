@@ -1,0 +1,93 @@
+"""The tokens of clients over HTTP: read from a private file, or made into one; compared in constant time."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import stat
+from collections.abc import Sequence
+
+from mcp.server.auth.provider import AccessToken
+
+from podbot.atomic import file_errors, replace_file
+from podbot.errors import TokenFileRefused
+from podbot.places import trusted_dir
+
+LEAST_CHARS = 32
+_FILE_BYTES = 64 * 1024
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+\Z")  # what an Authorization header may carry
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class BearerTokens:
+    """The SDK's ``TokenVerifier``. Each token is a client of its own, who sees none of another's sandboxes."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._digests = tuple(_digest(token) for token in tokens)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """The client of a token, of which nothing is kept; None if it is none of the tokens."""
+        given = _digest(token)
+        found = [number for number, known in enumerate(self._digests, 1) if hmac.compare_digest(known, given)]
+        return AccessToken(token="", client_id=f"client-{found[0]}", scopes=[]) if found else None
+
+
+def read_tokens(path: str, *, uid: int | None = None) -> tuple[str, ...]:
+    """The tokens of a file, one on a line; empty lines and those that begin with ``#`` are skipped.
+
+    ``uid``: of this user. Raises TokenFileRefused for a file that others may read, and for no or a short token;
+    PathError.
+    """
+    with file_errors(path, "read"):
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise TokenFileRefused(path=path, reason="it is not a regular file")
+            if found.st_uid not in (0, os.getuid() if uid is None else uid) or found.st_mode & _OTHERS:
+                raise TokenFileRefused(path=path, reason="other users may use it", hint=f"Run `chmod 600 {path}`.")
+            data = os.read(handle, _FILE_BYTES + 1)
+        finally:
+            os.close(handle)
+    if len(data) > _FILE_BYTES:
+        raise TokenFileRefused(path=path, reason=f"it has more than {_FILE_BYTES:,} bytes")
+    lines = [line.strip() for line in data.decode("ascii", "replace").splitlines()]
+    tokens = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    if not tokens:
+        raise TokenFileRefused(path=path, reason="it has no token")
+    for number, token in enumerate(tokens, 1):
+        if len(token) < LEAST_CHARS or not _TOKEN.match(token):
+            reason = f"its token {number} has not at least {LEAST_CHARS} of the characters A-Z a-z 0-9 . _ ~ + / = -"
+            raise TokenFileRefused(path=path, reason=reason)
+    return tokens
+
+
+def own_tokens(path: str) -> tuple[str, ...]:
+    """The tokens of podbot's own file, which is made with a new one when it is missing.
+
+    Raises UnsafeDirectory, and what :func:`read_tokens` and writing raise.
+    """
+    trusted_dir(os.path.dirname(path))
+    if not os.path.lexists(path):
+        _make(path)
+    return read_tokens(path)
+
+
+def _make(path: str) -> None:
+    """Make the file, whole at once, unless another server has made it meanwhile: its clients have that token."""
+    fresh = f"{path}.{secrets.token_hex(8)}.new"
+    replace_file(fresh, f"{secrets.token_urlsafe(32)}\n".encode(), operation="make a token")
+    with file_errors(path, "make a token"):
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(fresh)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -1,0 +1,41 @@
+"""A sandbox for asyncio."""
+
+from __future__ import annotations
+
+from podbot.session.sandbox import Sandbox
+from podbot.shell.aio import AsyncShell
+from podbot.shell.async_calls import AsyncCalls
+
+
+class AsyncSandbox:
+    """A sandbox's calls as coroutines, with the same arguments, results and errors: :class:`Sandbox`.
+
+    ``run`` and ``run_bytes`` run one command at a time; further calls are queued. A cancelled call returns when its
+    command has been terminated. For several commands at once there is ``shell``.
+    """
+
+    def __init__(self, sandbox: Sandbox, calls: AsyncCalls) -> None:
+        """``calls`` runs the commands, in one thread."""
+        self._sandbox = sandbox
+        self.run = calls.asynchronous(sandbox.run)
+        self.run_bytes = calls.asynchronous(sandbox.run_bytes)
+        self.is_running = calls.asynchronous(sandbox.is_running)
+
+    @property
+    def name(self) -> str:
+        """See :attr:`Sandbox.name`."""
+        return self._sandbox.name
+
+    @property
+    def root(self) -> str:
+        """See :attr:`Sandbox.root`."""
+        return self._sandbox.root
+
+    @property
+    def image(self) -> str:
+        """See :attr:`Sandbox.image`."""
+        return self._sandbox.image
+
+    def shell(self, *, root: str | None = None, user: str = "", concurrency: int = 64) -> AsyncShell:
+        """A new shell in this sandbox: see :meth:`Sandbox.shell`. ``concurrency``: how many calls run at once."""
+        return AsyncShell(self._sandbox.shell(root=root, user=user), concurrency=concurrency)

@@ -1,0 +1,109 @@
+"""The store of an agent's conversations: creating it, locking it while a session runs, and offering to resume.
+
+``<state>/history/<project key>/`` is podbot's own (0700). ``project.json`` names the project; every podbot that runs
+a session of it holds a shared lock on ``lock``; ``<agent>.used`` is touched when one starts. ``<agent>/`` is mounted,
+so the agent controls everything in it: podbot lists names and sizes there, opens no file and follows no link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import stat
+import time
+from collections.abc import Iterator
+
+from podbot.atomic import file_errors, replace_file
+from podbot.errors import HistoryInUse, PathError, UnsafeStore
+from podbot.events import Emit, Event
+from podbot.launch.resources.history import HistoryPlan
+from podbot.launch.types import SandboxPlan
+from podbot.locks import same_file
+from podbot.places import private_dir
+from podbot.session.history_survey import survey
+
+LOCK = "lock"
+PROJECT = "project.json"
+USED = ".used"
+_ATTEMPTS = 8
+
+
+@contextlib.contextmanager
+def history_in_use(history: HistoryPlan) -> Iterator[None]:
+    """Create the store, and block `podbot history rm` on it while the block runs. Raises FilesystemError subclasses."""
+    private_dir(os.path.dirname(history.directory))
+    lock = locked(history.directory, history.project, fcntl.LOCK_SH)
+    try:
+        _make(history)
+        yield
+    finally:
+        os.close(lock)
+
+
+def locked(directory: str, project: str, kind: int) -> int:
+    """Lock the project, creating its directory if missing; returns the descriptor. ``kind`` is LOCK_SH or LOCK_EX.
+
+    Retries for 80 ms, because the directory may be removed at any moment. Raises HistoryInUse when another podbot
+    holds a conflicting lock.
+    """
+    path = os.path.join(directory, LOCK)
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(0.01)
+        try:
+            private_dir(directory)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except (FileNotFoundError, PathError):
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        except OSError as exc:
+            raise PathError(path=path, operation="open", reason=exc.strerror or str(exc)) from exc
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        if same_file(lock, path):
+            return lock
+        os.close(lock)
+    raise HistoryInUse(project=project, user="another podbot", hint="Wait for it to end, then try again.")
+
+
+def _make(history: HistoryPlan) -> None:
+    """Create the agent's directory, and podbot's own files beside it.
+
+    The agent can change its directory's owner, in a user namespace even to another user id of the host. It is inside a
+    directory of podbot's that no other user can enter, so only a symbolic link has to be refused.
+    """
+    store, directory = history.store.source, history.directory
+    with file_errors(store, "make the store of conversations"):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(store, 0o700)
+        if not stat.S_ISDIR(os.lstat(store).st_mode):
+            raise UnsafeStore(path=store)
+        used = os.open(store + USED, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.utime(used)
+        os.close(used)
+    path = os.path.join(directory, PROJECT)
+    if not os.path.exists(path):
+        data = json.dumps({"project": history.project}).encode()
+        replace_file(path, data, operation="write which project a store is for")
+
+
+def offer_to_resume(plan: SandboxPlan, *, began: float, kept: bool, emit: Emit) -> None:
+    """Show the command that continues the conversation, if the session that began at ``began`` has left one.
+
+    ``kept``: the container was kept. Nothing is offered for a kept clone, whose work a new session would not have.
+    """
+    history = plan.find(HistoryPlan)
+    if history is None or (kept and plan.source == "github_clone"):
+        return
+    found = survey(history.store.source)
+    if found.newest >= began or not found.complete:
+        line = shlex.join(history.resume)
+        text = f"to continue this conversation: {line}"
+        emit(Event("notice", "history.resume", text, {"command": list(history.resume)}))

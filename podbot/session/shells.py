@@ -1,0 +1,119 @@
+"""The shells of an open sandbox. They use a guest if the image can run one, and the engine's execs otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from podbot.engine.port import ContainerInfo, Engine
+from podbot.errors import ContainerError, ContainerNotFound, NoGuest, PodbotError, SandboxDied, SandboxPaused
+from podbot.guest.channel import Channel
+from podbot.guest.messages import GuestCommand, JobState
+from podbot.guest.open_channel import open_channel
+from podbot.shell.engine_commands import EngineCommands
+from podbot.shell.podman_shell import PodmanShell
+from podbot.shell.ports import Commands, JobHandle, OnOutput, RunningCommand
+from podbot.shell.shell_limits import ShellLimits
+from podbot.shell.validator import CommandValidator
+
+Connect = Callable[[], Engine]
+
+
+class GuestCommands:
+    """The channel of one shell to a guest, and the engine that may carry that channel; :meth:`close` closes both."""
+
+    def __init__(self, channel: Channel, engine: Engine) -> None:
+        self._channel, self._engine = channel, engine
+
+    def start(self, command: GuestCommand, on_output: OnOutput | None = None) -> RunningCommand:
+        """See Commands."""
+        return self._channel.start(command, on_output)
+
+    def jobs(self) -> tuple[JobState, ...]:
+        """See Commands."""
+        return self._channel.jobs()
+
+    def attach(self, job_id: int, /) -> JobHandle:
+        """See Commands."""
+        return self._channel.attach(job_id)
+
+    def close(self) -> None:
+        """Close the channel, which terminates its commands except jobs."""
+        self._channel.close()
+        self._engine.close()
+
+
+def connected(connect: Connect, container: str, directory: str | None, user: str = "") -> Commands:
+    """Connect to ``container`` and return the object that runs commands in it, all of them as ``user``.
+
+    A guest that is not root cannot run commands as another user; the engine can. Raises ChannelLost and
+    ContainerError subclasses.
+    """
+    engine = connect()
+    try:
+        channel = open_channel(engine, container, directory)
+        if not user or channel.guest.uid == 0:
+            return GuestCommands(channel, engine)
+        channel.close()
+        engine.close()
+        return EngineCommands(connect, container)
+    except NoGuest:
+        engine.close()
+        return EngineCommands(connect, container)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def explained(connect: Connect, container: str, error: PodbotError) -> PodbotError:
+    """The cause of a broken connection to ``container``, as its state shows it.
+
+    SandboxPaused for a paused container, SandboxDied for one that has stopped, ContainerNotFound for one that was
+    removed, otherwise ``error``.
+    """
+    try:
+        engine = connect()
+        try:
+            found = engine.inspect(container)
+            return unless_running(engine, found) or error
+        finally:
+            engine.close()
+    except ContainerNotFound as exc:
+        return exc
+    except ContainerError:
+        return error
+
+
+def unless_running(engine: Engine, container: ContainerInfo) -> ContainerError | None:
+    """The error for a container in which no command can run: SandboxPaused or SandboxDied. None if it is running."""
+    name, state, resume = container.name, container.state, engine.words.resume
+    if state == "paused":
+        return SandboxPaused(container=name, engine_hint=f"`{resume} {name}` continues it." if resume else "")
+    return None if state == "running" else SandboxDied(container=name, reason=f"the container is {state}")
+
+
+def shell_in(
+    connect: Connect,
+    container: str,
+    *,
+    directory: str | None = None,
+    root: str,
+    user: str = "",
+    network_enabled: bool,
+    limits: ShellLimits | None,
+    validator: CommandValidator | None,
+) -> PodmanShell:
+    """A shell in a running container; it connects when its first command is run.
+
+    ``directory``: the directory on this host with the socket of the container's guest; None: there is no socket.
+    ``user``: see PodmanShell.
+    """
+    return PodmanShell(
+        lambda: connected(connect, container, directory, user),
+        container=container,
+        root=root,
+        user=user,
+        network_enabled=network_enabled,
+        limits=limits,
+        validator=validator,
+        explain=lambda error: explained(connect, container, error),
+    )

@@ -1,0 +1,125 @@
+"""One call of a shell: the validated arguments, and the result."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from podbot.errors import CommandSurvived
+from podbot.guest.messages import Ended, GuestCommand
+from podbot.shell.output_budget import Kept
+from podbot.shell.requests import argv_of, directory_of, env_of, stdin_of, timeout_of, words_of
+from podbot.shell.shell_limits import ShellLimits
+from podbot.shell.types import BytesResult, Command, EnvMode, ExecutionResult
+from podbot.shell.validator import CommandValidator
+
+HOST = "this machine"
+_ON_HOST = "A process that survives KILL waits in the kernel, often for a disk or a network, and ends after that."
+TIMED_OUT = -1  # the exit code of a command that exceeded its time limit
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``words``: the command as it appears in the result. ``data``: its stdin.
+
+    ``where``: the container that runs it, or HOST, for messages.
+    """
+
+    words: tuple[str, ...]
+    command: GuestCommand
+    data: bytes = b""
+    where: str = ""
+
+    def survived(self) -> CommandSurvived:
+        """The error for a command that may still run."""
+        hint = _ON_HOST if self.where == HOST else ""
+        return CommandSurvived(container=self.where, command=self.words[0], hint=hint)
+
+    def check_survivors(self, ended: Ended) -> None:
+        """Raise CommandSurvived if KILL did not end all its processes."""
+        if ended.survivors:
+            raise self.survived()
+
+
+def checked(
+    command: Command,
+    *,
+    root: str,
+    limits: ShellLimits,
+    validator: CommandValidator | None,
+    where: str = "",
+    user: str = "",
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    env_mode: EnvMode,
+    stdin: str | bytes | None = None,
+    timeout: float | None,
+    endless: bool = False,
+    discard: bool = False,
+) -> Call:
+    """The call, after every argument was validated. ``timeout`` None: the default of ``limits``; with ``endless``, no
+    time limit. ``user``: see GuestCommand.
+
+    Raises InvalidCommand, InvalidWorkingDirectory and CommandBlocked.
+    """
+    words = words_of(command, limits)
+    data = stdin_of(stdin, limits)
+    if timeout is None and not endless:
+        timeout = limits.default_timeout
+    asked = GuestCommand(
+        argv=argv_of(command, words),
+        cwd=directory_of(cwd, root),
+        env=env_of(env, env_mode, limits),
+        env_mode=env_mode,
+        stdin="open" if data else "none",
+        deadline=None if timeout is None else timeout_of(timeout, limits),
+        discard=discard,
+        user=user,
+    )
+    if validator is not None:
+        validator.validate(command)
+    return Call(words, asked, data, where)
+
+
+def text_result(call: Call, ended: Ended, kept: Kept) -> ExecutionResult:
+    """The result of a command as ``execute`` returns it. Raises CommandSurvived."""
+    call.check_survivors(ended)
+    return ExecutionResult(
+        exit_code=TIMED_OUT if ended.timed_out else ended.code,
+        stdout=kept.stdout,
+        stderr=kept.stderr,
+        command=call.words,
+        cwd=call.command.cwd,
+        duration_seconds=ended.seconds,
+        truncated=kept.truncated,
+        timed_out=ended.timed_out,
+        signal=signal_of(ended),
+        out_of_memory=ended.out_of_memory,
+    )
+
+
+def bytes_result(
+    call: Call, ended: Ended, out: bytes = b"", err: bytes = b"", *, truncated: bool = False
+) -> BytesResult:
+    """The result of a command as ``execute_bytes`` returns it. Raises CommandSurvived."""
+    call.check_survivors(ended)
+    return BytesResult(
+        exit_code=TIMED_OUT if ended.timed_out else ended.code,
+        stdout=out,
+        stderr=err,
+        command=call.words,
+        cwd=call.command.cwd,
+        duration_seconds=ended.seconds,
+        truncated=truncated,
+        timed_out=ended.timed_out,
+        signal=signal_of(ended),
+        out_of_memory=ended.out_of_memory,
+    )
+
+
+def signal_of(ended: Ended) -> int | None:
+    """The signal that ended the command. An exit of its own after the TERM of its deadline counts as ended by TERM."""
+    if ended.timed_out and ended.signal not in (signal.SIGTERM, signal.SIGKILL):
+        return signal.SIGTERM
+    return ended.signal

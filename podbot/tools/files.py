@@ -1,0 +1,176 @@
+"""The files of a workspace, for the tools: one call is one request to the files worker."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+from podbot.errors import FileRefused
+from podbot.shell.reconnecting import BROKEN, CommandSource
+from podbot.tools import answers
+from podbot.tools import worker_frames as limits
+from podbot.tools.refusal_words import refusal_from, request_too_long
+from podbot.tools.results import (
+    DeleteEntry,
+    FileInfo,
+    GlobResult,
+    GrepResult,
+    Listing,
+    ReadFileResult,
+    WriteFile,
+)
+from podbot.tools.worker_process import TooLong, WorkerProcess
+
+Path = Sequence[str]
+_Result = TypeVar("_Result")
+
+SECONDS = 30.0  # time limit of one operation
+GREP_SECONDS = 10.0  # of a search, whose expression may need exponential time
+GRACE = 5.0  # seconds after that, within which a worker must have answered
+START_SECONDS = 30.0
+
+
+class Files:
+    """The files below ``root``, an absolute path where ``connection`` runs commands.
+
+    A path is a sequence of segments, none for the root. Each call may raise FileRefused, WorkerLost, WorkerUnavailable,
+    and the errors of the connection. Any thread may call it; calls wait for each other, because a worker does one thing
+    at a time. The worker starts with the first call. After a WorkerLost, the next call starts another one.
+
+    ``where``: the sandbox's name, for messages. ``python``: the interpreter there. ``seconds``: the time limit of one
+    operation; ``grep_seconds``: of a search; ``grace``: for a worker to report it, after which it is terminated. A
+    cancelled :class:`~podbot.shell.cancellation.Cancellation` terminates the worker, and the call raises WorkerLost.
+    """
+
+    def __init__(
+        self,
+        connection: CommandSource,
+        root: str,
+        *,
+        where: str,
+        python: str = "python3",
+        seconds: float = SECONDS,
+        grep_seconds: float = GREP_SECONDS,
+        grace: float = GRACE,
+    ) -> None:
+        self._connection, self._root = connection, root
+        self._where, self._python = where, python
+        self._seconds, self._grep_seconds, self._grace = seconds, grep_seconds, grace
+        self._lock = threading.Lock()
+        self._worker: WorkerProcess | None = None
+
+    def stat(self, path: Path) -> FileInfo:
+        """What is at ``path``."""
+        return self._ask("stat", path, {}, answers.info_from)
+
+    def ls(self, path: Path = ()) -> Listing:
+        """The entries of a directory, at most 2,000."""
+        return self._ask("ls", path, {}, answers.listing_from)
+
+    def read(self, path: Path, *, offset: int = 0, limit: int = limits.ENTRIES) -> ReadFileResult:
+        """Lines of a UTF-8 file of at most 64 MiB: ``limit`` lines from ``offset`` on, at most 2,000 and 1 MiB."""
+        if offset < 0 or limit <= 0:
+            raise ValueError("offset must be at least 0, and limit at least 1")
+        limit = min(limit, limits.ENTRIES)
+        words = {"offset": offset, "limit": limit}
+        return self._ask("read", path, words, lambda answer, shown: answers.lines_from(answer, shown, offset, limit))
+
+    def write(self, path: Path, content: str) -> WriteFile:
+        """Create a file, and the directories on the way to it. Mode 0644 less the umask."""
+        return self._ask("write", path, {"content": content}, answers.created_from)
+
+    def edit(self, path: Path, old: str, new: str, *, replace_all: bool = False) -> WriteFile:
+        """Replace ``old`` by ``new`` in a UTF-8 file of at most 16 MiB. ``old`` must occur once, or with
+        ``replace_all`` at least once.
+
+        All else of the file is kept. In a file whose lines all end in ``\\r\\n``, a ``\\n`` in ``old`` and ``new``
+        means that, unless one of them has a ``\\r``.
+        """
+        return self._ask("edit", path, {"old": old, "new": new, "every": replace_all}, answers.edited_from)
+
+    def glob(self, pattern: str, path: Path = ()) -> GlobResult:
+        """The regular files whose path below ``path`` matches, at most 2,000, with paths of at most 1 MiB.
+
+        ``*``, ``?`` and ``[...]`` match within a name, also one with a leading dot. ``**`` matches any number of
+        directories, and at the end every file below.
+        """
+        return self._ask("glob", path, {"pattern": pattern}, answers.glob_from)
+
+    def grep(self, pattern: str, path: Path = (), *, glob: str | None = None) -> GrepResult:
+        """The lines that match, at most 2,000, with paths and lines of at most 1 MiB.
+
+        ``pattern``: a regular expression of Python's, searched in each line. ``path``: a directory or a file. ``glob``:
+        without a ``/``, the names of the files to search; with one, their paths below ``path``. Files over 16 MiB and
+        unreadable ones are counted in ``skipped``; binary ones are not searched.
+        """
+        words = {"pattern": pattern, "glob": glob}
+        return self._ask("grep", path, words, answers.grep_from, seconds=self._grep_seconds)
+
+    def rm(self, path: Path) -> DeleteEntry:
+        """Remove an entry; a directory with all that is in it, a link and not its target. The root is refused."""
+        return self._ask("rm", path, {}, answers.removed_from)
+
+    def close(self) -> None:
+        """End the worker. The connection stays open, and the next call starts another worker."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+            if worker is not None:
+                worker.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(
+        self,
+        operation: str,
+        path: Path,
+        args: Mapping[str, Any],
+        result: Callable[[Mapping[str, Any], str], _Result],
+        *,
+        seconds: float | None = None,
+    ) -> _Result:
+        words = tuple(path)
+        limit = self._seconds if seconds is None else seconds
+        with self._lock, self._working() as worker:
+            try:
+                answer = worker.ask(operation, {"path": list(words), **args}, seconds=limit, grace=self._grace)
+                if "error" in answer:
+                    raise refusal_from(answer["error"], operation, words)
+                return result(answer["ok"], answers.joined(words))
+            except answers.Lie as lie:
+                raise worker.lied(lie) from None
+            except TooLong:
+                raise request_too_long(operation, words) from None
+
+    @contextlib.contextmanager
+    def _working(self) -> Iterator[WorkerProcess]:
+        """The worker for the block, in which it is given up after any error but a refusal."""
+        with self._connection.use() as commands:
+            if self._worker is not None and self._has_ended(self._worker):
+                self._worker = None
+            if self._worker is None:
+                self._worker = WorkerProcess.start(
+                    commands, self._root, python=self._python, where=self._where, seconds=START_SECONDS
+                )
+            worker = self._worker
+            try:
+                yield worker
+            except FileRefused:
+                raise
+            except BaseException:  # also an interrupt: its answer would be taken for that to the next request
+                self._worker = None
+                worker.close()
+                raise
+
+    @staticmethod
+    def _has_ended(worker: WorkerProcess) -> bool:
+        """Also when its connection is broken: then the connection of this call is another one."""
+        try:
+            return worker.has_ended()
+        except BROKEN:
+            return True

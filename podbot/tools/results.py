@@ -1,0 +1,117 @@
+"""What the file tools return. All of it comes from inside a sandbox and was bounded and validated, not verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Kind = Literal["file", "directory", "link", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One entry of a directory.
+
+    ``path``: relative to the workspace, segments separated by ``/``; empty for the workspace itself. A name that is not
+    UTF-8 has ``\\xNN`` for its other bytes, and no tool accepts it. ``kind``: "link" for a symbolic link, which no tool
+    follows; "other" for a FIFO, socket or device. ``size_bytes``: 0 for all but files. ``version``: the time of the
+    last change in microseconds since the epoch. A tool that changes a file always increases it; other programs that
+    write twice within one tick of the kernel's clock (4 ms) may not. ``updated_at``: the same as a time in UTC.
+    """
+
+    path: str
+    kind: Kind
+    size_bytes: int
+    version: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A directory. ``entries``: sorted by name; with ``truncated``, only the first of them."""
+
+    path: str
+    entries: tuple[FileInfo, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFileResult:
+    """Some lines of a text file.
+
+    ``content``: the lines, separated by ``\\n``, without one at the end. Only ``\\n`` ends a line; a ``\\r`` before it
+    is kept. ``offset``: the number of the first line, from 0; ``limit``: how many lines ``content`` has;
+    ``total_lines``: how many the file has, 0 for an empty file.
+    """
+
+    path: str
+    content: str
+    offset: int
+    limit: int
+    total_lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """A file that was created or edited. ``replacements``: how often an edit replaced the text; 0 for a new file."""
+
+    path: str
+    mode: Literal["create", "edit"]
+    size_bytes: int
+    version: int
+    updated_at: datetime
+    replacements: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEntry:
+    """What was removed. ``entries``: how many files, links and directories, including ``path`` itself."""
+
+    path: str
+    kind: Kind
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class GlobMatch:
+    """A regular file whose path matches. See :class:`FileInfo`."""
+
+    path: str
+    size_bytes: int
+    version: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GlobResult:
+    """``matches``: sorted by the segments of their paths; with ``truncated``, only the first of them.
+
+    ``skipped``: how many directories could not be read.
+    """
+
+    matches: tuple[GlobMatch, ...]
+    truncated: bool
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrepMatch:
+    """A matching line. ``line_number``: from 1. ``line``: without its ``\\n`` or ``\\r\\n``."""
+
+    path: str
+    line_number: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrepResult:
+    """``matches``: sorted by path, then by line; with ``truncated``, only the first of them.
+
+    ``skipped``: how many files and directories could not be read, or are larger than what is searched. Binary files,
+    which are those with a NUL and those that are not UTF-8, are not counted.
+    """
+
+    matches: tuple[GrepMatch, ...]
+    truncated: bool
+    skipped: int

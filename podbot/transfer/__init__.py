@@ -1,0 +1,1 @@
+"""Copies files between this host and a sandbox; the sandbox's side of it is hostile."""

@@ -1,0 +1,107 @@
+"""What the command line advises: every text is complete, and names commands and options that exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from podbot.cli.app import root
+from podbot.cli.remedies import _ADVICE, paragraph, remedy_of
+from podbot.errors import (
+    AgentNotInImage,
+    CommandSurvived,
+    ExecFailed,
+    MissingRequired,
+    NameTaken,
+    PathError,
+    PodbotError,
+    SocketNotFound,
+    TokenSessionMissing,
+    UnknownKey,
+    UsageError,
+)
+from tests.test_errors import LEAVES, sample
+
+
+@pytest.mark.parametrize("cls", LEAVES, ids=lambda cls: cls.__name__)
+def test_every_printed_error_is_whole(cls: type[PodbotError]) -> None:
+    text = paragraph(sample(cls))
+    assert text.startswith(sample(cls).message)
+    assert "{" not in text
+    assert "  " not in text
+
+
+@pytest.mark.parametrize("cls", _ADVICE, ids=lambda cls: cls.__name__)
+def test_every_command_that_is_advised_exists(cls: type[PodbotError]) -> None:
+    verbs = re.findall(r"`podbot ([a-z]+)", _ADVICE[cls])
+    assert set(verbs) <= set(root().list_commands(None))
+
+
+def test_an_agent_that_the_image_lacks_is_installed_by_setup() -> None:
+    error = AgentNotInImage(image="localhost/mine", origin="flag --image", agent="codex", agents="claude,codex")
+    assert "`podbot setup codex`" in remedy_of(error)
+    assert "io.podbot.agents" in remedy_of(error)
+
+
+def test_a_name_that_a_strangers_container_has_is_not_said_to_be_stoppable() -> None:
+    assert remedy_of(NameTaken(container="x")) == (
+        "Choose another --name. If it is a kept session of podbot's, `podbot stop --rm x` removes it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("hint", "printed"),
+    [
+        ("Leave it out, or set agent.mode = acp.", "Leave it out, or set agent.mode = acp (`--agent-mode`)."),
+        ("Set agent.mode = acp or codex_app_server, or use run.", "= acp or codex_app_server (`--agent-mode`), or"),
+        ("or an agent that has it: agent.kind = codex or custom.", "agent.kind = codex or custom (`--agent`)."),
+        ("or set sandbox.network = default.", "sandbox.network = default (`--network`)."),
+        ("Set workspace.host_path, or", "Set workspace.host_path (`--workspace PATH`), or"),
+        ("or name a repository to clone.", "a repository to clone (`--repo OWNER/NAME`)."),
+    ],
+)
+def test_keys_in_a_remedy_are_shown_with_the_options_that_set_them(hint: str, printed: str) -> None:
+    assert printed in remedy_of(MissingRequired(field="x", hint=hint))
+
+
+def test_without_an_image_setup_is_advised() -> None:
+    assert "`podbot setup`" in remedy_of(MissingRequired(field="image", hint="Build one."))
+
+
+def test_the_librarys_own_remedy_is_kept_in_front() -> None:
+    near = UnknownKey(key="imgae", origin="config file /c.toml", suggestion="image")
+    assert remedy_of(near) == "Did you mean image? `podbot config show` lists every key."
+    assert remedy_of(SocketNotFound(path="/s", origin="default")) == (
+        "Check that the path is right and that the engine runs. `podbot doctor` shows what is missing."
+    )
+
+
+@pytest.mark.parametrize(("session", "word"), [("instal", "install"), ("unistall", "uninstall"), ("shop", "")])
+def test_a_misspelt_word_of_token_daemon_is_corrected(session: str, word: str) -> None:
+    remedy = remedy_of(TokenSessionMissing(session=session, reason="there is no session of that name"))
+    assert remedy == (
+        f"Did you mean `podbot token-daemon {word}`?" if word else "`podbot ps` shows which sessions have one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (UsageError(command="podbot run", reason="r"), "`podbot run --help` shows its usage."),
+        (UsageError(command="podbot run", reason="r", hint="Write it so."), "Write it so."),
+        (
+            CommandSurvived(container="c", command="x"),
+            "`podbot stop --time 0 c` ends everything in that session.",
+        ),
+        (CommandSurvived(container="c", command="x", hint="Remove c."), "Remove c."),
+        (
+            ExecFailed(container="shop", command="true", reason=ExecFailed.NOT_RUNNING),
+            "`podbot start shop` starts a kept session.",
+        ),
+        (ExecFailed(container="shop", command="true", reason="r"), ""),
+        (PathError(path="/p", operation="read", reason="r"), ""),
+    ],
+)
+def test_a_hint_replaces_the_advice_of_its_class(error: PodbotError, remedy: str) -> None:
+    assert remedy_of(error) == remedy

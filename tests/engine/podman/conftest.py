@@ -1,0 +1,29 @@
+"""What the tests of this room share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from podbot.engine.podman.rest import RestEngine
+from tests.engine.podman.serve import Serve
+from tests.engine.serving import Answer, Server, serving
+
+
+@pytest.fixture
+def serve(tmp_path: os.PathLike[str]) -> Iterator[Serve]:
+    """An engine that talks to a server with these answers. ``more``: the engine's other arguments."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*answers: Answer, **more: Any) -> tuple[RestEngine, Server]:
+            path = os.path.join(tmp_path, f"{os.urandom(4).hex()}.sock")
+            server = stack.enter_context(serving(path, *answers))
+            engine = RestEngine(server.endpoint, **more)
+            stack.callback(engine.close)
+            return engine, server
+
+        yield start

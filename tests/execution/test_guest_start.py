@@ -1,0 +1,377 @@
+"""The one exec path by a guest: real processes, the real relay, an engine asked only for what went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from podbot.engine.port import Size
+from podbot.errors import ChannelLost, DiskFull, ExecFailed, OutputClosed, SandboxDied
+from podbot.execution.runner import ExecIO, ExecStatus, run_exec, run_in_guest
+from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
+from podbot.guest import frames
+from podbot.launch.types import ExecSpec
+from podbot.streams.wake import Resize, Signal
+from tests.execution.guests import Guests, guests, lives
+from tests.execution.running import Running, running
+from tests.guest.liar import ENDED, Peer, liar
+from tests.streams.plumbing import pipes
+
+SECONDS = 60.0  # that a test waits for what must come
+
+
+@dataclass
+class Rig(Running):
+    at: Guests | None = None
+    place: str = ""
+    size: Size | None = None
+    limits: TimeLimits = TIME_LIMITS
+    asked: int = 0
+
+    def sh(self, line: str, *words: str, io: ExecIO | None = None, **options: object) -> ExecStatus | None:
+        options = {"stdin": False, **options}
+        return self.exec(ExecSpec(("/bin/sh", "-c", line, "sh", *words), **options), io)  # type: ignore[arg-type]
+
+    def exec(self, spec: ExecSpec, io: ExecIO | None = None) -> ExecStatus | None:
+        def connect():  # type: ignore[no-untyped-def]
+            self.asked += 1
+            return self.engine
+
+        return run_in_guest(
+            self.place,
+            self.name,
+            spec,
+            io or self.io(),
+            self.wake,
+            connect=connect,
+            limits=self.limits,
+        )
+
+    def io(self) -> ExecIO:
+        return ExecIO(self.stdin.read, self.stdout.write, self.stderr.write, lambda: self.size)
+
+    @contextlib.contextmanager
+    def meanwhile(self, act: Callable[[], object]) -> Iterator[None]:
+        """``act`` in a thread, once the command has printed "ready"."""
+
+        def wait() -> None:
+            printed = b""
+            while b"ready" not in printed:
+                printed += os.read(self.stdout.read, 1 << 16)
+            act()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join(SECONDS)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    with running() as made, guests(tmp_path) as at:
+        yield Rig(**vars(made), at=at, place=at.directory)
+
+
+@pytest.mark.parametrize("code", [0, 1, 77, 255])
+def test_the_status_is_the_commands_own_and_the_engine_is_not_asked(rig: Rig, code: int) -> None:
+    assert rig.sh(f"exit {code}") == ExecStatus(code)
+    assert (rig.asked, rig.engine.sessions) == (0, {})
+
+
+def test_streams_are_separate_and_stdin_ends(rig: Rig) -> None:
+    os.write(rig.stdin.write, b"in")
+    rig.stdin.close(rig.stdin.write)
+    assert rig.sh("cat; echo err >&2; echo $A; pwd", stdin=True, env={"A": "1 2"}, workdir="/tmp") == ExecStatus(0)
+    assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"in1 2\n/tmp\n", b"err\n")
+
+
+def test_without_stdin_the_callers_is_not_read(rig: Rig) -> None:
+    os.write(rig.stdin.write, b"in")
+    assert rig.sh("cat") == ExecStatus(0)
+    assert rig.said(rig.stdout) == b""
+
+
+def test_a_signal_that_ends_the_command_is_its_status(rig: Rig) -> None:
+    assert rig.sh("kill -TERM $$") == ExecStatus(128 + signal.SIGTERM)
+    assert rig.sh("kill -KILL $$") == ExecStatus(128 + signal.SIGKILL)
+    assert rig.asked == 1, "KILL may have ended the whole sandbox"
+    rig.engine.stop(rig.name, seconds=0)
+    with pytest.raises(SandboxDied):
+        rig.sh("kill -KILL $$")
+
+
+def test_a_missing_program_is_127(rig: Rig) -> None:
+    assert rig.exec(ExecSpec(("no-such-program",))) == ExecStatus(127)
+    assert rig.said(rig.stderr) == b"no-such-program: not found\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"workdir": "sub"}, {"env": {"A=B": ""}}, {"command": ("a\0",)}],
+)
+def test_what_a_guest_cannot_run_is_left_to_the_engine(rig: Rig, change: dict[str, object]) -> None:
+    spec = dataclasses.replace(ExecSpec(("touch", f"{rig.place}/ran"), stdin=False), **change)  # type: ignore[arg-type]
+    assert rig.exec(spec) is None
+    assert not os.path.exists(f"{rig.place}/ran")
+
+
+def test_a_missing_directory_is_named(rig: Rig) -> None:
+    with pytest.raises(ExecFailed, match="its working directory /no/such: No such file or directory"):
+        rig.exec(ExecSpec(("true",), workdir="/no/such", stdin=False))
+
+
+def test_a_guest_that_is_root_runs_a_command_as_another_user(rig: Rig) -> None:
+    spec = ExecSpec(("sh", "-c", "id -u; id -g; id -G"), stdin=False, user="12345:54321")
+    if os.geteuid() != 0:
+        assert rig.exec(spec) is None  # the engine does
+        return
+    assert rig.exec(spec) == ExecStatus(0)
+    assert rig.said(rig.stdout) == b"12345\n54321\n54321\n"
+    with pytest.raises(ExecFailed, match="unable to find user no-such-user"):
+        rig.exec(dataclasses.replace(spec, user="no-such-user"))
+
+
+def test_a_terminal_belongs_to_the_commands_user(rig: Rig) -> None:
+    spec = ExecSpec(("stat", "-Lc", "%u", "/dev/stdin"), tty=True, user="12345")
+    if os.geteuid() == 0:
+        assert rig.exec(spec) == ExecStatus(0)
+        assert rig.said(rig.stdout) == b"12345\r\n"
+
+
+def test_without_a_guest_the_engine_runs_it(rig: Rig, tmp_path: Path) -> None:
+    rig.engine.on("it", lambda peer: 5)
+    status = run_exec(
+        rig.engine, rig.name, ExecSpec(("it",), stdin=False), rig.io(), rig.wake, guest=str(tmp_path / "none")
+    )
+    assert status == ExecStatus(5)
+
+
+def test_much_both_ways_arrives_whole(rig: Rig) -> None:
+    data = os.urandom(1 << 16) * 100
+    found: list[bytes] = []
+
+    def write() -> None:
+        with open(os.dup(rig.stdin.write), "wb") as stream:
+            rig.stdin.close(rig.stdin.write)
+            stream.write(data)
+
+    def read() -> None:
+        with open(os.dup(rig.stdout.read), "rb") as stream:
+            found.append(stream.read(len(data)))
+
+    threads = [threading.Thread(target=work) for work in (write, read)]
+    for thread in threads:
+        thread.start()
+    assert rig.sh("cat", stdin=True) == ExecStatus(0)
+    for thread in threads:
+        thread.join(SECONDS)
+    assert found == [data]
+
+
+def test_a_flood_that_nobody_reads_is_held_up_and_ends_at_a_signal(rig: Rig) -> None:
+    rig.limits = dataclasses.replace(TIME_LIMITS, term=0.05, kill=0.2)
+
+    def act() -> None:
+        counter = Path(rig.place, "counter")
+        before = -1
+        while (now := counter.stat().st_size if counter.exists() else 0) != before or not now:
+            before = now
+            time.sleep(0.3)
+        assert now < 100, "MB that the command printed before it was held up"
+        rig.wake.post(Signal(signal.SIGTERM))
+
+    line = f"echo ready; while :; do head -c 1000000 /dev/zero; printf . >> {rig.place}/counter; done"
+    with rig.meanwhile(act):
+        assert rig.sh(line) == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
+
+
+def test_arguments_larger_than_the_sockets_buffer(rig: Rig) -> None:
+    assert rig.sh('echo "${#A} $#"', *["x" * 100_000] * 12, env={"A": "y" * 100_000}) == ExecStatus(0)
+    assert rig.said(rig.stdout) == b"100000 12\n"
+
+
+def test_term_ends_what_left_the_commands_group(rig: Rig) -> None:
+    pid = f"{rig.place}/pid"
+    line = f"setsid sh -c 'echo $$ >{pid}; exec sleep 600' & until [ -s {pid} ]; do :; done; echo ready; wait"
+    with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGTERM))):
+        assert rig.sh(line) == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
+    assert not lives(int(Path(rig.place, "pid").read_text()))
+
+
+def test_a_new_size_does_not_shorten_the_wait_for_a_guest(rig: Rig, tmp_path: Path) -> None:
+    rig.limits = dataclasses.replace(TIME_LIMITS, start_after_signal=0.0)
+    rig.wake.post(Resize())
+
+    def late(peer: Peer) -> None:
+        peer.greet()
+        _, ident, _ = peer.hear(frames.START)
+        time.sleep(0.3)
+        peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
+        peer.say(frames.ENDED, ident, ENDED)
+        peer.stay()
+
+    with lies(rig, tmp_path, late):
+        assert rig.sh("true") == ExecStatus(0)
+
+
+def test_an_interrupt_is_passed_on_and_term_ends_it(rig: Rig) -> None:
+    with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGINT))):
+        assert rig.sh("trap 'exit 33' INT; echo ready; while :; do sleep 0.01; done") == ExecStatus(33)
+    with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGTERM))):
+        assert rig.sh("echo ready; sleep 600") == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
+
+
+def test_a_command_that_ignores_term_is_killed(rig: Rig) -> None:
+    rig.limits = dataclasses.replace(TIME_LIMITS, term=0.05)
+    with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGTERM))):
+        status = rig.sh("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+    assert status == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
+
+
+def test_a_reader_that_closes_the_output_ends_the_command(rig: Rig) -> None:
+    rig.stdout.close(rig.stdout.read)
+    with pytest.raises(OutputClosed):
+        rig.sh(f"echo x; sleep 600; touch {rig.place}/survived")
+    assert rig.at is not None
+    rig.at.processes[0].wait(SECONDS)
+    assert not os.path.exists(f"{rig.place}/survived")
+
+
+def test_a_full_disk_ends_the_command(rig: Rig) -> None:
+    with open("/dev/full", "wb") as full, pytest.raises(DiskFull):
+        rig.sh("echo x; sleep 600", io=dataclasses.replace(rig.io(), stdout=full.fileno()))
+
+
+def test_output_that_nobody_wants_is_discarded(rig: Rig) -> None:
+    status = rig.sh("test /proc/self/fd/1 -ef /dev/null && exit 9", io=ExecIO(None, None, None))
+    assert status == ExecStatus(9)
+
+
+def test_a_terminal_has_its_size_and_new_ones(rig: Rig) -> None:
+    rig.size = Size(100, 40)
+
+    def act() -> None:
+        rig.size = Size(90, 30)
+        rig.wake.post(Resize())
+
+    line = (
+        "test -t 0 && test -t 2 && stty size; trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done"
+    )
+    with rig.meanwhile(act):
+        assert rig.sh(line, tty=True) == ExecStatus(3)
+    assert rig.said(rig.stdout).split()[-2:] == [b"30", b"90"]
+
+
+def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) -> None:
+    rig.limits = dataclasses.replace(TIME_LIMITS, kill=0.05)
+    assert rig.at is not None
+    processes = rig.at.processes
+
+    def die(sandbox: bool) -> None:
+        if sandbox:
+            rig.engine.stop(rig.name, seconds=0)
+        processes[-1].kill()
+
+    with rig.meanwhile(lambda: die(sandbox=False)), pytest.raises(ChannelLost):
+        rig.sh("echo ready; sleep 1")
+    with rig.meanwhile(lambda: die(sandbox=True)), pytest.raises(SandboxDied):
+        rig.sh("echo ready; sleep 1")
+
+
+def test_a_sandbox_that_ends_while_it_starts_a_command(rig: Rig, tmp_path: Path) -> None:
+    """It was reported as a lost channel, which `podbot.sandbox` does not document."""
+
+    def ends(peer: Peer) -> None:
+        peer.greet()
+        peer.hear(frames.START)
+        rig.engine.stop(rig.name, seconds=0)
+
+    with lies(rig, tmp_path, ends), pytest.raises(SandboxDied):
+        rig.sh("true")
+
+
+def test_what_a_command_left_in_the_background_continues(rig: Rig) -> None:
+    assert rig.sh(f"(sleep 0.2; touch {rig.place}/later) >/dev/null 2>&1 & exit 4") == ExecStatus(4)
+
+
+Script = Callable[[Peer], None]
+
+
+@contextlib.contextmanager
+def lies(rig: Rig, tmp_path: Path, script: Script) -> Iterator[None]:
+    """``script`` instead of a guest."""
+    rig.place = str(tmp_path / "lies")
+    os.mkdir(rig.place)
+    with liar(rig.place, script):
+        yield
+
+
+def another_version(peer: Peer) -> None:
+    _, ident, _ = peer.hear(frames.HELLO)
+    peer.say(frames.WELCOME, ident, b'{"version": 99}')
+    peer.stay()
+
+
+def no_frames(peer: Peer) -> None:
+    peer.socket.sendall(b"\xff" * 100)
+    peer.stay()
+
+
+@pytest.mark.parametrize("script", [another_version, no_frames])
+def test_a_guest_that_cannot_be_talked_to_leaves_it_to_the_engine(rig: Rig, tmp_path: Path, script: Script) -> None:
+    with lies(rig, tmp_path, script):
+        assert rig.sh("true") is None
+
+
+def more_than_the_credit(peer: Peer) -> None:
+    ident = peer.begin()
+    peer.socket.sendall(frames.frame(frames.STDOUT, ident, b"x") * (1 << 20))
+
+
+def nothing_more(peer: Peer) -> None:
+    peer.begin()
+    peer.socket.close()
+
+
+def two_starts(peer: Peer) -> None:
+    ident = peer.begin()
+    peer.say(frames.STARTED, ident, {"pid": 8, "job": 0})
+    peer.stay()
+
+
+def credit_that_was_not_used(peer: Peer) -> None:
+    peer.say(frames.STDIN_CREDIT, peer.begin(), frames.NUMBER.pack(1))
+    peer.stay()
+
+
+def another_id(peer: Peer) -> None:
+    peer.say(frames.STDOUT, peer.begin() + 1, b"x")
+    peer.stay()
+
+
+@pytest.mark.parametrize(
+    "script", [more_than_the_credit, nothing_more, two_starts, credit_that_was_not_used, another_id]
+)
+def test_a_lie_about_a_command_is_one_error(rig: Rig, tmp_path: Path, script: Script) -> None:
+    rig.limits = dataclasses.replace(TIME_LIMITS, kill=0.05)
+    with lies(rig, tmp_path, script), pytest.raises(ChannelLost):
+        rig.sh("true")
+
+
+def test_nothing_stays_open(rig: Rig) -> None:
+    rig.sh("true")
+    before = os.listdir("/proc/self/fd")
+    with pipes(1):
+        rig.sh("true")
+    assert len(os.listdir("/proc/self/fd")) == len(before)

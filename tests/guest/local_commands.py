@@ -1,0 +1,67 @@
+"""Runs commands by a real guest that is a process of this host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from podbot.guest.channel import Channel
+from podbot.guest.messages import Ended, GuestCommand
+
+SECONDS = 60.0  # that a test waits for what must come
+
+
+class Printed:
+    """Collects a command's output."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[int, bytes]] = []
+
+    def __call__(self, stream: int, data: bytes) -> None:
+        self.parts.append((stream, data))
+
+    def of(self, stream: int) -> bytes:
+        return b"".join(data for number, data in self.parts if number == stream)
+
+
+def run(channel: Channel, *argv: str, data: bytes | None = None, **options: Any) -> tuple[Ended, bytes, bytes]:
+    printed = Printed()
+    if data is not None:
+        options["stdin"] = "open"
+    running = channel.start(GuestCommand(argv, **options), printed)
+    if data is not None:
+        running.write(data)
+        running.close_stdin()
+    ended = running.wait(SECONDS)
+    assert ended is not None
+    return ended, printed.of(1), printed.of(2)
+
+
+def shell(channel: Channel, line: str, **options: Any) -> tuple[Ended, bytes, bytes]:
+    return run(channel, "/bin/sh", "-c", line, **options)
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# Command lines that start another process, as a child or out of reach of its group, and print its pid.
+STRAYS = {
+    "child": "sleep 600 & echo $!; wait",
+    "session": "setsid sleep 600 & echo $!; wait",
+    "double": "setsid sh -c 'sleep 600 & echo $!; exit' </dev/null; sleep 600",
+    "twice": "(setsid sh -c '(setsid sleep 600 >/dev/null 2>&1 & echo $!)'); sleep 600",
+    "quiet": "(trap '' TERM; setsid sleep 600 >/dev/null 2>&1 & echo $!); sleep 600",
+}

@@ -1,0 +1,97 @@
+"""A login of podbot's own in a session, and the line about a copy of the host's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from podbot.launch.plan import normalize
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.resources.login import LoginPlan, own_login
+from podbot.launch.types import CredentialSource, LaunchPlan, Mount
+from podbot.session.planned import plan_from, public_part
+from tests.launch.build import config, facts, resource, typed
+
+KINDS = ["claude", "codex", "gemini", "opencode"]
+STORE = "/home/ann/.local/state/podbot/logins"
+CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex", logged_in=True, renews=True)
+
+
+def plan(kind: str, values: dict[str, Any] | None = None, **known: Any) -> LaunchPlan:
+    return normalize(config({"agent.kind": kind, **(values or {})}), typed(), facts(**known))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_session_mounts_a_directory_of_its_own_and_nothing_of_another_session(kind: str) -> None:
+    made = plan(kind, own_logins=(kind,))
+    login = resource(made, LoginPlan)
+    assert login.store == f"{STORE}/{kind}"
+    assert login.mounted == f"{STORE}/{kind}/sessions/{made.sandbox.session}-20260801T120000Z/login"
+    mounts = [mount for mount in made.sandbox.container.files if mount.source.startswith(STORE)]
+    assert mounts == [Mount(login.mounted, "/run/podbot/login")]
+    assert resource(made, CredentialsPlan).own == kind
+    assert login.described() == {"agent": kind, "directory": login.mounted}
+    assert f"the agent gets the login that `podbot login {kind}` made (creds.copy_podbot)" in made.sandbox.notes
+    spec = own_login(kind)
+    assert spec is not None
+    variable = spec.directory_variable
+    assert not variable or made.sandbox.container.env[variable] == "/run/podbot/login"
+
+
+def test_the_agent_s_variable_cannot_be_changed_by_the_configuration() -> None:
+    values = {"sandbox.env": {"CLAUDE_SECURESTORAGE_CONFIG_DIR": "/elsewhere"}}
+    made = plan("claude", values, own_logins=("claude",))
+    assert made.sandbox.container.env["CLAUDE_SECURESTORAGE_CONFIG_DIR"] == "/run/podbot/login"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("codex", {}), ("custom", {"agent.command": "x"}), ("claude", {"creds.copy_podbot": False})],
+    ids=["none-kept", "custom", "switched-off"],
+)
+def test_without_one_nothing_is_mounted(kind: str, values: dict[str, Any]) -> None:
+    made = plan(kind, values, own_logins=("claude",))
+    assert made.sandbox.find(LoginPlan) is None
+    assert resource(made, CredentialsPlan).own == ""
+    assert not any("/logins/" in mount.source for mount in made.sandbox.container.files)
+
+
+def test_it_replaces_the_host_s_login() -> None:
+    made = plan("codex", credentials=(CODEX,), own_logins=("codex",))
+    assert "copying /home/ann/.codex without its login to /root/.codex (creds.copy_codex)" in made.sandbox.notes
+    assert not any("share one codex login" in note for note in made.sandbox.notes)
+
+
+def test_a_copy_that_can_end_the_host_s_login_is_announced_once() -> None:
+    made = plan("codex", credentials=(CODEX,))
+    (note,) = [note for note in made.sandbox.notes if "share one codex login" in note]
+    assert "`podbot login codex` makes a separate one" in note
+    key = plan("codex", credentials=(replace(CODEX, renews=False),))
+    assert not any("share one" in note for note in key.sandbox.notes)
+
+
+def test_without_any_other_login_the_agent_is_not_said_to_have_none() -> None:
+    assert not any("no login for" in note for note in plan("codex", own_logins=("codex",)).sandbox.notes)
+    assert any("no login for codex" in note for note in plan("codex").sandbox.notes)
+
+
+def test_claude_s_first_screen_needs_its_reduced_file_with_this_login_too() -> None:
+    made = plan("claude", own_logins=("claude",))
+    assert [source.target for source in resource(made, CredentialsPlan).first_run] == ["/root/.claude.json"]
+    assert resource(plan("claude"), CredentialsPlan).first_run == ()
+
+
+def test_a_record_that_names_another_directory_is_not_believed() -> None:
+    made = plan("codex", own_logins=("codex",)).sandbox
+    assert plan_from(public_part(made)).resources == made.resources
+    login = made.find(LoginPlan)
+    assert login is not None
+    assert login.agrees_with(made, facts())
+    for changed in (
+        LoginPlan("codex", "/home/ann/.codex", login.name),
+        LoginPlan("codex", login.store, "another-session"),
+        LoginPlan("claude", login.store, login.name),
+    ):
+        assert not changed.agrees_with(made, facts())

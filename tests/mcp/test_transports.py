@@ -1,0 +1,405 @@
+"""The server on descriptors and on a socket: what reaches the client, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import anyio
+import anyio.abc
+import httpx2
+import mcp_types as types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.client.extension import ClaimContext
+from mcp.client.streamable_http import streamable_http_client
+
+from podbot.errors import AddressUnusable
+from podbot.mcp.bearer_tokens import BearerTokens
+from podbot.mcp.http_connections import BoundedConnection
+from podbot.mcp.http_transport import Address, client_of_request, listening, parse_address, serve_http
+from podbot.mcp.serving import serve_over_stdio
+from podbot.mcp.stdio_transport import BoundedLines
+from podbot.streams.wake import Signal, Wake
+from tests.mcp.test_server import text_of, value_of
+from tests.mcp.test_tasks import LONG, TakesTasks, TaskResult, ended
+from tests.mcp.workspaces import Served
+
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}  # fmt: skip
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def request(number: int, method: str, params: Any = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
+
+
+def call(number: int, name: str, arguments: Any = None) -> dict[str, Any]:
+    return request(number, "tools/call", {"name": name, "arguments": arguments or {}})
+
+
+def connected_descriptors() -> tuple[int, int]:
+    """Two ends of a socket; the first one does not block."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    return ours.detach(), theirs.detach()
+
+
+class Pipes:
+    """A server in a thread, on two pipes, or on two non-blocking sockets."""
+
+    def __init__(self, served: Served, *, sockets: bool = False) -> None:
+        self.wake = Wake()
+        stdin, self._in = connected_descriptors() if sockets else os.pipe()
+        stdout, self._out = connected_descriptors() if sockets else os.pipe()[::-1]
+        self._reader = os.fdopen(self._out, "rb")
+        self.number: list[int | None] = []
+        self._stdin = stdin
+        self._thread = threading.Thread(target=self._serve, args=(served, stdin, stdout))
+        self._thread.start()
+
+    def _serve(self, served: Served, stdin: int, stdout: int) -> None:
+        emit = served.events.append
+        self.number.append(serve_over_stdio(served.tools, stdin=stdin, stdout=stdout, wake=self.wake, emit=emit))
+        os.close(stdout)
+
+    def send(self, *messages: object) -> None:
+        for message in messages:
+            line = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+            while line:
+                line = line[os.write(self._in, line) :]
+
+    def answer(self, number: int) -> Any:
+        """The answer to a request; every line before it is a message of the protocol as well."""
+        while line := self._reader.readline():
+            message = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            if message.get("id") == number:
+                return message
+        raise AssertionError("the server ended")
+
+    def leave(self) -> None:
+        os.close(self._in)
+        self._in = -1
+
+    def read_no_more(self) -> None:
+        self._reader.close()
+
+    def join(self) -> None:
+        """Wait for its end without reading."""
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def ended(self) -> int | None:
+        """Wait for its end, after which nothing follows on its output."""
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        if not self._reader.closed:
+            with self._reader:
+                assert all(json.loads(line)["jsonrpc"] == "2.0" for line in self._reader)
+        self.wake.close()
+        os.close(self._stdin)
+        if self._in >= 0:
+            self.leave()
+        return self.number[0]
+
+
+@pytest.fixture
+def pipes(served: Served) -> Iterator[Pipes]:
+    made = Pipes(served)
+    yield made
+    if not made.number:
+        made.leave()
+        made.ended()
+
+
+def test_the_end_of_the_input_ends_commands_and_removes_sandboxes(served: Served, pipes: Pipes) -> None:
+    pipes.send(HELLO, READY, call(2, "ls"))
+    assert not pipes.answer(2)["result"]["isError"]
+    pipes.send(call(3, "shell_execute", {"command": ["sleep", "3600"], "timeout_seconds": 120}))
+    pipes.leave()
+    assert pipes.ended() is None
+    assert [made.closed for made in served.making.made] == [1]
+
+
+def test_a_signal_ends_it_while_the_client_stays(served: Served, pipes: Pipes) -> None:
+    pipes.send(HELLO, READY, call(2, "ls"))
+    pipes.answer(2)
+    pipes.wake.post(Signal(signal.SIGTERM))
+    assert pipes.ended() == signal.SIGTERM
+    assert [made.closed for made in served.making.made] == [1]
+
+
+def test_what_is_malformed_harms_nothing(served: Served, pipes: Pipes) -> None:
+    pipes.send(
+        b"no json\n", b"[]\n", b'{"jsonrpc": "2.0"}\n', b"\xff\xfe\n", b"\n", b"{" * 20_000 + b"\n", HELLO, READY
+    )
+    assert pipes.answer(1)["result"]["protocolVersion"] == "2025-11-25"
+    pipes.send(request(2, "nonsense/method"), request(3, "tools/call", {"name": 7}), request(4, "tools/call"))
+    assert pipes.answer(2)["error"]["code"] == -32601
+    assert pipes.answer(3)["error"]["code"] == -32602
+    assert pipes.answer(4)["error"]["code"] == -32602
+    pipes.send(request(5, "tools/call", {"name": "ls", "arguments": []}))
+    assert pipes.answer(5)["error"]["code"] == -32602
+    assert served.making.made == []
+    pipes.send(b" " * (5 << 20) + b"\n", call(6, "ls"))
+    assert not pipes.answer(6)["result"]["isError"]
+
+
+def dropped(served: Served) -> list[str]:
+    return [event.message for event in served.events if event.kind == "mcp.line_dropped"]
+
+
+def test_a_line_that_is_dropped_is_reported_with_its_size_alone(served: Served, pipes: Pipes) -> None:
+    pipes.send(b'{"secret": 1}\n', b"\n", b"x" * (5 << 20) + b"\n", HELLO)
+    pipes.answer(1)
+    first, second = dropped(served)
+    assert "a line of 13 bytes" in first
+    assert "more than 4,194,304 bytes" in second
+    assert "secret" not in first
+
+
+def test_the_end_of_the_input_ends_it_while_the_client_does_not_read(served: Served, pipes: Pipes) -> None:
+    pipes.send(HELLO, READY, *(request(number, "tools/list") for number in range(2, 40)))
+    pipes.leave()
+    pipes.join()
+    assert pipes.number == [None]
+    pipes.read_no_more()
+
+
+def test_a_client_that_dies_during_a_call_has_left(served: Served, pipes: Pipes) -> None:
+    pipes.send(HELLO, READY, call(2, "ls"))
+    pipes.answer(2)
+    pipes.read_no_more()
+    pipes.send(call(3, "ls"))  # its input stays open, for example in a child of the client
+    assert pipes.ended() is None
+    assert [made.closed for made in served.making.made] == [1]
+
+
+def test_descriptors_that_do_not_block(served: Served) -> None:
+    made = Pipes(served, sockets=True)
+    made.send(HELLO, READY, *(request(number, "tools/list") for number in range(2, 40)))
+    assert [made.answer(number)["id"] for number in (1, 39)] == [1, 39]
+    made.leave()
+    assert made.ended() is None
+
+
+LINES = st.lists(st.text("ab\u20ac", max_size=12), max_size=8)
+
+
+@given(LINES, st.binary(max_size=5).filter(lambda rest: b"\n" not in rest), st.integers(1, 20))
+def test_lines_are_read_whole_and_in_order(lines: list[str], rest: bytes, size: int) -> None:
+    data = b"".join(line.encode() + b"\n" for line in lines) + rest
+    reader = BoundedLines(100)
+    found = [line for at in range(0, len(data), size) for line in reader.take(data[at : at + size])]
+    assert found == lines
+
+
+@given(st.integers(11, 200), st.integers(1, 50))
+def test_a_line_that_is_too_long_is_none(length: int, size: int) -> None:
+    data = b"one\n" + b"1" * length + b"\ntwo\n" + b"2" * 10 + b"\n"
+    reader = BoundedLines(10)
+    found = [line for at in range(0, len(data), size) for line in reader.take(data[at : at + size])]
+    first, second, third, fourth = found
+    assert (first, third, fourth) == ("one", "two", "2" * 10)
+    assert second is None
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("8000", ("127.0.0.1", 8000)),
+        ("localhost:0", ("127.0.0.1", 0)),
+        ("127.1.2.3:9", ("127.1.2.3", 9)),
+        ("[::1]:80", ("::1", 80)),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "0.0.0.0:80", "[::]:80", "192.168.1.1:80", "example.org:80", ":80", "65536", "-1", "²"]
+)
+def test_addresses_that_are_refused(text: str) -> None:
+    with pytest.raises(AddressUnusable):
+        parse_address(text)
+
+
+def test_an_address_in_use() -> None:
+    with listening(Address("127.0.0.1", 0)) as found, pytest.raises(AddressUnusable, match="in use"):
+        listening(Address("127.0.0.1", found.getsockname()[1]))
+
+
+A, B = "a" * 40, "b" * 40
+
+
+@contextlib.asynccontextmanager
+async def web(
+    served: Served, connection: type[BoundedConnection] = BoundedConnection, **times: float
+) -> AsyncIterator[str]:
+    """The URL of a server for the clients with the tokens A and B."""
+    listener: socket.socket = listening(Address("127.0.0.1", 0))
+    server, tokens = served.server(client_of_request, **times), BearerTokens([A, B])
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: serve_http(server, tokens, listener, connection=connection))
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        group.cancel_scope.cancel()
+    listener.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str, token: str, mode: str, **options: Any) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode, **options) as client,
+    ):
+        yield client
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_clients_over_http_have_their_own_sandboxes(served: Served, era: str) -> None:
+    async with web(served) as url, connected(url, A, era) as a, connected(url, B, era) as b:
+        value_of(await a.call_tool("write_file", {"file_path": "x", "content": "1"}))
+        (mine,) = value_of(await a.call_tool("sandbox_list"))["sandboxes"]
+        assert value_of(await b.call_tool("sandbox_list"))["sandboxes"] == []
+        refused = await b.call_tool("ls", {"sandbox": mine["sandbox"]})
+        assert refused.is_error
+        assert "no such sandbox" in text_of(refused)
+        async with connected(url, A, era) as again:
+            assert value_of(await again.call_tool("read_file", {"file_path": "x"}))["content"] == "1"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer " + "c" * 40}, 401),
+        ({"authorization": f"Basic {A}"}, 401),
+        ({"authorization": f"Bearer {A}", "host": "evil.example"}, 421),
+        ({"authorization": f"Bearer {A}", "host": "127.0.0.1:1"}, 421),
+        ({"authorization": f"Bearer {A}", "origin": "http://evil.example"}, 403),
+        ({"authorization": f"Bearer {A}", "origin": "http://localhost:3000"}, 403),
+        ({"authorization": f"Bearer {A}"}, 200),
+    ],
+)
+async def test_who_is_served_over_http(served: Served, headers: dict[str, str], status: int) -> None:
+    given_always = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    async with web(served) as url, httpx2.AsyncClient() as http:
+        answer = await http.post(url, json=HELLO, headers={**given_always, **headers})
+        assert answer.status_code == status
+        in_query = await http.post(f"{url}?access_token={A}", json=HELLO, headers=given_always)
+        assert in_query.status_code == 401
+
+
+@pytest.mark.anyio
+async def test_a_body_that_is_too_large_or_malformed(served: Served) -> None:
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json",
+               "authorization": f"Bearer {A}", "mcp-protocol-version": "2026-07-28"}  # fmt: skip
+    async with web(served) as url, httpx2.AsyncClient(headers=headers) as http:
+        assert (await http.post(url, content=b"x" * (5 << 20))).status_code == 413
+        for body in (b"{", b"[]", b"1", b"[" * 100_000):
+            assert (await http.post(url, content=body)).status_code == 400
+    assert served.making.made == []
+
+
+class Hasty(BoundedConnection):
+    seconds = 1.0
+
+
+class Few(BoundedConnection):
+    most = 3
+
+
+HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+async def connection(url: str, data: bytes) -> anyio.abc.SocketStream:
+    made = await anyio.connect_tcp("127.0.0.1", httpx2.URL(url).port or 0)
+    await made.send(data)
+    return made
+
+
+async def is_ended(stream: anyio.abc.SocketStream) -> bool:
+    """Whether the server ends it; what it answers before is read."""
+    with anyio.move_on_after(60):
+        try:
+            while await stream.receive():
+                pass
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return True
+    return False
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("data", [b"", HEAD, HEAD + b"Content-Length: 9\r\n\r\nx"], ids=["none", "head", "body"])
+async def test_a_request_that_does_not_arrive_ends_its_connection(served: Served, data: bytes) -> None:
+    async with web(served, Hasty) as url:
+        async with await connection(url, data) as half:
+            assert await is_ended(half)
+        async with connected(url, A, "auto") as client:
+            assert value_of(await client.call_tool("sandbox_list"))["sandboxes"] == []
+
+
+@pytest.mark.anyio
+async def test_a_call_may_last_longer_than_a_request_may_take_to_arrive(served: Served) -> None:
+    async with web(served, Hasty) as url, connected(url, A, "auto") as client:
+        ran = await client.call_tool("shell_execute", {"command": ["sh", "-c", "sleep 1.5; echo 1"]})
+        assert value_of(ran)["stdout"] == "1\n"
+
+
+@pytest.mark.anyio
+async def test_connections_without_a_request_keep_no_client_out(served: Served) -> None:
+    async with web(served, Few) as url:
+        half = [await connection(url, HEAD) for _ in range(8)]
+        async with connected(url, A, "auto") as client:
+            assert value_of(await client.call_tool("sandbox_list"))["sandboxes"] == []
+        for stream in half[:5]:
+            assert await is_ended(stream)
+        for stream in half:
+            await stream.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [("host", "evil.example", 421), ("origin", "http://evil.example", 403), ("x-other", "1", 200)],
+)
+async def test_web_pages_are_refused_with_2026_07_28_as_well(
+    served: Served, header: str, value: str, status: int
+) -> None:
+    about = {"protocolVersion": "2026-07-28", "clientInfo": {"name": "t", "version": "1"}, "clientCapabilities": {}}
+    meta = {f"io.modelcontextprotocol/{name}": given for name, given in about.items()}
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json",
+               "authorization": f"Bearer {A}", "mcp-protocol-version": "2026-07-28",
+               "mcp-method": "tools/list"}  # fmt: skip
+    async with web(served) as url, httpx2.AsyncClient(headers=headers) as http:
+        answer = await http.post(url, json=request(1, "tools/list", {"_meta": meta}), headers={header: value})
+        assert answer.status_code == status, answer.text
+
+
+@pytest.mark.anyio
+async def test_a_task_over_http_is_polled_with_other_requests(served: Served) -> None:
+    async def then(task: TaskResult, context: ClaimContext) -> types.CallToolResult:
+        (served.making.made[0].path / "go").touch()
+        state = await ended(context.session, task.task_id)
+        return types.CallToolResult.model_validate(state.result)
+
+    served.registry.find("client-1", None)
+    async with (
+        web(served, patience=0.05) as url,
+        connected(url, A, "auto", extensions=[TakesTasks(then)]) as client,
+    ):
+        assert value_of(await client.call_tool("shell_execute", LONG))["stdout"] == "late\n"

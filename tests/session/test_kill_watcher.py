@@ -1,0 +1,134 @@
+"""The process that waits for podbot's end: what it does after a session's end, an error, and a KILL."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from podbot.session.flags import await_release
+from podbot.session.kill_watcher import HelperProgram, removed_if_killed
+from tests.session.plans import Place
+
+_SECONDS = 20.0  # a bound on a hang
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(str(tmp_path))
+
+
+@pytest.fixture
+def helper(tmp_path: Path) -> str:
+    """A helper that writes its argument, and then its environment's names, to a file beside it."""
+    path = tmp_path / "helper.py"
+    path.write_text(
+        "import os, sys\n"
+        f"with open({str(tmp_path / 'new')!r}, 'w') as file:\n"
+        "    file.write('\\n'.join([sys.argv[1], *sorted(os.environ)]))\n"
+        f"os.rename({str(tmp_path / 'new')!r}, {str(tmp_path / 'called')!r})\n"
+    )
+    return str(path)
+
+
+def called(tmp_path: Path) -> list[str]:
+    """What the helper wrote, once it did."""
+    until = time.monotonic() + _SECONDS
+    while not (tmp_path / "called").exists():
+        assert time.monotonic() < until, "the helper was not started"
+        time.sleep(0.01)
+    return (tmp_path / "called").read_text().splitlines()
+
+
+def running(helper: str) -> list[int]:
+    """Pids of processes with ``helper`` in their command line, ended ones that nobody reaped excluded."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:
+            if helper.encode() in file.read():
+                found.append(int(name))
+    return found
+
+
+def started(helper: str) -> None:
+    """Wait for its process: Popen may return before the kernel shows the new command line."""
+    until = time.monotonic() + _SECONDS
+    while not running(helper):
+        assert time.monotonic() < until, "no process was started"
+        time.sleep(0.01)
+
+
+def test_after_a_kill_the_helper_is_started_without_secrets(tmp_path: Path, helper: str) -> None:
+    code = (
+        "import os, signal, sys\nfrom podbot.session.kill_watcher import HelperProgram, removed_if_killed\n"
+        "with removed_if_killed(sys.argv[1], HelperProgram(sys.argv[2], os.environ)):\n"
+        "    os.killpg(0, signal.SIGKILL)\n"
+    )
+    words = [sys.executable, "-c", code, "/run/the session", helper]
+    done = subprocess.run(words, env={**os.environ, "A_KEY": "x"}, start_new_session=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    path, *names = called(tmp_path)
+    assert path == "/run/the session"
+    assert "PATH" in names
+    assert "A_KEY" not in names
+
+
+def test_a_kill_is_noticed_although_a_forked_child_goes_on(place: Place, tmp_path: Path, helper: str) -> None:
+    """A program that uses the library may fork, as multiprocessing does; the child gets copies of its descriptors."""
+    code = (
+        "import os, signal, sys\n"
+        "from podbot.session.kill_watcher import HelperProgram\nfrom podbot.session.sessions import session_directory\n"
+        "with session_directory(sys.argv[1], 'e', helper=HelperProgram(sys.argv[2], os.environ)):\n"
+        "    if os.fork():\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    sys.stdin.read()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = place.directory()
+    with subprocess.Popen([sys.executable, "-c", code, path, helper], stdin=subprocess.PIPE) as process:
+        assert process.wait(_SECONDS) == -signal.SIGKILL
+        assert called(tmp_path)[0] == path
+        assert await_release(path, _SECONDS)
+
+
+def test_the_helper_gets_what_an_engine_needs_of_the_caller_s_environment(tmp_path: Path, helper: str) -> None:
+    """For the service that it may have to start: that pulls through the same proxy as podbot's own."""
+    needed = ["HTTPS_PROXY", "LC_ALL", "REGISTRY_AUTH_FILE", "SSH_AUTH_SOCK", "TZ", "XDG_RUNTIME_DIR", "no_proxy"]
+    environ = dict.fromkeys([*needed, "A_KEY"], "x") | {"LC_ALL": "C"}
+    with removed_if_killed("/run/s", HelperProgram(helper, environ)) as watcher:
+        watcher.needed = True
+    assert set(called(tmp_path)[1:]) - {"LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"} == set(needed)
+
+
+def test_what_podbot_could_not_end_is_left_to_the_helper(tmp_path: Path, helper: str) -> None:
+    with removed_if_killed("/run/s", HelperProgram(helper, os.environ)) as watcher:
+        watcher.needed = True
+    assert called(tmp_path)[0] == "/run/s"
+
+
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_after_a_session_s_end_no_process_is_left(tmp_path: Path, helper: str, error: type[Exception] | None) -> None:
+    def block() -> None:
+        with removed_if_killed("/run/s", HelperProgram(helper, os.environ)):
+            started(helper)
+            if error is not None:
+                raise error
+
+    if error is None:
+        block()
+    else:
+        with pytest.raises(error):
+            block()
+    assert not running(helper)
+    assert not (tmp_path / "called").exists()
+
+
+def test_without_a_helper_program_a_session_goes_on(tmp_path: Path) -> None:
+    with removed_if_killed("/run/s", HelperProgram(str(tmp_path / "missing.py"), os.environ)):
+        pass
+    with removed_if_killed("/run/s", None):
+        pass

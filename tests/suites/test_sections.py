@@ -1,0 +1,183 @@
+"""The sections that offer workspaces: what they show, what the session knows, clones, and their end."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.errors import PromptInvalid, ToolValidationError
+from podbot.sections import (
+    HostMount,
+    Prompt,
+    Session,
+    ShellSection,
+    SubagentIsolationLevel,
+    WorkspaceSection,
+    session_for_subagent,
+)
+from podbot.sections.host_mounts import MountPlan, PlannedFile
+from podbot.suites import (
+    PodmanSandboxConfig,
+    PodmanSandboxSection,
+    PodmanShellSection,
+    UnsafeLocalSandboxConfig,
+    UnsafeLocalSandboxSection,
+    UnsafeLocalWorkspace,
+    VirtualFileSystem,
+)
+from podbot.suites.virtual_files import track_files
+from podbot.tools.results import DeleteEntry, WriteFile
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    path = tmp_path / "project"
+    path.mkdir()
+    (path / "$HOME ${x}.py").write_text("print()\n")
+    return path
+
+
+@pytest.fixture
+def section(tmp_path: Path, project: Path) -> Iterator[UnsafeLocalSandboxSection]:
+    config = UnsafeLocalSandboxConfig(
+        mounts=(HostMount(str(project), "src"),),
+        allowed_host_roots=(project,),
+        base_environment={"A": "b"},
+        workspace_root=tmp_path / "overlays",
+        clock=lambda: NOW,
+    )
+    with UnsafeLocalSandboxSection(session=Session(), config=config) as made:
+        yield made
+
+
+def prompt(*sections: Any) -> Prompt:
+    return Prompt(ns="n", key="k", sections=sections)
+
+
+def files_of(session: Session) -> list[tuple[str, int]]:
+    latest = session[VirtualFileSystem].latest()
+    assert latest is not None
+    return [(file.path, file.size_bytes) for file in latest.files]
+
+
+def test_a_prompt_shows_the_mounts_whatever_their_names_and_starts_nothing(
+    section: UnsafeLocalSandboxSection, project: Path
+) -> None:
+    text = prompt(section).render().text
+    assert text.startswith("## Local Workspace\n\nYou have access to a local workspace directory.")
+    assert f"- /workspace/src/, from {project} (1 file, 8 bytes)\n  - $HOME ${{x}}.py" in text
+    assert section.session[UnsafeLocalWorkspace].latest() is None
+    assert not os.path.exists(section.workspace.directory)
+
+
+def test_the_session_follows_its_tools(section: UnsafeLocalSandboxSection) -> None:
+    session, made = section.session, prompt(section)
+    assert files_of(session) == [("src/$HOME ${x}.py", 8)]
+    done = made.invoke("write_file", {"file_path": "notes.txt", "content": "abc"}, session=session)
+    assert done.success
+    state = session[UnsafeLocalWorkspace].latest()
+    assert state == UnsafeLocalWorkspace(section.workspace.directory, "/workspace", (("A", "b"),), NOW, NOW)
+    assert files_of(session) == [("notes.txt", 3), ("src/$HOME ${x}.py", 8)]
+    assert made.invoke("rm", {"path": "src"}, session=session).success
+    assert files_of(session) == [("notes.txt", 3)]
+    assert not made.invoke("rm", {"path": "nothing"}, session=session).success
+    assert files_of(session) == [("notes.txt", 3)]
+    section.close()
+    assert session[UnsafeLocalWorkspace].latest() is None
+
+
+def test_a_prompt_offers_its_shell_and_files(section: UnsafeLocalSandboxSection) -> None:
+    assert isinstance(section, WorkspaceSection)
+    assert isinstance(section, ShellSection)
+    made = prompt(section)
+    assert made.shell() is section.shell
+    assert made.filesystem() is section.filesystem
+    assert section.shell.execute(["ls"]).stdout == "src\n"
+
+
+def test_full_isolation_shares_nothing(section: UnsafeLocalSandboxSection) -> None:
+    parent = section.session
+    prompt(section).invoke("write_file", {"file_path": "a", "content": "1"}, session=parent)
+    session = session_for_subagent(parent, SubagentIsolationLevel.FULL_ISOLATION)
+    assert session[UnsafeLocalWorkspace].latest() is None
+    with section.clone(session=session, bus=session.bus) as clone:
+        assert files_of(session) == [("src/$HOME ${x}.py", 8)]
+        assert [entry.path for entry in clone.filesystem.ls().entries] == ["src"]
+        assert clone.workspace.directory != section.workspace.directory
+        prompt(clone).invoke("write_file", {"file_path": "b", "content": "1"}, session=session)
+        assert [path for path, _ in files_of(session)] == ["b", "src/$HOME ${x}.py"]
+    assert [path for path, _ in files_of(parent)] == ["a", "src/$HOME ${x}.py"]
+    assert [entry.path for entry in section.filesystem.ls().entries] == ["a", "src"]
+
+
+def test_without_isolation_the_session_and_so_the_workspace_is_the_same(section: UnsafeLocalSandboxSection) -> None:
+    assert session_for_subagent(section.session, SubagentIsolationLevel.NO_ISOLATION) is section.session
+
+
+def test_a_clone_needs_another_session_and_its_bus(section: UnsafeLocalSandboxSection) -> None:
+    with pytest.raises(PromptInvalid, match="another id"):
+        section.clone(session=section.session)
+    with pytest.raises(PromptInvalid, match="bus"):
+        section.clone(session=Session(), bus=section.session.bus)
+
+
+def test_podman_is_one_line_away(project: Path) -> None:
+    """The same tools with the same schemas; nothing is started, so no engine is needed."""
+    mounts = {"mounts": (HostMount(str(project), "src"),), "allowed_host_roots": (project,)}
+    local = UnsafeLocalSandboxSection(session=Session(), config=UnsafeLocalSandboxConfig(**mounts))  # type: ignore[arg-type]
+    podman = PodmanSandboxSection(session=Session(), config=PodmanSandboxConfig(**mounts))  # type: ignore[arg-type]
+    assert [(tool.name, tool.input_schema) for tool in local.tools] == [
+        (tool.name, tool.input_schema) for tool in podman.tools
+    ]
+    assert "isolated Linux container" in prompt(podman).render().text
+    podman.close()
+
+
+def test_a_prompt_has_one_container(project: Path) -> None:
+    sandbox, shell = PodmanSandboxSection(session=Session()), PodmanShellSection(session=Session())
+    with pytest.raises(PromptInvalid, match="a container of their own"):
+        prompt(sandbox, shell)
+    assert [tool.name for tool in shell.tools] == ["podman_shell"]
+    assert shell.container_name == f"podbot-shell-{shell.session.session_id.hex}"
+    assert "podman_shell" in prompt(shell).render().text
+
+
+@pytest.mark.parametrize("prefix", ["", "-a", "a b", "a" * 15, "a/b"])
+def test_prefixes_are_checked(prefix: str) -> None:
+    with pytest.raises(ToolValidationError, match="name_prefix"):
+        PodmanShellSection(session=Session(), name_prefix=prefix)
+
+
+def test_the_uptime_of_a_shell_is_checked() -> None:
+    with pytest.raises(ToolValidationError, match="uptime_seconds"):
+        PodmanShellSection(session=Session(), timeout=dt.timedelta(0))
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=3).map("/".join)
+
+
+@given(planned=st.sets(PATHS), changes=st.lists(st.tuples(st.booleans(), PATHS)))
+def test_the_slice_is_what_was_copied_written_and_removed(planned: set[str], changes: list[tuple[bool, str]]) -> None:
+    session = Session()
+    track_files(
+        session, MountPlan(tuple(PlannedFile("/", ("x",), tuple(path.split("/")), 1, 0o644, 0, 0) for path in planned))
+    )
+    known = dict.fromkeys(planned, 1)
+    for number, (writes, path) in enumerate(changes, 2):
+        if writes:
+            session.dispatch(WriteFile(path, "create", number, number, NOW, 0))
+            known[path] = number
+        else:
+            session.dispatch(DeleteEntry(path, "directory", 1))
+            known = {name: size for name, size in known.items() if name != path and not name.startswith(f"{path}/")}
+    assert files_of(session) == sorted(known.items())

@@ -1,0 +1,119 @@
+"""``podbot.open_shell``: a shell in a session that another program opened, on an engine in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import podbot
+from podbot.errors import ContainerNotFound, InvalidWorkingDirectory, NotOurs, SandboxDied, SandboxPaused
+from podbot.session.sessions import session_directory
+from podbot.session.shell_target import ShellTarget, running_session
+from podbot.testing import IMAGE, FakeEngine
+from tests.driver import FakeDriver
+from tests.session.plans import Place, container, labels
+from tests.shell.real import run as real_command
+
+BOX = podbot.LaunchRequest(subcommand="sandbox", name="mine", trusted_workspace=True)
+
+
+@pytest.fixture
+def engine(driver: FakeDriver) -> FakeEngine:
+    """Its commands are this machine's."""
+    driver.engine.on("/bin/sh", real_command)
+    return driver.engine
+
+
+@pytest.fixture
+def environ(place: Place) -> dict[str, str]:
+    return {"HOME": place.base, "PATH": os.environ["PATH"], **place.environ}
+
+
+@pytest.fixture
+def config(place: Place) -> podbot.AppConfig:
+    overrides = {"image": IMAGE, "workspace.source": "host_mount", "workspace.host_path": place.workspace}
+    return podbot.load_config(podbot.LoadOptions(overrides=overrides, environ={"HOME": place.base}))
+
+
+@contextlib.contextmanager
+def session(config: podbot.AppConfig, environ: dict[str, str]) -> Iterator[str]:
+    with podbot.sandbox(config, BOX, environ=environ) as box:
+        yield box.name
+
+
+def test_a_shell_in_a_session_of_another_program(
+    engine: FakeEngine, config: podbot.AppConfig, environ: dict[str, str], place: Place
+) -> None:
+    with session(config, environ) as name:
+        with podbot.open_shell(config, name, environ=environ) as shell:
+            assert (shell.root, shell.sandboxed) == (place.workspace, True)
+            assert shell.execute("pwd").stdout == f"{place.workspace}\n"
+            assert shell.network_enabled
+        with podbot.open_shell(config, name, root="/tmp/", environ=environ) as shell:
+            assert shell.execute("pwd").stdout == "/tmp\n"
+            with pytest.raises(PermissionError):
+                shell.execute("rm -rf /")
+        with pytest.raises(InvalidWorkingDirectory):
+            podbot.open_shell(config, name, root="relative", environ=environ)
+        assert engine.inspect(name).state == "running"
+
+
+@pytest.mark.parametrize(
+    ("name", "marks"),
+    [("stranger", {}), ("theirs", labels("theirs")), ("claims", labels("another"))],
+    ids=["not podbot's", "no session of this user's", "labels of another session"],
+)
+def test_a_container_that_is_no_session_of_this_user(
+    engine: FakeEngine, config: podbot.AppConfig, environ: dict[str, str], name: str, marks: dict[str, str]
+) -> None:
+    engine.start(engine.create(container(name, marks=marks)))
+    with pytest.raises(NotOurs):
+        podbot.open_shell(config, name, environ=environ)
+
+
+@pytest.mark.parametrize("name", ["missing", "..", ".engine", "a/b", ""])
+def test_no_container_of_that_name(
+    engine: FakeEngine, config: podbot.AppConfig, environ: dict[str, str], name: str
+) -> None:
+    with pytest.raises(ContainerNotFound):
+        podbot.open_shell(config, name, environ=environ)
+
+
+def test_a_session_that_is_being_opened(engine: FakeEngine, place: Place) -> None:
+    """Its container is started meanwhile, and only then does its record name its guest."""
+    created = engine.create(container("mine", marks=labels("mine")))
+    plan = {
+        "container": {"workdir": "/work", "network": "none", "guest": []},
+        "resources": {"guest": {"directory": "/g"}},
+    }
+    waited = []
+    with session_directory(place.directory("mine"), engine.endpoint) as directory:
+        directory.move("creating")
+
+        def sleep(_seconds: float) -> None:
+            waited.append(1)
+            if len(waited) == 2:
+                engine.start(created)
+            if len(waited) == 3:
+                directory.move("running", container="c", plan=plan)
+
+        found = running_session(engine, place.environ, "mine", sleep=sleep)
+    assert (len(waited), found) == (3, ShellTarget("/g", "/work", network_enabled=False))
+
+
+def test_a_session_that_does_not_run(engine: FakeEngine, config: podbot.AppConfig, environ: dict[str, str]) -> None:
+    def stop(name: str) -> None:
+        engine.by_name[name].spec = dataclasses.replace(engine.by_name[name].spec, auto_remove=False)
+        engine.die(name)
+
+    states: list[tuple[Callable[[str], None], type[Exception]]] = [(engine.pause, SandboxPaused), (stop, SandboxDied)]
+    with session(config, environ) as name:
+        for change, error in states:
+            change(name)
+            with pytest.raises(error) as caught:
+                podbot.open_shell(config, name, environ=environ)
+            assert isinstance(caught.value, RuntimeError)
