@@ -69,6 +69,8 @@ class EngineRunning:
         self._begun = time.monotonic()
         self._over = self._begun
         self._open: dict[int, int] = {}  # descriptor that is read -> number of the stream
+        self._word_size = len(self._word) + 1 + engine_scripts.DIGITS
+        self._unread: dict[int, int] = {}  # descriptor -> bytes of the start script's word that it still has to deliver
         self._stdin: int | None = None
         self._timer: threading.Timer | None = None
         self._thread = threading.Thread(target=self._relayed, args=(self._streams(),), daemon=True)
@@ -203,7 +205,7 @@ class EngineRunning:
         out_read, out = os.pipe2(os.O_CLOEXEC)
         err_read, err = os.pipe2(os.O_CLOEXEC)
         self._open = {out_read: STDOUT, err_read: STDERR}
-        self._word_from = out_read if command.tty is not None else err_read
+        self._unread = dict.fromkeys((out_read,) if command.tty is not None else (out_read, err_read), self._word_size)
         return ExecIO(stdin, out, err, size=lambda: self._size)
 
     def _relayed(self, io: ExecIO) -> None:
@@ -211,7 +213,9 @@ class EngineRunning:
         command = self._command
         kept = ("PATH", engine_scripts.MARK, *command.env) if command.env_mode == "replace" else ()
         spec = ExecSpec(
-            engine_scripts.started(self._word, command.cwd or "/", command.argv, keep=kept, discard=command.discard),
+            engine_scripts.started(
+                self._word, command.cwd or "/", command.argv, keep=kept, discard=command.discard, tty=bool(command.tty)
+            ),
             env={**command.env, engine_scripts.MARK: self._token},
             tty=command.tty is not None,
             stdin=io.stdin is not None,
@@ -229,22 +233,17 @@ class EngineRunning:
                     os.close(descriptor)
 
     def _check_started(self) -> None:
-        """Read the word that the start script prints before all output, and the number of processes killed so far."""
-        expected, said = self._word.encode(), b""
-        size = len(expected) + 1 + engine_scripts.DIGITS
-        end = time.monotonic() + _START_SECONDS
-        poller = select.poll()
-        poller.register(self._word_from, select.POLLIN)
-        while len(said) < size and poller.poll(max(0.0, end - time.monotonic()) * 1000):
-            data = os.read(self._word_from, size - len(said))
-            if not data:
-                break
-            said += data
-        word, count = said[: len(expected) + 1], said[len(expected) + 1 :]
-        if word == expected + engine_scripts.READY and len(said) == size and count.isdigit():
+        """Read the word that the start script prints before all output, and the number of processes killed so far.
+
+        It comes on stdout and on stderr, each time before the stream's other output. One is enough: a command that
+        fills one stream at once can hold up what was printed on the other.
+        """
+        said = self._read_word()
+        word, count = said[: len(self._word) + 1], said[len(self._word) + 1 :]
+        if word == self._word.encode() + engine_scripts.READY and len(said) == self._word_size and count.isdigit():
             self._memory_kills = int(count)
             return
-        if word == expected + engine_scripts.BAD_DIRECTORY:
+        if word == self._word.encode() + engine_scripts.BAD_DIRECTORY:
             reason = "it is missing, is no directory, or may not be entered"
             raise BadWorkingDirectory(field="cwd", value=self._command.cwd, reason=reason)
         self._thread.join(0 if said else _START_SECONDS)
@@ -253,6 +252,26 @@ class EngineRunning:
         self.terminate()
         reason = "its image has no python3 and no /bin/sh, and one of them is needed to run a command under control"
         raise ShellUnavailable(shell=self._container, reason=reason, hint="Use an image that has one.")
+
+    def _read_word(self) -> bytes:
+        """The first bytes of the stream on which they arrive first, or as much as there is within _START_SECONDS."""
+        said = dict.fromkeys(self._unread, b"")
+        poller = select.poll()
+        for descriptor in said:
+            poller.register(descriptor, select.POLLIN)
+        end = time.monotonic() + _START_SECONDS
+        reading = len(said)
+        while reading and (ready := poller.poll(max(0.0, end - time.monotonic()) * 1000)):
+            for descriptor, _ in ready:
+                data = os.read(descriptor, self._unread[descriptor])
+                said[descriptor] += data
+                self._unread[descriptor] -= len(data)
+                if not self._unread[descriptor]:
+                    return said[descriptor]
+                if not data:
+                    poller.unregister(descriptor)
+                    reading -= 1
+        return max(said.values(), key=len)
 
     def _refused(self) -> CommandRefused | None:
         """The error for a user that does not exist, if that is why the engine did not start the command."""
@@ -269,10 +288,13 @@ class EngineRunning:
 
     def _deliver(self, ready: dict[int, int]) -> None:
         for descriptor in [descriptor for descriptor in self._open if descriptor in ready]:
-            data = os.read(descriptor, _CHUNK)
+            unread = self._unread.get(descriptor, 0)
+            data = os.read(descriptor, unread or _CHUNK)
             if not data:
                 del self._open[descriptor]
                 os.close(descriptor)
+            elif unread:
+                self._unread[descriptor] = unread - len(data)
             elif self._on_output is not None:
                 self._on_output(self._open[descriptor], data)
 

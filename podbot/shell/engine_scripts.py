@@ -28,13 +28,14 @@ kills() {
 }
 """
 
-# $0: the word to print first on stderr, followed by READY and the number of kills; $1: the directory; $2: the
-# variables to keep (empty: all); $3: not empty to discard the output.
+# $0: the word to print first on stdout and on stderr, followed by READY and the number of kills; $1: the directory; $2:
+# the variables to keep (empty: all); $3: not empty to discard the output; $4: not empty where both are one terminal.
 _START = (
     _MEMORY_KILLS
     + """
-cd -- "$1" 2>/dev/null || { printf '%s-' "$0" >&2; exit 125; }
-printf '%s+%03d' "$0" "$(kills 2>/dev/null)" >&2
+both() { printf %s "$2" >&2; [ -n "$1" ] || printf %s "$2"; }
+cd -- "$1" 2>/dev/null || { both "$4" "$0-"; exit 125; }
+both "$4" "$(printf '%s+%03d' "$0" "$(kills 2>/dev/null)")"
 if [ -n "$2" ]; then
   set -f; IFS='
 '
@@ -46,7 +47,7 @@ if [ -n "$2" ]; then
   unset IFS line name
 fi
 [ -z "$3" ] || exec >/dev/null 2>&1
-shift 3
+shift 4
 exec "$@"
 """
 )
@@ -94,9 +95,11 @@ _SIGNAL = _EACH + 'each "$1"\n'
 MEMORY_KILLS = (SHELL, "-c", _MEMORY_KILLS + 'exit "$(kills 2>/dev/null)"\n')
 
 
-def started(word: str, cwd: str, argv: Sequence[str], *, keep: Sequence[str], discard: bool) -> tuple[str, ...]:
+def started(
+    word: str, cwd: str, argv: Sequence[str], *, keep: Sequence[str], discard: bool, tty: bool
+) -> tuple[str, ...]:
     """The command that changes to ``cwd`` and executes ``argv``. ``keep``: the variables to keep; empty keeps all."""
-    return (SHELL, "-c", _START, word, cwd, " ".join(keep), "1" if discard else "", *argv)
+    return (SHELL, "-c", _START, word, cwd, " ".join(keep), "1" if discard else "", "1" if tty else "", *argv)
 
 
 def ender(token: str, grace: float) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import pty
 import struct
@@ -19,15 +20,17 @@ from tests.session.plans import SESSION, made
 __all__ = ["SESSION", "SandboxDied", "real_engine"]
 
 
-def real_engine() -> FakeEngine:
-    """With a running container SESSION."""
+def real_engine(*, stdout_first: int = 0) -> FakeEngine:
+    """With a running container SESSION. A command's stderr is delivered only after this many bytes of its stdout, or
+    when it ends: an engine may read one of them more often.
+    """
     engine = FakeEngine()
     made(engine, SESSION)
-    engine.on("/bin/sh", run)
+    engine.on("/bin/sh", functools.partial(run, stdout_first=stdout_first))
     return engine
 
 
-def run(peer: ExecPeer) -> int:
+def run(peer: ExecPeer, *, stdout_first: int = 0) -> int:
     """The command as a process of this machine; KILL for its group when the fake kills it."""
     # The engine signals a group by its pid, which is not the fake's: ignored here, as what is tested is the script.
     peer.trap(*range(1, 65))
@@ -41,9 +44,10 @@ def run(peer: ExecPeer) -> int:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
+        delivered = threading.Event()
         threads = [
-            threading.Thread(target=_copied, args=(peer, stream, pipe.fileno()))
-            for stream, pipe in ((STDOUT, child.stdout), (STDERR, child.stderr))
+            threading.Thread(target=_copied, args=(peer, STDOUT, child.stdout.fileno(), delivered, stdout_first)),
+            threading.Thread(target=_copied_after, args=(delivered, peer, STDERR, child.stderr.fileno())),
         ]
         threads.append(threading.Thread(target=_fed, args=(peer, child.stdin), daemon=True))
         for thread in threads:
@@ -54,10 +58,24 @@ def run(peer: ExecPeer) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _copied(peer: ExecPeer, stream: int, descriptor: int) -> None:
-    with contextlib.suppress(OSError):
+def _copied(peer: ExecPeer, stream: int, descriptor: int, delivered: threading.Event, enough: int = 0) -> None:
+    """Deliver a stream; ``delivered`` is set after ``enough`` bytes, and at its end."""
+    total = 0
+    try:
         while data := os.read(descriptor, 8192):
+            if total >= enough:
+                delivered.set()
             peer.write(stream, data)
+            total += len(data)
+    except OSError:  # the caller is gone
+        pass
+    finally:
+        delivered.set()
+
+
+def _copied_after(before: threading.Event, peer: ExecPeer, stream: int, descriptor: int) -> None:
+    before.wait()
+    _copied(peer, stream, descriptor, threading.Event())
 
 
 def _fed(peer: ExecPeer, pipe: object) -> None:

@@ -50,6 +50,28 @@ def test_they_leave_no_descriptor_of_podbot_on_the_engines_path(tmp_path: Path) 
     eventually(lambda: pipes() <= before, what="closed descriptors")
 
 
+def test_a_flood_does_not_hold_up_the_report_that_the_command_started(tmp_path: Path) -> None:
+    """The report was on stderr alone: on a busy machine a flood of stdout filled podbot's buffers before it."""
+    engine = real_engine(stdout_first=16 << 20)
+    interrupted_floods(EngineCommands(lambda: engine, SESSION), tmp_path)
+
+
+@pytest.mark.parametrize("stdout_first", [0, 1 << 20])
+def test_what_is_printed_after_the_report_is_complete_on_both_streams(stdout_first: int) -> None:
+    engine = real_engine(stdout_first=stdout_first)
+    said = {1: b"", 2: b""}
+
+    def take(stream: int, data: bytes) -> None:
+        said[stream] += data
+
+    words = ("sh", "-c", "echo out; echo err >&2; head -c 2097152 /dev/zero; echo end >&2")
+    running = EngineCommands(lambda: engine, SESSION).start(GuestCommand(words), take)
+    ended = running.wait(60)
+    assert ended is not None
+    assert ended.code == 0
+    assert said == {1: b"out\n" + bytes(2 << 20), 2: b"err\nend\n"}
+
+
 def test_a_write_on_the_engines_path_has_a_time_limit() -> None:
     engine = real_engine()
     running = EngineCommands(lambda: engine, SESSION).start(GuestCommand(("sleep", "600"), stdin="open"))
