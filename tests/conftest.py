@@ -1,10 +1,4 @@
-"""For every fast test: the fixtures that more than one room uses, and how the tests run.
-
-In CI each property tries the same examples every time: the verdict on a commit must not be a matter of luck. Everywhere
-else the examples are new ones each time.
-
-No deadline for a property's example: the machine may be busy, and a hang is the test's own to bound.
-"""
+"""For every fast test: the fixtures that more than one room uses, and how the tests run."""
 
 from __future__ import annotations
 
@@ -18,17 +12,16 @@ from types import ModuleType
 from typing import Any, cast
 
 import pytest
-from hypothesis import settings
 
 from podbot.engine.kinds import ENGINES
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.driver import FakeDriver
+from tests.examples import load_profile
 from tests.faults import STRANGER, GiveAway
 from tests.session.plans import Place
 
-settings.register_profile("podbot", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("podbot")
+load_profile()
 
 # podbot leaves signals ignored that it was started to ignore (nohup, a shell's `&`): a suite started so tests them.
 for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
@@ -65,6 +58,13 @@ def open_directory() -> Iterator[str]:
     """A temporary directory that other users can reach, as ``tmp_path`` is not."""
     with tempfile.TemporaryDirectory() as path:
         os.chmod(path, 0o755)
+        yield path
+
+
+@pytest.fixture
+def short_path() -> Iterator[str]:
+    """A temporary directory for sockets, whose paths have room for 107 bytes: ``tmp_path`` contains the user's name."""
+    with tempfile.TemporaryDirectory(prefix="pb-") as path:
         yield path
 
 

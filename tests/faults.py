@@ -24,6 +24,16 @@ def full_disk(room: int = 0) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, highest))
 
 
+def open_below(directory: str | os.PathLike[str]) -> list[str]:
+    """What this process has open in ``directory``. Threads of other tests may open and close theirs meanwhile."""
+    found, top = [], os.path.realpath(directory)
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # closed since
+            path = os.readlink(f"/proc/self/fd/{number}")
+            found += [path] * (path == top or path.startswith(f"{top}/"))
+    return found
+
+
 @contextlib.contextmanager
 def ordinary_user() -> Iterator[None]:
     """File modes apply, as they do not for root: where the tests run as root, this process is STRANGER's for the

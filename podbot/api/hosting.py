@@ -14,6 +14,7 @@ from podbot.execution.runner import ExecIO
 from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
+    from podbot.execution.hosted_end import HostedLimits
     from podbot.hosting.host import HostResult
     from podbot.hosting.hosted_session import HasFileno, HostedSession
     from podbot.launch.types import LaunchRequest
@@ -55,14 +56,17 @@ def host_until_end(
     transcript: str | None = None,
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
+    limits: HostedLimits | None = None,
 ) -> HostResult:
     """Like :func:`host`, in the calling thread, for a process that ends afterwards, such as ``podbot host``.
 
-    A client that leaves does not have to wait: a helper process ends the agent and removes the sandbox.
+    A client that leaves does not have to wait: a helper process ends the agent and removes the sandbox. ``limits``: if
+    not podbot's own.
     """
     from podbot.api import ending_helper
 
-    return _hosting(config, request, transcript, environ, emit, helper=ending_helper.__file__)[1](io, wake)
+    helper = ending_helper.__file__
+    return _hosting(config, request, transcript, environ, emit, helper=helper, limits=limits)[1](io, wake)
 
 
 def _hosting(
@@ -73,9 +77,11 @@ def _hosting(
     emit: Emit,
     *,
     helper: str | None = None,
+    limits: HostedLimits | None = None,
 ) -> tuple[Channel, Callable[[ExecIO, Wake], HostResult]]:
     """The channel of a hosted session, and the function that runs it. Raises ConfigError subclasses."""
     from podbot.api import killed_helper
+    from podbot.execution.hosted_end import HOSTED_LIMITS
     from podbot.hosting.host import channel_for, run_hosted
     from podbot.session.kill_watcher import HelperProgram
 
@@ -89,7 +95,7 @@ def _hosting(
             report_left(engine, environ, emit)
             return run_hosted(
                 engine, decided, io, wake, emit, channel=channel, transcript=transcript, helper=helper,
-                killed_helper=HelperProgram(killed_helper.__file__, environ),
+                killed_helper=HelperProgram(killed_helper.__file__, environ), limits=limits or HOSTED_LIMITS,
             )  # fmt: skip
 
     return channel, work

@@ -46,11 +46,13 @@ def attached(
     wake: Wake,
     own_line: bool = False,
     foreground: Callable[[], bool] = in_foreground,
+    drain: Callable[[int, int], bool] | None = None,
 ) -> ExecStatus:
     """Run ``work`` with the process's streams; the command gets the terminal, raw, when ``tty``.
 
     ``wake``: what the command's relay polls. ``own_line``: podbot says more behind a command that ends well, too.
-    ``foreground``: whether the terminal may be touched; a process in the background would be stopped by it.
+    ``foreground``: whether the terminal may be touched; a process in the background would be stopped by it. ``drain``:
+    discards the terminal's late answers; if None, ``terminal_answers.drain``.
     """
     if not tty:
         return work(ExecIO(0, 1, 2))
@@ -71,7 +73,7 @@ def attached(
                 yield
             finally:
                 if mode.taken and foreground():
-                    _settle(screen, mode, own_line=own_line)
+                    _settle(screen, mode, own_line=own_line, drain=drain or terminal_answers.drain)
 
     try:
         return work(ExecIO(0, 1, 2, size=size, terminal=terminal, job=job, screen=screen))
@@ -82,11 +84,11 @@ def attached(
         raise
 
 
-def _settle(screen: ScreenModes, mode: RawMode, *, own_line: bool) -> None:
+def _settle(screen: ScreenModes, mode: RawMode, *, own_line: bool, drain: Callable[[int, int], bool]) -> None:
     """The terminal as a shell expects it, and nothing in its input that a shell would take for typed."""
     from podbot.streams import terminal_answers
 
     end = screen.end(own_line=own_line)
     if end and terminal_answers.write(1, end) and screen.commanded:
-        terminal_answers.drain(0, 1)
+        drain(0, 1)
         mode.give_back(emptied=True)

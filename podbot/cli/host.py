@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from podbot.cli import stdio_guard
 from podbot.cli.globals import Globals
@@ -16,6 +16,9 @@ from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO
 from podbot.streams.terminal import is_terminal
 
+if TYPE_CHECKING:
+    from podbot.execution.hosted_end import HostedLimits
+
 
 def invoke(
     g: Globals,
@@ -24,9 +27,13 @@ def invoke(
     acp_delegation: str | None,
     frame_limit: str | None,
     transcript: str | None,
+    limits: HostedLimits | None = None,
     **given: Unpack[Given],
 ) -> int:
-    """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
+    """Run with the command line's values; returns podbot's exit code. Raises UsageError.
+
+    ``limits``: if not podbot's own.
+    """
     check_plan_json("podbot host", given)
     if operands:
         from podbot.cli.operands import refuse_words
@@ -36,10 +43,10 @@ def invoke(
         "--acp-delegation": ("agent.delegation", acp_delegation),
         "--frame-limit": ("agent.frame_limit", frame_limit),
     }
-    return execute(g, selected(given, keys), transcript)
+    return execute(g, selected(given, keys), transcript, limits)
 
 
-def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:
+def execute(g: Globals, args: Selection, transcript: str | None = None, limits: HostedLimits | None = None) -> int:
     """Serve the client on stdin and stdout; returns podbot's exit code, which is the agent's when it ran."""
     from podbot.api import hosting, sessions
 
@@ -57,5 +64,7 @@ def execute(g: Globals, args: Selection, transcript: str | None = None) -> int:
     emit = Reporter(g, progress=True, beside_protocol=True)
     with contextlib.closing(emit), handled(tty=False) as wake:
         request = args.request("host", tty=False)
-        result = hosting.host_until_end(config, request, io=io, wake=wake, transcript=transcript, emit=emit)
+        result = hosting.host_until_end(
+            config, request, io=io, wake=wake, transcript=transcript, emit=emit, limits=limits
+        )
     return exit_code(result.status.code)

@@ -17,6 +17,8 @@ from podbot.streams.wake import Signal, Wake
 Feed = Callable[[bytes], object]
 Fill = Callable[[Callable[[bytes], object]], object]
 """Gets a function that writes; that raises BrokenPipeError if the command has ended."""
+StartTimer = Callable[[float, Callable[[], None]], threading.Timer]
+"""As ``threading.Timer``: not started yet, it calls the function after the seconds."""
 
 
 def run_fed(
@@ -31,14 +33,16 @@ def run_fed(
     err: Feed | None = None,
     seconds: float | None = None,
     guest: str | None = None,
+    timer: StartTimer = threading.Timer,
 ) -> ExecStatus:
     """Run ``spec`` to its end; ``out`` and ``err`` are called from other threads, never after the return.
 
     ``data`` is the whole of its stdin, or ``fill`` writes it, in another thread. ``guest``: see ``run_exec``. After
     ``seconds`` the command is terminated as by TERM, and the status says so. Ctrl-C terminates it too, even if the
-    program in the sandbox ignores the signal. Raises what ``run_exec`` raises.
+    program in the sandbox ignores the signal. ``timer`` measures ``seconds``. Raises what ``run_exec`` raises.
     """
-    with _from(fill or _filling(data)) as stdin, _fed(out) as stdout, _fed(err) as stderr, _ended_after(wake, seconds):
+    limit = _ended_after(wake, seconds, timer)
+    with _from(fill or _filling(data)) as stdin, _fed(out) as stdout, _fed(err) as stderr, limit:
         io = ExecIO(stdin, stdout, stderr)
         return run_exec(engine, container, spec, io, wake, interrupt_ends=True, guest=guest)
 
@@ -97,18 +101,18 @@ def _fed(feed: Feed | None) -> Iterator[int | None]:
 
 
 @contextlib.contextmanager
-def _ended_after(wake: Wake, seconds: float | None) -> Iterator[None]:
+def _ended_after(wake: Wake, seconds: float | None, timer: StartTimer) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    timer = threading.Timer(seconds, wake.post, (Signal(signal.SIGTERM),))
-    timer.daemon = True
-    timer.start()
+    running = timer(seconds, lambda: wake.post(Signal(signal.SIGTERM)))
+    running.daemon = True
+    running.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        running.cancel()
+        running.join()
 
 
 class Kept:

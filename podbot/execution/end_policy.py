@@ -69,7 +69,7 @@ class EndBySignal:
                 return  # killed, and our output is not being read: drop the rest
             else:
                 session.kill()
-                deadline = time.monotonic() + self.limits.kill
+                deadline = time.monotonic() + self.limits.last_output
 
     def check(self) -> None:
         """See EndPolicy."""

@@ -34,7 +34,7 @@ class EngineCommand:
         self._limits, self._exec_id = limits, exec_id
 
     def signal(self, number: int) -> bool:
-        return signal_group(self._engine, self._container, self._exec_id, number)
+        return signal_group(self._engine, self._container, self._exec_id, number, seconds=self._limits.shell)
 
     def terminate(self) -> bool:
         """See CommandControl. Only those of its group can be found."""

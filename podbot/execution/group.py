@@ -18,21 +18,34 @@ import time
 
 from podbot.engine.port import Engine, ExecStream
 from podbot.errors import ContainerError
+from podbot.execution.time_limits import TIME_LIMITS
 from podbot.launch.command import ExecSpec
 
 PROC = "/proc"  # where the engine's processes are looked for on this host
 _ID = "[0-9a-f]{64}"  # a shorter id could be part of any cgroup's name
+_LOOK = 0.2  # seconds between two reads of a stream that may have data which poll does not see, as over TLS
 
 
-def signal_group(engine: Engine, container: str, exec_id: str, number: int, *, proc: str = PROC) -> bool:
-    """Send signal ``number`` to the exec session's whole group. Returns false when that was not possible."""
+def signal_group(
+    engine: Engine,
+    container: str,
+    exec_id: str,
+    number: int,
+    *,
+    proc: str = PROC,
+    seconds: float = TIME_LIMITS.shell,
+) -> bool:
+    """Send signal ``number`` to the exec session's whole group. Returns false when that was not possible.
+
+    ``seconds``: how long a shell inside may take to send it.
+    """
     try:
         pid = engine.exec_inspect(exec_id).pid
         if pid <= 1:  # kill(-1) signals every process
             return False
         if engine.local and _from_host(engine, container, pid, number, proc):
             return True
-        return _from_inside(engine, container, pid, number)
+        return _from_inside(engine, container, pid, number, seconds)
     except (ContainerError, OSError):  # OSError: from the stream of the shell's exec
         return False
 
@@ -106,7 +119,7 @@ def _read(path: str) -> str:
         return file.read()
 
 
-def _from_inside(engine: Engine, container: str, pid: int, number: int) -> bool:
+def _from_inside(engine: Engine, container: str, pid: int, number: int, seconds: float) -> bool:
     inner = engine.processes(container).get(pid)
     if inner is None:
         return False
@@ -117,16 +130,17 @@ def _from_inside(engine: Engine, container: str, pid: int, number: int) -> bool:
     stream = engine.exec_start(exec_id, tty=False, size=None)
     with contextlib.closing(stream):
         stream.shut_write()
-        _wait_for_end(stream)
+        _wait_for_end(stream, seconds)
     return engine.exec_inspect(exec_id).exit_code == 0  # 127: an image without a shell
 
 
-def _wait_for_end(stream: ExecStream) -> None:
-    """Read a short command's stream to its end, for at most 2 s."""
+def _wait_for_end(stream: ExecStream, seconds: float) -> None:
+    """Read a short command's stream to its end, for at most ``seconds``."""
     poller = select.poll()
     poller.register(stream.fileno(), select.POLLIN)
-    end = time.monotonic() + 2
-    while time.monotonic() < end and poller.poll(200):
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        poller.poll(min(left, _LOOK) * 1000)
         with contextlib.suppress(BlockingIOError):
             if not stream.recv(65536):
                 return

@@ -18,7 +18,7 @@ from podbot.errors import (
     SandboxDied,
 )
 from podbot.execution.command_control import CommandControl, LeftCommand, Started
-from podbot.guest.link import Patience
+from podbot.guest.link import PATIENCE, Patience
 from podbot.guest.messages import Ended, GuestCommand
 from podbot.guest.polled_command import PolledCommand
 from podbot.guest.reach import dial
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from podbot.streams.wake import Wake
 
 Connect = Callable[[], "Engine"]
-# A guest that takes longer is paused or stopped, or the machine is busy; the engine may still run commands then.
-_PATIENCE = Patience(greeting=2.0)
 _SIZE = (80, 24)  # columns and rows of a terminal whose size is not known
 _LOOK = 0.05  # seconds between two looks at the state of a container that is ending
 
@@ -69,9 +67,10 @@ class GuestStart:
         """See CommandStart. Raises NotTaken, ChannelLost and SandboxDied."""
         waiting = _Waiting(wake, limits)
         try:
-            link = dial(self._directory, self.container, _PATIENCE)
+            # A guest that takes longer is paused or stopped, or the machine is busy; the engine may run commands still.
+            link = dial(self._directory, self.container, Patience(greeting=limits.greeting))
             waiting.watch(link.fileno())
-            running = PolledCommand.greeted(link, _PATIENCE.greeting, waiting)
+            running = PolledCommand.greeted(link, limits.greeting, waiting)
         except NoGuest:
             wake.check()
             raise NotTaken from None
@@ -79,7 +78,7 @@ class GuestStart:
             running.close()
             raise NotTaken  # only root can become another user
         try:
-            running.start(self._command(spec, size, running), _PATIENCE.answer, waiting)
+            running.start(self._command(spec, size, running), PATIENCE.answer, waiting)
         except CommandRefused as exc:
             running.close()
             if exc.fields["field"] == "user":  # the engine would read the same files, which may hold it up for ever

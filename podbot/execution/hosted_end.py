@@ -112,7 +112,7 @@ class HostedEnd:
         if self._is_short:
             self._phase = "delivering"  # with what is left of REST
             return
-        seconds = self.limits.delivery if self.ending is None else self.limits.kill
+        seconds = self.limits.delivery if self.ending is None else self.limits.last_output
         self._enter("delivering", seconds, relay.delivered)
 
     def _look(self, session: ExecSession, relay: Relay) -> None:
@@ -186,7 +186,7 @@ class HostedEnd:
             return True
         if self._phase == "terminated":
             session.kill()
-            self._enter("killed", self.limits.kill)
+            self._enter("killed", self.limits.last_output)
         else:
             session.terminate()
             self._enter("terminated", self.limits.term)

@@ -46,7 +46,8 @@ def app_jwt(key: PrivateKey, app_id: int, now: float) -> str:
 class AppClient:
     """Sends requests as the App, one for each call. The only retry uses the server's clock if GitHub blames ours.
 
-    ``timeout`` (seconds) limits a whole request: resolving, connecting, TLS, sending, headers and body.
+    ``timeout`` (seconds) limits a whole request: resolving, connecting, TLS, sending, headers and body. ``clock`` is
+    this machine's, in epoch seconds.
     Every method raises GitHubError, or InvalidValue for a repository that is not ``owner/name``. The constructor
     raises InvalidValue for an address to which no token may be sent. No connection stays open between calls.
     """
@@ -142,4 +143,4 @@ class AppClient:
         from podbot.github.failures import sent
 
         jwt = app_jwt(self._key, self._app_id, self._clock() + self._skew)
-        return sent(ask, jwt, verb, path, body, timeout=self._timeout)
+        return sent(ask, jwt, verb, path, body, timeout=self._timeout, clock=self._clock)

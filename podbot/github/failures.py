@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,10 +26,19 @@ _FAILURES = (
 )
 
 
-def sent(ask: Ask, jwt: str, verb: str, path: str, body: Mapping[str, Any] | None = None, *, timeout: float) -> Answer:
+def sent(
+    ask: Ask,
+    jwt: str,
+    verb: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    timeout: float,
+    clock: Callable[[], float] = time.time,
+) -> Answer:
     """Send one request and return the response. Raises GitHubUnreachable or GitHubAnswerInvalid."""
     try:
-        return send(ask.api_url, jwt, verb, path, body, timeout=timeout)
+        return send(ask.api_url, jwt, verb, path, body, timeout=timeout, clock=clock)
     except TooLong:
         failure: GitHubError = GitHubAnswerInvalid(
             step=ask.step, status=0, reason=f"it is longer than {LARGEST >> 20} MiB", hint="Check github.api_url."

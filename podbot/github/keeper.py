@@ -25,12 +25,14 @@ GUARD_WAIT = 2.0  # seconds
 class Waits(NamedTuple):
     """Time limits, in seconds. ``join``: how long the end waits for a request to GitHub in progress.
 
-    ``lease``: how long a start waits until the previous session of the same name has released its lease.
+    ``lease``: how long a start waits until the previous session of the same name has released its lease. ``guard``:
+    how long the end waits for another process that writes the token at that moment.
     """
 
     pause: float = LONGEST_PAUSE
     join: float = 1.0
     lease: float = 15.0
+    guard: float = GUARD_WAIT
 
 
 DEFAULT_WAITS = Waits()
@@ -73,7 +75,7 @@ def token_kept(
                 if thread.ident is not None:
                     thread.join(waits.join)
                 renewer.close()
-                clear_token(session_dir, emit)
+                clear_token(session_dir, emit, guard_wait=waits.guard)
     finally:
         renewer.close()
 
@@ -99,13 +101,13 @@ def _take_lease(renewer: Renewer, seconds: float) -> None:
         time.sleep(0.05)
 
 
-def clear_token(session_dir: str, emit: Emit) -> None:
+def clear_token(session_dir: str, emit: Emit, *, guard_wait: float = GUARD_WAIT) -> None:
     """Remove the grant, then the token: every writer checks the grant first, so none writes a token in between."""
     file, guard = TokenFile(os.path.join(session_dir, SECRETS)), FileLock(os.path.join(session_dir, GUARD))
     try:
         withdraw(session_dir)
         with guard:
-            guard.acquire(GUARD_WAIT)
+            guard.acquire(guard_wait)
             file.remove()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(status_path(session_dir))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -26,10 +27,14 @@ _OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW  # a child process must not inh
 
 
 class FileLock:
-    """An exclusive lock on a file that is created when missing and never removed. Not to be shared between threads."""
+    """An exclusive lock on a file that is created when missing and never removed. Not to be shared between threads.
 
-    def __init__(self, path: str) -> None:
+    ``sleep``: what waits between two attempts.
+    """
+
+    def __init__(self, path: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.path = path
+        self._sleep = sleep
         self._descriptor: int | None = None
 
     @property
@@ -49,7 +54,7 @@ class FileLock:
         """
         for attempt in range(5):
             if attempt:
-                time.sleep(0.002)
+                self._sleep(0.002)
             if self.held or self._taken():
                 return True
             if is_held(self.path):
@@ -62,7 +67,7 @@ class FileLock:
         while not self.try_acquire():
             if time.monotonic() >= end or not os.path.isdir(os.path.dirname(self.path)):
                 return False
-            time.sleep(0.005)
+            self._sleep(0.005)
         return True
 
     def release(self) -> None:

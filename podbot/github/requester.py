@@ -13,7 +13,7 @@ import math
 import os
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import requests
@@ -155,9 +155,16 @@ def requester_options(api_url: str, jwt: str, timeout: float) -> dict[str, Any]:
 
 
 def send(
-    api_url: str, jwt: str, verb: str, path: str, body: Mapping[str, Any] | None = None, *, timeout: float
+    api_url: str,
+    jwt: str,
+    verb: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    timeout: float,
+    clock: Callable[[], float] = time.time,
 ) -> Answer:
-    """One request as the App; raises what requests and urllib3 raise, and TooLong."""
+    """One request as the App; raises what requests and urllib3 raise, and TooLong. ``clock``: this machine's."""
     requester = _Requester(**requester_options(api_url, jwt, timeout))
     # Not the requester's `api_version`, which PyGithub has since 2.10 only.
     headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
@@ -167,4 +174,4 @@ def send(
         status, found, text = odd.status, odd.headers, ""
     finally:
         requester.close()
-    return Answer(status, {name.lower(): value for name, value in found.items()}, text, time.time())
+    return Answer(status, {name.lower(): value for name, value in found.items()}, text, clock())

@@ -33,6 +33,15 @@ class Channel:
             exchange.close()
             raise
 
+    @property
+    def patience(self) -> Patience:
+        """The time limits of what waits for the guest; new ones count from the next wait on."""
+        return self._exchange.patience
+
+    @patience.setter
+    def patience(self, patience: Patience) -> None:
+        self._exchange.patience = patience
+
     def start(self, command: GuestCommand, on_output: OnOutput | None = None) -> Running:
         """Start ``command``. The thread that waits for it calls ``on_output`` with the stream (1 or 2) and bytes.
 

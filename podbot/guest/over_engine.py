@@ -21,7 +21,7 @@ _LOADER = (
     'import os,sys\nt=b""\nwhile len(t)<{size}:\n d=os.read(0,{size}-len(t))\n if not d:sys.exit(1)\n t+=d\n'
     'sys.argv=["guest","stream"]\nexec(compile(t,"guest","exec"))'
 )
-_STATUS = 1.0  # seconds within which the engine must know the status of an exec whose connection it has closed
+_STATUS = 1.0  # seconds
 _MISSING = (126, 127)  # exit statuses with which engines report a program that cannot be started
 
 
@@ -75,8 +75,12 @@ class EngineLink:
         self._stream.close()
 
 
-def open_over_engine(engine: Engine, container: str, patience: Patience = PATIENCE) -> Channel:
+def open_over_engine(
+    engine: Engine, container: str, patience: Patience = PATIENCE, *, status_seconds: float = _STATUS
+) -> Channel:
     """Start another guest in ``container``, which ends with the channel.
+
+    ``status_seconds``: within which the engine must know the status of an exec whose connection it has closed.
 
     Raises NoGuest when the container has no python3, ChannelLost, and ContainerError subclasses of the engine.
     """
@@ -90,15 +94,15 @@ def open_over_engine(engine: Engine, container: str, patience: Patience = PATIEN
     except ChannelLost as exc:
         # The status explains a guest that ended by itself. If it was only silent, podbot's closing the connection has
         # ended it, and its status says nothing.
-        raise (_explained(engine, exec_id, container) if link.ended else None) or exc from None
+        raise (_explained(engine, exec_id, container, status_seconds) if link.ended else None) or exc from None
 
 
-def _explained(engine: Engine, exec_id: str, container: str) -> NoGuest | None:
+def _explained(engine: Engine, exec_id: str, container: str, seconds: float) -> NoGuest | None:
     """The cause, from the exit status, of a guest's end before it answered; None if the status does not show one.
 
     The engine may close the connection before it knows the status.
     """
-    until = time.monotonic() + _STATUS
+    until = time.monotonic() + seconds
     while (code := _exit_code(engine, exec_id)) is None and time.monotonic() < until:
         time.sleep(0.02)
     if code in _MISSING:

@@ -20,6 +20,7 @@ from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import LaunchPlan
 from podbot.protocol.path_map import PathScope
+from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.session import opened_sandbox
 from podbot.session.sessions import SessionDirectory
@@ -89,13 +90,14 @@ def run_hosted(
     helper: str | None = None,
     killed_helper: HelperProgram | None = None,
     limits: HostedLimits = HOSTED_LIMITS,
+    scanner: Scanner = SCANNER,
 ) -> HostResult:
     """Carry out ``plan`` between the client on ``io`` and the agent; everything created is undone, whatever happens.
 
     With ``io.stderr`` None, the agent's diagnostics become events. ``helper``: path of the program that finishes a
     slow end after the client has left; None: this call ends the session itself. ``killed_helper``: see
-    ``session.kill_watcher``. Raises ContainerError,
-    FilesystemError, GitHubError, CloneError and StreamError subclasses. A failure of the agent itself is a status.
+    ``session.kill_watcher``; ``scanner``: the guard's. Raises ContainerError, FilesystemError, GitHubError, CloneError
+    and StreamError subclasses. A failure of the agent itself is a status.
     """
     secrets = [plan.agent.command.env[name] for name in plan.agent.command.secrets]
     with contextlib.ExitStack() as stack:
@@ -119,7 +121,7 @@ def run_hosted(
         )
         try:
             status, directory = _carried_out(
-                engine, plan, session, end, emit, helper=helper, killed_helper=killed_helper
+                engine, plan, session, end, emit, helper=helper, killed_helper=killed_helper, scanner=scanner
             )
         except Interrupted as exc:  # a signal arrived before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)
@@ -142,6 +144,7 @@ def _carried_out(
     *,
     helper: str | None,
     killed_helper: HelperProgram | None,
+    scanner: Scanner,
 ) -> tuple[ExecStatus, SessionDirectory]:
     if plan.agent.mode == "acp" and plan.agent.delegation != "none":
         what = _DELEGATED[plan.agent.delegation]
@@ -154,8 +157,9 @@ def _carried_out(
         emit(Event("notice", "host.extra_methods", text, {"methods": list(plan.agent.extra_methods)}))
     session, secrets = plan.sandbox.session, plan.agent.command.secrets
     opening = opened_sandbox(
-        engine, plan.sandbox, execution.wake, emit, subcommand="host", secrets=secrets, killed_helper=killed_helper
-    )
+        engine, plan.sandbox, execution.wake, emit, subcommand="host", secrets=secrets, scanner=scanner,
+        killed_helper=killed_helper,
+    )  # fmt: skip
     with opening as box:
         directory = box.directory
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))

@@ -13,7 +13,7 @@ from podbot.frozen import Frozen, replace
 from podbot.launch.labels import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
 from podbot.session.flags import await_release, is_live, stopping
-from podbot.session.guarding import report_left
+from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.orphans import is_ours
 from podbot.session.restore import restore_all, settle_stopped
 from podbot.session.session_names import session_meant
@@ -104,13 +104,15 @@ def stop_sessions(
     only_ended: bool = False,
     emit: Emit = ignore,
     release_seconds: float = RELEASE_SECONDS,
+    scanner: Scanner = SCANNER,
 ) -> Iterator[StopResult]:
     """Stop each named session, or all; its live podbot, if any, ends with it and is waited for.
 
     A clone's session without `--keep` or `--rm` is removed when it holds no unsaved work. Raises ContainerNotFound,
     AmbiguousName or NotOurs before anything is stopped when one name is wrong. ``release_seconds``: for the podbot of a
-    stopped session to finish its own clean-up. ``only_ended``: only sessions whose container has ended. SessionRuns is
-    raised for one that is named and runs: before anything is removed, unless it was restarted meanwhile.
+    stopped session to finish its own clean-up. ``scanner``: the guard's. ``only_ended``: only sessions whose container
+    has ended. SessionRuns is raised for one that is named and runs: before anything is removed, unless it was restarted
+    meanwhile.
     """
     root = runtime_root(environ)
     found = _containers(engine, include_stopped=True) if all_sessions else []
@@ -125,7 +127,7 @@ def stop_sessions(
         try:
             removed = _end(
                 engine, environ, listed, seconds=seconds, remove_kept=remove_kept, only_ended=only_ended, emit=emit,
-                release_seconds=release_seconds,
+                release_seconds=release_seconds, scanner=scanner,
             )  # fmt: skip
         except SessionRuns:
             if listed.id in {container.id for container in named}:
@@ -144,6 +146,7 @@ def _end(
     only_ended: bool,
     emit: Emit,
     release_seconds: float,
+    scanner: Scanner,
 ) -> bool:
     """Stop one session; returns whether it was removed. Raises SessionRuns if only an ended one is to be removed."""
     root = runtime_root(environ)
@@ -158,7 +161,7 @@ def _end(
         if removed:
             _remove(engine, environ, container, kill=not only_ended)
         if await_release(path, release_seconds):
-            report_left(path, emit)
+            report_left(path, emit, scanner=scanner)
             after = remove_reported if removed else settle_stopped
             after(path)
     return removed

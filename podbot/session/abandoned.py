@@ -17,7 +17,7 @@ from podbot.launch.labels import LABEL, keep_of
 from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.flags import ENDING, flagged
-from podbot.session.guarding import report_left
+from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
 from podbot.session.sessions import SessionDirectory, left_session
@@ -35,8 +35,15 @@ def is_hosted(container: ContainerInfo) -> bool:
     return container.labels.get(f"{LABEL}.mode", "podbot") != "podbot"
 
 
-def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> None:
-    """Remove the session, or keep it when it has unsaved work.
+def remove_abandoned(
+    engine: Engine,
+    environ: Mapping[str, str],
+    container: ContainerInfo,
+    emit: Emit,
+    *,
+    scanner: Scanner = SCANNER,
+) -> None:
+    """Remove the session, or keep it when it has unsaved work. ``scanner``: the guard's.
 
     Raises SessionExists when another podbot is doing so already, and ContainerError and FilesystemError subclasses.
     """
@@ -44,25 +51,31 @@ def remove_abandoned(engine: Engine, environ: Mapping[str, str], container: Cont
     with flagged(path, ENDING), left_session(path) as directory:
         if directory is None or directory.record.state != "orphaned":
             return  # another podbot has removed or kept both already, and reported it
-        end_abandoned(engine, environ, container, directory, emit)
+        end_abandoned(engine, environ, container, directory, emit, scanner=scanner)
 
 
 def end_abandoned(
-    engine: Engine, environ: Mapping[str, str], container: ContainerInfo, directory: SessionDirectory, emit: Emit
+    engine: Engine,
+    environ: Mapping[str, str],
+    container: ContainerInfo,
+    directory: SessionDirectory,
+    emit: Emit,
+    *,
+    scanner: Scanner = SCANNER,
 ) -> None:
     """As :func:`remove_abandoned`, for a caller who holds the session's ``directory``."""
     unsaved = _worth_keeping(engine, directory, container)
     if unsaved is not None:
         directory.move("stopped")
         emit(kept_event(container.name, unsaved))
-        report_left(directory.path, emit)
+        report_left(directory.path, emit, scanner=scanner)
         return
     remove_sandbox(engine, container.id, container.name)
     forget_files(environ, container)
     directory.move("gone")
     text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"
     emit(Event("notice", "session.removed", text, {"session": container.name}))
-    report_left(directory.path, emit)
+    report_left(directory.path, emit, scanner=scanner)
 
 
 def _worth_keeping(engine: Engine, directory: SessionDirectory, container: ContainerInfo) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -59,15 +60,17 @@ class Inside(NamedTuple):
     guest: str | None = None
 
 
-def clone_repository(inside: Inside, clone: ClonePlan, emit: Emit) -> str:
-    """Clone into ``clone.directory``; returns the branch that is checked out there.
+def clone_repository(
+    inside: Inside, clone: ClonePlan, emit: Emit, *, clock: Callable[[], float] = time.monotonic
+) -> str:
+    """Clone into ``clone.directory``; returns the branch that is checked out there. ``clock``: for its progress.
 
     The caller's signal handlers must already post to ``wake``. Raises CloneError subclasses, ContainerError
     subclasses, and Interrupted when a signal arrived.
     """
     inside.wake.check()
     emit(Event("info", "clone.start", f"cloning {clone.repo}", {"repo": clone.repo}))
-    errors = _Errors(emit)
+    errors = _Errors(emit, clock)
     status = _run(inside, clone_command(clone), err=errors.lines)
     errors.lines.end()
     if status.code != 0:
@@ -193,11 +196,12 @@ def _no_such_branch(clone: ClonePlan, heads: list[str]) -> CloneError:
 class _Errors:
     """Reads git's stderr: keeps its last lines for an error, and emits its progress as events."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, clock: Callable[[], float]) -> None:
         self.lines = Lines(self._take)
+        self._clock = clock
         self.kept: deque[str] = deque(maxlen=_KEPT_LINES)
         self._emit = emit
-        self._began = time.monotonic()
+        self._began = clock()
         self._emitted_at = 0.0
         self._phase = ""
 
@@ -209,7 +213,7 @@ class _Errors:
             if text:
                 self.kept.append(text[:400])
             return
-        now = time.monotonic()
+        now = self._clock()
         if progress[1] != self._phase or now - self._emitted_at >= _PAUSE:
             self._phase, self._emitted_at = progress[1], now
             shown = text.removeprefix("remote: ")[:100]

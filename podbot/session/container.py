@@ -107,7 +107,7 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
         with wake.interruptible():
             resource.created(container)
     # The container exists, so that of an earlier session of this name is gone; what it left has not been reported.
-    report_left(session.directory.path, emit, but=session.directory.guard_record)
+    report_left(session.directory.path, emit, but=session.directory.guard_record, scanner=session.scanner)
     for resource in resources:
         with wake.interruptible():
             resource.starting()

@@ -70,16 +70,18 @@ def remove_left(
     *,
     first: Callable[[int, str], int | None] = first_process,
     gone: Callable[[int], bool] = _is_gone,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Remove the session in directory ``path``, whose podbot was killed; a kept one, and unsaved work, stay.
 
     What the operator has to know is left in its record for the next podbot command. ``first``: opens a container's
-    first process; ``gone``: whether that process does not exist. Raises ContainerError and FilesystemError subclasses;
-    the next command continues then.
+    first process; ``gone``: whether that process does not exist. ``clock`` measures the ``limits``, and ``sleep`` waits
+    between two looks. Raises ContainerError and FilesystemError subclasses; the next command continues then.
     """
     if observed(record.state, live=False) != "orphaned":
         return  # it was killed before it took the name of an earlier session
-    over = _await_end(engine, path, record, limits, first=first, gone=gone)
+    over = _await_end(engine, path, record, limits, first=first, gone=gone, clock=clock, sleep=sleep)
     if is_live(path):
         return  # another podbot has taken it over
     events: list[Event] = []
@@ -130,16 +132,18 @@ def _await_end(
     *,
     first: Callable[[int, str], int | None],
     gone: Callable[[int], bool],
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
 ) -> bool:
     """Wait until the sandbox has ended by itself, has to be stopped, or is another podbot's.
 
     Returns whether all of its processes are known to have ended. Podman does not notice the end of a container whose
     monitor was killed (4.3), so the kernel is asked, which answers for the process that was the first while it lived.
     """
-    began = time.monotonic()
+    began = clock()
     ended = handle = None
     try:
-        while (waited := time.monotonic() - began) < limits.own + limits.removal and not is_live(path):
+        while (waited := clock() - began) < limits.own + limits.removal and not is_live(path):
             container = _container(engine, record)
             if container is None:
                 if record.state != "creating" or waited > limits.creation:
@@ -154,10 +158,10 @@ def _await_end(
                     if waited > limits.own or not (by_itself or _is_needed(path, record)):
                         return False
                 else:
-                    ended = ended or time.monotonic()  # its monitor removes it now, if that was not killed, too
-                    if container.state == "created" or time.monotonic() - ended > limits.removal:
+                    ended = ended or clock()  # its monitor removes it now, if that was not killed, too
+                    if container.state == "created" or clock() - ended > limits.removal:
                         return True
-            time.sleep(_LOOK)
+            sleep(_LOOK)
     finally:
         if handle is not None:
             os.close(handle)

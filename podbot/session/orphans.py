@@ -15,7 +15,7 @@ from podbot.launch.labels import LABEL, keep_of
 from podbot.launch.names import is_name
 from podbot.places import runtime_root
 from podbot.session.flags import ENDING, flagged, is_in_use
-from podbot.session.guarding import report_left
+from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.network import remove_network
 from podbot.session.sessions import left_session, sessions, sweep, take_untold
 from podbot.session.states import observed
@@ -93,12 +93,14 @@ def _lasts(container: ContainerInfo) -> bool:
     return container.state not in ("exited", "stopped", "created") or keep_of(container.labels) == "never"
 
 
-def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "") -> None:
+def report_orphans(
+    engine: Engine, environ: Mapping[str, str], emit: Emit, *, spare: str = "", scanner: Scanner = SCANNER
+) -> None:
     """Report once what killed podbots left on this engine, and remove directories whose container is gone.
 
     Orphaned sessions are removed if they are hosted or nothing runs in them, except those that the command may be about
     (``spare``: the beginning of a container's name or id) and one in which another `podbot exec` is running. Costs one
-    directory listing when nothing was left behind.
+    directory listing when nothing was left behind. ``scanner``: the guard's.
     """
     sweep(environ)
     for found in sessions(environ):
@@ -114,10 +116,10 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
         try:
             container = container_called(engine, found.session)
         except (ContainerNotFound, NotOurs):
-            _forget(engine, path, emit)
+            _forget(engine, path, emit, scanner)
             continue
         needed = is_in_use(path) or (spare and (container.name.startswith(spare) or container.id.startswith(spare)))
-        if found.left_behind and (needed or not _removed(engine, environ, container, emit)):
+        if found.left_behind and (needed or not _removed(engine, environ, container, emit, scanner)):
             text = f"the session {found.session} ({container.state}) was left behind by a podbot that was killed"
             if found.leased and container.state == "running":
                 text += ", and ends by itself within seconds"
@@ -125,7 +127,7 @@ def report_orphans(engine: Engine, environ: Mapping[str, str], emit: Emit, *, sp
             emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": found.session}))
 
 
-def _forget(engine: Engine, path: str, emit: Emit) -> None:
+def _forget(engine: Engine, path: str, emit: Emit, scanner: Scanner) -> None:
     """Remove the directory of a session whose container is gone, unless another podbot now uses the name."""
     with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path) as left:
         if left is None:
@@ -136,17 +138,19 @@ def _forget(engine: Engine, path: str, emit: Emit) -> None:
             remove_network(engine, os.path.basename(path))
             if left.has_container:
                 left.move("gone")
-            report_left(path, emit)
+            report_left(path, emit, scanner=scanner)
 
 
-def _removed(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit) -> bool:
+def _removed(
+    engine: Engine, environ: Mapping[str, str], container: ContainerInfo, emit: Emit, scanner: Scanner
+) -> bool:
     """Remove or keep an orphaned session; returns whether nothing is left for the caller to report."""
     from podbot.session.abandoned import is_over, remove_abandoned
 
     if not is_over(container):
         return False
     try:
-        remove_abandoned(engine, environ, container, emit)
+        remove_abandoned(engine, environ, container, emit, scanner=scanner)
     except SessionExists:
         return True
     except PodbotError as exc:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound, InvalidValue
-from podbot.execution.capture import Kept, run_fed
+from podbot.execution.capture import Kept, StartTimer, run_fed
 from podbot.execution.result import BytesResult, ExecutionResult
 from podbot.launch.command import ExecSpec
 from podbot.session.session import OpenSandbox
@@ -55,10 +55,20 @@ class _Running:
 class Sandbox:
     """An open sandbox. It may be used from any thread; its commands run one at a time."""
 
-    def __init__(self, opened: OpenSandbox, connect: Callable[[], Engine] | None = None) -> None:
-        """``connect``: opens further connections to the engine, for shells; None: shells share the sandbox's own."""
+    def __init__(
+        self,
+        opened: OpenSandbox,
+        connect: Callable[[], Engine] | None = None,
+        *,
+        timer: StartTimer = threading.Timer,
+    ) -> None:
+        """``connect``: opens further connections to the engine, for shells; None: shells share the sandbox's own.
+
+        ``timer``: measures the timeouts of commands.
+        """
         self._opened = opened
         self._connect = connect or (lambda: opened.engine)
+        self._timer = timer
         self._made: list[_Closable] = []
         self._lock = threading.Lock()  # a connection to the engine serves one thread
         self._lists = threading.Lock()  # protects the attributes below, and is never held during a command
@@ -141,8 +151,9 @@ class Sandbox:
             stack.enter_context(waiting_for(stack.enter_context(contextlib.closing(_Running(wake)))))
             begun = time.monotonic()
             status = run_fed(
-                opened.engine, self.name, spec, wake, data=data, out=out, err=err, seconds=timeout, guest=opened.guest
-            )
+                opened.engine, self.name, spec, wake, data=data, out=out, err=err, seconds=timeout, guest=opened.guest,
+                timer=self._timer,
+            )  # fmt: skip
             seconds = time.monotonic() - begun
         # Only the timeout posts a signal to this wake pipe, and the cancellation of a call, whose result nobody sees.
         timed_out = status.signal is not None

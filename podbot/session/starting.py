@@ -27,7 +27,7 @@ from podbot.session.confined import check_filtered
 from podbot.session.container import check_met
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import STOP_SECONDS
-from podbot.session.guarding import report_left
+from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.host_paths import path_facts, with_protected
 from podbot.session.mount_check import verified_mount
 from podbot.session.network import isolate
@@ -53,12 +53,20 @@ class StartResult(Frozen):
 
 
 def start_session(
-    engine: Engine, environ: Mapping[str, str], name: str, *, facts: Facts, wake: Wake, emit: Emit
+    engine: Engine,
+    environ: Mapping[str, str],
+    name: str,
+    *,
+    facts: Facts,
+    wake: Wake,
+    emit: Emit,
+    scanner: Scanner = SCANNER,
 ) -> StartResult:
     """Restart the kept session ``name``, or whose name begins so. ``facts`` collects the current facts of this host.
 
-    Raises ContainerNotFound, AmbiguousName, NotOurs, SessionExists, SessionNotRestorable, SessionRecordUnknown,
-    MountRefused, the errors of a first start, and Interrupted when a signal arrived before it was done.
+    ``scanner``: the guard's. Raises ContainerNotFound, AmbiguousName, NotOurs, SessionExists, SessionNotRestorable,
+    SessionRecordUnknown, MountRefused, the errors of a first start, and Interrupted when a signal arrived before it was
+    done.
     """
     container = session_meant(engine, name)
     session = container.name
@@ -77,7 +85,7 @@ def start_session(
             directory.move("stopped")
         directory.move("starting")
         try:
-            _bring_back(Opening(engine, plan, directory, wake, emit, again=True), container)
+            _bring_back(Opening(engine, plan, directory, wake, emit, again=True, scanner=scanner), container)
         except BaseException:
             with contextlib.suppress(PodbotError):
                 if directory.record.state == "starting":
@@ -186,7 +194,7 @@ def _bring_back(session: Opening, container: ContainerInfo) -> None:
                 except CreateFailed as exc:
                     raise _refused(plan.session, exc.reason, "Check the engine.") from exc
                 isolate(engine, container.id, plan, session.emit)
-                report_left(directory.path, session.emit, but=directory.guard_record)
+                report_left(directory.path, session.emit, but=directory.guard_record, scanner=session.scanner)
                 for resource in resources:
                     with wake.interruptible():
                         resource.starting()

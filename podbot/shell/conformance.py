@@ -23,11 +23,11 @@ import pytest
 
 from podbot.shell.types import Shell
 
-PATIENCE = 15.0  # seconds; limits how long a test may hang and measures nothing
+PATIENCE = 60.0  # seconds; limits how long a test may hang and measures nothing
 
 
 def eventually(condition: Any, *, what: str) -> None:
-    """Wait until ``condition`` holds; raises AssertionError after 15 s."""
+    """Wait until ``condition`` holds; raises AssertionError after 60 s."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"

@@ -171,6 +171,7 @@ class LazyWorkspace:
         ``since``: when it was started, on the monotonic clock.
         """
         idle, uptime = self._settings.idle_seconds, self._settings.uptime_seconds
+        used = self._used  # a call that ends after this may leave a job that is not seen here
         has_jobs = idle is not None and not self._calls and has_running_jobs(opened.connection)
         with self._lock:
             if opened is not self._opened:
@@ -185,7 +186,7 @@ class LazyWorkspace:
                     self._shut(f"it reached its time limit of {uptime:g} s")
                     return None
             if idle is not None:
-                if self._is_idle(idle):
+                if used == self._used and self._is_idle(idle):
                     self._shut(f"it was idle for {idle:g} s")
                     return None
                 left.append(idle if self._calls else self._used + idle - now)

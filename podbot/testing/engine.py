@@ -77,7 +77,8 @@ class FakeEngine:
 
     ``calls`` records (operation, container or image or exec id) in order; ``by_name`` holds the
     containers. Exec streams are real sockets with the engine's framing. A command is signalled by an exec of ``kill``
-    in the container, as with a rootless engine.
+    in the container, as with a rootless engine. Any thread may call it, so what walks over its dictionaries walks over
+    copies: a call of another thread may change them meanwhile.
     """
 
     def __init__(self, *, endpoint: str = "unix:///fake/engine.sock", images: Sequence[str] = (IMAGE,)) -> None:
@@ -117,7 +118,7 @@ class FakeEngine:
         """Make the engine disappear: streams end, and every call raises EngineGone."""
         for operation in _OPERATIONS:
             self.fail(operation, EngineGone(endpoint=self._endpoint, reason="connection refused"), times=None)
-        for session in self.sessions.values():
+        for session in list(self.sessions.values()):
             session.drop()
 
     def die(self, container: str) -> None:
@@ -217,7 +218,7 @@ class FakeEngine:
 
     def remove_network(self, network: str, labels: Mapping[str, str]) -> None:
         with self._call("remove_network", network):
-            used = any(found.network == network for found in self.by_name.values())
+            used = any(found.network == network for found in list(self.by_name.values()))
             if self.networks.get(network) == labels and not used:
                 del self.networks[network]
 
@@ -245,7 +246,7 @@ class FakeEngine:
 
     def containers(self, *, include_stopped: bool, label: str | None = None) -> list[ContainerInfo]:
         with self._call("containers", label or ""):
-            found = [entry.info for entry in self.by_name.values()]
+            found = [entry.info for entry in list(self.by_name.values())]
             key, _, value = (label or "").partition("=")
             return [
                 info
@@ -274,7 +275,7 @@ class FakeEngine:
             ident = self._find(container).info.id
             return {
                 session.pid: session.pid - _FIRST_PID
-                for session in self.sessions.values()
+                for session in list(self.sessions.values())
                 if session.container == ident and session.running
             }
 
@@ -324,20 +325,20 @@ class FakeEngine:
         raise failure.error
 
     def _end_sessions(self, found: FakeContainer) -> None:
-        # A copy, because ending one wakes its caller, which may start another meanwhile.
         for session in list(self.sessions.values()):
             if session.container == found.info.id and session.running:
                 session.end(KILLED)
 
     def _check_ports(self, found: FakeContainer) -> None:
-        running = (other for other in self.by_name.values() if other is not found and other.info.state == "running")
+        others = [other for other in list(self.by_name.values()) if other is not found]
+        running = (other for other in others if other.info.state == "running")
         taken = {(port.address, port.host_port) for other in running for port in other.spec.ports}
         for port in found.spec.ports:
             if (port.address, port.host_port) in taken:
                 raise PortUnusable(at=f"{port.address}:{port.host_port}", reason="the port is in use")
 
     def _find(self, container: str) -> FakeContainer:
-        for entry in self.by_name.values():
+        for entry in list(self.by_name.values()):
             if container in (entry.info.name, entry.info.id):
                 return entry
         raise ContainerNotFound(container=container)
@@ -357,7 +358,7 @@ class FakeEngine:
         """Send the signal called ``name`` to a running command's group, by its number inside; False without one."""
         import signal
 
-        for session in self.sessions.values():
+        for session in list(self.sessions.values()):
             if session.running and session.pid - _FIRST_PID == group:
                 session.signal(signal.Signals[f"SIG{name}"])
                 return True

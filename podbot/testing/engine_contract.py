@@ -26,7 +26,7 @@ from podbot.execution.group import signal_group
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
 from podbot.streams.demux import FrameDemux
 
-PATIENCE = 20.0  # seconds; limits a hang, measures nothing
+PATIENCE = 60.0  # seconds; limits a hang, measures nothing
 LABEL = "io.podbot.contract"
 
 

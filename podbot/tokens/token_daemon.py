@@ -50,6 +50,7 @@ class TokenDaemon:
     """What the loop knows. ``step`` does what is due and says how long nothing will be.
 
     ``clock``: the loop's, monotonic; ``renewal_clock``: that by which tokens are due. ``trim``: gives memory back.
+    ``slice_seconds``: how long one step may tick sessions.
     """
 
     def __init__(
@@ -63,9 +64,10 @@ class TokenDaemon:
         clock: Callable[[], float] = time.monotonic,
         renewal_clock: Clock = SYSTEM,
         trim: Callable[[], None] = give_back_memory,
+        slice_seconds: float = SLICE,
     ) -> None:
         self._root, self._names, self._clock, self._make = root, tuple(names), clock, make_minter
-        self._renewal_clock, self._trim = renewal_clock, trim
+        self._renewal_clock, self._trim, self._slice = renewal_clock, trim, slice_seconds
         self._loop = threading.get_ident()
         self._emitting = threading.Lock()
         self._emit_to = emit
@@ -200,7 +202,7 @@ class TokenDaemon:
 
     def _tick(self, now: float) -> bool:
         """Tick the sessions that are due; returns false if the slice ended before all were ticked."""
-        end = time.monotonic() + SLICE
+        end = time.monotonic() + self._slice
         for watched in list(self.watched.values()):
             if watched.busy or watched.resting or watched.next > now:
                 continue

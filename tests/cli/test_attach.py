@@ -6,15 +6,21 @@ import contextlib
 import os
 import termios
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from podbot.cli.attach import attached, both_terminals, in_foreground
 from podbot.engine.port import Size
 from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.streams.terminal_answers import drain
 from podbot.streams.wake import Wake
 from tests.cli.terminals import Emulator
+from tests.streams.plumbing import PATIENCE
 from tests.streams.test_terminal import resize
+
+# The emulator answers, however slow its thread is.
+patient_drain = partial(drain, silence=PATIENCE, most=PATIENCE)
 
 
 @pytest.fixture
@@ -34,7 +40,7 @@ def on_terminal(
 ) -> ExecStatus:
     """On a terminal that is not the controlling one, as after `setsid podbot …`."""
     with emulator.in_place_of(0, 1):
-        return attached(work, tty=True, wake=wake, own_line=own_line, foreground=foreground)
+        return attached(work, tty=True, wake=wake, own_line=own_line, foreground=foreground, drain=patient_drain)
 
 
 def test_without_a_terminal_the_three_descriptors_are_used(wake: Wake) -> None:

@@ -22,6 +22,7 @@ from podbot.cli.globals import Globals
 from podbot.cli.options import COMMON, Option
 from podbot.cli.ps import PsArgs
 from podbot.cli.token_daemon import TokenArgs
+from tests.examples import examples
 
 READ: list[Line] = []
 
@@ -174,7 +175,7 @@ EVERY = [option for command in COMMANDS for option in command.options]
 ANY = st.sampled_from(COMMANDS).flatmap(lines)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(ANY)
 @example(["--log-format", "junk", "ps", "--log-format", "text"])
 @example(["ps", "--log-format", "junk", "--log-format", "json"])

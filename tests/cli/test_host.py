@@ -15,14 +15,17 @@ from podbot.cli import fast, stdio_guard
 from podbot.cli.commands import Command
 from podbot.cli.entry import main
 from podbot.cli.globals import Globals
+from podbot.execution.hosted_end import HostedLimits
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import Place
-from tests.streams.plumbing import Pipe, pipes
+from tests.streams.plumbing import PATIENCE, Pipe, pipes
 
 Capture = pytest.CaptureFixture[bytes]
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"terminal":true}}}\n'
 MASKED = INITIALIZE.replace(b'"terminal":true', b"")
 SAID_BACK = MASKED.replace(b"initialize", b"session/update")
+# However slowly an agent ends after its client, no helper process takes it over.
+WAITING = HostedLimits(rest=PATIENCE, status=PATIENCE)
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +57,11 @@ def arguments(place: Place, *more: str) -> list[str]:
     return ["host", "--image", IMAGE, "--workspace", place.workspace, *more]
 
 
+def waiting(command: Command, g: Globals, values: dict[str, Any]) -> int:
+    """Carry out a command line of ``podbot host`` with other time limits."""
+    return command.carry_out(g, {**values, "limits": WAITING})
+
+
 @pytest.mark.parametrize("fast_path", [True, False])
 def test_a_session(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, fast_path: bool) -> None:
     argv = arguments(place)
@@ -61,7 +69,7 @@ def test_a_session(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: 
     engine.on("claude-agent-acp", agent)
     os.write(client.write, INITIALIZE)
     client.close(client.write)
-    assert main(argv, fast_path=fast_path) == 7
+    assert main(argv, carry_out=waiting, fast_path=fast_path) == 7
     out, err = capfdbinary.readouterr()
     assert out == SAID_BACK
     lines = err.decode().splitlines()
@@ -95,7 +103,8 @@ def test_stderr_contains_only_messages_as_json(
 ) -> None:
     engine.on("claude-agent-acp", agent)
     client.close(client.write)
-    assert main(arguments(place, "--log-format", "json", "--acp-delegation", "fs")) == 7
+    argv = arguments(place, "--log-format", "json", "--acp-delegation", "fs")
+    assert main(argv, carry_out=waiting) == 7
     lines = [json.loads(line) for line in capfdbinary.readouterr().err.splitlines()]
     found = {line["kind"]: line for line in lines}
     assert found["agent.noise"]["message"] == "hello there"
@@ -155,7 +164,7 @@ def test_a_client_that_disconnects_from_an_agent_that_does_not_exit(
 ) -> None:
     def stubborn(io: ExecPeer) -> int:
         io.read_all()
-        io.ended.wait(20)
+        io.ended.wait(PATIENCE)
         return 0
 
     engine.on("claude-agent-acp", stubborn)

@@ -158,15 +158,15 @@ def test_a_closed_stdout_is_an_error(argv: tuple[str, ...]) -> None:
     assert done.stderr == b"podbot: the reader of podbot's stdout went away\n"
 
 
-def test_a_closed_stdin_and_stderr_are_no_errors(tmp_path: os.PathLike[str]) -> None:
-    path = os.path.join(tmp_path, "s")
+def test_a_closed_stdin_and_stderr_are_no_errors(short_path: str) -> None:
+    path = os.path.join(short_path, "s")
     with serving(path, replay("ping"), replay("list_empty")):
         done = podbot("--engine-socket", path, "ps", "--json", command='"$@" <&- 2>&-')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
 
 
-def test_ps_into_a_pipe_without_a_reader(tmp_path: os.PathLike[str]) -> None:
-    path = os.path.join(tmp_path, "s")
+def test_ps_into_a_pipe_without_a_reader(short_path: str) -> None:
+    path = os.path.join(short_path, "s")
     read, write = os.pipe()
     os.close(read)
     environ = {"HOME": "/nonexistent", "PYTHONPATH": os.getcwd()}

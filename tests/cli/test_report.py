@@ -20,7 +20,7 @@ from podbot.cli.report import Patience, Reporter, printable, report_error, say
 from podbot.errors import ContainerNotFound
 from podbot.events import Event, Level
 from podbot.streams.terminal import raw_mode
-from tests.streams.plumbing import in_thread, pipes
+from tests.streams.plumbing import PATIENCE, in_thread, pipes
 
 Capture = pytest.CaptureFixture[str]
 HIDDEN, CURSOR = "\x1b[?25l", "\x1b[?25h"  # a spinner hides the cursor
@@ -174,7 +174,7 @@ def test_a_slow_reader_loses_nothing_and_a_closed_one_is_ignored() -> None:
             time.sleep(0.0005)
 
     with pipes(1) as (pipe,), stderr_into(pipe.write):
-        reporter = Reporter(Globals(), beside_protocol=True)
+        reporter = Reporter(Globals(), beside_protocol=True, patience=Patience(PATIENCE, PATIENCE))
         with in_thread(reader):
             for number in range(400):
                 reporter(Event("notice", "a.b", f"{number} " + "x" * 10_000))
@@ -209,9 +209,9 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 def seen(master: int, until: bytes = b"") -> bytes:
-    """The output so far, until it contains ``until``: the kernel delivers it a moment later."""
-    text, end = b"", time.monotonic() + 10
-    while until not in text and time.monotonic() < end:
+    """The output so far, to the end of the line with ``until``: the kernel delivers it a moment later, in pieces."""
+    text, end = b"", time.monotonic() + PATIENCE
+    while until and not (until in text and text.endswith(b"\n")) and time.monotonic() < end:
         if select.select([master], [], [], 0.1)[0]:
             text += os.read(master, 65536)
     if not until and select.select([master], [], [], 0.05)[0]:

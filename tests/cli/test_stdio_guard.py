@@ -148,7 +148,7 @@ def test_the_last_message_does_not_wait_for_a_reader() -> None:
     code = "from podbot.__main__ import main; main()"
     command = [sys.executable, "-c", code, "--config", "/does/not/exist", "host"]
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=write, env=ENVIRON, timeout=20, check=False
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=write, env=ENVIRON, timeout=60, check=False
     )
     os.close(read)
     os.close(write)

@@ -8,7 +8,6 @@ import os
 import shlex
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +25,7 @@ from podbot.testing import FakeEngine, FakeGitHub
 from podbot.tokens.token_info import TokenHolder, TokenInfo
 from tests.session.granted import killed
 from tests.session.plans import Place, made
+from tests.streams.plumbing import in_thread, wait_until
 
 Capture = pytest.CaptureFixture[str]
 
@@ -105,13 +105,12 @@ def test_it_serves_until_a_signal_and_removes_the_notify_socket_variable(
 
     def end() -> None:
         stderr: Any = sys.stderr  # capsys's; before podbot serves, its first handler of the signal would end it
-        while "renewing" not in stderr.getvalue():
-            time.sleep(0.005)
+        wait_until(lambda: "renewing" in stderr.getvalue())
         seen.append("NOTIFY_SOCKET" in os.environ)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=end).start()
-    assert main(["token-daemon"]) == 0
+    with in_thread(end):
+        assert main(["token-daemon"]) == 0
     assert seen == [False]
     assert f"renewing the GitHub tokens of sessions in {place.runtime} (0 now)" in capsys.readouterr().err
 

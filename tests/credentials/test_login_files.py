@@ -13,6 +13,7 @@ from podbot.credentials.login_files import DEPTH, LIMIT, Tree, scan
 from podbot.errors import CredentialUnreadable
 from tests.credentials.trees import Home
 from tests.faults import ordinary_user
+from tests.streams.plumbing import nothing_left_open
 
 READ = os.pread
 OPEN = os.open
@@ -177,12 +178,11 @@ def test_the_order_is_of_the_names_and_not_of_the_directory(home: Home) -> None:
 def test_no_descriptor_is_left_open(open_directory: str) -> None:
     home = a_strangers(open_directory)
     closed = home.write(".claude/a/b/c", "x", mode=0)
-    before = len(os.listdir("/proc/self/fd"))
-    with ordinary_user(), pytest.raises(CredentialUnreadable):
+    with nothing_left_open():
+        with ordinary_user(), pytest.raises(CredentialUnreadable):
+            scanned(home)
+        os.chmod(closed, 0o644)
         scanned(home)
-    os.chmod(closed, 0o644)
-    scanned(home)
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_an_entrys_repr_does_not_show_its_content() -> None:

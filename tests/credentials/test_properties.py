@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.credentials.trees import Home, contents, members
+from tests.examples import examples
 
 SEGMENT = st.sampled_from(["a", "b", "c", "projects", ".claude", "é\n", "\udcff"])
 PATH = st.lists(SEGMENT, min_size=1, max_size=3).map("/".join)
@@ -70,7 +71,7 @@ def real_files(top: str) -> dict[str, bytes]:
 
 
 @given(st.lists(st.tuples(PATH, NODE), max_size=12))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 def test_only_files_inside_are_copied(nodes: list[tuple[str, tuple[str, object]]]) -> None:
     with tempfile.TemporaryDirectory() as base:
         home = Home(os.path.join(os.path.realpath(base), "home"))

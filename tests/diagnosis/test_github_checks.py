@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any, NoReturn
 import pytest
 
 from podbot.config.models import AppConfig, GitHubConfig, Origin
-from podbot.diagnosis.github_checks import app_client, check_github
+from podbot.diagnosis.github_checks import Client, app_client, check_github
 from podbot.engine.check import Check
+from podbot.github.key import PrivateKey
 from podbot.testing import FakeGitHub
 
 GITHUB_CHECKS = (
@@ -54,15 +56,20 @@ def changed(config: AppConfig, **values: Any) -> AppConfig:
     return replace(config, github=replace(config.github, **values))
 
 
+def patient(app_id: int, key: PrivateKey, url: str) -> Client:
+    """The real client, for which no answer is too late."""
+    return app_client(app_id, key, url, timeout=60)
+
+
 def last(config: AppConfig) -> Check:
     """The last check; those before it are fine."""
-    *before, final = check_github(config)
+    *before, final = check_github(config, patient)
     assert {check.status for check in before} <= {"ok"}
     return final
 
 
 def test_all_is_well(config: AppConfig) -> None:
-    found = list(check_github(config))
+    found = list(check_github(config, patient))
     assert [check.name for check in found] == list(GITHUB_CHECKS)
     assert {check.status for check in found} == {"ok"}
 
@@ -113,7 +120,7 @@ def test_a_file_that_is_not_a_key(config: AppConfig, tmp_path: Path) -> None:
 
 def test_a_key_that_others_may_read(config: AppConfig) -> None:
     os.chmod(config.github.private_key_path or "", 0o644)
-    found = {check.name: check for check in check_github(config)}
+    found = {check.name: check for check in check_github(config, patient)}
     assert (found["github-key-mode"].status, found["github-key-mode"].fix.startswith("chmod 600 ")) == ("warn", True)
     assert found["github-permissions"].status == "ok"  # a warning stops nothing
 
@@ -124,10 +131,11 @@ def test_no_api(config: AppConfig, github: FakeGitHub) -> None:
     assert (found.name, found.status, github.url in found.found) == ("github-api", "fail", True)
 
 
-def test_an_api_that_is_too_slow(config: AppConfig, github: FakeGitHub) -> None:
-    github.slow(0.3)
-    *_, found = check_github(config, lambda app_id, key, url: app_client(app_id, key, url, timeout=0.05))
-    assert found.name == "github-api"
+def test_an_api_that_does_not_answer(config: AppConfig) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # the system accepts the connection, and nobody answers
+        there = changed(config, api_url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        *_, found = check_github(there, lambda app_id, key, url: app_client(app_id, key, url, timeout=0.05))
+    assert (found.name, found.status) == ("github-api", "fail")
 
 
 def test_another_app_s_key(config: AppConfig, github: FakeGitHub) -> None:
@@ -157,7 +165,7 @@ def test_permissions_that_are_not_granted(config: AppConfig) -> None:
 def test_no_step_shows_a_secret(config: AppConfig, github: FakeGitHub) -> None:
     for trouble in (401, 403, 404, 429, 500):
         github.fail(trouble, message="ghs_0123456789abcdef0123456789abcdef0123")
-        shown = "".join(repr(check) for check in check_github(config))
+        shown = "".join(repr(check) for check in check_github(config, patient))
         assert "0123456789abcdef" not in shown
         assert "PRIVATE KEY" not in shown
         github.recover()

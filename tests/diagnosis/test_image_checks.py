@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from podbot.errors import StartFailed
 from podbot.launch.types import ContainerSpec
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 
+HANG = 60.0  # seconds; only a hang takes longer
 ALL = (
     "git", "node", "npm", "python3", "podman", "crun", "fuse-overlayfs", "claude", "claude-agent-acp",
 )  # fmt: skip
@@ -133,8 +135,8 @@ def test_the_script_in_a_real_shell(tmp_path: Path) -> None:
     assert (probed.versions, probed.whole) == ({"git": "git version 9"}, True)
 
 
-def checked(engine: FakeEngine, config: AppConfig = CONFIG) -> dict[str, Check]:
-    found = check_image(engine, config, "podbot setup", "/state/seccomp/0a1b.json", ending=0.3)
+def checked(engine: FakeEngine, config: AppConfig = CONFIG, *, ending: float = 0.05) -> dict[str, Check]:
+    found = check_image(engine, config, "podbot setup", "/state/seccomp/0a1b.json", ending=ending)
     return {check.name: check for check in found}
 
 
@@ -176,7 +178,7 @@ def test_an_image_whose_first_process_ends_soon_after_the_check(status: int) -> 
         return status
 
     engine.on("sh", sh)
-    assert checked(engine)["start"].status == "fail"
+    assert checked(engine, ending=HANG)["start"].status == "fail"
 
 
 def test_an_image_without_a_shell() -> None:
@@ -200,7 +202,10 @@ def test_an_image_whose_shell_never_stops_printing() -> None:
     before = len(os.listdir("/proc/self/fd"))
     assert checked(engine)["shell"].status == "fail"
     assert engine.by_name == {}
-    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    end = time.monotonic() + HANG
+    while len(os.listdir("/proc/self/fd")) > before + 1:  # the threads of the command close theirs at its end
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_an_image_that_does_not_exist() -> None:

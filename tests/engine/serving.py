@@ -79,9 +79,9 @@ def raw(data: bytes) -> Answer:
 
 
 class Drip:
-    """Answers with ``start`` at once and ``data`` byte by byte, for 20 s unless the client disconnects.
+    """Answers with ``start`` at once and ``data`` byte by byte, until the client disconnects, or for a minute.
 
-    ``left``: it did.
+    ``left``: it did disconnect.
     """
 
     def __init__(self, data: bytes, *, start: bytes = b"") -> None:
@@ -90,10 +90,13 @@ class Drip:
 
     def once(self, listener: socket.socket) -> threading.Thread:
         """Answer the first connection in this way, in a thread; ``listener`` gets a limit, so that the thread ends."""
-        listener.settimeout(20)
+        listener.settimeout(60)
 
         def serve() -> None:
-            sock, _ = listener.accept()
+            try:
+                sock, _ = listener.accept()
+            except OSError:  # nobody has come
+                return
             with sock:
                 try:
                     sock.recv(65536)
@@ -108,7 +111,7 @@ class Drip:
 
     def __call__(self, _request: Request, sock: socket.socket) -> None:
         tail = itertools.chain((bytes([byte]) for byte in self._data), itertools.repeat(b"x"))
-        for piece in itertools.chain((self._start,), itertools.islice(tail, 2000)):
+        for piece in itertools.chain((self._start,), itertools.islice(tail, 6000)):
             try:
                 sock.sendall(piece)
             except OSError:

@@ -12,14 +12,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podbot.engine.http import MAX_BODY, MAX_HEAD, BadResponse, Response, Wire, parse_head
+from tests.examples import examples
 
 
 def answer(parts: Iterable[bytes]) -> Response:
     """The result for the peer's bytes, followed by end of stream."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.settimeout(10)
-        theirs.settimeout(10)
+        ours.settimeout(60)
+        theirs.settimeout(60)
         sender = threading.Thread(target=_send, args=(theirs, list(parts)))
         sender.start()
         try:
@@ -62,7 +63,7 @@ def framed(body: bytes, how: str, sizes: Sequence[int]) -> bytes:
     return head + b"Transfer-Encoding: Chunked\r\n\r\n" + chunks + b"0\r\nTrailer: x\r\n\r\n"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.binary(max_size=300),
     st.sampled_from(["length", "close", "chunked"]),
@@ -76,7 +77,7 @@ def test_any_division_into_chunks_gives_the_same_answer(
     assert (found.status, found.headers["x-one"], found.body) == (201, "1", body)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.one_of(
         st.binary(max_size=200),

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,16 @@ import pytest
 from podbot.engine.port import Size
 from podbot.engine.stream import SocketStream
 from podbot.errors import EngineGone, EngineStorageFull, ExecFailed
-from podbot.execution.group import is_gone, signal_group
+from podbot.execution import group
+from podbot.execution.group import is_gone
 from podbot.launch.types import ExecSpec
 from podbot.testing import IMAGE, FakeEngine, ScriptedExec
 from podbot.testing.engine_contract import a_spec
+from tests.streams.plumbing import PATIENCE
 
 SLEEP = ExecSpec(command=("sleep", "1000"))
+# A shell inside is waited for, however slow its thread is.
+signal_group = partial(group.signal_group, seconds=PATIENCE)
 
 
 @contextlib.contextmanager
@@ -159,9 +164,9 @@ def test_whose_group_is_signalled_from_the_host(
             child.kill()  # before anything is asserted: leaving the block waits for it
         assert done is signalled
         if signalled:
-            assert child.wait(10) == -signal.SIGTERM
+            assert child.wait(PATIENCE) == -signal.SIGTERM
         else:
-            assert child.wait(10) == -signal.SIGKILL
+            assert child.wait(PATIENCE) == -signal.SIGKILL
 
 
 def test_a_full_storage_does_not_keep_a_signal_from_a_command(
@@ -175,7 +180,7 @@ def test_a_full_storage_does_not_keep_a_signal_from_a_command(
         engine.sessions[exec_id].pid = child.pid
         proc = kernel(tmp_path, **{f"{child.pid}/cgroup": engine.inspect(container).id})
         assert signal_group(engine, container, exec_id, signal.SIGTERM, proc=proc)
-        assert child.wait(10) == -signal.SIGTERM
+        assert child.wait(PATIENCE) == -signal.SIGTERM
 
 
 def test_a_process_that_is_gone(running: tuple[FakeEngine, str, str]) -> None:

@@ -17,16 +17,19 @@ import pytest
 from podbot.engine.port import Size
 from podbot.errors import ChannelLost, DiskFull, ExecFailed, OutputClosed, SandboxDied
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec, run_in_guest
-from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
+from podbot.execution.time_limits import TimeLimits
 from podbot.guest import frames
 from podbot.launch.types import ExecSpec
 from podbot.streams.wake import Resize, Signal
 from tests.execution.guests import Guests, guests, lives
 from tests.execution.running import Running, running
 from tests.guest.liar import ENDED, Peer, liar
-from tests.streams.plumbing import pipes
+from tests.streams.plumbing import nothing_left_open
 
 SECONDS = 60.0  # that a test waits for what must come
+NEVER = TimeLimits(
+    term=SECONDS, kill=SECONDS, last_output=SECONDS, status=SECONDS, greeting=SECONDS, start_after_signal=SECONDS
+)
 
 
 @dataclass
@@ -34,7 +37,7 @@ class Rig(Running):
     at: Guests | None = None
     place: str = ""
     size: Size | None = None
-    limits: TimeLimits = TIME_LIMITS
+    limits: TimeLimits = NEVER
     asked: int = 0
 
     def sh(self, line: str, *words: str, io: ExecIO | None = None, **options: object) -> ExecStatus | None:
@@ -66,10 +69,11 @@ class Rig(Running):
         def wait() -> None:
             printed = b""
             while b"ready" not in printed:
-                printed += os.read(self.stdout.read, 1 << 16)
+                printed += (piece := os.read(self.stdout.read, 1 << 16))
+                assert piece, "the command ended before it was ready"
             act()
 
-        thread = threading.Thread(target=wait)
+        thread = threading.Thread(target=wait, daemon=True)
         thread.start()
         try:
             yield
@@ -180,7 +184,7 @@ def test_much_both_ways_arrives_whole(rig: Rig) -> None:
 
 
 def test_a_flood_that_nobody_reads_is_held_up_and_ends_at_a_signal(rig: Rig) -> None:
-    rig.limits = dataclasses.replace(TIME_LIMITS, term=0.05, kill=0.2)
+    rig.limits = dataclasses.replace(NEVER, term=0, last_output=0)
 
     def act() -> None:
         counter = Path(rig.place, "counter")
@@ -210,7 +214,7 @@ def test_term_ends_what_left_the_commands_group(rig: Rig) -> None:
 
 
 def test_a_new_size_does_not_shorten_the_wait_for_a_guest(rig: Rig, tmp_path: Path) -> None:
-    rig.limits = dataclasses.replace(TIME_LIMITS, start_after_signal=0.0)
+    rig.limits = dataclasses.replace(NEVER, start_after_signal=0)
     rig.wake.post(Resize())
 
     def late(peer: Peer) -> None:
@@ -233,7 +237,7 @@ def test_an_interrupt_is_passed_on_and_term_ends_it(rig: Rig) -> None:
 
 
 def test_a_command_that_ignores_term_is_killed(rig: Rig) -> None:
-    rig.limits = dataclasses.replace(TIME_LIMITS, term=0.05)
+    rig.limits = dataclasses.replace(NEVER, term=0)
     with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGTERM))):
         status = rig.sh("trap '' TERM; echo ready; while :; do sleep 0.01; done")
     assert status == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
@@ -274,7 +278,7 @@ def test_a_terminal_has_its_size_and_new_ones(rig: Rig) -> None:
 
 
 def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) -> None:
-    rig.limits = dataclasses.replace(TIME_LIMITS, kill=0.05)
+    rig.limits = dataclasses.replace(NEVER, kill=0.05)
     assert rig.at is not None
     processes = rig.at.processes
 
@@ -283,10 +287,14 @@ def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) ->
             rig.engine.stop(rig.name, seconds=0)
         processes[-1].kill()
 
-    with rig.meanwhile(lambda: die(sandbox=False)), pytest.raises(ChannelLost):
-        rig.sh("echo ready; sleep 1")
-    with rig.meanwhile(lambda: die(sandbox=True)), pytest.raises(SandboxDied):
-        rig.sh("echo ready; sleep 1")
+    line = f"echo ready; until [ -e {rig.place}/over ]; do sleep 0.05; done"  # it outlives its guest
+    try:
+        with rig.meanwhile(lambda: die(sandbox=False)), pytest.raises(ChannelLost):
+            rig.sh(line)
+        with rig.meanwhile(lambda: die(sandbox=True)), pytest.raises(SandboxDied):
+            rig.sh(line)
+    finally:
+        Path(rig.place, "over").touch()
 
 
 def test_a_sandbox_that_ends_while_it_starts_a_command(rig: Rig, tmp_path: Path) -> None:
@@ -336,7 +344,7 @@ def test_a_guest_that_cannot_be_talked_to_leaves_it_to_the_engine(rig: Rig, tmp_
 
 def more_than_the_credit(peer: Peer) -> None:
     ident = peer.begin()
-    peer.socket.sendall(frames.frame(frames.STDOUT, ident, b"x") * (1 << 20))
+    peer.socket.sendall(frames.frame(frames.STDOUT, ident, bytes(1 << 14)) * 64)  # 1 MiB; the credit is half of it
 
 
 def nothing_more(peer: Peer) -> None:
@@ -364,14 +372,12 @@ def another_id(peer: Peer) -> None:
     "script", [more_than_the_credit, nothing_more, two_starts, credit_that_was_not_used, another_id]
 )
 def test_a_lie_about_a_command_is_one_error(rig: Rig, tmp_path: Path, script: Script) -> None:
-    rig.limits = dataclasses.replace(TIME_LIMITS, kill=0.05)
+    rig.limits = dataclasses.replace(NEVER, kill=0.05)
     with lies(rig, tmp_path, script), pytest.raises(ChannelLost):
         rig.sh("true")
 
 
 def test_nothing_stays_open(rig: Rig) -> None:
     rig.sh("true")
-    before = os.listdir("/proc/self/fd")
-    with pipes(1):
+    with nothing_left_open():
         rig.sh("true")
-    assert len(os.listdir("/proc/self/fd")) == len(before)

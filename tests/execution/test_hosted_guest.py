@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +21,12 @@ from podbot.streams.wake import Signal
 from tests.execution.guests import Guests, guests, lives
 from tests.execution.running import Running, running
 from tests.streams.channels import LineFilter
-from tests.streams.plumbing import in_thread
+from tests.streams.plumbing import PATIENCE, in_thread, wait_until
 
-SOON = HostedLimits(term=0.3, kill=5.0, status=5.0, grace=0.1, delivery=0.1, look=0.1, rest=0.1)
+NEVER = HostedLimits(
+    term=PATIENCE, kill=PATIENCE, last_output=PATIENCE, status=PATIENCE, greeting=PATIENCE, grace=PATIENCE,
+    rest=PATIENCE, look=PATIENCE, delivery=PATIENCE,
+)  # fmt: skip
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Rig(Running):
     at: Guests
     place: Path
     events: list[Event] = field(default_factory=list)
-    limits: HostedLimits = SOON
+    limits: HostedLimits = NEVER
     successor: Successor | None = None
 
     def run(self, line: str) -> ExecStatus:
@@ -63,6 +65,13 @@ class Rig(Running):
             sandbox_ends=True,
         )
         return session.run()
+
+    def leave_at_pid(self) -> None:
+        """The client leaves when the command has written its ``pid``."""
+        try:
+            wait_until(lambda: (self.place / "pid").exists() and (self.place / "pid").read_text().endswith("\n"))
+        finally:
+            self.stdin.close(self.stdin.write)
 
     @property
     def pid(self) -> int:
@@ -81,7 +90,6 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def test_what_it_prints_after_the_end_of_its_input_is_delivered(rig: Rig) -> None:
-    rig.limits = dataclasses.replace(SOON, grace=60.0)
     os.write(rig.stdin.write, b"in\n")
     rig.stdin.close(rig.stdin.write)
     assert rig.run("cat; echo last; exit 4") == ExecStatus(4)
@@ -89,27 +97,32 @@ def test_what_it_prints_after_the_end_of_its_input_is_delivered(rig: Rig) -> Non
 
 
 def test_one_that_stays_is_left_to_the_successor_and_still_runs(rig: Rig) -> None:
+    rig.limits = dataclasses.replace(NEVER, rest=0)
     rig.successor = Successor()
-    rig.stdin.close(rig.stdin.write)
-    assert rig.run(f"echo $$ >{rig.place}/pid; cat; exec sleep 600") == ExecStatus(0)
+    with in_thread(rig.leave_at_pid):
+        assert rig.run(f"echo $$ >{rig.place}/pid; cat; exec sleep 600") == ExecStatus(0)
     (left,) = rig.successor.left
     assert (left.exec_id, left.state["pid"]) == ("", rig.pid)
     assert lives(rig.pid)
 
 
 def test_without_a_successor_it_is_terminated_with_what_left_its_group(rig: Rig) -> None:
-    rig.stdin.close(rig.stdin.write)
+    rig.limits = dataclasses.replace(NEVER, grace=0, term=0)
     line = f"setsid sh -c 'echo $$ >{rig.place}/pid; exec sleep 600' & until [ -s {rig.place}/pid ]; do :; done; wait"
-    assert rig.run(f"trap '' TERM; {line}") == ExecStatus(128 + signal.SIGKILL)
+    with in_thread(rig.leave_at_pid):
+        assert rig.run(f"trap '' TERM; {line}") == ExecStatus(128 + signal.SIGKILL)
     assert [event.kind for event in rig.events] == ["host.grace"]
     assert not lives(rig.pid)
 
 
 def test_a_signal_ends_it(rig: Rig) -> None:
+    rig.limits = dataclasses.replace(NEVER, grace=0)
+
     def terminate() -> None:
-        while not (rig.place / "pid").exists():
-            time.sleep(0.001)
-        rig.wake.post(Signal(signal.SIGTERM))
+        try:
+            wait_until((rig.place / "pid").exists)
+        finally:
+            rig.wake.post(Signal(signal.SIGTERM))
 
     with in_thread(terminate):
         assert rig.run(f"echo $$ >{rig.place}/pid; exec sleep 600") == ExecStatus(143, signal.SIGTERM)

@@ -26,13 +26,15 @@ from podbot.errors import (
     SandboxDied,
 )
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
-from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
+from podbot.execution.time_limits import TimeLimits
 from podbot.launch.types import ExecSpec
 from podbot.streams.screen import ScreenModes
 from podbot.streams.wake import Continued, Resize, Signal, Suspend
 from podbot.testing import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
 from tests.execution.running import Running
+from tests.streams.plumbing import PATIENCE, nothing_left_open
 
+NEVER = TimeLimits(term=PATIENCE, kill=PATIENCE, last_output=PATIENCE, status=PATIENCE, shell=PATIENCE)
 GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refused")
 
 
@@ -40,7 +42,7 @@ GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refuse
 class Rig(Running):
     terminal: list[str] = field(default_factory=list)
     size: Size | None = None
-    limits: TimeLimits = TIME_LIMITS
+    limits: TimeLimits = NEVER
 
     def run(self, command: Command, *, tty: bool = False, stdin: bool = True, io: ExecIO | None = None) -> ExecStatus:
         self.engine.on("it", command)
@@ -79,9 +81,9 @@ def rig(container: Running) -> Rig:
 
 
 @pytest.fixture
-def impatient(rig: Rig) -> None:
-    """The same steps, sooner."""
-    rig.limits = TimeLimits(term=0.1, kill=0.1, status=0.1)
+def killed_at_once(rig: Rig) -> None:
+    """TERM is followed by KILL, and nothing more is relayed then."""
+    rig.limits = dataclasses.replace(NEVER, term=0, last_output=0)
 
 
 # --- status and streams ---------------------------------------------------------------------------
@@ -135,7 +137,7 @@ def test_a_late_status_is_waited_for(rig: Rig) -> None:
 
     def closes_early(io: ExecPeer) -> int:
         io.drop()
-        done.wait(10)
+        done.wait(PATIENCE)
         return 6
 
     inspect = rig.engine.exec_inspect
@@ -181,11 +183,11 @@ def test_new_sizes_are_passed_on_and_missing_ones_skipped(rig: Rig) -> None:
         return answer
 
     def watching(io: ExecPeer) -> int:
-        assert asked.get(timeout=10) == io.size
+        assert asked.get(timeout=PATIENCE) == io.size
         for _ in range(3):
             rig.wake.post(Resize())
-            if (answer := asked.get(timeout=10)) is not None:
-                assert io.sizes.get(timeout=10) == answer
+            if (answer := asked.get(timeout=PATIENCE)) is not None:
+                assert io.sizes.get(timeout=PATIENCE) == answer
         return 0
 
     io = ExecIO(None, None, None, size, rig.on_terminal)
@@ -201,17 +203,17 @@ def test_a_resize_that_the_engine_refuses_does_not_end_the_command(rig: Rig) -> 
         io.trap(signal.SIGINT)  # before it is sent: an untrapped one ends the command
         rig.wake.post(Resize())
         rig.wake.post(Signal(signal.SIGINT))
-        return 7 if io.signals.get(timeout=10) == signal.SIGINT else 1
+        return 7 if io.signals.get(timeout=PATIENCE) == signal.SIGINT else 1
 
     assert rig.run(watching, tty=True).code == 7
 
 
-def test_a_terminal_that_cannot_be_made_raw_ends_the_command(rig: Rig, impatient: None) -> None:
+def test_a_terminal_that_cannot_be_made_raw_ends_the_command(rig: Rig) -> None:
     def failing() -> contextlib.AbstractContextManager[None]:
         raise ValueError("no terminal")
 
     def waiting(io: ExecPeer) -> int:
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     io = ExecIO(None, None, None, lambda: None, failing)
@@ -228,7 +230,7 @@ def test_an_interrupt_is_passed_on_and_the_session_continues(rig: Rig) -> None:
         io.trap(signal.SIGINT)
         for _ in range(2):
             rig.wake.post(Signal(signal.SIGINT))
-            assert io.signals.get(timeout=10) == signal.SIGINT
+            assert io.signals.get(timeout=PATIENCE) == signal.SIGINT
         io.write(STDERR, b"^C^C")
         return 130
 
@@ -240,7 +242,7 @@ def test_an_interrupt_is_passed_on_and_the_session_continues(rig: Rig) -> None:
 def test_term_and_hup_end_it(rig: Rig, number: signal.Signals) -> None:
     def agent(io: ExecPeer) -> int:
         rig.wake.post(Signal(number))
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     assert rig.run(agent) == ExecStatus(code=128 + number, signal=number)
@@ -251,7 +253,7 @@ def test_the_output_of_a_command_that_cleans_up_is_read_to_its_end(rig: Rig) -> 
     def tidy(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM)
         rig.wake.post(Signal(signal.SIGTERM))
-        assert io.signals.get(timeout=10) == signal.SIGTERM
+        assert io.signals.get(timeout=PATIENCE) == signal.SIGTERM
         io.write(STDOUT, b"saved")
         return 0
 
@@ -259,20 +261,22 @@ def test_the_output_of_a_command_that_cleans_up_is_read_to_its_end(rig: Rig) -> 
     assert rig.said(rig.stdout) == b"saved"
 
 
-def test_a_command_that_ignores_term_is_killed(rig: Rig, impatient: None) -> None:
+def test_a_command_that_ignores_term_is_killed(rig: Rig, killed_at_once: None) -> None:
     def stubborn(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM, signal.SIGKILL)
         rig.wake.post(Signal(signal.SIGTERM))
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     assert rig.run(stubborn) == ExecStatus(code=143, signal=signal.SIGTERM)
     assert rig.session_codes == [137]
 
 
-def test_unread_output_of_a_killed_command_does_not_block(rig: Rig, impatient: None) -> None:
+def test_unread_output_of_a_killed_command_does_not_block(rig: Rig, killed_at_once: None) -> None:
     def shouting(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM)
+        for _ in range(10):  # more than the pipe takes
+            io.write(STDOUT, b"x" * 65536)
         rig.wake.post(Signal(signal.SIGTERM))
         while True:
             io.write(STDOUT, b"x" * 65536)
@@ -284,7 +288,7 @@ def test_a_second_signal_while_it_ends_is_not_sent_again(rig: Rig) -> None:
     def tidy(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM, signal.SIGHUP)
         rig.wake.post(Signal(signal.SIGTERM))
-        assert io.signals.get(timeout=10) == signal.SIGTERM
+        assert io.signals.get(timeout=PATIENCE) == signal.SIGTERM
         rig.wake.post(Signal(signal.SIGHUP))
         return 0
 
@@ -347,11 +351,11 @@ def test_a_terminal_is_restored_when_the_engine_stops(rig: Rig) -> None:
     assert rig.terminal == ["raw", "restored"]
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("way", ["term", "reader"])
 @pytest.mark.parametrize("sandbox_ends", [False, True])
 def test_a_command_that_nobody_could_signal_is_an_error(rig: Rig, way: str, sandbox_ends: bool) -> None:
     """Issue 10.7: with the engine's storage full, one outlived podbot's TERM, and podbot said that it had ended."""
+    rig.limits = dataclasses.replace(NEVER, term=0, kill=0, last_output=0, status=0)
     over = threading.Event()
 
     def survivor(io: ExecPeer) -> int:
@@ -360,7 +364,7 @@ def test_a_command_that_nobody_could_signal_is_an_error(rig: Rig, way: str, sand
         else:
             rig.stdout.close(rig.stdout.read)
             io.write(STDOUT, b"x")
-        over.wait(20)
+        over.wait(2 * PATIENCE)
         return 0
 
     rig.engine.on("sh", ScriptedExec(code=1))  # nothing can be signalled from inside
@@ -389,7 +393,7 @@ def test_a_reader_that_closes_the_output_ends_the_command(rig: Rig, name: str) -
         rig.stdout.close(rig.stdout.read)
         rig.stderr.close(rig.stderr.read)
         io.write(STDOUT if name == "stdout" else STDERR, b"x")
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     with pytest.raises(OutputClosed) as caught:
@@ -398,12 +402,12 @@ def test_a_reader_that_closes_the_output_ends_the_command(rig: Rig, name: str) -
     assert rig.session_codes == [143]
 
 
-def test_a_reader_that_closes_the_output_kills_a_command_that_ignores_term(rig: Rig, impatient: None) -> None:
+def test_a_reader_that_closes_the_output_kills_a_command_that_ignores_term(rig: Rig, killed_at_once: None) -> None:
     def stubborn(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM)
         rig.stdout.close(rig.stdout.read)
         io.write(STDOUT, b"x")
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     with pytest.raises(OutputClosed):
@@ -414,7 +418,7 @@ def test_a_reader_that_closes_the_output_kills_a_command_that_ignores_term(rig: 
 def test_a_stream_without_framing_ends_the_command(rig: Rig) -> None:
     def broken(io: ExecPeer) -> int:
         io.write_raw(b"HTTP/1.1 500 oops")
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     with pytest.raises(HealthCheckFailed) as caught:
@@ -441,9 +445,9 @@ def test_an_exception_from_outside_ends_the_command_and_is_raised_again(rig: Rig
 
     def waiting(io: ExecPeer) -> int:
         while rig.terminal != ["raw"]:
-            pass
+            time.sleep(0.001)
         rig.wake.post(Resize())
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     io = ExecIO(None, None, None, sized, rig.on_terminal)
@@ -453,10 +457,12 @@ def test_an_exception_from_outside_ends_the_command_and_is_raised_again(rig: Rig
     assert rig.terminal == ["raw", "restored"]
 
 
-def test_a_stream_that_ends_before_its_command_ends_the_command(rig: Rig, impatient: None) -> None:
+def test_a_stream_that_ends_before_its_command_ends_the_command(rig: Rig) -> None:
+    rig.limits = dataclasses.replace(NEVER, status=0)
+
     def deserted(io: ExecPeer) -> int:
         io.drop()
-        io.ended.wait(10)
+        io.ended.wait(PATIENCE)
         return 0
 
     with pytest.raises(ExecFailed) as caught:
@@ -481,13 +487,9 @@ def test_an_engine_that_forgets_the_status(rig: Rig) -> None:
 
 def test_nothing_stays_open(rig: Rig) -> None:
     rig.run(ScriptedExec())
-    before = len(os.listdir("/proc/self/fd"))
-    for number in range(5):
-        rig.run(ScriptedExec(stdout=b"x", code=number))
-    end = time.monotonic() + 30  # a command's thread may still be closing its end
-    while len(os.listdir("/proc/self/fd")) > before + 1:
-        assert time.monotonic() < end, os.listdir("/proc/self/fd")
-        time.sleep(0.01)
+    with nothing_left_open():
+        for number in range(5):
+            rig.run(ScriptedExec(stdout=b"x", code=number))
 
 
 # --- Ctrl-Z --------------------------------------------------------------------------------------
@@ -495,7 +497,7 @@ def test_nothing_stays_open(rig: Rig) -> None:
 
 def test_a_command_that_may_have_suspended_itself_is_continued(rig: Rig) -> None:
     """The fake's processes cannot be seen in /proc, as a remote engine's."""
-    rig.limits = TimeLimits(looks=(0.0, 0.01))
+    rig.limits = dataclasses.replace(NEVER, looks=(0.0, 0.01))
 
     def command(peer: ExecPeer) -> int:
         peer.trap(signal.SIGCONT)

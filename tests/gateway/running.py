@@ -15,7 +15,7 @@ from podbot.frozen import replace
 from podbot.gateway.gateway_client import GatewayProcess
 from podbot.gateway.gateway_settings import GatewaySettings
 
-SECONDS = 30.0  # that a test waits for what must come
+SECONDS = 60.0  # that a test waits for what must come
 
 
 class Running:
@@ -119,9 +119,11 @@ def server(serve: Callable[[socket.socket], object], address: str = "127.0.0.1")
     with socket.create_server((address, 0), family=family, backlog=300) as listener:
         accepting = threading.Thread(target=accept, daemon=True)
         accepting.start()
-        yield listener.getsockname()[1]
-        with contextlib.suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
     accepting.join(SECONDS)
     for thread in threads:
         thread.join(SECONDS)
@@ -130,6 +132,14 @@ def server(serve: Callable[[socket.socket], object], address: str = "127.0.0.1")
 def echo(connection: socket.socket) -> None:
     while data := connection.recv(1 << 16):
         connection.sendall(data)
+
+
+@contextlib.contextmanager
+def unused_port() -> Iterator[int]:
+    """A port of loopback on which nothing listens for the block: it is bound, so that nothing else gets it."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 def open_descriptors(pid: int) -> int:

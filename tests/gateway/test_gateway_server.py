@@ -26,6 +26,7 @@ from tests.gateway.running import (
     head,
     open_descriptors,
     server,
+    unused_port,
     wait_for,
 )
 
@@ -200,7 +201,7 @@ def test_refusals_are_logged_and_reported(tmp_path: Path) -> None:
         for _ in range(20):
             found.exchange(connect("example.com:443"))
         wait_for(lambda: found.events, what="the event")
-        wait_for(lambda: log_of(found), what="the log")
+        wait_for(lambda: sum(int(str(entry["count"])) for entry in log_of(found)) >= 20, what="the log")
     assert found.events[0] == {
         "event": "refused", "host": "example.com", "port": 443, "reason": "no rule allows it"
     }  # fmt: skip
@@ -228,11 +229,10 @@ def test_an_address_that_is_denied_is_not_reached_by_a_name(tmp_path: Path) -> N
 
 def test_an_allowed_host_without_a_server_is_a_clear_error(shared: tuple[Running, int]) -> None:
     found, _ = shared
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    assert "policy" in ask(found.settings.control, {"do": "policy", "allow": [], "deny": [], "private": [
-        *found.settings.private, f"127.0.0.1:{port}", "no.such.invalid"]})  # fmt: skip
-    answer = found.exchange(connect(f"127.0.0.1:{port}")).decode()
+    with unused_port() as port:
+        assert "policy" in ask(found.settings.control, {"do": "policy", "allow": [], "deny": [], "private": [
+            *found.settings.private, f"127.0.0.1:{port}", "no.such.invalid"]})  # fmt: skip
+        answer = found.exchange(connect(f"127.0.0.1:{port}")).decode()
     assert answer.startswith("HTTP/1.1 502 ")
     assert f"127.0.0.1:{port} cannot be reached: Connection refused" in answer
     assert "no.such.invalid cannot be resolved" in found.exchange(connect("no.such.invalid:443")).decode()
@@ -362,17 +362,18 @@ def test_a_server_that_speaks_no_http_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_client_that_leaves_frees_the_server_at_once(tmp_path: Path) -> None:
-    gone = threading.Event()
+    asked, gone = threading.Event(), threading.Event()
 
     def serve(peer: socket.socket) -> None:
         head(peer)
+        asked.set()
         assert peer.recv(1) == b""
         gone.set()
 
     with server(serve) as port, gateway(tmp_path, private=private(port)) as found:
         with found.connect() as client:
             client.sendall(f"GET http://localhost:{port}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
-            wait_for(lambda: open_descriptors(found.pid) > 10, what="the connection")
+            assert asked.wait(SECONDS)
         assert gone.wait(SECONDS)
 
 

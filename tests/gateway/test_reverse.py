@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.gateway.running import SECONDS, Running, everything, exactly, gateway, head, server, wait_for
+from tests.gateway.running import SECONDS, Running, everything, exactly, gateway, head, server, unused_port, wait_for
 
 KEY, PLACEHOLDER = "sk-c4n4ry-0123456789", "podbot-x-0123"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -177,10 +177,10 @@ def test_a_broken_api_is_a_clear_error(tmp_path: Path, behaviour: bytes) -> None
 
 
 def test_an_api_that_is_gone_is_a_clear_error(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with gateway(tmp_path, endpoints=(endpoint(port, upstream=f"http://127.0.0.1:{port}"),)) as found:
-        answer = found.exchange(request(found)).decode()
+    with unused_port() as port:
+        gone = endpoint(port, upstream=f"http://127.0.0.1:{port}")
+        with gateway(tmp_path, endpoints=(gone,)) as found:
+            answer = found.exchange(request(found)).decode()
     assert answer.startswith("HTTP/1.1 502 ")
     assert "cannot be reached: Connection refused" in answer
 

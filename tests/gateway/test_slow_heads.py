@@ -26,9 +26,9 @@ def test_a_head_that_does_not_end_is_not_waited_for(tmp_path: Path, data: bytes,
         port = listener.getsockname()[1]
         log = NetworkLog(str(tmp_path / "log"))
         gateway = Gateway(GatewaySettings("box", port, "", ""), log, Dialer({}), head_seconds=0.05)
-        gateway.listen(listener)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(data)
+        writer.write(data)  # it is there before the limit begins, which is at the accept
+        gateway.listen(listener)
         async with asyncio.timeout(SECONDS):
             found = await reader.read()
         writer.close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from podbot.errors import TokenSourceFailed
 from podbot.github.borrowed import reader
 
+HANG = 60.0  # seconds; only a hang takes longer
 SERVER = "https://github.com"
 TOKEN = "gho_16C7e42F292c6912E7710c838347Ae178B4a"
 
@@ -27,7 +28,7 @@ def gh(directory: Path, script: str) -> dict[str, str]:
 def test_the_token_of_gh_is_read_anew_each_time(tmp_path: Path) -> None:
     environ = gh(tmp_path, f'echo "$@" >> {tmp_path}/asked; pwd >> {tmp_path}/asked; cat {tmp_path}/token')
     (tmp_path / "token").write_text(f"{TOKEN}\n")
-    read = reader("gh", SERVER, environ)
+    read = reader("gh", SERVER, environ, seconds=HANG)
     assert read().token == TOKEN
     (tmp_path / "token").write_text("gho_second\n")
     assert read().token == "gho_second"
@@ -36,7 +37,7 @@ def test_the_token_of_gh_is_read_anew_each_time(tmp_path: Path) -> None:
 
 def test_gh_is_asked_for_the_configured_server(tmp_path: Path) -> None:
     environ = gh(tmp_path, f'[ "$4" = git.example.org ] && echo {TOKEN}')
-    assert reader("gh", "https://git.example.org:8443/x", environ)().token == TOKEN
+    assert reader("gh", "https://git.example.org:8443/x", environ, seconds=HANG)().token == TOKEN
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_gh_is_asked_for_the_configured_server(tmp_path: Path) -> None:
 )
 def test_a_gh_that_gives_no_token(tmp_path: Path, script: str, said: str) -> None:
     with pytest.raises(TokenSourceFailed) as caught:
-        reader("gh", SERVER, gh(tmp_path, script))()
+        reader("gh", SERVER, gh(tmp_path, script), seconds=HANG)()
     assert (caught.value.source, caught.value.reason) == ("your `gh` login for github.com", said)
     assert TOKEN not in str(caught.value)
     assert "gh auth login" in caught.value.remedy

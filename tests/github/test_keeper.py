@@ -28,12 +28,16 @@ from podbot.github.status import Holder, TokenStatus
 from podbot.locks import is_held
 from tests.github.simulated import GRANT, FastClock, SimToken
 
+HANG = 60.0  # seconds; only a hang takes longer, on an emulated processor with other load, too
 REFUSED = GitHubRefused(step="get a token", status=401, reason="who are you")
 
 
 @dataclass
 class Place:
-    """A session's directory, and a GitHub whose tokens are due ``used`` seconds after they came."""
+    """A session's directory, and a GitHub whose tokens are due ``used`` seconds after they came.
+
+    ``asking``: GitHub was asked while it does not ``answer``.
+    """
 
     path: str
     used: float = 3000.0
@@ -45,8 +49,9 @@ class Place:
     answer: threading.Event = field(default_factory=threading.Event)
 
     def mint(self) -> SimToken:
-        self.asking.set()
-        self.answer.wait(10)
+        if not self.answer.is_set():
+            self.asking.set()
+            assert self.answer.wait(HANG)
         if self.error is not None:
             raise self.error
         self.tokens.append(f"ghs_{len(self.tokens)}")
@@ -77,7 +82,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def _ends(thread: threading.Thread) -> bool:
-    thread.join(5)
+    thread.join(HANG)
     return not thread.is_alive()
 
 
@@ -85,7 +90,7 @@ BRISK = 0.01  # seconds between ticks, instead of two
 
 
 def soon(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60  # 5 s were not enough on an emulated processor with other load
+    end = time.monotonic() + HANG
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)
@@ -102,13 +107,27 @@ def test_the_token_exists_from_the_first_to_the_last_line_of_the_block(place: Pl
     assert not place.locked("token.lock")
 
 
+class WatchedClock(SystemClock):
+    """Notes that a wait has begun, and of each wait whether its event ended it."""
+
+    def __init__(self) -> None:
+        self.waiting = threading.Event()
+        self.woken: list[bool] = []
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        if seconds:
+            self.waiting.set()
+        self.woken.append(event.wait(seconds))
+        return self.woken[-1]
+
+
 def test_the_end_does_not_wait_for_the_next_tick(place: Place) -> None:
-    waits = Waits(pause=60, join=60)
-    with token_kept(place.path, GRANT, place.mint, place.events.append, waits=waits):
-        soon(lambda: any(t.name == "podbot-token" for t in threading.enumerate()))
-        time.sleep(0.03)  # the thread waits for its next tick
-        began = time.monotonic()
-    assert time.monotonic() - began < 30
+    place.clock = clock = WatchedClock()
+    waits = Waits(pause=10 * HANG, join=HANG)
+    with token_kept(place.path, GRANT, place.mint, place.events.append, clock=clock, waits=waits):
+        assert clock.waiting.wait(HANG), "the thread waits for its next tick"
+        assert clock.woken == [False]  # of the wait before the first tick, which has no length
+    assert clock.woken == [False, True]
 
 
 def test_it_is_renewed_while_the_block_runs(place: Place) -> None:
@@ -153,10 +172,9 @@ def test_a_request_in_progress_does_not_delay_the_end(place: Place) -> None:
     place.clock, place.used = FastClock(), 60
     with token_kept(place.path, GRANT, place.mint, place.events.append, clock=place.clock, waits=Waits(join=0.05)):
         place.answer.clear()
-        place.asking.clear()
-        assert place.asking.wait(5)
-        began = time.monotonic()
-    assert time.monotonic() - began < 5, "GitHub answers after ten"
+        assert place.asking.wait(HANG)
+        answered = len(place.tokens)
+    assert len(place.tokens) == answered, "GitHub has not answered yet"
     assert not place.locked("token.lock")
     place.answer.set()
     soon(lambda: len(place.tokens) > 1 and not [t for t in threading.enumerate() if t.name == "podbot-token"])
@@ -222,11 +240,12 @@ def test_a_name_that_a_daemon_still_serves(place: Place) -> None:
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        with token_kept(place.path, GRANT, place.mint, place.events.append, waits=Waits(pause=BRISK)):
+        waits = Waits(pause=BRISK, lease=HANG)
+        with token_kept(place.path, GRANT, place.mint, place.events.append, waits=waits):
             assert place.tokens == ["ghs_0"]
             soon(lambda: daemon.ended)
         other = dataclasses.replace(GRANT, repo="octo/other")
-        with token_kept(place.path, other, place.mint, place.events.append, waits=Waits(pause=BRISK)):
+        with token_kept(place.path, other, place.mint, place.events.append, waits=waits):
             assert place.token == "ghs_1", "never another repository's"
     finally:
         stop.set()
@@ -271,10 +290,11 @@ def test_a_token_that_cannot_be_removed_is_reported(place: Place) -> None:
 
 
 def test_a_sessions_directory_that_was_removed(place: Place, tmp_path: Path) -> None:
-    with token_kept(place.path, GRANT, place.mint, place.events.append):
+    waits = Waits(guard=2 * HANG)
+    with token_kept(place.path, GRANT, place.mint, place.events.append, waits=waits):
         os.rename(place.path, tmp_path / "aside")
         began = time.monotonic()
-    assert time.monotonic() - began < keeper.GUARD_WAIT
+    assert time.monotonic() - began < HANG, "nobody is waited for where nobody can write"
     # A tick at the very moment of the renaming finds its lease lost.
     assert {e.kind for e in place.events} - {"token.handed_over"} == {"token.renewed"}
 
@@ -312,6 +332,7 @@ def mint():
     if next(count):
         asked.set()
         time.sleep(60)
+        print("answered", flush=True)
     return SimToken("ghs_0", clock.time() + 360)
 with keeper.token_kept(sys.argv[1], GRANT, mint, lambda event: None, clock=clock, waits=keeper.Waits(join=0.02)):
     asked.wait()
@@ -319,18 +340,18 @@ with keeper.token_kept(sys.argv[1], GRANT, mint, lambda event: None, clock=clock
 
 
 def test_a_process_exits_while_github_does_not_answer(place: Place) -> None:
-    began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", HUNG, place.path], capture_output=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert time.monotonic() - began < 5
+    done = subprocess.run([sys.executable, "-c", HUNG, place.path], capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), "it does not live to see the answer"
     assert place.token is None
 
 
 def test_the_system_s_clock() -> None:
     clock = SystemClock()
-    assert abs(clock.time() - time.time()) < 1
+    before, found, after = time.time(), clock.time(), time.time()
+    assert before <= found <= after
     assert clock.monotonic() <= clock.monotonic()
-    assert clock.monotonic() >= time.monotonic() - 1, "suspended time is counted, too"
+    running = time.monotonic()
+    assert clock.monotonic() >= running - 1, "suspended time is counted, too"
     event = threading.Event()
     assert not SYSTEM.wait(event, 0)
     event.set()

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from podbot.errors import GitHubError, PrivateKeyLoadFailed, PrivateKeyMissing
 from podbot.github.key import LARGEST, load_private_key, parse_private_key
 from podbot.testing.rsa_keys import pem_of, rsa_key
+from tests.examples import examples
 from tests.faults import ordinary_user
 
 CLEAR = form.NoEncryption()
@@ -232,11 +233,16 @@ def test_a_file_that_becomes_a_fifo_between_the_looks(tmp_path: Path, monkeypatc
     there = os.stat(path)
     os.unlink(path)
     os.mkfifo(path)
-    monkeypatch.setattr(os, "stat", lambda _path: there)  # nothing can come between two calls at a chosen moment
+    real = os.stat
+
+    def stat(at: Any, **options: Any) -> os.stat_result:
+        return there if at == path else real(at, **options)
+
+    monkeypatch.setattr(os, "stat", stat)  # nothing can come between two calls at a chosen moment
     done: list[GitHubError] = []
     thread = threading.Thread(target=lambda: done.append(refusal(path)), daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(60)  # seconds; only a hang takes longer
     assert not thread.is_alive()
     assert "it is not a regular file" in str(done[0])
 
@@ -300,7 +306,7 @@ damaged = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=400) | framed | damaged | st.lists(framed, max_size=3).map(b"".join))
 def test_any_bytes_give_a_key_or_our_error(data: bytes) -> None:
     with contextlib.suppress(GitHubError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 from podbot.errors import PathError
 from podbot.github.lease import FileLock
 from podbot.locks import is_held
+
+HANG = 60.0  # seconds; only a hang takes longer
 
 HOLD = """
 import sys, time
@@ -65,7 +68,7 @@ def test_a_killed_holder_releases_the_lock(path: str) -> None:
     assert not lock.acquire(0.02)
     child.send_signal(signal.SIGKILL)
     child.communicate()
-    assert lock.acquire(5)
+    assert lock.acquire(HANG)
 
 
 def test_children_do_not_keep_it(path: str) -> None:
@@ -85,26 +88,33 @@ def test_looking_is_not_holding(path: str) -> None:
     """Many simultaneous checks prevent no process from getting the lock, and do not see each other."""
     Path(path).touch()
     stop, holding = threading.Event(), threading.Event()
+    looked = [threading.Event(), threading.Event()]  # often, while nobody held it
     wrong: list[int] = []
 
-    def look() -> None:
-        while not stop.is_set():
+    def look(often: threading.Event) -> None:
+        for number in itertools.count():
+            if stop.is_set():
+                break
             if is_held(path) and not holding.is_set():
                 wrong.append(1)
+            if number == 500:
+                often.set()
 
-    threads = [threading.Thread(target=look) for _ in range(2)]
+    threads = [threading.Thread(target=look, args=(often,)) for often in looked]
     for thread in threads:
         thread.start()
-    lock, got = FileLock(path), 0
-    stop.wait(0.04)
-    assert not wrong
-    holding.set()
-    for _ in range(50):
-        with lock:
-            got += lock.acquire(1)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    try:
+        lock, got = FileLock(path), 0
+        assert all(often.wait(HANG) for often in looked)
+        assert not wrong
+        holding.set()
+        for _ in range(50):
+            with lock:
+                got += lock.acquire(HANG)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     assert got == 50
 
 
@@ -112,11 +122,10 @@ def test_a_check_in_progress_does_not_refuse_the_lock(path: str) -> None:
     Path(path).touch()
     looker = os.open(path, os.O_RDWR)
     fcntl.flock(looker, fcntl.LOCK_SH)
-    timer = threading.Timer(0.003, os.close, (looker,))
-    timer.start()
-    lock = FileLock(path)
+    checks = [looker]  # in progress: it ends while the lock waits
+    lock = FileLock(path, sleep=lambda _seconds: os.close(checks.pop()))
     assert lock.try_acquire()
-    timer.join()
+    assert checks == [], "it was waited for"
     lock.release()
 
 
@@ -126,12 +135,15 @@ def test_looking_makes_nothing(path: str) -> None:
 
 
 def test_a_directory_that_is_made_again_has_a_new_lock(path: str, tmp_path: Path) -> None:
-    old = FileLock(path)
+    waits: list[float] = []
+    old = FileLock(path, sleep=waits.append)
     assert old.try_acquire()
     os.rename(os.path.dirname(path), tmp_path / "aside")
     assert not old.held
     assert not old.try_acquire(), "no directory"
-    assert not old.acquire(5), "and no wait for one"
+    once = waits.copy()
+    assert not old.acquire(HANG)
+    assert waits == once * 2, "and no wait for one"
     os.mkdir(os.path.dirname(path))
     new = FileLock(path)
     assert new.try_acquire()

@@ -21,6 +21,7 @@ from podbot.github.lease import FileLock
 from podbot.github.renewer import Renewer
 from podbot.github.status import TokenStatus
 from podbot.locks import is_held
+from tests.examples import examples
 from tests.faults import full_disk
 from tests.github.simulated import EPOCH, GRANT, HOUR, Session
 
@@ -522,7 +523,7 @@ def test_events_are_reported_without_holding_a_lock(session: Session) -> None:
     def emit(event: Event) -> None:
         thread = threading.Thread(target=renewer.close)
         thread.start()
-        thread.join(5)
+        thread.join(60)  # seconds; only a hang takes longer
         closed.append(not thread.is_alive())
 
     renewer = Renewer(session.path, GRANT, session.github.mint, kind="session", clock=session.clock, emit=emit)
@@ -608,7 +609,7 @@ class World:
             renewer.close()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(steps, min_size=1, max_size=10), st.randoms(use_true_random=False))
 def test_in_any_history_the_token_is_valid_and_none_is_unnecessary(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, float, float]], chance: Any

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import inspect
 import os
 import random
+import signal
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,10 @@ from hypothesis import strategies as st
 
 from podbot.errors import DiskFull, PathError, UnsafeDirectory
 from podbot.github.token_file import NAME, TokenFile
+from tests.examples import examples
 from tests.faults import STRANGER, GiveAway, full_disk
 
-FORK = multiprocessing.get_context("fork")  # a fresh interpreter takes longer than everything else
+HANG = 60.0  # seconds; only a hang takes longer
 tokens = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=600)
 
 
@@ -193,42 +196,61 @@ def test_remove_also_removes_temporary_files(file: TokenFile) -> None:
 # --- readers beside the writer --------------------------------------------------------------------
 
 
-def _read_on(path: str, stop: Synchronized[int], bad: Synchronized[int], seen: Synchronized[int]) -> None:
-    while not stop.value:
-        with open(path, "rb") as file:
-            found = file.read()
-        seen.value += 1
-        if not whole(found):
-            bad.value += 1
+READING = f"""
+import select, sys
+
+{inspect.getsource(whole)}
+
+def read():
+    with open(sys.argv[1], "rb") as file:
+        return whole(file.read())
+
+bad = sum(not read() for _ in range(50))
+print("reading", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    bad += not read()
+print(bad)
+"""
+
+
+class Readers:
+    """Processes that read the file all the time, until they are asked what they read."""
+
+    def __init__(self, path: str) -> None:
+        command = [sys.executable, "-c", READING, path]
+        self.processes = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
+        ]
+
+    def reading(self) -> bool:
+        """Waits until each has read often."""
+        return all(process.stdout and process.stdout.readline() == "reading\n" for process in self.processes)
+
+    def bad(self) -> int:
+        """How often they read no whole token; ends them."""
+        said = [process.communicate(timeout=HANG)[0] for process in self.processes]
+        assert [process.returncode for process in self.processes] == [0, 0], "a reader found no file"
+        return sum(map(int, said))
 
 
 @pytest.fixture
-def readers(file: TokenFile) -> Iterator[tuple[Synchronized[int], Synchronized[int]]]:
-    """Two processes that read all the time: (how often they read no whole token, how often they read)."""
+def readers(file: TokenFile) -> Iterator[Readers]:
     file.write(token_of(0))
-    stop, bad, seen = (FORK.Value("q", 0) for _ in range(3))
-    children = [FORK.Process(target=_read_on, args=(file.path, stop, bad, seen)) for _ in range(2)]
-    for child in children:
-        child.start()
-    yield bad, seen
-    stop.value = 1
-    for child in children:
-        child.join(10)
-        assert child.exitcode == 0, "a reader found no file"
+    made = Readers(file.path)
+    yield made
+    for process in made.processes:
+        with process:  # closes its pipes
+            process.kill()
 
 
-def test_readers_in_other_processes_see_whole_tokens_only(
-    file: TokenFile, readers: tuple[Synchronized[int], Synchronized[int]]
-) -> None:
-    bad, seen = readers
+def test_readers_in_other_processes_see_whole_tokens_only(file: TokenFile, readers: Readers) -> None:
+    assert readers.reading()
     for number in range(500):
         file.write(token_of(number))
-    while seen.value < 100:
-        time.sleep(0.01)
-    assert bad.value == 0
+    assert readers.bad() == 0
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(tokens, min_size=1, max_size=8))
 def test_a_reader_sees_the_tokens_in_order(tmp_path_factory: pytest.TempPathFactory, written: list[str]) -> None:
     file = TokenFile(str(tmp_path_factory.mktemp("t") / "secrets"))
@@ -254,34 +276,45 @@ def test_a_reader_sees_the_tokens_in_order(tmp_path_factory: pytest.TempPathFact
     assert all(any(token == later for later in remaining) for token in seen), "never back to an older one"
 
 
-def _write_on(directory: str, ready: Synchronized[int]) -> None:
-    file = TokenFile(directory)
-    ready.value = 1
-    number = 0
-    while True:
-        number += 1
-        file.write(token_of(number))
+# Forks a writer for each line that it reads. This process may have threads, beside which none is forked.
+WRITING = f"""
+import itertools, os, sys
+from podbot.github.token_file import TokenFile
+
+{inspect.getsource(token_of)}
+
+file = TokenFile(sys.argv[1])
+for _ in sys.stdin:
+    pid = os.fork()
+    if not pid:
+        for number in itertools.count(1):
+            file.write(token_of(number))
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
 
 
-def test_a_writer_that_is_killed_at_any_moment(
-    file: TokenFile, readers: tuple[Synchronized[int], Synchronized[int]]
-) -> None:
-    bad, _ = readers
+def test_a_writer_that_is_killed_at_any_moment(file: TokenFile, readers: Readers) -> None:
     chance = random.Random(4)
-    left = 0
-    for _ in range(30):
-        ready = FORK.Value("q", 0)
-        child = FORK.Process(target=_write_on, args=(file.directory, ready))
-        child.start()
-        while not ready.value:
-            time.sleep(0.001)
-        time.sleep(chance.uniform(0, 0.02))
-        child.kill()
-        child.join()
-        left += len(os.listdir(file.directory)) - 1
-        found = Path(file.path).read_bytes()
-        assert whole(found)
-        file.sweep()
-        assert os.listdir(file.directory) == [NAME], "the next writer sweeps"
-    assert bad.value == 0
+    left = killed = 0
+    end = time.monotonic() + HANG
+    assert readers.reading()
+    command = [sys.executable, "-c", WRITING, file.directory]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
+        assert writers.stdin
+        assert writers.stdout
+        # At least once in mid-write. How many kills that takes depends on the machine.
+        while killed < 30 or (not left and time.monotonic() < end):
+            print(file=writers.stdin, flush=True)
+            writer = int(writers.stdout.readline())
+            time.sleep(chance.uniform(0, 0.02))
+            os.kill(writer, signal.SIGKILL)
+            assert int(writers.stdout.readline()) == -signal.SIGKILL
+            killed += 1
+            left += len(os.listdir(file.directory)) - 1
+            found = Path(file.path).read_bytes()
+            assert whole(found)
+            file.sweep()
+            assert os.listdir(file.directory) == [NAME], "the next writer sweeps"
+    assert readers.bad() == 0
     assert left, "no writer was hit in mid-write: this proves nothing"

@@ -251,6 +251,6 @@ def test_a_payload_runs_with_another_command(name: str, tmp_path: Path) -> None:
     with open(leader, "rb"), open(follower, "rb") as terminal:
         subprocess.run(
             ["git", *words], cwd=work, env={**ENV, "PAGER": "cat"}, stdin=terminal, stdout=terminal, stderr=terminal,
-            check=False, timeout=30,
+            check=False, timeout=120,
         )  # fmt: skip
     assert (tmp_path / "ran").exists()

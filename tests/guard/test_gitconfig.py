@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from podbot.guard.gitconfig import parse
 from podbot.guard.gitkeys import dangerous, pattern, programs
+from tests.examples import examples
 
 
 def git(data: bytes) -> list[tuple[str, str | None]] | None:
@@ -40,7 +41,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example("[core]\nfsmonitor = a # c\n")
 @example('[filter "x"]\nclean = "a # b" \\\n c\n')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import marshal
 import os
 import resource
@@ -21,6 +22,7 @@ from podbot.guard.marks import Finding, GuardReport, from_plain, to_plain
 from podbot.guard.scan import ANSWER, bounded
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
+from tests.faults import open_below
 from tests.guard.trees import append, checkout, git, left_by, next_tick, said, write
 
 
@@ -44,10 +46,9 @@ def test_a_very_deep_tree_ends_at_the_limit_and_is_reported(tmp_path: Path) -> N
         os.close(handle)
         handle = below
     os.close(handle)
-    before = len(os.listdir("/proc/self/fd"))
     snapshot = Scan().directories(str(tmp_path))
     assert snapshot.gaps == ("directories more than 64 levels deep",)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_below(tmp_path) == []
 
 
 def test_a_tree_above_the_limit_is_reported_and_its_dangerous_part_is_scanned(tmp_path: Path) -> None:
@@ -408,11 +409,12 @@ def test_descriptors_are_closed_when_they_run_out(tmp_path: Path) -> None:
         place = place / "d"
     place.mkdir(parents=True)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    open_now = len(os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 20, hard))
+    open_now = set(map(int, os.listdir("/proc/self/fd")))
+    unused = (number for number in itertools.count() if number not in open_now)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(unused, 20, None)), hard))
     try:
         snapshot = Scan().directories(str(tmp_path))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [gap.startswith("directories that cannot be") for gap in snapshot.gaps] == [True]
-    assert len(os.listdir("/proc/self/fd")) == open_now
+    assert open_below(tmp_path) == []

@@ -8,12 +8,13 @@ import pytest
 
 from podbot.guest.channel import Channel
 from podbot.guest.local import LocalGuest
+from tests.guest.liar import PATIENT
 from tests.inside import PROGRAM
 
 
 @pytest.fixture(scope="module")
 def guest() -> Iterator[LocalGuest]:
-    with LocalGuest.start(program=PROGRAM) as found:
+    with LocalGuest.start(patience=PATIENT, program=PROGRAM) as found:
         yield found
 
 

@@ -43,6 +43,21 @@ def shell(channel: Channel, line: str, **options: Any) -> tuple[Ended, bytes, by
     return run(channel, "/bin/sh", "-c", line, **options)
 
 
+def before_its_deadline(
+    channel: Channel, line: str, happened: Callable[[bytes], bool], *, term_grace: float = 2.0
+) -> tuple[Ended, bytes]:
+    """The end and the output of a command whose deadline passes after something that its output shows.
+
+    A command on a slow machine may need more time for that than on another one, so it gets a later deadline, and more
+    grace in the same measure, until it has happened. If it never happens, the last attempt is returned.
+    """
+    for factor in (1, 10, 100):
+        ended, out, _ = shell(channel, line, deadline=0.3 * factor, term_grace=term_grace * factor)
+        if happened(out):
+            break
+    return ended, out
+
+
 def wait_for(what: Callable[[], bool]) -> None:
     end = time.monotonic() + SECONDS
     while not what():

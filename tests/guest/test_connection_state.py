@@ -23,7 +23,7 @@ PIECES = st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(min_size=1, max_s
 def started(link: SocketLink, guest: socket.socket) -> PolledCommand:
     running = PolledCommand(link)
     guest.sendall(frames.frame(frames.STARTED, 2, b'{"pid": 7, "job": 0}'))
-    running.start(GuestCommand(("it",), cwd="/"), 10.0, lambda _left, _events: False)
+    running.start(GuestCommand(("it",), cwd="/"), 60.0, lambda _left, _events: False)
     return running
 
 

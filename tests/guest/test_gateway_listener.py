@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,9 +20,11 @@ __all__ = ["pytestmark"]
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Below those that the kernel gives to connections: none of another test's takes it before it is used."""
+    while True:
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", random.randrange(12_000, 32_000)))
+            return int(found.getsockname()[1])
 
 
 def listening(address: str = "127.0.0.1", port: int = 0) -> socket.socket:

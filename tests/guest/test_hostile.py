@@ -21,6 +21,8 @@ from podbot.guest.running import Running
 from tests.guest.liar import ENDED, LONG, PATIENT, Peer, liar
 from tests.guest.lies import COMMAND, SHORT, begins, greets, says
 
+IMPATIENT = Patience(greeting=LONG, silence=0.05, answer=SHORT)  # for a guest from which nothing more will come
+
 
 def opened(directory: Path, patience: Patience = PATIENT) -> Channel:
     return Channel.open(dial(str(directory), "box", patience), patience)
@@ -167,13 +169,11 @@ def test_a_command_that_never_ends_is_waited_for_as_long_as_was_asked(tmp_path: 
 
 
 def test_one_that_neither_ends_nor_answers_is_not_waited_for(tmp_path: Path) -> None:
-    patience = Patience(greeting=LONG, silence=0.05, answer=SHORT)
-    with (
-        liar(str(tmp_path), begins),
-        opened(tmp_path, patience) as channel,
-        pytest.raises(ChannelLost, match="has not answered"),
-    ):
-        channel.start(COMMAND, lambda *_: None).wait()
+    with liar(str(tmp_path), begins), opened(tmp_path) as channel:
+        running = channel.start(COMMAND, lambda *_: None)
+        channel.patience = IMPATIENT  # only now: what the liar does answer may take its time
+        with pytest.raises(ChannelLost, match="has not answered"):
+            running.wait()
 
 
 class _Interrupted(BaseException):
@@ -238,9 +238,9 @@ def test_after_half_a_frame_was_sent_a_channel_is_not_used(tmp_path: Path) -> No
 
 
 def test_short_waits_notice_a_silent_guest_as_a_long_one_does(tmp_path: Path) -> None:
-    patience = Patience(greeting=LONG, silence=0.05, answer=SHORT)
-    with liar(str(tmp_path), begins), opened(tmp_path, patience) as channel:
+    with liar(str(tmp_path), begins), opened(tmp_path) as channel:
         running = channel.start(COMMAND, lambda *_: None)
+        channel.patience = IMPATIENT
         with pytest.raises(ChannelLost, match="has not answered"):
             _wait_often(running)
 
@@ -256,9 +256,9 @@ def test_one_that_takes_no_input_is_not_waited_for(tmp_path: Path) -> None:
         peer.say(frames.STDIN_CREDIT, ident, b"\0\0\0\0")
         peer.silence()
 
-    patience = Patience(greeting=LONG, silence=0.05, answer=SHORT)
-    with liar(str(tmp_path), script), opened(tmp_path, patience) as channel:
+    with liar(str(tmp_path), script), opened(tmp_path) as channel:
         running = channel.start(COMMAND, lambda *_: None)
+        channel.patience = IMPATIENT
         with pytest.raises(ChannelLost, match=r"accepted no data for 0\.2 s|has not answered"):
             running.write(b"x" * (8 << 20))
 

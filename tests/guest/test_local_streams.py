@@ -6,7 +6,6 @@ import functools
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from podbot.guest.channel import Channel
 from podbot.guest.link import Patience
 from podbot.guest.local import LocalGuest
 from podbot.guest.messages import GuestCommand
+from tests.guest.liar import PATIENT
 from tests.guest.local_commands import SECONDS, Printed, lives, run, shell, wait_for
 from tests.inside import PROGRAM
 
@@ -52,7 +52,12 @@ def test_an_unread_flood_is_held_up_and_does_not_delay_other_commands(guest: Loc
     assert ended.signal == 9
 
 
-def test_an_abandoned_flood_leaves_no_descriptor_in_the_guest(guest: LocalGuest) -> None:
+def test_an_abandoned_flood_leaves_no_descriptor_in_the_guest() -> None:
+    with LocalGuest.start(patience=PATIENT, program=PROGRAM) as guest:  # the shared one may still close earlier ones
+        _abandon_floods(guest)
+
+
+def _abandon_floods(guest: LocalGuest) -> None:
     def descriptors() -> int:
         return len(os.listdir(f"/proc/{guest.pid}/fd"))
 
@@ -64,7 +69,7 @@ def test_an_abandoned_flood_leaves_no_descriptor_in_the_guest(guest: LocalGuest)
     assert descriptors() > before
     for flood in floods:
         # Terminated before it has written more than the guest may read, it would leave nothing unread.
-        wait_for(functools.partial(_is_held_up, flood.pid))
+        wait_for(functools.partial(_is_held_up, flood.pid, guest.pid))
         flood.terminate()
     wait_for(lambda: not any(lives(flood.pid) for flood in floods))
     assert descriptors() > before, "their output is not read yet"
@@ -74,17 +79,21 @@ def test_an_abandoned_flood_leaves_no_descriptor_in_the_guest(guest: LocalGuest)
     assert shell(guest.channel, "echo x")[1] == b"x\n"
 
 
-def _is_held_up(pid: int) -> bool:
-    """Whether it has written, and goes on no more: nothing else shows that a pipe and its reader are full."""
+def _is_held_up(pid: int, reader: int) -> bool:
+    """Whether it has written, and waits to write more, while its reader waits for something else."""
     before = _written(pid)
-    time.sleep(0.1)
-    return 0 < before == _written(pid)
+    return before > 0 and all(map(_waits, (pid, reader, pid))) and _written(pid) == before
 
 
 def _written(pid: int) -> int:
     """Bytes."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+def _waits(pid: int) -> bool:
+    """Whether it waits for an event; a process that only waits for a processor does not."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def test_a_thread_that_writes_to_an_abandoned_command_returns() -> None:
@@ -190,7 +199,7 @@ def test_output_that_a_writer_delivers_wakes_the_reader(channel: Channel) -> Non
 
     def write() -> None:
         while not entered.is_set():
-            running.write(b"x")
+            running.write(bytes(1 << 16))  # output is delivered while a write waits for credit
 
     writer = threading.Thread(target=write)
     reader = threading.Thread(target=lambda: running.wait(until=lambda: bool(stored)), daemon=True)

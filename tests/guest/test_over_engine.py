@@ -17,9 +17,8 @@ from podbot.guest.open_channel import open_channel
 from podbot.guest.over_engine import open_over_engine
 from podbot.testing import FakeEngine, ScriptedExec
 from podbot.testing.peer import STDERR, STDOUT, ExecPeer
+from tests.guest.liar import LONG, PATIENT
 from tests.session.plans import SESSION, container
-
-LONG = 60.0
 
 
 def real_python(io: ExecPeer) -> int:
@@ -55,7 +54,7 @@ def engine() -> FakeEngine:
 def test_commands_run_as_over_a_socket(engine: FakeEngine) -> None:
     engine.on("python3", real_python)
     printed: list[tuple[int, bytes]] = []
-    with open_over_engine(engine, SESSION) as channel:
+    with open_over_engine(engine, SESSION, PATIENT, status_seconds=LONG) as channel:
         command = GuestCommand(("sh", "-c", "cat; echo err >&2; exit 3"), stdin="open")
         running = channel.start(command, lambda stream, data: printed.append((stream, data)))
         running.write(b"x" * 300_000)
@@ -73,7 +72,7 @@ def test_commands_run_as_over_a_socket(engine: FakeEngine) -> None:
 def test_an_image_whose_python_is_missing_or_broken_has_no_guest(engine: FakeEngine, code: int, reason: str) -> None:
     engine.on("python3", ScriptedExec(stderr=b"exec: python3: not found\n", code=code))
     with pytest.raises(NoGuest, match=reason):
-        open_over_engine(engine, SESSION)
+        open_over_engine(engine, SESSION, PATIENT, status_seconds=LONG)
 
 
 class LateEngine(FakeEngine):
@@ -91,7 +90,7 @@ def test_a_status_that_the_engine_knows_late_is_waited_for() -> None:
     engine.start(engine.create(container()))
     engine.on("python3", ScriptedExec(code=126))
     with pytest.raises(NoGuest, match="cannot be started"):
-        open_over_engine(engine, SESSION)
+        open_over_engine(engine, SESSION, PATIENT, status_seconds=LONG)
     assert engine.asked == 3
 
 
@@ -103,7 +102,7 @@ def test_a_stream_that_is_not_the_engine_s_is_one_clear_error(engine: FakeEngine
 
     engine.on("python3", broken)
     with pytest.raises((ChannelLost, NoGuest)):
-        open_over_engine(engine, SESSION)
+        open_over_engine(engine, SESSION, PATIENT, status_seconds=LONG)
 
 
 def test_one_that_says_nothing_is_not_waited_for(engine: FakeEngine) -> None:

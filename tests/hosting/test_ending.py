@@ -7,11 +7,10 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -38,8 +37,24 @@ from tests.session.clones import clone_labels, left_behind
 from tests.session.granted import granted
 from tests.session.plans import SESSION, Place, in_state, labels, made
 from tests.session.real import with_git
+from tests.streams.plumbing import PATIENCE, wait_until
 
-SOON = HostedLimits(grace=0.03, term=0.03, kill=0.03)
+NEVER = HostedLimits(grace=PATIENCE, term=PATIENCE, kill=PATIENCE, shell=PATIENCE)
+AT_ONCE = replace(NEVER, grace=0, term=0)  # no grace, and KILL straight after TERM
+
+
+class KilledAfter:
+    """In place of limits: no grace, and KILL follows TERM when the agent has written the file ``signalled``."""
+
+    grace, kill, status = 0.0, PATIENCE, PATIENCE
+
+    def __init__(self, signalled: Path) -> None:
+        self._signalled = signalled
+
+    @property
+    def term(self) -> float:
+        wait_until(self._signalled.exists)
+        return 0
 
 
 def end_session(engine: FakeEngine, job: Job, limits: HostedLimits) -> None:
@@ -53,20 +68,22 @@ class Agent:
 
     def __init__(self, *, deaf: bool = False, leaves: bool = False) -> None:
         self.deaf, self.leaves = deaf, leaves
+        self.ready = threading.Event()  # to be terminated
         self._signals: list[int] = []
         self._over = threading.Event()
 
     @property
     def signals(self) -> list[int]:
         """The received signals, once it has ended: the engine may report the end before the thread has checked."""
-        assert self._over.wait(20)
+        assert self._over.wait(PATIENCE)
         return self._signals
 
     def __call__(self, peer: ExecPeer) -> int:
         if self.deaf:
             peer.trap(signal.SIGTERM)
+        self.ready.set()
         if not self.leaves:
-            peer.ended.wait(20)
+            peer.ended.wait(2 * PATIENCE)
         while not peer.signals.empty():
             self._signals.append(peer.signals.get())
         self._over.set()
@@ -82,6 +99,7 @@ def handed_over(engine: FakeEngine, place: Place, agent: Agent | None, **changes
             engine.on("it", agent)
             exec_id = engine.exec_create(SESSION, ExecSpec(command=("it",)))
             stack.callback(engine.exec_start(exec_id, tty=False, size=None).close)
+            assert agent.ready.wait(PATIENCE)
         directory = stack.enter_context(session_directory(place.directory(), engine.endpoint))
         in_state(directory, "running")
         directory.handed_over = True
@@ -97,10 +115,10 @@ def test_an_agent_that_ignores_everything_is_killed_and_nothing_is_left(engine: 
     made(engine, SESSION)
     agent = Agent(deaf=True)
     with handed_over(engine, place, agent) as job:
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
     assert engine.by_name == {}
     assert sessions(place.environ) == []
-    assert agent.signals[:1] == [signal.SIGTERM]
+    assert agent.signals == [signal.SIGTERM, signal.SIGKILL]
 
 
 @pytest.mark.parametrize("keep", ["never", "always"])
@@ -111,7 +129,7 @@ def test_files_outside_the_session_s_directory_go_with_the_container(
     files = os.path.join(place.base, "state", "kept", "x")
     os.makedirs(files)
     with handed_over(engine, place, None, files=files, keep=keep) as job:
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
     assert os.path.exists(files) == (keep == "always")
 
 
@@ -120,7 +138,7 @@ def test_an_agent_that_leaves_by_itself_gets_no_signal(engine: FakeEngine, place
     made(engine, SESSION)
     agent = Agent(leaves=True) if leaves else None
     with handed_over(engine, place, agent) as job:
-        end_session(engine, job, replace(SOON, grace=20.0))
+        end_session(engine, job, NEVER)
     assert engine.by_name == {}
     assert agent is None or agent.signals == []
 
@@ -134,7 +152,7 @@ def test_there_is_no_grace_when_the_name_is_wanted_or_a_second_signal_came(
     with handed_over(engine, place, agent, hurried=not wanted) as job, contextlib.ExitStack() as stack:
         if wanted:
             stack.enter_context(flagged(job.directory, WANTED))
-        end_session(engine, job, HostedLimits(grace=60.0, term=60.0, kill=SOON.kill))
+        end_session(engine, job, NEVER)
     assert engine.by_name == {}
     assert agent.signals == [signal.SIGTERM]
 
@@ -153,8 +171,8 @@ def guest(at: Guests) -> Iterator[Callable[[str], LeftCommand]]:
 
         def start(line: str) -> LeftCommand:
             link = dial(at.directory, SESSION)
-            running = PolledCommand.greeted(link, 20.0, wait_on(link))
-            running.start(GuestCommand(("/bin/sh", "-c", line), cwd="/", stdin="open"), 20.0, wait_on(link))
+            running = PolledCommand.greeted(link, PATIENCE, wait_on(link))
+            running.start(GuestCommand(("/bin/sh", "-c", line), cwd="/", stdin="open"), PATIENCE, wait_on(link))
             stack.callback(running.close)
             return LeftCommand(connection=os.dup(link.fileno()), state=running.state().described())
 
@@ -167,7 +185,7 @@ def test_an_agent_of_a_guest_that_leaves_by_itself_may_print_and_gets_no_signal(
     made(engine, SESSION)
     left = guest(f"trap 'echo >{tmp_path}/signal; exit' TERM; head -c 3000000 /dev/zero; echo >{tmp_path}/done")
     with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
-        end_session(engine, job, replace(SOON, grace=60.0))
+        end_session(engine, job, NEVER)
     assert (tmp_path / "done").exists()
     assert not (tmp_path / "signal").exists()
     assert engine.by_name == {}
@@ -181,11 +199,11 @@ def test_an_agent_of_a_guest_that_stays_is_terminated_and_then_killed(
     signalled = tmp_path / "signalled"
     trap = f"trap 'echo >{signalled}{'' if deaf else '; exit'}' TERM"
     left = guest(f"{trap}; echo $$ >{tmp_path}/pid; while :; do sleep 0.01; done")
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-        time.sleep(0.001)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
     pid = int((tmp_path / "pid").read_text())
     with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
-        end_session(engine, job, HostedLimits(grace=0.0, term=0.5 if deaf else 60.0, kill=60.0))
+        limits = KilledAfter(signalled) if deaf else replace(NEVER, grace=0)
+        end_session(engine, job, cast("HostedLimits", limits))
     assert signalled.exists()
     assert not lives(pid)
     assert engine.by_name == {}
@@ -198,14 +216,14 @@ def test_a_guest_that_is_gone_counts_as_the_end(
     left = guest("cat")
     at.processes[-1].kill()
     with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
-        end_session(engine, job, HostedLimits(grace=60.0, term=60.0, kill=60.0))
+        end_session(engine, job, NEVER)
     assert engine.by_name == {}
 
 
 def test_another_container_of_that_name_is_not_touched(engine: FakeEngine, place: Place) -> None:
     made(engine, SESSION)
     with handed_over(engine, place, None, labels=labels(created="2026-01-01T00:00:00Z")) as job:
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
     assert SESSION in engine.by_name
     assert sessions(place.environ) == []
 
@@ -216,7 +234,7 @@ def test_a_container_that_was_removed(engine: FakeEngine, place: Place) -> None:
     marks = {"io.podbot.managed": "true", "io.podbot.session": SESSION}
     engine.networks[network_of(SESSION)] = marks
     with handed_over(engine, place, None, files=files) as job:
-        end_session(engine, Job(**{**vars(job), "exec_id": "gone"}), SOON)
+        end_session(engine, Job(**{**vars(job), "exec_id": "gone"}), AT_ONCE)
     assert sessions(place.environ) == []
     assert not os.path.exists(files)
     assert engine.networks == {}
@@ -227,7 +245,7 @@ def test_an_engine_that_stopped_leaves_the_record_for_the_next_command(engine: F
     with handed_over(engine, place, None) as job:
         engine.fail("inspect", EngineGone(endpoint=engine.endpoint, reason="x"))
         with pytest.raises(EngineGone):
-            end_session(engine, job, SOON)
+            end_session(engine, job, AT_ONCE)
     (record,) = sessions(place.environ)
     assert (record.session, record.state, record.live) == (SESSION, "orphaned", False)
 
@@ -239,7 +257,7 @@ def test_podbot_stop_in_the_meantime_decides(place: Place) -> None:
         handed_over(engine, place, None, keep="when_unsaved", clone=directory, labels=clone_labels(place)) as job,
         stopping(job.directory),
     ):
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
     assert SESSION in engine.by_name
     assert [record.state for record in sessions(place.environ)] == ["orphaned"]
 
@@ -256,7 +274,7 @@ def test_the_next_command_reports_a_kept_session_once(place: Place, keep: Keep, 
         secret = os.path.join(job.directory, "secrets", "ghapp_token")
         with open(secret, "w", encoding="utf-8") as file:
             file.write("ghs_x")
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
         assert not os.path.exists(secret)
     assert engine.inspect(SESSION).state != "running"
     assert Grant.load(place.directory()) == grant  # for a token-daemon, when it is started again
@@ -274,7 +292,7 @@ def test_a_token_is_removed_with_its_session(engine: FakeEngine, place: Place) -
     made(engine, SESSION)
     granted(place, engine, SESSION)
     with handed_over(engine, place, None) as job:
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
     assert not os.path.exists(place.directory())
 
 
@@ -283,7 +301,7 @@ def test_the_rest_is_removed_even_if_a_grant_cannot_be_read(engine: FakeEngine, 
     with handed_over(engine, place, None) as job:
         with open(os.path.join(job.directory, "token.json"), "w", encoding="utf-8") as file:
             file.write("{}")
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
     assert engine.by_name == {}
     assert not os.path.exists(place.directory())
 
@@ -318,7 +336,7 @@ def test_it_tries_again_when_the_engines_service_was_killed(engine: FakeEngine, 
 
     agent = Agent()
     with handed_over(engine, place, agent) as job:
-        run(json.dumps({**vars(job)}).encode(), lambda _: engine, open_engine, pauses=(0.0, 0.0, 0.0), limits=SOON)
+        run(json.dumps({**vars(job)}).encode(), lambda _: engine, open_engine, pauses=(0.0, 0.0, 0.0), limits=AT_ONCE)
     assert len(opened) == (3 if failing == "open" else 2)
     assert engine.by_name == {}
     assert sessions(place.environ) == []
@@ -328,5 +346,5 @@ def test_a_question_that_fails_counts_as_the_end(engine: FakeEngine, place: Plac
     made(engine, SESSION)
     with handed_over(engine, place, Agent()) as job:
         engine.fail("exec_inspect", RequestFailed(operation="inspect", status=500, reason="x"))
-        end_session(engine, job, SOON)
+        end_session(engine, job, AT_ONCE)
     assert engine.by_name == {}

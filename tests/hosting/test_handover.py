@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import threading
-import time
 
 import pytest
 
@@ -25,7 +24,7 @@ from podbot.session.sessions import session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.guest.test_connection_state import ENDED
 from tests.session.plans import SESSION, Place, in_state
-from tests.streams.plumbing import in_thread
+from tests.streams.plumbing import in_thread, wait_until
 
 HELPER = ending_helper.__file__
 SECONDS = 60.0  # that a test waits for what must come
@@ -34,7 +33,7 @@ STATE = ConnectionState(pid=7, allowed=1000, taken=0, credit=0, received=b"", un
 
 def ended(leave: Handover) -> None:
     if leave.reaper is not None:
-        leave.reaper.join(30)
+        leave.reaper.join(SECONDS)
         assert not leave.reaper.is_alive()
 
 
@@ -100,13 +99,12 @@ def test_whoever_wants_the_name_says_so_and_waits(place: Place) -> None:
         ending.enter_context(flagged(place.directory(), ENDING))
 
         def end() -> None:
-            while not is_live(place.directory(), WANTED):
-                time.sleep(0.001)
+            wait_until(lambda: is_live(place.directory(), WANTED))
             seen.set()
             ending.close()
 
         with in_thread(end):
-            await_ending(place.directory(), place.events.append)
+            await_ending(place.directory(), place.events.append, SECONDS)
             assert seen.is_set()
     assert place.kinds() == ["session.ending"]
 

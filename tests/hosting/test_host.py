@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from podbot.errors import ClientBroken, PathError, SandboxDied
+from podbot.execution.hosted_end import HostedLimits
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.hosting.host import HostResult, channel_for, run_hosted
 from podbot.launch.resources.credentials import CredentialsPlan
@@ -20,8 +21,9 @@ from podbot.streams.protocol_channel import Counts
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, Place, changed
-from tests.streams.plumbing import Pipe, pipes
+from tests.streams.plumbing import PATIENCE, Pipe, pipes
 
+NEVER = HostedLimits(term=PATIENCE, kill=PATIENCE, status=PATIENCE, grace=PATIENCE, look=PATIENCE, delivery=PATIENCE)
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{},"x":1}}}\n'
 
 
@@ -41,6 +43,7 @@ def hosted(
 ) -> HostResult:
     stdin, stdout = client
     io = ExecIO(stdin.read, stdout.write, more.pop("stderr", None))
+    more = {"limits": NEVER} | more
     return run_hosted(engine, decided, io, wake, place.events.append, channel=channel_for(decided), **more)
 
 

@@ -9,7 +9,6 @@ import queue
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,14 +18,17 @@ from podbot.errors import ImageNotFound, MissingRequired
 from podbot.execution.hosted_end import HOSTED_LIMITS, HostedLimits
 from podbot.hosting.host import channel_for, run_hosted
 from podbot.hosting.hosted_session import HostedSession
+from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import ExecSpec
+from podbot.session.guarding import Scanner
 from podbot.streams.wake import Message, Wake
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.session.plans import Place
-from tests.streams.plumbing import PATIENCE
+from tests.streams.plumbing import PATIENCE, nothing_left_open, wait_until
 
 HELLO = b'{"method":"hello"}\n'
+NEVER = HostedLimits(term=PATIENCE, kill=PATIENCE, status=PATIENCE, grace=PATIENCE, look=PATIENCE, delivery=PATIENCE)
 REQUEST = podbot.LaunchRequest(subcommand="host", name="mine", trusted_workspace=True)
 
 
@@ -73,19 +75,21 @@ def session_with(
 ) -> HostedSession:
     """As :func:`start`, with other time limits; ``began`` is called with its wake."""
     command = ExecSpec(("my-agent",), workdir="/workspace")
-    plan = place.plan(subcommand="host", kind="custom", mode="codex_app_server", command=command)
+    guard, scanner = GuardPlan(place.workspace), Scanner(first=PATIENCE, second=PATIENCE, patience=PATIENCE)
+    plan = place.plan(
+        session="mine", subcommand="host", kind="custom", mode="codex_app_server", command=command, guard=guard
+    )
     channel = channel_for(plan)
 
     def work(io: podbot.ExecIO, wake: Wake) -> podbot.HostResult:
         began(wake)
-        return run_hosted(engine, plan, io, wake, place.events.append, channel=channel, limits=limits)
+        return run_hosted(engine, plan, io, wake, place.events.append, channel=channel, limits=limits, scanner=scanner)
 
     return HostedSession(work, channel, stdin=theirs, stdout=theirs, stderr=None)
 
 
 def settled(session: podbot.HostedSession) -> None:
-    while not session.done:
-        time.sleep(0.001)
+    wait_until(lambda: session.done)
 
 
 def echo(io: ExecPeer) -> int:
@@ -102,7 +106,7 @@ def test_a_conversation(
 ) -> None:
     ours, theirs = sockets
     engine.on("my-agent", echo)
-    with start(place, theirs) as session:
+    with session_with(engine, place, theirs, NEVER) as session:
         theirs.close()
         ours.sendall(HELLO)
         assert ours.recv(100) == HELLO
@@ -159,9 +163,8 @@ def test_cancelled_from_another_thread(
         return 0
 
     engine.on("my-agent", stubborn)
-    session = session_with(engine, place, sockets[1], HostedLimits(grace=0.05, term=0.05, kill=0.05))
-    while not engine.sessions:
-        time.sleep(0.001)
+    session = session_with(engine, place, sockets[1], dataclasses.replace(NEVER, grace=0))
+    wait_until(lambda: engine.sessions)
     thread = threading.Thread(target=session.cancel)
     thread.start()
     result = session.wait(PATIENCE)
@@ -253,17 +256,14 @@ def test_an_invalid_configuration_is_reported_at_once(engine: FakeEngine, place:
 
 
 def test_a_descriptor_that_is_closed(engine: FakeEngine, place: Place) -> None:
-    before = len(os.listdir("/proc/self/fd"))
     environ = {"HOME": place.base, **place.environ}
-    with pytest.raises(OSError, match="Bad file descriptor"):
+    with nothing_left_open(), pytest.raises(OSError, match="Bad file descriptor"):
         podbot.host(config(place), REQUEST, stdin=0, stdout=99999, environ=environ)
-    assert len(os.listdir("/proc/self/fd")) <= before  # an earlier test's command may still be closing its end
 
 
 def test_nothing_is_left_open(engine: FakeEngine, place: Place, sockets: tuple[socket.socket, socket.socket]) -> None:
     engine.on("my-agent", ScriptedExec(stdout=HELLO))
     start(place, sockets[1]).wait(PATIENCE)
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(3):
-        start(place, sockets[1]).wait(PATIENCE)
-    assert len(os.listdir("/proc/self/fd")) <= before
+    with nothing_left_open():
+        for _ in range(3):
+            start(place, sockets[1]).wait(PATIENCE)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podbot.launch.askpass import UNREADABLE, askpass
+from tests.examples import examples
 
 SERVER = "https://github.com"
 SHELLS = ["/bin/sh", "/bin/bash"]
@@ -77,14 +78,14 @@ def test_the_server_name_alone_is_not_a_prompt(token: str) -> None:
         assert asked(prompt, token)[:2] == (1, "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40))
 def test_no_other_text_gets_an_answer(text: str) -> None:
     assert asked(text, "/etc/hostname")[:2] == (1, "")
     assert asked(f"Password for '{text}': ", "/etc/hostname")[:2] == (1, "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.from_regex(r"https?://[a-z0-9.$`'\"*\[\]:-]{1,20}", fullmatch=True))
 def test_a_servers_name_is_never_interpreted_by_the_shell(server: str) -> None:
     scheme, _, host = server.partition("://")

@@ -259,7 +259,7 @@ def test_the_first_call_of_one_client_does_not_wait_for_anothers(served: Served)
         for other in others:
             other.start()
         for other in others:
-            other.join(30)
+            other.join(60)
         assert len(found) == 2
         assert default.handle in found
     finally:

@@ -21,6 +21,7 @@ from podbot.shell.host_shell import HostShell
 from podbot.shell.reconnecting import Connection
 from podbot.tools.files import Files
 from podbot.tools.tool_limits import SUITE_SHELL_LIMITS
+from tests.guest.liar import PATIENT
 
 
 class LocalWorkspace:
@@ -56,7 +57,7 @@ class LocalWorkspace:
         return self.left
 
     def _channel(self) -> Any:
-        return self._stack.enter_context(LocalGuest.start()).channel
+        return self._stack.enter_context(LocalGuest.start(patience=PATIENT)).channel
 
 
 class Making:

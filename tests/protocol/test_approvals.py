@@ -217,7 +217,7 @@ def test_memory_is_bounded_and_forgetting_is_reported() -> None:
     channel = CodexChannel(mount=MOUNT)
     tracemalloc.start()
     try:
-        for number in range(1500):
+        for number in range(1100):
             channel.agent_data(
                 started(f"{number:06}" + "x" * 1000, *(f"/etc/{number}/{at}" + "y" * 900 for at in range(20)))
             )

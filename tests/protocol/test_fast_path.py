@@ -23,6 +23,7 @@ from podbot.protocol.policy import LOOKED_INTO as QUESTIONS
 from podbot.protocol.policy import Rule, agent_rule, may_be_tool_call
 from podbot.protocol.servers import Servers
 from podbot.streams.protocol_channel import Side
+from tests.examples import examples
 from tests.protocol.golden import (
     CODEX_DENIED,
     CODEX_FROM_AGENT,
@@ -117,7 +118,7 @@ def blocks(draw: st.DrawFn) -> bytes:
     return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600))
 @given(blocks(), st.sampled_from(DELEGATIONS), st.sampled_from(SIDES), st.booleans())
 @example(value(b'{"a":1}'), "none", "agent", False)
 def test_the_judge_passes_what_the_fast_path_passes(

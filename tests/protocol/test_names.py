@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import unicodedata
 
 from hypothesis import given
@@ -26,9 +27,11 @@ def test_names_of_combining_marks_cost_linear_time() -> None:
     """Each name of 4000 marks took 33 ms, three times: minutes for a frame within the limit."""
     marks = "\u0301" * 2000 + "\u0327" * 2000
     names = [f"{marks}{number}" for number in range(100)]
+    before = time.process_time()
+    for name in names[:10]:
+        unicodedata.normalize("NFKC", name)
+    once = (time.process_time() - before) * 10
     frame = json.dumps({"id": 1, "result": dict.fromkeys(names, 1)}, ensure_ascii=False).encode() + b"\n"
-    import time
-
     before = time.process_time()
     assert judge(frame, "agent", agent_rule("none")).forward == frame
-    assert time.process_time() - before < 2
+    assert time.process_time() - before < once, "to normalize each name as a whole takes more, on any machine"

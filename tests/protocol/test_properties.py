@@ -19,6 +19,7 @@ from podbot.protocol.message import Message
 from podbot.protocol.policy import agent_rule
 from podbot.protocol.servers import Servers
 from podbot.streams.protocol_channel import Channel, Counts
+from tests.examples import examples
 from tests.protocol import oracle
 from tests.protocol.drive import from_agent, from_client
 from tests.protocol.golden import (
@@ -51,19 +52,19 @@ AGENT_STREAM = b"".join([FROM_AGENT[0], *NOISE, LOGINS, DENIED[0], DENIED[2], *F
 CLIENT_STREAM = b"".join([b"\n", *(frame for frame, _ in MASKED), *FROM_CLIENT, b"{bad\n"]) + ZED[:-1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(STREAMS, CUTS, st.sampled_from(DELEGATIONS))
 def test_agent(data: bytes, places: list[int], delegation: Delegation) -> None:
     check_agent(data, places, delegation)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(STREAMS, CUTS, st.sampled_from(DELEGATIONS))
 def test_client(data: bytes, places: list[int], delegation: Delegation) -> None:
     check_client(data, places, delegation)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(STREAMS, CUTS)
 def test_codex(data: bytes, places: list[int]) -> None:
     check_codex_agent(data, places)

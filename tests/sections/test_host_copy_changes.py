@@ -13,7 +13,7 @@ import pytest
 
 from podbot.errors import ToolValidationError
 from podbot.sections.host_copy import copy_into
-from tests.faults import ordinary_user
+from tests.faults import open_below, ordinary_user
 from tests.sections.host_trees import BINARY, SCRIPT, content, plan
 
 
@@ -174,9 +174,8 @@ def test_no_descriptor_stays_open(root: Path, workspace: Path, change: Callable[
     made = plan(root)
     if change is not None:
         change(root / "src" / "a.py")
-    before = os.listdir("/proc/self/fd")
     try:
         copy_into(made, str(workspace))
     except ToolValidationError:
         assert change is not None
-    assert os.listdir("/proc/self/fd") == before
+    assert open_below(root) + open_below(workspace) == []

@@ -16,6 +16,7 @@ from podbot.session.sessions import session_directory
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, in_state, made
 
+HANG = 60.0  # seconds; only a hang takes longer
 API = "https://api.test"
 
 
@@ -28,7 +29,10 @@ class Token:
 
 
 class GitHub:
-    """Mints; ``down`` makes it fail; ``gate``, while it is clear, makes it hang. ``minted``: by repository."""
+    """Mints; ``down`` makes it fail; ``gate``, while it is clear, makes it hang.
+
+    ``asked`` and ``answered``: the repositories, in order. ``asking``: set as soon as it was asked.
+    """
 
     def __init__(self, *, life: float = 3600.0) -> None:
         self.life = life
@@ -36,13 +40,17 @@ class GitHub:
         self.gate = threading.Event()
         self.gate.set()
         self.asked: list[str] = []
+        self.answered: list[str] = []
+        self.asking = threading.Event()
         self.threads: set[int] = set()
 
     def minter(self, grant: Grant) -> Minter:
         def mint() -> Token:
             self.asked.append(grant.repo)
             self.threads.add(threading.get_ident())
-            assert self.gate.wait(10)
+            self.asking.set()
+            assert self.gate.wait(HANG)
+            self.answered.append(grant.repo)
             if self.down:
                 raise GitHubUnreachable(step="get a token", api_url=grant.api_url, reason="connection refused")
             return Token(f"ghs_{grant.repo.partition('/')[2]}{len(self.asked)}", time.time() + self.life)

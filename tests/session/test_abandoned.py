@@ -223,7 +223,7 @@ def test_a_name_that_another_command_clears_at_the_last_moment_is_waited_for(pla
     def clear() -> None:
         with flagged(place.directory(), ENDING), session_directory(place.directory(), engine.endpoint):
             begun.set()
-            cleared.wait(10)
+            cleared.wait(60)
 
     other = threading.Thread(target=clear)
 
@@ -231,7 +231,7 @@ def test_a_name_that_another_command_clears_at_the_last_moment_is_waited_for(pla
         place.events.append(event)
         if event.kind == "test.untold":
             other.start()
-            assert begun.wait(10)
+            assert begun.wait(60)
         if event.kind == "session.ending":
             cleared.set()
 

@@ -63,7 +63,7 @@ def test_the_filter_may_be_set_at_the_last_moment(started: tuple[FakeEngine, San
     status(proc, pid, 0, f"{pid}\t1")
     later = threading.Timer(0.02, status, (proc, pid, 2, f"{pid}\t1"))
     later.start()
-    check_filtered(engine.inspect(container), plan, proc)
+    check_filtered(engine.inspect(container), plan, proc, seconds=60)  # however late the timer's thread runs
     later.join()
     assert seccomp_mode(pid, proc) == 2
 

@@ -32,6 +32,7 @@ from podbot.testing import ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, Place, changed, container, labels
 
 SILENT = ExecIO(None, None, None)
+HANG = 60.0  # seconds; only a hang takes longer
 CLONE = ClonePlan("octo/a", None, "https://github.com/octo/a", "https://github.com", "/clones/a")
 
 
@@ -161,14 +162,14 @@ def test_a_survey_counts_and_opens_only_directories(tmp_path: Path) -> None:
     (tree / "loop").symlink_to(tree)
     os.mkfifo(tree / "fifo")
     os.truncate(os.open(tree / "sparse", os.O_CREAT | os.O_RDWR), 1 << 40)
-    found = survey(os.fspath(tree))
+    found = survey(os.fspath(tree), seconds=HANG)
     assert (found.entries, found.complete) == (6, True)
     assert 5000 <= found.bytes < 100_000
     assert time.time() - 60 < found.newest <= time.time()
 
 
 def test_a_survey_of_a_missing_or_swapped_store(tmp_path: Path) -> None:
-    missing = survey(os.fspath(tmp_path / "none" / "deeper"))
+    missing = survey(os.fspath(tmp_path / "none" / "deeper"), seconds=HANG)
     assert (missing.entries, missing.bytes, missing.newest, missing.complete) == (0, 0, 0.0, True)
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "file").write_text("x")
@@ -180,12 +181,12 @@ def test_a_survey_of_a_missing_or_swapped_store(tmp_path: Path) -> None:
 def test_a_survey_has_bounds(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / str(number)).mkdir()
-    assert survey(os.fspath(tmp_path)).complete
-    bounded = survey(os.fspath(tmp_path), entries=5)
+    assert survey(os.fspath(tmp_path), seconds=HANG).complete
+    bounded = survey(os.fspath(tmp_path), entries=5, seconds=HANG)
     assert (bounded.entries, bounded.complete) == (5, False)
     assert not survey(os.fspath(tmp_path), seconds=0).complete
     _deep(os.fspath(tmp_path), 100)
-    found = survey(os.fspath(tmp_path))
+    found = survey(os.fspath(tmp_path), seconds=HANG)
     assert not found.complete
     assert found.entries < 60
 

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from podbot.session.first_process import first_process, is_first, lives
+from tests.streams.plumbing import nothing_left_open
 
 ID = "83f96dce6d5a"
 STATUS = "Name:\tcatatonit\nPid:\t8699\nNSpid:\t8699\t1\n"
@@ -35,9 +36,8 @@ def test_a_process_of_another_container() -> None:
 
 @pytest.mark.parametrize("pid", [0, -1, None, 1 << 30])
 def test_other_processes_give_no_descriptor(pid: int | None) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    assert first_process(os.getpid() if pid is None else pid, ID) is None
-    assert len(os.listdir("/proc/self/fd")) == before
+    with nothing_left_open():
+        assert first_process(os.getpid() if pid is None else pid, ID) is None
 
 
 def test_a_process_lives_until_it_has_ended() -> None:

@@ -16,7 +16,7 @@ from podbot.session.flags import await_release
 from podbot.session.kill_watcher import HelperProgram, removed_if_killed
 from tests.session.plans import Place
 
-_SECONDS = 20.0  # a bound on a hang
+_SECONDS = 60.0  # a bound on a hang
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from podbot.engine.port import ContainerInfo
 from podbot.errors import EngineGone, StopFailed
 from podbot.launch.resources.guard import GuardPlan
 from podbot.places import private_dir
+from podbot.session.first_process import first_process
 from podbot.session.flags import LOCK, in_use, is_live
-from podbot.session.guarding import Watch
+from podbot.session.guarding import Scanner, Watch
 from podbot.session.killed import EndLimits, remove_left, until_done
 from podbot.session.network import network_of
 from podbot.session.orphans import report_orphans
@@ -27,7 +28,7 @@ from podbot.session.states import State
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, in_state, labels
 
-LIMITS = EndLimits(own=0.3, removal=0.1, creation=0.1)
+LIMITS = EndLimits(own=0.3, removal=0.1, creation=0.1)  # by a clock that goes on only while podbot waits
 LONG = EndLimits(own=600, removal=600, creation=600)  # a test that waited for one would hang
 LOOKS_AT_ONCE = 2  # one without, and one with the session's lock
 LEASED = {"container": {"guest": "/run/podbot/guest"}, "resources": {"guest": {"leased": True}}}
@@ -65,8 +66,29 @@ def made(engine: FakeEngine, *, started: bool = True, **marks: str) -> str:
     return found
 
 
-def clean(engine: FakeEngine, place: Place, record: SessionRecord) -> None:
-    remove_left(engine, place.environ, place.directory("left"), record, LIMITS, gone=no)
+class Clock:
+    """It goes on while podbot waits, and stands while it works: a slow machine changes nothing."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def clean(
+    engine: FakeEngine,
+    place: Place,
+    record: SessionRecord,
+    *,
+    first: Callable[[int, str], int | None] = first_process,
+) -> None:
+    clock = Clock()
+    path = place.directory("left")
+    remove_left(engine, place.environ, path, record, LIMITS, first=first, gone=no, clock=clock.time, sleep=clock.sleep)
 
 
 @pytest.mark.parametrize("state", ["stopped", "detached"])
@@ -218,15 +240,7 @@ def test_a_number_that_may_be_another_process_s_proves_nothing(engine: FakeEngin
     """The engine may be in another pid namespace: a missing process there is none here."""
     made(engine)
     record = killed(engine, place, "running", LEASED)
-    remove_left(
-        engine,
-        place.environ,
-        place.directory("left"),
-        record,
-        LIMITS,
-        first=lambda _pid, _id: None,
-        gone=no,
-    )
+    clean(engine, place, record, first=lambda _pid, _id: None)
     assert looks_before_stop(engine) > LOOKS_AT_ONCE
 
 
@@ -279,7 +293,8 @@ def test_a_session_that_another_podbot_began_under_that_name_is_left_alone(engin
 def test_findings_of_the_guard_wait_for_the_next_command(engine: FakeEngine, place: Place) -> None:
     with session_directory(place.directory("left"), engine.endpoint) as directory:
         in_state(directory, "running")
-        watch = Watch("left", GuardPlan(place.workspace), directory, place.events.append)
+        patient = Scanner(first=60, second=60)  # seconds; however long a new interpreter takes to start
+        watch = Watch("left", GuardPlan(place.workspace), directory, place.events.append, patient)
         watch.begin()
         watch.ready()
         record = directory.record
@@ -287,7 +302,7 @@ def test_findings_of_the_guard_wait_for_the_next_command(engine: FakeEngine, pla
         file.write("echo\n")
     clean(engine, place, record)
     assert place.events == []
-    report_orphans(engine, place.environ, place.events.append)
+    report_orphans(engine, place.environ, place.events.append, scanner=patient)
     assert [event for event in place.events if ".envrc" in event.message]
     assert sessions(place.environ) == []
 

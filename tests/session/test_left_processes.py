@@ -14,6 +14,7 @@ import pytest
 
 from podbot.session.left_processes import end_left
 
+HANG = 60.0  # seconds; only a hang takes longer
 ID = "83f96dce6d5a" * 5
 
 
@@ -46,12 +47,12 @@ def untouched(pids: list[subprocess.Popen[bytes]]) -> bool:
     """Whether the next signal is the first that they get."""
     for child in pids:
         child.terminate()
-    return [child.wait(20) for child in pids] == [-signal.SIGTERM] * 2
+    return [child.wait(HANG) for child in pids] == [-signal.SIGTERM] * 2
 
 
 def test_the_monitor_and_its_child_are_killed(tmp_path: Path, pids: list[subprocess.Popen[bytes]]) -> None:
     end_left(ID, seconds=0, proc=proc_of(tmp_path, pids, f"/usr/bin/conmon --api-version 1 -c {ID} -u {ID} -n it"))
-    assert [child.wait(20) for child in pids] == [-signal.SIGKILL] * 2
+    assert [child.wait(HANG) for child in pids] == [-signal.SIGKILL] * 2
 
 
 @pytest.mark.parametrize(
@@ -90,4 +91,4 @@ def test_the_real_proc_is_read() -> None:
         assert child.stdout
         assert child.stdout.read(1) == b"\n"  # Popen returns before the kernel shows the new command line
         end_left(ID, seconds=0)
-        assert child.wait(20) == -signal.SIGKILL
+        assert child.wait(HANG) == -signal.SIGKILL

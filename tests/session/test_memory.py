@@ -39,7 +39,7 @@ def test_the_smallest_of_the_reported_values(tmp_path: Path, files: dict[str, st
 
 
 @given(text=st.text())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_text_is_read(tmp_path: Path, text: str) -> None:
     assert machine_memory(place(tmp_path, {"proc/meminfo": text.encode("utf-8", "replace").decode()})) >= 0
 

@@ -9,6 +9,7 @@ from podbot.errors import MountRefused
 from podbot.launch.types import Mount
 from podbot.places import OWN_PROC
 from podbot.session.mount_check import mount_points, verified_mount
+from tests.streams.plumbing import nothing_left_open
 
 
 @pytest.fixture
@@ -18,27 +19,20 @@ def source(tmp_path: Path) -> Path:
     return made
 
 
-def open_handles() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def mount(source: Path, *, read_only: bool = False) -> Mount:
     return Mount(str(source), "/workspace", read_only)
 
 
 @pytest.mark.parametrize("read_only", [True, False])
 def test_an_unchanged_directory(source: Path, read_only: bool) -> None:
-    before = open_handles()
-    with verified_mount(mount(source, read_only=read_only)):
+    with nothing_left_open(), verified_mount(mount(source, read_only=read_only)):
         (source / "work").write_text("goes on")
-    assert open_handles() == before
 
 
 def refused(source: Path, *, read_only: bool = False, proc: str | None = OWN_PROC) -> MountRefused:
-    before = open_handles()
-    with pytest.raises(MountRefused) as caught, verified_mount(mount(source, read_only=read_only), proc=proc):
+    checked = verified_mount(mount(source, read_only=read_only), proc=proc)
+    with nothing_left_open(), pytest.raises(MountRefused) as caught, checked:
         pytest.fail("the engine would have been asked")
-    assert open_handles() == before
     assert caught.value.path == str(source)
     return caught.value
 

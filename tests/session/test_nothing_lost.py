@@ -28,6 +28,7 @@ from tests.session.plans import SESSION, Place, changed, container, kept, made
 from tests.session.real import with_git
 
 SILENT = ExecIO(None, None, None)
+HANG = 60.0  # seconds; only a hang takes longer
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_a_terminated_podbot_checks_as_well(engine: FakeEngine, place: Place, wa
         work(peer)
         for number in (signal.SIGHUP, signal.SIGHUP):  # a terminal that closes can report it twice
             wake.post(Signal(number))
-        peer.ended.wait(10)
+        peer.ended.wait(HANG)
         return 0
 
     engine.on("claude", agent)
@@ -132,7 +133,13 @@ def test_a_clone_that_failed_is_never_kept(engine: FakeEngine, place: Place, wak
 
 def stopped(engine: FakeEngine, place: Place, *, remove_kept: bool = False) -> StopResult:
     found = stop_sessions(
-        engine, place.environ, [SESSION], seconds=3, remove_kept=remove_kept, emit=place.events.append
+        engine,
+        place.environ,
+        [SESSION],
+        seconds=3,
+        remove_kept=remove_kept,
+        emit=place.events.append,
+        release_seconds=HANG,
     )
     (result,) = found
     return result
@@ -228,7 +235,7 @@ def test_a_live_sessions_own_podbot_leaves_it_to_stop(
         if dirty:
             work(peer)
         running.set()
-        peer.ended.wait(10)
+        peer.ended.wait(HANG)
         return 0
 
     engine.on("claude", agent)
@@ -244,9 +251,9 @@ def test_a_live_sessions_own_podbot_leaves_it_to_stop(
 
     thread = threading.Thread(target=live)
     thread.start()
-    assert running.wait(10)
+    assert running.wait(HANG)
     result = stopped(engine, place)
-    thread.join(10)
+    thread.join(HANG)
     assert [type(exc) for exc in caught] == [SandboxDied]
     assert result.removed is not dirty
     assert not {"container.kept", "container.removed"} & set(own)
@@ -259,7 +266,7 @@ def test_a_session_that_is_stopped_while_it_clones(engine: FakeEngine, place: Pl
 
     def clone(peer: ExecPeer) -> int:
         cloning.set()
-        peer.ended.wait(10)
+        peer.ended.wait(HANG)
         return 0
 
     engine.on("git", clone)
@@ -271,9 +278,9 @@ def test_a_session_that_is_stopped_while_it_clones(engine: FakeEngine, place: Pl
 
     thread = threading.Thread(target=live)
     thread.start()
-    assert cloning.wait(10)
+    assert cloning.wait(HANG)
     assert stopped(engine, place) == StopResult(SESSION, removed=True)
-    thread.join(10)
+    thread.join(HANG)
     assert engine.by_name == {}
     assert sessions(place.environ) == []
     assert notice(place) == ""

@@ -15,6 +15,7 @@ from podbot.launch.types import LinkedGit, Mount, RepositoryFacts
 from podbot.places import path_of
 from podbot.session.repository import MOST_ENTRIES, MOST_WORKTREES, check_linked_git, look_at_repository
 from tests.session.plans import Place
+from tests.streams.plumbing import nothing_left_open
 
 UID = os.getuid()
 
@@ -40,10 +41,8 @@ class Repositories:
         subprocess.run(["git", *settings, *words], cwd=cwd or self.shop, env=env, check=True, capture_output=True)
 
     def look(self, workspace: Path | None = None) -> RepositoryFacts:
-        handles = os.listdir("/proc/self/fd")
-        found = look_at_repository(str(workspace or self.feature), UID)
-        assert os.listdir("/proc/self/fd") == handles
-        return found
+        with nothing_left_open():
+            return look_at_repository(str(workspace or self.feature), UID)
 
     def linked(self, workspace: Path | None = None) -> LinkedGit:
         found = self.look(workspace).linked

@@ -115,7 +115,7 @@ def test_a_termination_before_the_agent_runs(engine: FakeEngine, place: Place, w
 def test_a_termination_while_the_agent_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:
     def agent(io: ExecPeer) -> int:
         wake.post(Signal(signal.SIGTERM))
-        io.ended.wait(10)
+        io.ended.wait(60)
         return 0
 
     engine.on("claude", agent)

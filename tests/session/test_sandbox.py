@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from podbot.engine.port import Engine
 from podbot.errors import ChannelLost, ContainerNotFound, InvalidValue, NoGuest, SandboxDied
-from podbot.execution.capture import Kept
+from podbot.execution.capture import Kept, StartTimer
 from podbot.execution.result import ExecutionResult
 from podbot.guest.messages import GuestCommand
 from podbot.session.sandbox import OUTPUT_LIMIT, Sandbox
@@ -24,15 +24,22 @@ from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.guest.test_over_engine import real_python
 from tests.session.plans import SESSION, Place
 
+HANG = 60.0  # seconds; only a hang takes longer
+
 
 @contextlib.contextmanager
 def opened(
-    engine: FakeEngine, place: Place, *, connect: Callable[[], Engine] | None = None, **changes: Any
+    engine: FakeEngine,
+    place: Place,
+    *,
+    connect: Callable[[], Engine] | None = None,
+    timer: StartTimer = threading.Timer,
+    **changes: Any,
 ) -> Iterator[Sandbox]:
     with contextlib.closing(Wake()) as wake:
         plan = place.sandbox(image_agent=None, **changes)
         with opened_sandbox(engine, plan, wake, place.events.append) as found:
-            yield Sandbox(found, connect)
+            yield Sandbox(found, connect, timer=timer)
 
 
 def test_a_command_s_result(engine: FakeEngine, place: Place) -> None:
@@ -95,19 +102,44 @@ def test_more_output_than_is_kept_is_read_and_dropped(engine: FakeEngine, place:
     assert (len(result.stdout), result.stderr, result.truncated) == (OUTPUT_LIMIT, "e", True)
 
 
+class HeldTimer(threading.Timer):
+    """Its time has passed when the test says so."""
+
+    def __init__(self, seconds: float, function: Callable[[], None]) -> None:
+        super().__init__(0, function)
+        self.seconds = seconds
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        if self.over.wait(HANG):
+            self.function()
+
+    def cancel(self) -> None:
+        self.function = lambda: None
+        self.over.set()
+
+
 def test_a_timeout_terminates_the_command_and_keeps_its_output(engine: FakeEngine, place: Place) -> None:
+    timers: list[HeldTimer] = []
+
+    def timer(seconds: float, function: Callable[[], None]) -> HeldTimer:
+        timers.append(HeldTimer(seconds, function))
+        return timers[-1]
+
     def hangs(peer: ExecPeer) -> int:
         peer.write(STDOUT, b"begun\n")
-        peer.ended.wait(10)
+        timers[0].over.set()
+        peer.ended.wait(HANG)
         return 0
 
     engine.on("hangs", hangs)
     engine.on("true", ScriptedExec())
-    with opened(engine, place) as box:
+    with opened(engine, place, timer=timer) as box:
         result = box.run(["hangs"], capture=True, timeout=0.3)
         assert (result.exit_code, result.timed_out, result.signal, result.success) == (-1, True, 15, False)
         assert result.stdout == "begun\n"
         assert box.run(["true"], timeout=30).success, "the next one has its own time"
+        assert [timer.seconds for timer in timers] == [0.3, 30]
 
 
 @pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])
@@ -150,7 +182,7 @@ def test_a_shell_and_its_commands_do_not_wait_for_a_running_command(engine: Fake
 
     def tool(_peer: ExecPeer) -> int:
         begun.set()
-        assert go.wait(30)
+        assert go.wait(HANG)
         return 0
 
     engine.on("tool", tool)
@@ -158,7 +190,7 @@ def test_a_shell_and_its_commands_do_not_wait_for_a_running_command(engine: Fake
         results: list[ExecutionResult] = []
         thread = threading.Thread(target=lambda: results.append(box.run(["tool"])))
         thread.start()
-        assert begun.wait(30)
+        assert begun.wait(HANG)
         shell = box.shell()
         with pytest.raises(NoGuest):
             box.channel()
@@ -219,7 +251,7 @@ def test_a_channel_that_was_opened_while_the_sandbox_closed_is_closed(engine: Fa
         boxes.append(box)
         with pytest.raises(ContainerNotFound):
             box.channel()
-        assert ended.wait(30)  # the guest's process
+        assert ended.wait(HANG)  # the guest's process
 
 
 def test_a_closed_sandbox_gives_no_shell(engine: FakeEngine, place: Place) -> None:

@@ -226,7 +226,7 @@ def test_a_signal_breaks_off_the_wait_for_github(engine: FakeEngine, place: Plac
             assert connection.recv(1)  # it waits for the answer from now on
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
             with connection:  # open, and never answered
-                over.wait(20)
+                over.wait(60)
 
         plan = token_plan(place, github)
         unanswered = dataclasses.replace(

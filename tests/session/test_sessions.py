@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
-import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tests.faults import GiveAway
 from tests.session.plans import SESSION, Place, in_state, nest
 
 ENDPOINT = "unix:///run/podman.sock"
+HANG = 60.0  # seconds; only a hang takes longer
 
 
 def record(place: Place, session: str = SESSION) -> Any:
@@ -84,7 +86,7 @@ def test_a_container_that_could_not_be_removed_is_left_to_the_helper(place: Plac
     for state in states:
         with pytest.raises(KeyboardInterrupt):
             interrupted(state)
-    until = time.monotonic() + 20
+    until = time.monotonic() + HANG
     while not called.exists():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -110,7 +112,7 @@ def test_the_earlier_session_whose_name_was_not_taken_is_not_the_helper_s(place:
         failed("earlier", taken=True)
     with pytest.raises(KeyboardInterrupt):
         failed("own", taken=False)
-    until = time.monotonic() + 20
+    until = time.monotonic() + HANG
     while place.directory("own") not in (called.read_text() if called.exists() else "").splitlines():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -279,47 +281,61 @@ def test_removing_a_removed_session_is_no_error(place: Place) -> None:
 # --- at once --------------------------------------------------------------------------------------
 
 
-def _hold(path: str, barrier: Barrier, results: Any) -> None:
-    barrier.wait(20)
-    try:
-        with session_directory(path, ENDPOINT):
-            results.put("held")
-            barrier.wait(20)
-    except SessionExists:
-        results.put("refused")
-        barrier.wait(20)
+# A process of its own, and no fork of this one, which may have threads. It takes the name when it has read a line.
+HOLD = f"""
+import sys
+from podbot.errors import SessionExists
+from podbot.session.sessions import session_directory
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    with session_directory(sys.argv[1], {ENDPOINT!r}):
+        print("held", flush=True)
+        sys.stdin.read()
+except SessionExists:
+    print("refused", flush=True)
+"""
+
+
+@contextlib.contextmanager
+def holder(place: Place) -> Iterator[subprocess.Popen[str]]:
+    """A process that is about to take the name."""
+    words = [sys.executable, "-c", HOLD, place.directory()]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert said(process) == "ready"
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def takes(process: subprocess.Popen[str]) -> None:
+    print(file=process.stdin, flush=True)
 
 
 def test_of_two_processes_one_gets_the_name(place: Place) -> None:
-    context = multiprocessing.get_context("fork")
-    barrier, results = context.Barrier(2), context.Queue()
-    both = [context.Process(target=_hold, args=(place.directory(), barrier, results)) for _ in range(2)]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join(30)
-        assert process.exitcode == 0
-    assert sorted(results.get() for _ in both) == ["held", "refused"]
-    results.close()
-    results.join_thread()
+    with holder(place) as one, holder(place) as other:
+        takes(one)
+        takes(other)
+        assert sorted([said(one), said(other)]) == ["held", "refused"]
+        for process in (one, other):
+            process.communicate(timeout=HANG)
+            assert process.returncode == 0
 
 
 def test_the_lock_dies_with_its_process(place: Place) -> None:
-    context = multiprocessing.get_context("fork")
-    ready = context.Event()
-    child = context.Process(target=_hold_for_ever, args=(place.directory(), ready))
-    child.start()
-    assert ready.wait(20)
-    assert is_live(place.directory())
-    child.kill()
-    child.join()
+    with holder(place) as process:
+        takes(process)
+        assert said(process) == "held"
+        assert is_live(place.directory())
+        process.kill()
+        process.wait()
     assert sessions(place.environ) == [FoundSession(SESSION, ENDPOINT, "orphaned", live=False)]
-
-
-def _hold_for_ever(path: str, ready: Any) -> None:
-    with session_directory(path, ENDPOINT):
-        ready.set()
-        threading.Event().wait()
 
 
 def looking(path: str) -> int:

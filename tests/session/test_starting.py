@@ -36,7 +36,7 @@ from podbot.launch.plan import normalize
 from podbot.launch.types import ContainerSpec, HostFacts, LaunchRequest
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.session.facts import collect_facts
-from podbot.session.guarding import records
+from podbot.session.guarding import Scanner, records
 from podbot.session.orphans import report_orphans
 from podbot.session.record import RECORD, VERSION, read_record
 from podbot.session.run import run_session
@@ -47,6 +47,7 @@ from podbot.testing import IMAGE, FakeEngine, FakeGitHub, ScriptedExec
 from tests.session.plans import Place, container
 
 SILENT = ExecIO(None, None, None)
+PATIENT = Scanner(first=60, second=60)  # seconds; however long a new interpreter takes to start
 NAME = "shop"
 
 
@@ -107,18 +108,23 @@ class Host:
         facts = dataclasses.replace(self.facts(asked), created=f"2026-08-01T12:00:0{self.runs}Z")
         plan = normalize(self.config, asked, facts)
         with contextlib.closing(Wake()) as wake:
-            run_session(self.engine, plan, SILENT, wake, self.place.events.append)
+            run_session(self.engine, plan, SILENT, wake, self.place.events.append, scanner=PATIENT)
 
     def start(self, name: str = NAME, wake: Wake | None = None) -> StartResult:
         with contextlib.closing(wake or Wake()) as listening:
             return start_session(
-                self.engine, self.environ, name, facts=self.facts, wake=listening, emit=self.place.events.append
+                self.engine,
+                self.environ,
+                name,
+                facts=self.facts,
+                wake=listening,
+                emit=self.place.events.append,
+                scanner=PATIENT,
             )
 
     def stop(self, **options: Any) -> list[StopResult]:
-        return list(
-            stop_sessions(self.engine, self.environ, [NAME], seconds=1, emit=self.place.events.append, **options)
-        )
+        emit = self.place.events.append
+        return list(stop_sessions(self.engine, self.environ, [NAME], seconds=1, emit=emit, scanner=PATIENT, **options))
 
     def reboot(self) -> None:
         with contextlib.suppress(KeyError):
@@ -177,7 +183,7 @@ def test_it_runs_again_with_its_resources_and_without_podbot(
 def test_every_other_command_ignores_it(host: Host) -> None:
     host.start()
     host.place.events.clear()
-    report_orphans(host.engine, host.environ, host.place.events.append)
+    report_orphans(host.engine, host.environ, host.place.events.append, scanner=PATIENT)
     assert host.place.events == []
     assert host.state() == ("detached", "running")
 
@@ -545,7 +551,7 @@ def test_one_whose_start_was_killed_is_reported_and_stopped(host: Host) -> None:
     with open(path, "w", encoding="utf-8") as file:
         json.dump({**document, "state": "starting"}, file)
     host.place.events.clear()
-    report_orphans(host.engine, host.environ, host.place.events.append)
+    report_orphans(host.engine, host.environ, host.place.events.append, scanner=PATIENT)
     assert [event.kind for event in host.place.events] == ["session.orphan"]
     with pytest.raises(SessionNotRestorable):
         host.start()

@@ -6,11 +6,14 @@ import contextlib
 import os
 import socket
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from podbot.engine.stream import SocketStream
+from podbot.streams.relay import Relay
 
-PATIENCE = 20.0  # seconds; a bound on a hang, not a measurement
+PATIENCE = 60.0  # seconds; a bound on a hang, not a measurement
 
 
 def frame(stream: int, data: bytes) -> bytes:
@@ -72,11 +75,71 @@ def in_thread(work: Callable[[], None]) -> Iterator[None]:
 
     thread = threading.Thread(target=guarded, daemon=True)
     thread.start()
-    yield
-    thread.join(PATIENCE)
+    try:
+        yield
+    finally:
+        # After a failure in the block, too: the thread would go on with descriptors that the next test reuses.
+        thread.join(PATIENCE)
     assert not thread.is_alive()
     if failed:
         raise failed[0]
+
+
+def wait_until(done: Callable[[], object]) -> None:
+    """Return when ``done`` is true, which it must become."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end, "what this test waits for did not come"
+        time.sleep(0.001)
+
+
+def run_until(relay: Relay, done: Callable[[], object]) -> None:
+    """Relay until ``done`` is true; the relay itself has nothing to report until then."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert relay.run(time.monotonic() + 0.01) == "deadline"
+        assert time.monotonic() < end, "what this test waits for did not come"
+
+
+class Received:
+    """What has arrived at a descriptor and was not taken yet. It is read without waiting."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self._fd, self._data = fd, bytearray()
+
+    def arrives(self, relay: Relay, wanted: bytes) -> None:
+        """Relay until as much as ``wanted`` is here, which it must be, and take it."""
+        run_until(relay, lambda: self._read() >= len(wanted))
+        found, self._data = bytes(self._data), bytearray()
+        assert found == wanted
+
+    def _read(self) -> int:
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(self._fd, 1 << 16):
+                self._data += piece
+        return len(self._data)
+
+
+@contextlib.contextmanager
+def nothing_left_open() -> Iterator[None]:
+    """What is opened in the block is closed soon after it.
+
+    Files are compared, not numbers counted: threads of earlier tests may still be closing theirs, and a thread of the
+    block's own may close its last one a moment after the block has ended.
+    """
+    before = _open_files()
+    yield
+    wait_until(lambda: not _open_files() - before)
+
+
+def _open_files() -> Counter[str]:
+    """What this process's descriptors refer to; each pipe and each socket has a number of its own in that."""
+    found = Counter[str]()
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the one that listed the directory, and those closed meanwhile
+            found[os.readlink(f"/proc/self/fd/{fd}")] += 1
+    return found
 
 
 def read_exactly(sock: socket.socket, size: int) -> bytes:

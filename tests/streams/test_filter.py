@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import threading
 import time
@@ -17,7 +18,7 @@ from podbot.streams.sides import Duplex, EngineSide
 from podbot.streams.sink import LOG_PATIENCE, LogSink
 from podbot.streams.wake import Resize, Wake
 from tests.streams.channels import LineFilter
-from tests.streams.plumbing import PATIENCE, frame, in_thread, pipes, read_exactly, stream_pair
+from tests.streams.plumbing import PATIENCE, Received, frame, in_thread, pipes, read_exactly, run_until, stream_pair
 
 
 @contextlib.contextmanager
@@ -45,8 +46,14 @@ def relay(
         yield made
 
 
-def soon() -> float:
-    return time.monotonic() + 0.05
+def run(made: Relay) -> str:
+    """Until the relay has something to report, which it must."""
+    return made.run(time.monotonic() + PATIENCE)
+
+
+def run_briefly(made: Relay) -> str:
+    """For what must not happen: on a slow machine there is less time for it."""
+    return made.run(time.monotonic() + 0.02)
 
 
 def test_frames_answers_noise_and_ends(wake: Wake) -> None:
@@ -56,24 +63,23 @@ def test_frames_answers_noise_and_ends(wake: Wake) -> None:
         stream_pair() as (stream, engine),
         relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=stderr.write) as made,
     ):
+        agent, client, log = Received(engine.fileno()), Received(stdout.read), Received(stderr.read)
         os.write(stdin.write, b"one\nnot this\ntw")
-        assert made.run(soon()) == "deadline"
-        assert read_exactly(engine, 4) == b"one\n"
-        assert os.read(stdout.read, 100) == b"refused\n"
+        agent.arrives(made, b"one\n")
+        client.arrives(made, b"refused\n")
         engine.sendall(frame(1, b"# hello\nthree\nno, ") + frame(2, b"word") + frame(1, b"never\nfour\n"))
         os.write(stdin.write, b"o\n")
-        assert made.run(soon()) == "deadline"
-        assert os.read(stdout.read, 100) == b"three\nfour\n"
-        assert os.read(stderr.read, 100) == b"word# hello"
-        assert read_exactly(engine, 12) == b"refused\ntwo\n"
+        client.arrives(made, b"three\nfour\n")
+        log.arrives(made, b"word# hello")
+        agent.arrives(made, b"refused\ntwo\n")
         stdin.close(stdin.write)
-        assert made.run(soon()) == "input_ended"
-        assert made.run(soon()) == "input_closed"
+        assert run(made) == "input_ended"
+        assert run(made) == "input_closed"
         assert engine.recv(1) == b"", "the agent's stdin has ended"
         engine.sendall(frame(1, b"last\n"))
         engine.shutdown(socket.SHUT_WR)
-        assert made.run(soon()) == "ended"
-        assert os.read(stdout.read, 100) == b"last\n"
+        assert run(made) == "ended"
+        client.arrives(made, b"last\n")
     assert through.ends == ["client", "agent"]
 
 
@@ -83,11 +89,11 @@ def test_input_that_is_ended_from_here_ends_behind_what_is_queued(wake: Wake) ->
         with relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
             sent = b"x" * 60_000 + b"\nhal"
             os.write(stdin.write, sent)
-            made.run(soon())
+            run_until(made, lambda: made.sent + made.unsent == 60_001)
             made.end_input()
             made.end_input()
             assert made.unsent
-            assert made.run(soon()) == "deadline", "the agent has not taken it all"
+            assert run_briefly(made) == "deadline", "the agent has not taken it all"
             got = bytearray()
             pause = "deadline"
             while pause == "deadline":
@@ -103,27 +109,31 @@ def test_input_that_is_ended_from_here_ends_behind_what_is_queued(wake: Wake) ->
 
 def test_an_agent_that_causes_answers_and_reads_none_is_not_read_any_further(wake: Wake) -> None:
     through = LineFilter(answer=b"r" * 8191 + b"\n")
-    sent = 0
-    with pipes(2) as (stdin, stdout), stream_pair() as (stream, engine):
-        engine.settimeout(0.05)
-        with relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
-            with contextlib.suppress(TimeoutError):
-                for _ in range(500):
-                    sent += engine.send(frame(1, b"no\n" * 100))
-                    made.run(time.monotonic() + 0.002)
-            made.run(soon())  # a busy machine may have some unread bytes
-            assert made.unsent < LIMIT + 1000 * 8192, "one chunk more than the limit at the most"
-            before = made.unsent
-            made.run(soon())
-            assert made.unsent == before
-            # Its own reading sets it free again.
-            over = threading.Event()
-            with in_thread(lambda: read_until(engine, over)):
-                end = time.monotonic() + PATIENCE
-                while made.unsent and time.monotonic() < end:
-                    made.run(time.monotonic() + 0.01)
-                over.set()
-            assert made.unsent == 0
+    with (
+        pipes(2) as (stdin, stdout),
+        stream_pair() as (stream, engine),
+        relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made,
+    ):
+        answered = 0
+        while answered < LIMIT:
+            engine.sendall(frame(1, b"no\n" * 100))
+            answered += 100 * 8192
+            run_until(made, lambda: made.sent + made.unsent == answered)  # noqa: B023 - run here
+        for _ in range(30):
+            engine.sendall(frame(1, b"no\n" * 100))
+            run_briefly(made)
+        assert made.unsent < LIMIT + 1000 * 8192, "one chunk more than the limit at the most"
+        before = made.unsent
+        run_briefly(made)
+        assert made.unsent == before
+        # Its own reading sets it free again.
+        over = threading.Event()
+        with in_thread(lambda: read_until(engine, over)):
+            end = time.monotonic() + PATIENCE
+            while made.unsent and time.monotonic() < end:
+                made.run(time.monotonic() + 0.01)
+            over.set()
+        assert made.unsent == 0
 
 
 def read_until(sock: socket.socket, over: threading.Event) -> None:
@@ -141,16 +151,19 @@ def test_a_client_that_causes_answers_and_reads_none_is_not_read_any_further(wak
     with pipes(2) as (stdin, stdout), stream_pair() as (stream, _engine):
         os.set_blocking(stdin.write, False)
         with relay(stream, wake, through, stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
-            idle = 0
-            for _ in range(3000):
-                if idle == 30:
-                    break
-                try:
-                    os.write(stdin.write, b"no" + b"o" * 4093 + b"\n")
-                    idle = 0
-                except BlockingIOError:
-                    idle += 1
-                made.run(time.monotonic() + 0.002)
+            refused = b"no" + b"o" * 4093 + b"\n"
+            os.write(stdin.write, refused)
+            run_until(made, lambda: made.delivered == 1 << 16)  # the pipe takes the first answer, and no further one
+
+            def is_full() -> bool:
+                with contextlib.suppress(BlockingIOError):
+                    os.write(stdin.write, refused)
+                return made.undelivered >= LIMIT
+
+            run_until(made, is_full)
+            for _ in range(30):
+                is_full()
+                run_briefly(made)
             assert LIMIT <= made.undelivered < 3 * LIMIT, "the limit, and what one read of 64 KiB provokes"
 
 
@@ -174,11 +187,9 @@ def test_a_client_that_reads_late_does_not_block_what_it_sends(wake: Wake) -> No
             done.set()
 
         with in_thread(flood):
-            while made.undelivered < LIMIT:
-                made.run(soon())
+            run_until(made, lambda: made.undelivered >= LIMIT)
             os.write(stdin.write, b"still read\n")
-            made.run(soon())
-            assert engine.recv(100) == b"still read\n"
+            Received(engine.fileno()).arrives(made, b"still read\n")
             with in_thread(slow_reader):
                 end = time.monotonic() + PATIENCE
                 while not done.is_set() and time.monotonic() < end:
@@ -191,10 +202,10 @@ def test_a_closed_agent_stdin_does_not_hide_the_clients_end(wake: Wake) -> None:
         with relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
             for _ in range(3):
                 os.write(stdin.write, b"into the void\n")
-                assert made.run(soon()) == "deadline"
+                run_until(made, lambda: not select.select([stdin.read], [], [], 0)[0])
             assert made.unsent == 0
             stdin.close(stdin.write)
-            assert made.run(soon()) == "input_ended"
+            assert run(made) == "input_ended"
 
 
 def test_a_single_socket_is_not_read_when_it_is_only_writable(wake: Wake) -> None:
@@ -204,14 +215,14 @@ def test_a_single_socket_is_not_read_when_it_is_only_writable(wake: Wake) -> Non
         with relay(stream, wake, LineFilter(), stdin=ours.fileno(), stdout=ours.fileno(), stderr=None) as made:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             engine.sendall(frame(1, b"z" * 100_000 + b"\n"))
-            assert made.run(soon()) == "deadline", "a blocking read would never return"
+            run_until(made, lambda: made.delivered)
+            assert run_briefly(made) == "deadline", "a blocking read would never return"
 
             def read_on() -> None:
                 assert len(read_exactly(client, 100_001)) == 100_001
 
             with in_thread(read_on):
-                while made.undelivered:
-                    made.run(soon())
+                run_until(made, lambda: made.delivered == 100_001)
 
 
 def test_output_that_waits_after_an_end_is_reported(wake: Wake) -> None:
@@ -222,10 +233,10 @@ def test_output_that_waits_after_an_end_is_reported(wake: Wake) -> None:
     ):
         engine.sendall(frame(1, b"a" * 199_999 + b"\n"))
         engine.shutdown(socket.SHUT_WR)
-        assert made.run(soon()) == "undelivered"
-        assert made.run(soon()) == "deadline"
+        assert run(made) == "undelivered"
+        assert run_briefly(made) == "deadline"
         made.discard("stdout")
-        assert made.run(soon()) == "ended"
+        assert run(made) == "ended"
 
 
 def test_diagnostics_that_nobody_reads_stop_nothing_for_long(wake: Wake) -> None:
@@ -289,10 +300,10 @@ def test_a_closed_stdout_is_reported_and_can_be_ignored(wake: Wake) -> None:
         with relay(stream, wake, LineFilter(), stdin=stdin.read, stdout=stdout.write, stderr=None) as made:
             engine.sendall(frame(1, b"hello\n"))
             with pytest.raises(SinkClosed) as caught:
-                made.run(soon())
+                run(made)
             assert caught.value.stream == "stdout"
             made.discard("stdout")
             engine.sendall(frame(1, b"more\n"))
             wake.post(Resize())
-            assert made.run(soon()) == "woken"
+            assert run(made) == "woken"
             assert made.undelivered == 0

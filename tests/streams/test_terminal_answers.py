@@ -14,6 +14,7 @@ import pytest
 
 from podbot.streams.terminal import raw_mode
 from podbot.streams.terminal_answers import drain, write
+from tests.streams.plumbing import PATIENCE
 
 ASKED = re.compile(rb"\x1b\[(5n|6n|c|>c|\?2026\$p)")
 SAYS = {
@@ -23,7 +24,12 @@ SAYS = {
 
 
 class Emulator:
-    """Answers the queries in a terminal's output, in order, each after ``pause`` seconds; some kinds not at all."""
+    """Answers the queries in a terminal's output, in order, each after ``pause`` seconds; some kinds not at all.
+
+    Until ``END`` is printed.
+    """
+
+    END = b"<end of the test>"
 
     def __init__(self, *, pause: float = 0.0, mute: tuple[bytes, ...] = ()) -> None:
         self.controller, self.terminal = os.openpty()
@@ -46,12 +52,24 @@ class Emulator:
                 time.sleep(self._pause)
                 if found[1] not in self._mute:
                     os.write(self.controller, SAYS[found[1]])
+            if self.END in self.screen:
+                return
+
+    def end(self) -> None:
+        """Returns when all queries have been answered."""
+        os.write(self.terminal, self.END)
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
 
     def close(self) -> None:
         self._over.set()
         self._thread.join()
         os.close(self.controller)
         os.close(self.terminal)
+
+
+def patient_drain(emulator: Emulator) -> bool:
+    return drain(emulator.terminal, emulator.terminal, silence=PATIENCE, most=PATIENCE)
 
 
 def left(terminal: int) -> bytes:
@@ -76,15 +94,15 @@ def test_answers_on_their_way_are_discarded(emulator: Emulator, question: bytes)
     """Issue 12.9: an agent that ended with `ESC[6n ESC[c` left the answers as typed input in the operator's shell."""
     with raw_mode(emulator.terminal):
         os.write(emulator.terminal, question)
-        assert drain(emulator.terminal, emulator.terminal)
-        time.sleep(0.05)  # all requested bytes have arrived
+        assert patient_drain(emulator)
+        emulator.end()
         assert left(emulator.terminal) == b""
 
 
 def test_keys_between_the_answers_do_not_matter(emulator: Emulator) -> None:
     with raw_mode(emulator.terminal):
         os.write(emulator.controller, b"ls -l\r\x1b[A\x1bOP")
-        assert drain(emulator.terminal, emulator.terminal)
+        assert patient_drain(emulator)
         assert left(emulator.terminal) == b""
 
 
@@ -94,7 +112,7 @@ def test_a_program_cannot_answer_in_place_of_the_terminal(emulator: Emulator) ->
     """
     with raw_mode(emulator.terminal):
         os.write(emulator.controller, b"\x1b[0n\x1b[1;1R\x1b[?6c" * 40)
-        assert drain(emulator.terminal, emulator.terminal)
+        assert patient_drain(emulator)
         assert left(emulator.terminal) == b""
 
 
@@ -102,7 +120,7 @@ def test_a_program_cannot_answer_in_place_of_the_terminal(emulator: Emulator) ->
 def test_a_terminal_that_does_not_answer_is_given_up(mute: tuple[bytes, ...]) -> None:
     asked = ([b"\x1b[5n", b"\x1b[6n", b"\x1b[c"] * 3)[:8]
     with contextlib.closing(Emulator(mute=mute)) as emulator, raw_mode(emulator.terminal):
-        assert not drain(emulator.terminal, emulator.terminal, asked=asked, silence=0.2)
+        assert not drain(emulator.terminal, emulator.terminal, asked=asked, silence=0.2, most=PATIENCE)
 
 
 def test_somebody_who_types_on_does_not_hold_it_for_ever() -> None:
@@ -116,7 +134,7 @@ def test_somebody_who_types_on_does_not_hold_it_for_ever() -> None:
         typist = threading.Thread(target=types)
         typist.start()
         try:
-            assert not drain(emulator.terminal, emulator.terminal, most=0.3)
+            assert not drain(emulator.terminal, emulator.terminal, silence=PATIENCE, most=0.3)
         finally:
             over.set()
             typist.join()

@@ -19,13 +19,14 @@ from podbot.suites.settings import WorkspaceSettings
 class Container:
     """One start of a workspace. ``dead``: its commands raise SandboxDied. ``closed``: how often it was ended.
 
-    ``lost``: its commands raise ChannelLost; ``ends``: and its container then ends.
+    ``lost``: its commands raise ChannelLost; ``ends``: and its container then ends. ``asked``: how often somebody
+    asked for that.
     """
 
     def __init__(self, inner: CommandSource) -> None:
         self._inner = inner
         self.dead = self.lost = self.ends = False
-        self.closed = 0
+        self.closed = self.asked = 0
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Commands]:
@@ -42,6 +43,10 @@ class Container:
 
     def close(self) -> None:
         self._inner.close()
+
+    def ended(self) -> bool:
+        self.asked += 1
+        return self.ends
 
     def _check(self) -> None:
         if self.dead or self.closed:
@@ -80,10 +85,10 @@ class FakeBackend:
             container.closed += 1
             opened.close()
 
-        return dataclasses.replace(opened, connection=container, close=close, ended=lambda: container.ends)
+        return dataclasses.replace(opened, connection=container, close=close, ended=container.ended)
 
 
-def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for it."""
     import time
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podbot.suites.git_patch import LINES, Content, is_refused, mode_patch, patch_of
+from tests.examples import examples
 from tests.suites.workspaces import ENV, git_apply, tree, write
 
 NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not {0, 0x2F} & set(name) and name not in (b".", b".."))
@@ -23,7 +24,7 @@ def added(path: bytes, data: bytes = b"x\n") -> bytes:
     return patch_of(path, None, Content(data, executable=False), nothing)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=3).map(b"/".join), min_size=1, max_size=8))
 def test_git_reads_every_name_as_it_is(paths: list[bytes]) -> None:
     text = b"".join(added(path) for path in paths)
@@ -71,7 +72,7 @@ PARTS = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=6))
 def test_no_name_that_git_refuses_is_taken(words: list[bytes]) -> None:
     name = b"".join(words)
@@ -79,7 +80,7 @@ def test_no_name_that_git_refuses_is_taken(words: list[bytes]) -> None:
         assert "invalid path" not in git_apply(added(name).decode(), Path("/"), "--check")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.binary(max_size=300) | st.integers(0, 9000).map(lambda size: bytes(range(256)) * (size // 256)))
 def test_any_content_arrives_as_it_is(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     where = tmp_path_factory.mktemp("host")

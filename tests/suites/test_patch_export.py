@@ -25,6 +25,7 @@ from podbot.suites.patch_export import LeftOut, export_patch
 from podbot.suites.patch_job import Job
 from podbot.suites.patch_process import run_helper
 from podbot.suites.workspace_changes import Comparison
+from tests.examples import examples
 from tests.faults import ordinary_user
 from tests.suites.workspaces import ENV, Workspace, changes, git_apply, reasons, tree, write
 
@@ -55,7 +56,7 @@ def fill(workspace: Workspace, files: dict[bytes, tuple[bytes, bool]]) -> None:
         write(workspace.path, name, data, executable=executable)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(before=TREES, other=TREES, data=st.data())
 def test_the_patch_makes_the_workspaces_tree_of_the_hosts(
     before: dict[bytes, tuple[bytes, bool]],

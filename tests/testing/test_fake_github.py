@@ -32,7 +32,7 @@ def signed(github: FakeGitHub, *, iat: float = -60, exp: float = 540, key: int =
 def ask(
     github: FakeGitHub, path: str = "/app", body: Any = None, token: str | None = None, method: str | None = None
 ) -> tuple[int, dict[str, str], Any]:
-    connection = http.client.HTTPConnection(github.url.removeprefix("http://"), timeout=5)
+    connection = http.client.HTTPConnection(github.url.removeprefix("http://"), timeout=60)
     try:
         data = None if body is None else json.dumps(body)
         bearer = signed(github) if token is None else token
@@ -54,7 +54,7 @@ def mint(github: FakeGitHub, *repositories: str) -> str:
 @pytest.mark.parametrize(
     ("times", "words"),
     [
-        ({"iat": 5}, "('iat')"),
+        ({"iat": 60}, "('iat')"),
         ({"exp": -1}, "('exp') must be"),
         ({"exp": 700}, "('exp') is too far"),
         ({"key": 1}, "could not be decoded"),
@@ -133,6 +133,7 @@ def test_permissions_that_an_installation_does_not_have(github: FakeGitHub, body
 
 
 def test_only_the_newest_token_and_for_a_moment_the_one_before(github: FakeGitHub) -> None:
+    github.grace = 60.0
     first, second = mint(github), mint(github)
     assert github.accepts(first)
     assert github.accepts(second)
@@ -161,7 +162,7 @@ def test_as_github_does_without_rotation(github: FakeGitHub) -> None:
 
 def test_an_expired_token(github: FakeGitHub) -> None:
     token = mint(github)
-    github.clock_offset = 3599
+    github.clock_offset = 3600 - 60
     assert github.accepts(token)
     github.clock_offset = 3601
     assert not github.accepts(token)

@@ -19,7 +19,7 @@ from podbot.locks import is_held
 from podbot.streams.wake import Interrupted, Signal, Wake
 from podbot.testing import FakeEngine
 from podbot.tokens.token_once import TokenRenewal, renew_once
-from tests.session.granted import GitHub, granted, killed, running
+from tests.session.granted import HANG, GitHub, granted, killed, running
 from tests.session.plans import Place, kept
 
 
@@ -143,13 +143,21 @@ def test_a_signal_breaks_it_off_and_nothing_is_written(
     path = killed(place, engine, "a")
     github.gate.clear()
     wake = Wake()
-    threading.Timer(0.03, wake.post, (Signal(signal.SIGTERM),)).start()
+
+    def interrupt() -> None:
+        assert github.asking.wait(HANG)
+        wake.post(Signal(signal.SIGTERM))
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     with pytest.raises(Interrupted):
         once(wake=wake)
+    interrupting.join()
+    assert github.answered == [], "the end waits for no answer"
     github.gate.set()
     for thread in threading.enumerate():
-        if thread.name.startswith("podbot-"):
-            thread.join(5)
+        if thread.name.startswith("podbot-github"):
+            thread.join(HANG)
     assert TokenFile(os.path.join(path, "secrets")).read() is None
     assert not is_held(os.path.join(path, LEASE))
     wake.close()

@@ -10,6 +10,8 @@ import pytest
 
 from podbot.tokens.worker_threads import Jobs
 
+HANG = 60.0  # seconds; only a hang takes longer
+
 
 @pytest.fixture
 def jobs() -> Iterator[Jobs]:
@@ -19,7 +21,7 @@ def jobs() -> Iterator[Jobs]:
 
 
 def settled(jobs: Jobs, until: Callable[[], object]) -> None:
-    end = time.monotonic() + 5
+    end = time.monotonic() + HANG
     while not until():
         assert time.monotonic() < end
         select.select([jobs], [], [], 0.2)
@@ -62,7 +64,7 @@ def test_no_more_than_its_share_for_a_lane_and_for_all(jobs: Jobs) -> None:
     def blocked(lane: str) -> Callable[[], Callable[[], None]]:
         def work() -> Callable[[], None]:
             running.append(lane)
-            assert gate.wait(5)
+            assert gate.wait(HANG)
             return lambda: ended.append(lane)
 
         return work
@@ -81,7 +83,7 @@ def test_results_of_jobs_that_still_run_at_the_close_are_dropped() -> None:
     gate, over = threading.Event(), threading.Event()
 
     def work() -> Callable[[], None]:
-        gate.wait(5)
+        gate.wait(HANG)
         over.set()
         return lambda: pytest.fail("settled after the close")
 
@@ -89,10 +91,10 @@ def test_results_of_jobs_that_still_run_at_the_close_are_dropped() -> None:
     jobs.start("a", lambda: pytest.fail("started after the close"))
     jobs.close()
     gate.set()
-    assert over.wait(5)
+    assert over.wait(HANG)
     for thread in threading.enumerate():
         if thread.name.startswith("podbot-a"):
-            thread.join(5)
+            thread.join(HANG)
 
 
 def test_a_worker_that_starts_work_from_its_end(jobs: Jobs) -> None:

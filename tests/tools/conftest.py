@@ -9,13 +9,14 @@ import pytest
 
 from podbot.guest.local import LocalGuest
 from podbot.tools.files import Files
+from tests.guest.liar import PATIENT
 from tests.inside import PROGRAM
 from tests.tools.workers import files_in
 
 
 @pytest.fixture(scope="module")
 def guest() -> Iterator[LocalGuest]:
-    with LocalGuest.start(program=PROGRAM) as found:
+    with LocalGuest.start(patience=PATIENT, program=PROGRAM) as found:
         yield found
 
 

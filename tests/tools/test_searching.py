@@ -8,7 +8,7 @@ from pathlib import Path
 from podbot.guest.local import LocalGuest
 from podbot.tools.files import Files
 from podbot.tools.results import GrepMatch
-from tests.tools.workers import files_in, refused
+from tests.tools.workers import SECONDS, files_in, patient, refused
 
 
 def test_globs(files: Files, root: Path) -> None:
@@ -99,13 +99,13 @@ def test_grep_ends_after_2000_lines_and_after_a_mebibyte(files: Files, root: Pat
 
 def test_an_expression_that_needs_much_memory_is_ended(guest: LocalGuest, root: Path) -> None:
     (root / "long").write_text("ab" * (7 << 20))
-    with files_in(guest, root) as files:
+    with patient(guest, root) as files:
         assert "lack of memory" in str(refused(lambda: files.grep(r"(a|b)*\d"), "failed"))
         assert files.grep("ab$", glob="none").matches == ()
 
 
 def test_an_expression_that_needs_exponential_time_is_ended(guest: LocalGuest, root: Path) -> None:
     (root / "evil").write_text("a" * 60 + "!")
-    with files_in(guest, root, grep_seconds=0.3) as files:
+    with files_in(guest, root, grep_seconds=0.3, grace=SECONDS) as files:
         assert "more than 0.3 s" in str(refused(lambda: files.grep("(a+)+$"), "deadline"))
         assert files.read(("evil",)).total_lines == 1  # the same worker goes on

@@ -218,23 +218,30 @@ def test_a_call_can_be_cancelled_from_another_thread(guest: LocalGuest, root: Pa
 
 def test_an_interrupted_call_ends_its_worker(guest: LocalGuest, root: Path) -> None:
     """The answer that the interrupted call waited for must not become that of the next one."""
+    heard = root / "heard"
     script = (
         f"first = open({str(root / 'log')!r}).read().count('started') == 1\n"
-        "while True:\n request = hear()\n"
+        f"while True:\n request = hear()\n open({str(heard)!r}, 'w').close()\n"
         " if not first: say({'id': request['id'], 'ok': {'entries': [], 'truncated': False}})\n"
     )
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
+    def once_heard(interrupted: int) -> None:
+        """The worker has the request, which it never answers: the call is waiting for the answer."""
+        eventually(heard.exists, what="the request")
+        signal.pthread_kill(interrupted, signal.SIGALRM)
+
+    thread = threading.Thread(target=once_heard, args=(threading.get_ident(),))
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with files_in(guest, root, python=liar(root, script), **PATIENT) as files:
-            signal.setitimer(signal.ITIMER_REAL, 1)
+            thread.start()
             with pytest.raises(KeyboardInterrupt):
                 files.ls()
             assert files.ls().entries == ()
             assert starts(root) == 2
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        thread.join()
         signal.signal(signal.SIGALRM, before)

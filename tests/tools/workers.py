@@ -47,6 +47,11 @@ def files_in(guest: LocalGuest, root: Path, *, python: str = PROGRAM, **options:
     return Files(Connection(lambda: guest.channel), str(root), where="here", python=python, **options)
 
 
+def patient(guest: LocalGuest, root: Path) -> Files:
+    """For calls with much to do, so that a slow machine does not reach their time limits."""
+    return files_in(guest, root, seconds=10 * SECONDS, grep_seconds=10 * SECONDS)
+
+
 def liar(directory: Path, script: str, *, greets: bool = True) -> str:
     """The path of an interpreter that follows ``script`` instead of the worker's text. It logs each start."""
     path = directory / "liar"

@@ -15,12 +15,12 @@ from tests.engine.serving import Answer, Server, serving
 
 
 @pytest.fixture
-def serve(tmp_path: os.PathLike[str]) -> Iterator[Serve]:
+def serve(short_path: str) -> Iterator[Serve]:
     """An engine that talks to a server with these answers. ``more``: the engine's other arguments."""
     with contextlib.ExitStack() as stack:
 
         def start(*answers: Answer, **more: Any) -> tuple[RestEngine, Server]:
-            path = os.path.join(tmp_path, f"{os.urandom(4).hex()}.sock")
+            path = os.path.join(short_path, f"{os.urandom(4).hex()}.sock")
             server = stack.enter_context(serving(path, *answers))
             engine = RestEngine(server.endpoint, **more)
             stack.callback(engine.close)

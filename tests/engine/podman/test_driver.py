@@ -69,9 +69,9 @@ class Bench:
 
 
 @pytest.fixture
-def host(tmp_path: os.PathLike[str]) -> Iterator[Bench]:
+def host(short_path: str) -> Iterator[Bench]:
     with contextlib.ExitStack() as stack:
-        made = Bench(os.fspath(tmp_path), stack)
+        made = Bench(short_path, stack)
         made.environ["XDG_RUNTIME_DIR"] = made.path("run")
         yield made
 

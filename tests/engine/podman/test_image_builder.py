@@ -169,7 +169,7 @@ def test_an_archive_that_fails_aborts_the_import(service: Service) -> None:
 
     with pytest.raises(ImageBuildFailed, match="no such package"):
         PodmanImages(endpoint(service)).import_rootfs(archive=archive(), tag="b:1", changes=[])
-    assert service.answered.wait(5)
+    assert service.answered.wait(60)
     assert service.body is None
 
 

@@ -146,7 +146,7 @@ def test_create(serve: Serve) -> None:
 
 def test_start_stop_remove_and_again(serve: Serve) -> None:
     names = ("start", "start_again", "stop", "stop_again", "remove", "remove_missing")
-    engine, server = serve(*map(replay, names))
+    engine, server = serve(*map(replay, names), limits=RestLimits(young=60.0))
     engine.start("c")
     engine.start("c")
     engine.stop("c", seconds=3)
@@ -500,7 +500,7 @@ def test_an_engine_that_drips_has_one_deadline(serve: Serve, name: str, where: s
     with pytest.raises(HealthCheckFailed if name == "ping" else EngineGone) as caught:
         call(engine)
     assert caught.value.fields["reason"] == "no whole answer within 0.1 s"
-    assert drip.left.wait(20) or not server.requests  # none is sent if the machine stalls for these 0.1 s
+    assert drip.left.wait(60) or not server.requests  # none is sent if the machine stalls for these 0.1 s
 
 
 def test_an_engine_that_sips_at_an_upload_has_one_deadline(serve: Serve) -> None:

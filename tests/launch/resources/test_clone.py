@@ -17,6 +17,7 @@ from podbot.launch.resources.clone import ClonePlan, Server, checked_branch, che
 from podbot.launch.resources.guest import GuestPlan
 from podbot.launch.resources.token import TokenPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest, Mount
+from tests.examples import examples
 from tests.launch.build import config, directory, facts, resource, text_of, typed
 
 BASE = "/work"  # workspace.base_dir
@@ -295,7 +296,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(PIECES, min_size=1, max_size=5).map("".join))
 @example("@{-1}")
 @example("a.lock/b")

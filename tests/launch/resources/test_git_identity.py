@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podbot.launch.resources.git_identity import gitconfig, identity_note
+from tests.examples import examples
 
 # git's own values are bytes without NUL; other control characters are dropped on purpose.
 VALUES = st.text(
@@ -33,7 +34,7 @@ def read_back(text: bytes) -> dict[str, bytes]:
     return {key.decode(): value for key, _, value in pairs}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(VALUES, VALUES, VALUES)
 def test_git_reads_back_the_same_values(name: str, email: str, target: str) -> None:
     found = read_back(gitconfig({"user.name": name, "user.email": email}, target).encode())
