@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -39,24 +39,6 @@ collect_ignore += LEFT_OUT
 for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
-
-
-HANGS = 15 * 60  # seconds of a test with its fixtures; the longest fixture takes six minutes
-
-
-def _hangs(_number: int, _frame: object) -> None:
-    raise TimeoutError(f"the test or a fixture took {HANGS} s")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """A test that hangs fails, with the place where it waits; without this the suite would hang, too."""
-    signal.signal(signal.SIGALRM, _hangs)
-    signal.alarm(HANGS)
-    try:
-        return (yield)
-    finally:
-        signal.alarm(0)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
