@@ -36,7 +36,7 @@ link: $(RUNS) ## Put podbot on your PATH: a link in ~/.local/bin
 
 test: $(READY) ## Fast tests: no engine, no network; with the coverage that is required
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -p tests.worker_coverage tests
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile -p tests.worker_coverage tests
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --fail-under=80
 	$(BIN)/coverage report --skip-covered --include='podbot/launch/*,podbot/config/merge.py,podbot/protocol/*' --fail-under=100

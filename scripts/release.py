@@ -140,7 +140,9 @@ def _built(root: Path, scratch: Path, epoch: str) -> list[Path]:
 
 def _unpack(archive: Path, into: Path) -> None:
     with tarfile.open(archive) as tar:
-        tar.extractall(into, filter="data")
+        # An attribute, because Python before 3.11.4 knows no filters; what is unpacked there is podbot's own.
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(into)  # noqa: S202
 
 
 def _hatchling(tree: Path, target: str, out: Path, epoch: str) -> None:

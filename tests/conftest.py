@@ -69,9 +69,9 @@ def short_path() -> Iterator[str]:
 
 
 @pytest.fixture
-def place(tmp_path: os.PathLike[str]) -> Place:
+def place(short_path: str) -> Place:
     """A runtime directory and a workspace, both temporary."""
-    return Place(os.fspath(tmp_path))
+    return Place(short_path)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from podbot.engine.driver import EngineMachine
@@ -17,15 +17,19 @@ from podbot.testing import FakeEngine
 
 @dataclass
 class FakeDriver:
-    """An ``EngineDriver`` of ``engine``; ``failure``: the error instead of an engine. The machine is as Podman's
-    driver sees it.
+    """An ``EngineDriver`` of ``engine``; ``failure``: the error instead of an engine.
+
+    Its machine lacks nothing that is known, whatever the one that runs the tests lacks.
     """
 
     engine: FakeEngine
     failure: PodbotError | None = None
     locate: Callable[[Any, Mapping[str, str]], Endpoint | None] = podman.locate
-    machine: Callable[[Mapping[str, str]], EngineMachine] = podman.machine
+    machine: Callable[[Mapping[str, str]], EngineMachine] = field(init=False)
     WORDS = podman.WORDS
+
+    def __post_init__(self) -> None:
+        self.runs_on(PodmanFacts(distribution=("fedora",)))  # no podman program: what the engine needs is not here
 
     def connect(self, *_: object) -> FakeEngine:
         if self.failure is not None:

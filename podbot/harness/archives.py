@@ -26,17 +26,24 @@ def children(directory: str) -> dict[str, str]:
 def unpack(archive: IO[bytes], directory: str) -> None:
     """Extract the files and directories of a sandbox's archive below ``directory``, which is made.
 
-    Links, devices and named pipes are left out, and so are set-user-id bits. Without links nothing can be written
-    outside: the filter of Python's tarfile that allows some could be got round before 3.11.13, 3.12.11 and 3.13.4
-    (CVE-2025-4517).
-    Raises OSError and tarfile.TarError.
+    Links, devices and named pipes are left out, and so are set-user-id bits. tarfile's own filters are not used: Python
+    has them from 3.11.4 on, and they could be got round before 3.11.13, 3.12.11 and 3.13.4 (CVE-2025-4517).
+    Raises OSError and tarfile.TarError, which it also does for a name that leads out of ``directory``.
     """
     os.makedirs(directory, exist_ok=True)
+    root = os.path.realpath(directory)
     with tarfile.open(fileobj=archive, mode="r:") as opened:
-        opened.extractall(directory, filter=_safe)  # noqa: S202 - see the filter
+        for member in opened:
+            path = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
+            if os.path.commonpath([root, path]) != root:
+                raise tarfile.ExtractError(f"{member.name!r} is outside of the directory")
+            if member.isdir():
+                os.makedirs(path, exist_ok=True)
+            elif member.isreg() and (content := opened.extractfile(member)) is not None:
+                replace_file(path, content, mode=0o755 if member.mode & 0o100 else 0o644)
 
 
-def replace_file(path: str, content: IO[bytes]) -> None:
+def replace_file(path: str, content: IO[bytes], *, mode: int = 0o644) -> None:
     """Write a file atomically; a link that lies there is replaced, not followed."""
     directory = os.path.dirname(os.path.abspath(path))
     os.makedirs(directory, exist_ok=True)
@@ -45,7 +52,7 @@ def replace_file(path: str, content: IO[bytes]) -> None:
         with open(handle, "wb") as file:
             while piece := content.read(1 << 20):
                 file.write(piece)
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -56,7 +63,3 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member
-
-
-def _safe(member: tarfile.TarInfo, directory: str) -> tarfile.TarInfo | None:
-    return tarfile.data_filter(member, directory) if member.isreg() or member.isdir() else None

@@ -47,7 +47,7 @@ WORDS = EngineWords(
     prune="`fake prune` frees some.",
     pull="fake pull",
     load="fake load",
-    unshare=("fake", "unshare"),
+    unshare=("env",),  # runs the words that follow, in no other namespace
 )
 KILLED = 137
 _EPOCH = 1_700_000_000.0  # the first container's creation; each later one is created a second later

@@ -198,8 +198,8 @@ def test_a_full_disk_behind_stdout_is_an_error() -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_a_missing_engine_is_one_paragraph(tmp_path: os.PathLike[str]) -> None:
-    path = os.path.join(tmp_path, "none.sock")
+def test_a_missing_engine_is_one_paragraph(short_path: str) -> None:
+    path = os.path.join(short_path, "none.sock")
     for argv in (("ps",), ("exec", "x", "--", "true"), ("stop", "--all")):
         done = podbot(*argv, "--engine-socket", path) if argv[0] != "exec" else podbot("--engine-socket", path, *argv)
         assert (done.returncode, done.stdout) == (1, b"")

@@ -65,7 +65,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_spinner_on_a_terminal_is_gone_when_the_agent_starts() -> None:
+def test_a_spinner_on_a_terminal_is_gone_when_the_agent_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     with contextlib.redirect_stderr(Terminal()) as shown:
         report = Reporter(Globals(), progress=True)
         report(Event("info", "container.create", "creating [bold]x"))
@@ -97,7 +98,8 @@ def test_progress_has_its_time_and_what_comes_next(capsys: Capture) -> None:
     }
 
 
-def test_the_spinner_s_line_has_them_too() -> None:
+def test_the_spinner_s_line_has_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     with contextlib.redirect_stderr(Terminal()) as shown:
         report = Reporter(Globals(), progress=True)
         report(Event("info", "image.step", "step 3 of 9: [bold]Node", {"elapsed": 125.0, "next": "claude"}))

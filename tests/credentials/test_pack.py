@@ -17,8 +17,8 @@ from tests.session.plans import SESSION, container
 
 
 @pytest.fixture
-def home(tmp_path: os.PathLike[str]) -> Home:
-    return Home(os.path.join(tmp_path, "home"))
+def home(short_path: str) -> Home:
+    return Home(os.path.join(short_path, "home"))
 
 
 def test_both_families_in_their_order(home: Home) -> None:

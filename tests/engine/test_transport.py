@@ -41,8 +41,8 @@ def unix(path: object) -> Endpoint:
     return Endpoint("unix", "variable DOCKER_HOST", path=str(path))
 
 
-def test_a_socket_that_is_missing(tmp_path: os.PathLike[str]) -> None:
-    for path in (os.path.join(tmp_path, "none.sock"), os.path.join(sys.executable, "below-a-file.sock")):
+def test_a_socket_that_is_missing(short_path: str) -> None:
+    for path in (os.path.join(short_path, "none.sock"), os.path.join(sys.executable, "below-a-file.sock")):
         exc = failure(unix(path))
         assert isinstance(exc, SocketNotFound)
         assert (exc.path, exc.origin) == (path, "variable DOCKER_HOST")
@@ -60,8 +60,8 @@ def test_a_socket_that_we_may_not_use(short_path: str) -> None:
     assert exc.remedy
 
 
-def test_a_socket_without_a_listener(tmp_path: os.PathLike[str]) -> None:
-    path = os.path.join(tmp_path, "dead.sock")
+def test_a_socket_without_a_listener(short_path: str) -> None:
+    path = os.path.join(short_path, "dead.sock")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
     exc = failure(unix(path))

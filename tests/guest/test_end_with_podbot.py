@@ -135,9 +135,9 @@ def test_what_ignores_term_ends_too(tmp_path: Path) -> None:
         os.close(reader)
 
 
-def test_a_kept_sandbox_goes_on(tmp_path: Path) -> None:
+def test_a_kept_sandbox_goes_on(short_path: str) -> None:
     for word in ("serve", "serve-or-end"):
-        place = tmp_path / word
+        place = Path(short_path, word)
         place.mkdir()
         with sandbox(place, word) as box:
             with box.connected() as connected:

@@ -18,6 +18,7 @@ from podbot.guest.channel import Channel
 from podbot.guest.link import Patience, SocketLink
 from podbot.guest.reach import dial
 from podbot.guest.running import Running
+from tests.faults import STRANGER, GiveAway
 from tests.guest.liar import ENDED, LONG, PATIENT, Peer, liar
 from tests.guest.lies import COMMAND, SHORT, begins, greets, says
 
@@ -90,13 +91,12 @@ def test_a_queue_that_is_never_emptied(tmp_path: Path) -> None:
             opened(tmp_path, Patience(greeting=SHORT))
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a socket away")
-def test_a_socket_of_another_user(tmp_path: Path) -> None:
+def test_a_socket_of_another_user(tmp_path: Path, give_away: GiveAway) -> None:
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(tmp_path / "channel"))
         other.listen()
-        os.chown(tmp_path / "channel", 12345, 12345)
-        with pytest.raises(NoGuest, match="belongs to user 12345"):
+        give_away(tmp_path / "channel")
+        with pytest.raises(NoGuest, match=f"belongs to user {STRANGER}"):
             opened(tmp_path)
 
 

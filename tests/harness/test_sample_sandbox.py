@@ -45,8 +45,8 @@ def made(tmp_path: Path) -> Any:
 
 
 def test_commands_run_in_the_working_directory_which_is_made(made: SampleSandbox, tmp_path: Path) -> None:
-    assert made.run(["pwd"], limit=100).stdout == f"{tmp_path}/place\n".encode()
-    assert made.run(["pwd"], cwd="..", limit=100).stdout == f"{tmp_path}\n".encode()
+    assert made.run(["pwd"], limit=4096).stdout == f"{tmp_path}/place\n".encode()
+    assert made.run(["pwd"], cwd="..", limit=4096).stdout == f"{tmp_path}\n".encode()
     assert made.run(["pwd"], cwd="/usr", limit=100).stdout == b"/usr\n"
     assert made.resolve("a/b") == f"{tmp_path}/place/a/b"
     assert made.resolve("/a/b") == "/a/b"

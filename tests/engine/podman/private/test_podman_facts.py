@@ -75,13 +75,14 @@ def test_systemd_devices_and_ranges_are_detected(tmp_path: Path) -> None:
     assert (facts.systemd, facts.dev_fuse, facts.dev_net_tun, facts.subids, facts.ci) == (True, True, True, True, True)
 
 
-def test_a_device_that_exists_and_does_not_open_is_not_usable(tmp_path: Path) -> None:
+def test_a_device_that_exists_and_does_not_open_is_not_usable(short_path: str) -> None:
     """Issue 16.2: its mode allows everything, but opening it fails, as where the kernel has no such driver."""
-    (tmp_path / "dev/net").mkdir(parents=True)
+    tun = Path(short_path, "dev/net/tun")
+    tun.parent.mkdir(parents=True)
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as made:  # opening one fails with ENXIO
-        made.bind(str(tmp_path / "dev/net/tun"))
-    (tmp_path / "dev/net/tun").chmod(0o666)
-    assert detect({}, str(tmp_path)).dev_net_tun is False
+        made.bind(str(tun))
+    tun.chmod(0o666)
+    assert detect({}, short_path).dev_net_tun is False
 
 
 def test_a_containers_conf_that_the_operator_chose_is_known(tmp_path: Path) -> None:
