@@ -27,11 +27,6 @@ from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(str(tmp_path))
-
-
 @contextlib.contextmanager
 def resource(
     place: Place, engine: FakeEngine, *, leased: bool = False, again: bool = False, auto_remove: bool = False
