@@ -109,7 +109,8 @@ type: $(READY) ## mypy --strict
 arch: $(READY) ## import-linter: one direction of imports
 	$(BIN)/lint-imports
 
-check: lint type arch ## What CI runs first: rules, types and the direction of imports
+check: $(READY) ## What CI runs first: rules, types and the direction of imports, at the same time
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint type arch
 
 release: $(READY) ## Version, changelog, sdist and wheel into dist/: make release VERSION=X.Y.Z; see RELEASING.md
 	@$(BIN)/python scripts/release.py prepare "$(VERSION)"
