@@ -26,8 +26,9 @@ def children(directory: str) -> dict[str, str]:
 def unpack(archive: IO[bytes], directory: str) -> None:
     """Extract the files and directories of a sandbox's archive below ``directory``, which is made.
 
-    Links, devices and named pipes are left out, and so are set-user-id bits. tarfile's own filters are not used: Python
-    has them from 3.11.4 on, and they could be got round before 3.11.13, 3.12.11 and 3.13.4 (CVE-2025-4517).
+    Links, devices and named pipes are left out, and so are set-user-id bits, and sparse files, because a small archive
+    can hold one that fills the disk. tarfile's own filters are not used: Python has them from 3.11.4 on, and they could
+    be got round before 3.11.13, 3.12.11 and 3.13.4 (CVE-2025-4517).
     Raises OSError and tarfile.TarError, which it also does for a name that leads out of ``directory``.
     """
     os.makedirs(directory, exist_ok=True)
@@ -39,7 +40,7 @@ def unpack(archive: IO[bytes], directory: str) -> None:
                 raise tarfile.ExtractError(f"{member.name!r} is outside of the directory")
             if member.isdir():
                 os.makedirs(path, exist_ok=True)
-            elif member.isreg() and (content := opened.extractfile(member)) is not None:
+            elif member.isreg() and not member.issparse() and (content := opened.extractfile(member)) is not None:
                 replace_file(path, content, mode=0o755 if member.mode & 0o100 else 0o644)
 
 

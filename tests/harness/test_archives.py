@@ -84,6 +84,19 @@ def test_links_devices_and_special_bits_are_left_out(tmp_path: Path) -> None:
     assert (tmp_path / "in" / "root").stat().st_mode & 0o7000 == 0
 
 
+def test_a_sparse_file_does_not_fill_the_disk(tmp_path: Path) -> None:
+    sparse = member("huge")
+    sparse.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 50)}
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as opened:
+        data = b"0\n".ljust(512, b"\0")  # a map without data: all of it is one hole
+        sparse.size = len(data)
+        opened.addfile(sparse, io.BytesIO(data))
+    made.seek(0)
+    unpack(made, str(tmp_path / "in"))
+    assert os.listdir(tmp_path / "in") == []
+
+
 NAMES = st.text(st.sampled_from("ab./\\ \n"), min_size=1, max_size=12)
 KINDS = st.sampled_from([tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE])
 
