@@ -7,7 +7,7 @@ import os
 import re
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 # Queries that every terminal answers in order, even a Linux console (measured with tmux: 0.1-0.7 ms each, at most
 # 26 ms; 23 ms after 200 kB of text).
@@ -54,10 +54,17 @@ def drain(
     return False
 
 
-def chosen() -> list[bytes]:
-    """The queries, in an order that cannot be guessed."""
+def chosen(random: Callable[[int], bytes] = os.urandom) -> list[bytes]:
+    """The queries, in an order that cannot be guessed and does not repeat itself.
+
+    A program that asks the same few queries again and again has replies that do: one sequence in 2,187 was found in
+    those to `ESC[c ESC[6n ESC[5n`, and the rest of them stayed.
+    """
     known = list(_QUESTIONS)
-    return [known[byte % len(known)] for byte in os.urandom(_NUMBER)]  # `random` takes 4 ms to import
+    while True:
+        asked = [known[byte % len(known)] for byte in random(_NUMBER)]  # the module `random` takes 4 ms to import
+        if not any(asked[shift:] == asked[:-shift] for shift in range(1, _NUMBER // 2 + 1)):
+            return asked
 
 
 def write(terminal: int, data: bytes, *, silence: float = SILENCE) -> bool:
