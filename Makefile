@@ -41,7 +41,7 @@ test: $(READY) ## Fast tests: no engine, no network; with the coverage that is r
 	$(BIN)/coverage report --skip-covered --fail-under=80
 	$(BIN)/coverage report --skip-covered --include='podbot/launch/*,podbot/config/merge.py,podbot/protocol/*' --fail-under=100
 
-smoke: $(READY) ## About forty end-to-end tests, one for each promise of README's first screen, with the image's build
+smoke: $(READY) ## About forty end-to-end tests, for the promises of README's first screen, with the image's build
 	@scripts/smoke
 
 gate: ## What CI runs, on a fresh clone of HEAD: the steps with their times; on success, HEAD's id in .git/gate-passed

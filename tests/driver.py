@@ -14,6 +14,8 @@ from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.errors import PodbotError
 from podbot.testing import FakeEngine
 
+READY = PodmanFacts(distribution=("fedora",))  # no podman program: what the engine needs is not on this machine
+
 
 @dataclass
 class FakeDriver:
@@ -29,7 +31,7 @@ class FakeDriver:
     WORDS = podman.WORDS
 
     def __post_init__(self) -> None:
-        self.runs_on(PodmanFacts(distribution=("fedora",)))  # no podman program: what the engine needs is not here
+        self.runs_on(READY)
 
     def connect(self, *_: object) -> FakeEngine:
         if self.failure is not None:

@@ -14,19 +14,17 @@ from podbot.events import Event
 from podbot.images.recipe import load_recipe
 from podbot.machine import Disk
 from podbot.testing import FakeEngine
-from tests.driver import FakeDriver
+from tests.driver import READY, FakeDriver
 from tests.images.builder import Builder
 from tests.session.plans import Place
 
 RECIPE = load_recipe()
-READY = PodmanFacts(distribution=("fedora",))  # no podman program: what the engine needs is not on this machine
 
 
 @pytest.fixture
 def engine(driver: FakeDriver) -> FakeEngine:
     driver.engine = made = FakeEngine(images=())
     made.image_builder = Builder(made)
-    driver.runs_on(READY)
     return made
 
 

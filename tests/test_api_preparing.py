@@ -32,21 +32,19 @@ from podbot.events import Event
 from podbot.images.newest import QUESTION
 from podbot.images.recipe import load_recipe
 from podbot.testing import FakeEngine
-from tests.driver import FakeDriver
+from tests.driver import READY, FakeDriver
 from tests.engine.podman.test_machine_checks import DEBIAN_13, VERSION_5, lacking
 from tests.images.builder import Builder
 from tests.session.plans import Place
 
 RECIPE = load_recipe()
 PINNED = {name: build.version for name, build in RECIPE.agents.items()}
-READY = PodmanFacts(distribution=("fedora",))  # no podman program: what the engine needs is not on this machine
 
 
 @pytest.fixture
 def builder(driver: FakeDriver) -> Builder:
     driver.engine = engine = FakeEngine(images=())
     engine.image_builder = made = Builder(engine)
-    driver.runs_on(READY)
     return made
 
 
