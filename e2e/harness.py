@@ -383,6 +383,11 @@ def small_disk(world: World, path: str, size: str) -> Iterator[None]:
         subprocess.run([*prefix, "umount", "--lazy", "--recursive", path], env=world.podman_env(), check=True)
 
 
+# Part of each command line that a test looks for among the machine's processes, so that two checkouts can run side by
+# side. Workers and the programs of tests inherit it.
+TAG = os.environ.setdefault("E2E_TAG", str(os.getpid()))
+
+
 def processes(*, own: bool = False) -> list[tuple[int, str]]:
     """(pid, command line) of every process, sandboxed or not: the host sees both.
 

@@ -21,6 +21,11 @@ def patient(seconds: Any) -> Any:
     return seconds * PATIENCE if isinstance(seconds, int | float) and seconds > SHORT else seconds
 
 
+def bound(seconds: float) -> float:
+    """``seconds`` as an upper bound on how long something took on this machine: also the short ones are longer."""
+    return seconds * PATIENCE
+
+
 def be_patient() -> None:
     """From now on the limits of child processes and of pexpect are longer, too."""
     if PATIENCE == 1:

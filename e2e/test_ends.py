@@ -10,18 +10,18 @@ import sys
 import time
 from pathlib import Path
 
-from e2e.harness import ROOTLESS, World, running, wait_for
+from e2e.harness import ROOTLESS, TAG, World, running, wait_for
 
 
 def test_after_kill_9_the_sandbox_ends_by_itself_and_nothing_is_left(own_world: World) -> None:
-    agent = "sleep 41177 & setsid sleep 41178 & trap 'touch /workspace/left; exit' TERM; wait"
+    agent = f"sleep 41177.{TAG} & setsid sleep 41178.{TAG} & trap 'touch /workspace/left; exit' TERM; wait"
     child, workspace = own_world.start_agent(agent, "--name", "e2e-alone")
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
     wait_for(lambda: not own_world.container("e2e-alone"), what="the sandbox to end", seconds=10)
     assert os.path.exists(os.path.join(workspace, "left"))  # the agent got TERM
-    assert not running("sleep 41177")
-    assert not running("sleep 41178")
+    assert not running(f"sleep 41177.{TAG}")
+    assert not running(f"sleep 41178.{TAG}")
     own_world.cleaned()
     assert not own_world.sessions()
     listed = own_world.podbot("ps", "--json")
@@ -29,17 +29,17 @@ def test_after_kill_9_the_sandbox_ends_by_itself_and_nothing_is_left(own_world: 
 
 
 def test_an_agent_that_ignores_its_end_is_killed(own_world: World) -> None:
-    child, _ = own_world.start_agent("trap '' TERM HUP INT; sleep 41277", "--name", "e2e-stubborn")
+    child, _ = own_world.start_agent(f"trap '' TERM HUP INT; sleep 41277.{TAG}", "--name", "e2e-stubborn")
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
     # The name is free for the next session, whenever that begins.
     again = own_world.agent("true", flags=("--name", "e2e-stubborn"))
     assert again.returncode == 0, again.stderr
-    assert not running("sleep 41277")
+    assert not running(f"sleep 41277.{TAG}")
 
 
 def test_kill_9_of_a_kept_session_is_reported_and_stop_all_removes_it(own_world: World) -> None:
-    child, _ = own_world.start_agent("sleep 41077", "--name", "e2e-killed", "--keep")
+    child, _ = own_world.start_agent(f"sleep 41077.{TAG}", "--name", "e2e-killed", "--keep")
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
     own_world.cleaned()  # the process that waited for podbot's end has seen that the session is to be kept
@@ -50,7 +50,7 @@ def test_kill_9_of_a_kept_session_is_reported_and_stop_all_removes_it(own_world:
     assert own_world.podbot("stop", "--all", "--rm").returncode == 0
     assert not own_world.container("e2e-killed")
     assert not own_world.sessions()
-    assert not running("sleep 41077")
+    assert not running(f"sleep 41077.{TAG}")
     assert "left behind" not in own_world.podbot("ps").stderr
 
 
@@ -99,14 +99,20 @@ def test_the_private_service_runs_as_long_as_a_session_and_exits_when_idle(own_w
 def test_killing_podbot_exec_ends_only_the_command(world: World) -> None:
     with world.session() as name:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
-            child = world.start("exec", name, "--", "sh", "-c", "sleep 43077 & sleep 43078")
-            wait_for(lambda: running("sleep 43078"), what="the command", child=child)
+            child = world.start("exec", name, "--", "sh", "-c", f"sleep 43077.{TAG} & sleep 43078.{TAG}")
+            wait_for(lambda: running(f"sleep 43078.{TAG}"), what="the command", child=child)
             child.send_signal(number)
             child.communicate(timeout=20)
             killed = number == signal.SIGKILL
             assert child.returncode == (-number if killed else 128 + number)
             if killed:  # podbot is gone, and the guest ends the command when it sees that
-                wait_for(lambda: not running("sleep 43077") and not running("sleep 43078"), what="the command's end")
+                wait_for(
+                    lambda: not running(f"sleep 43077.{TAG}") and not running(f"sleep 43078.{TAG}"),
+                    what="the command's end",
+                )
             # Both got the signal with their group; on a busy machine one of them may need a moment longer.
-            wait_for(lambda: not running("sleep 43077") and not running("sleep 43078"), what="the processes' end")
+            wait_for(
+                lambda: not running(f"sleep 43077.{TAG}") and not running(f"sleep 43078.{TAG}"),
+                what="the processes' end",
+            )
         assert world.container(name)["State"] == "running"

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from e2e.harness import World, running, wait_for
+from e2e.harness import TAG, World, running, wait_for
 from e2e.memory import drained
 
 
@@ -103,11 +103,11 @@ def test_a_closed_stdout_is_one_error(shared_world: World, session: str) -> None
 
 def test_a_full_disk_behind_stdout_is_reported(shared_world: World, session: str) -> None:
     with open("/dev/full", "wb") as full:
-        child = shared_world.start("exec", session, "--", "sh", "-c", "echo x; sleep 49077", stdout=full)
+        child = shared_world.start("exec", session, "--", "sh", "-c", f"echo x; sleep 49077.{TAG}", stdout=full)
         _, err = child.communicate(timeout=30)
     assert child.returncode == 1
     assert b"no space left" in err
-    assert not running("sleep 49077")
+    assert not running(f"sleep 49077.{TAG}")
 
 
 def test_names_that_no_container_can_have(shared_world: World) -> None:
@@ -121,7 +121,7 @@ def test_names_that_no_container_can_have(shared_world: World) -> None:
 def test_a_reader_that_closes_the_output_ends_the_command(shared_world: World, session: str) -> None:
     shell = 'set -o pipefail; "$@" | head -c 10'
     done = subprocess.run(
-        ["bash", "-c", shell, "bash", *podbot_argv(), "exec", session, "--", "sh", "-c", "yes 44077-marker"],
+        ["bash", "-c", shell, "bash", *podbot_argv(), "exec", session, "--", "sh", "-c", f"yes 44077.{TAG}-marker"],
         env=shared_world.env,
         capture_output=True,
         timeout=30,
@@ -129,7 +129,7 @@ def test_a_reader_that_closes_the_output_ends_the_command(shared_world: World, s
     )
     assert done.returncode == 1
     assert b"stdout went away" in done.stderr
-    wait_for(lambda: not running("yes 44077-marker"), what="yes to end")
+    wait_for(lambda: not running(f"yes 44077.{TAG}-marker"), what="yes to end")
 
 
 def test_ctrl_c_without_a_terminal_reaches_the_command(shared_world: World, session: str) -> None:

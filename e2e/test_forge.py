@@ -8,13 +8,13 @@ import http.client
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e.forge import Forge, forge, git
+from e2e.harness import wait_for
 from podbot.github.app_client import AppClient
 from podbot.github.key import load_private_key
 
@@ -181,9 +181,7 @@ def test_a_killed_git_is_no_failure_and_leaves_no_backend(served: Forge, tmp_pat
     connection.request("POST", "/octo/shop.git/git-upload-pack", body, headers)
     assert connection.getresponse().read(1000), served.operations
     connection.close()
-    deadline = time.monotonic() + 20
-    while not any(op.aborted for op in served.operations) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: any(op.aborted for op in served.operations), what="the end of the transfer")
     assert [op.aborted for op in served.operations] == [True]
     assert served.failed == []
     assert url

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import podbot
-from e2e.harness import World, running, small_disk, wait_for
+from e2e.harness import TAG, World, running, small_disk, wait_for
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError
 from podbot.launch.types import ExecSpec
@@ -33,7 +33,7 @@ def small_world(own_world: World) -> Iterator[World]:
 
 def test_a_command_ends_and_errors_name_the_cause(small_world: World) -> None:
     """The sandbox itself fills the storage, as a hostile agent would."""
-    world, command = small_world, "sleep 41177"
+    world, command = small_world, f"sleep 41177.{TAG}"
     with world.session() as name:
         child = world.start("exec", name, "--", *command.split())
         wait_for(lambda: running(command), what="the command", child=child)

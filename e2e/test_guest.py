@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import podbot
-from e2e.harness import World, processes, running, wait_for
+from e2e.harness import TAG, World, processes, running, wait_for
 from podbot.guest.channel import Channel
 from podbot.guest.messages import Ended, GuestCommand
 
@@ -93,29 +93,28 @@ def test_no_process_of_the_sandbox_may_speak_to_it_or_replace_its_socket(box: po
 
 def test_a_deadline_ends_all_of_a_command(box: podbot.Sandbox) -> None:
     with box.channel() as channel:
-        line = (
-            "echo begun; setsid sh -c 'sleep 47011 >/dev/null 2>&1 &'; (trap '' TERM; setsid sleep 47012) & sleep 47013"
-        )
+        line = f"echo begun; setsid sh -c 'sleep 47011.{TAG} >/dev/null 2>&1 &'; "
+        line += f"(trap '' TERM; setsid sleep 47012.{TAG}) & sleep 47013.{TAG}"
         ended, out, _ = run(channel, "sh", "-c", line, deadline=0.5, term_grace=0.2)
         assert (ended.timed_out, ended.survivors, out) == (True, 0, b"begun\n")
-        assert not any(running(f"sleep 4701{number}") for number in (1, 2, 3))
+        assert not any(running(f"sleep 4701{number}.{TAG}") for number in (1, 2, 3))
 
 
 def test_with_its_channel_a_command_ends_and_a_job_goes_on(box: podbot.Sandbox) -> None:
     with box.channel() as channel:
-        channel.start(GuestCommand(("sleep", "47021")))
-        job = channel.start(GuestCommand(("sh", "-c", "echo up; exec sleep 47022"), keep=1000)).job
-        wait_for(lambda: running("sleep 47021"), what="the command to start")
-    wait_for(lambda: not running("sleep 47021"), what="the command to end")
+        channel.start(GuestCommand(("sleep", f"47021.{TAG}")))
+        job = channel.start(GuestCommand(("sh", "-c", f"echo up; exec sleep 47022.{TAG}"), keep=1000)).job
+        wait_for(lambda: running(f"sleep 47021.{TAG}"), what="the command to start")
+    wait_for(lambda: not running(f"sleep 47021.{TAG}"), what="the command to end")
     with box.channel() as channel:
         found = channel.attach(job)
         wait_for(lambda: found.output(1, 0).data == b"up\n", what="the job to print")
-        wait_for(lambda: running("sleep 47022"), what="the job to run sleep")
+        wait_for(lambda: running(f"sleep 47022.{TAG}"), what="the job to run sleep")
         found.kill()
         ended = found.wait(30)
         assert ended is not None
         assert ended.signal == signal.SIGTERM
-    assert not running("sleep 47022")
+    assert not running(f"sleep 47022.{TAG}")
 
 
 def test_memory_that_runs_out_is_reported(world: World) -> None:
@@ -141,8 +140,8 @@ def test_over_the_engine(shared_world: World, box: podbot.Sandbox) -> None:
             ended, out, err = run(channel, "sh", "-c", "cat; echo err >&2; exit 3", data=b"in")
             assert (ended.code, out, err) == (3, b"in", b"err\n")
             assert len(run(channel, "head", "-c", "5000000", "/dev/zero")[1]) == 5_000_000
-            channel.start(GuestCommand(("sleep", "47031")))
-        wait_for(lambda: not running("sleep 47031"), what="the command to end")
+            channel.start(GuestCommand(("sleep", f"47031.{TAG}")))
+        wait_for(lambda: not running(f"sleep 47031.{TAG}"), what="the command to end")
 
 
 def test_a_guest_that_was_killed_is_one_clear_error(world: World) -> None:

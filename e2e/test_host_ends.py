@@ -18,9 +18,12 @@ import pexpect
 import pytest
 from acp.transports import spawn_stdio_transport
 
-from e2e.harness import PODBOT, World, running, wait_for
+from e2e.harness import PODBOT, TAG, World, running, wait_for
 from e2e.host.frames import line, request
 from e2e.host.pipe import AGENT, Pipe, config_file, pipe
+from e2e.patience import bound
+
+STAY = ("stay", f"46077.{TAG}")  # the agent's child sleeps so long
 
 # --- ends -------------------------------------------------------------------------------------------
 
@@ -38,24 +41,24 @@ def test_an_agent_that_never_exits_does_not_delay_the_client(world: World) -> No
     afterwards: the agent ends 10 s later, then its container and its directory are removed. Killing podbot's
     group does not prevent this.
     """
-    with pipe(world, "stay") as host:
+    with pipe(world, *STAY) as host:
         host.wait(lambda frame: frame.get("params") == "up")
         began = time.monotonic()
         assert host.finish() == 0  # also waits for the end of stdout and stderr
         report("podbot's exit after the end of its input", began, most=3)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(host.child.pid, signal.SIGKILL)
-        wait_for(lambda: running("sleep 46077"), what="the agent to run")
+        wait_for(lambda: running(f"sleep {STAY[1]}"), what="the agent to run")
         wait_for(lambda: os.path.exists(os.path.join(host.workspace, "left")), what="the agent to be signalled")
         wait_for(lambda: not left(world, host), what="the helper process to end the session", seconds=40)
         report("the sandbox's end after the end of podbot's input", began, most=40)
         assert time.monotonic() - began > 10  # the agent had its grace
-        assert not running("sleep 46077")
+        assert not running(f"sleep {STAY[1]}")
 
 
 def test_the_name_is_free_at_once_for_a_new_session(own_world: World) -> None:
     """10.16: a restart under the same name, while the helper process still waits for the agent, and after a KILL."""
-    with pipe(own_world, "stay") as first:
+    with pipe(own_world, *STAY) as first:
         first.wait(lambda frame: frame.get("params") == "up")
         assert first.finish() == 0
         assert left(own_world, first)
@@ -85,7 +88,7 @@ def test_a_signal_closes_the_agents_input(world: World, number: signal.Signals) 
 
 
 def test_a_second_signal_shortens_the_grace(world: World) -> None:
-    with pipe(world, "stay") as host:
+    with pipe(world, *STAY) as host:
         host.wait(lambda frame: frame.get("params") == "up")
         began = time.monotonic()
         for _ in range(2):
@@ -93,35 +96,31 @@ def test_a_second_signal_shortens_the_grace(world: World) -> None:
             time.sleep(0.1)
         assert host.end(30) == 143
         wait_for(lambda: not left(world, host), what="the agent to be ended without grace", seconds=9)
-        assert time.monotonic() - began < 9
-        assert not running("sleep 46077")
+        assert time.monotonic() - began < bound(9)
+        assert not running(f"sleep {STAY[1]}")
 
 
 def test_the_close_sequence_of_the_python_sdk_needs_no_signal(world: World) -> None:
     """10.16: the SDK closes stdin, sends TERM after 2 s and KILL after 4 s; the agent would continue for ever."""
 
-    async def closed(name: str, words: list[str]) -> tuple[int | None, float]:
+    async def closed(name: str, words: list[str]) -> int | None:
         command = [*PODBOT[1:], *words]
         async with spawn_stdio_transport(PODBOT[0], *command, env=world.env, cwd=world.root) as (reader, _, process):
             assert json.loads(await reader.readline())["params"] == "up"
-            began = time.monotonic()
         assert await reader.read() == b""  # no process holds podbot's end of it
-        return process.returncode, time.monotonic() - began
+        return process.returncode
 
     name = f"e2e-sdk-{os.getpid()}"
     with config_file(world) as config:
         words = ["--config", config, "host", "--workspace", world.workspace(), "--agent", "custom", "--agent-mode"]
-        words += ["acp", "--name", name, "--", "python3", AGENT, "stay"]
-        code, took = asyncio.run(closed(name, words))
-    sys.stderr.write(f"the Python SDK waited {took:.2f} s for podbot\n")
-    assert code == 0
-    assert took < 2  # no TERM was needed
+        words += ["acp", "--name", name, "--", "python3", AGENT, *STAY]
+        assert asyncio.run(closed(name, words)) == 0  # 143 after TERM
     wait_for(lambda: not world.container(name), what="the sandbox to be gone", seconds=40)
 
 
 def test_the_next_command_removes_what_a_killed_podbot_left(own_world: World) -> None:
     """10.16: any command that reaches the engine, if the process that waits for podbot's end was killed, too."""
-    with pipe(own_world, "stay") as host:
+    with pipe(own_world, *STAY) as host:
         host.wait(lambda frame: frame.get("params") == "up")
         for watcher in own_world.watchers(host.name):
             os.kill(watcher, signal.SIGKILL)
@@ -133,7 +132,7 @@ def test_the_next_command_removes_what_a_killed_podbot_left(own_world: World) ->
         assert host.name not in listed.stdout
         assert f"removed the sandbox {host.name}" in listed.stderr
         assert not left(own_world, host)
-        assert not running("sleep 46077")
+        assert not running(f"sleep {STAY[1]}")
 
 
 def test_restarts_after_a_kill_while_other_commands_clean_up(own_world: World) -> None:
@@ -169,7 +168,7 @@ def report(what: str, began: float, *, most: float) -> None:
     """Print the figure for the log. The assertion is generous, because other load is on the machine."""
     took = time.monotonic() - began
     sys.stderr.write(f"{what}: {took:.2f} s\n")
-    assert took < most, what
+    assert took < bound(most), what
 
 
 # --- backpressure -----------------------------------------------------------------------------------
@@ -243,7 +242,7 @@ def test_a_client_that_disconnects_while_the_agent_writes(world: World) -> None:
         host.child.stdout.close()  # type: ignore[union-attr]
         began = time.monotonic()
         assert host.end(40) == 1
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < bound(15)
         assert host.said("stdout")
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from e2e.harness import World, running, wait_for
+from e2e.harness import TAG, World, running, wait_for
 from e2e.harnesses.extra import ROOT, interpreter, run
 from e2e.shells import image_with
 
@@ -33,7 +33,7 @@ def user_image(shared_world: World) -> Iterator[str]:
 
 
 def environment(world: World, **more: str) -> dict[str, str]:
-    return {**world.env, "PYTHONPATH": str(ROOT), "PODBOT_SANDBOX_MEMORY": "1g", **more}
+    return {**world.env, "PYTHONPATH": str(ROOT), "PODBOT_SANDBOX_MEMORY": "1g", "E2E_TAG": TAG, **more}
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
@@ -70,11 +70,11 @@ def test_an_evaluation_that_is_ended_leaves_nothing(world: World, python: str, t
     with subprocess.Popen(words, env=environment(world), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as evaluation:  # fmt: skip
         try:
-            wait_for(lambda: running("sleep 48445"), what="the sample's command", seconds=60)
+            wait_for(lambda: running(f"sleep 48445.{TAG}"), what="the sample's command", seconds=60)
         finally:
             evaluation.send_signal(number)
         evaluation.communicate(timeout=60)
-    wait_for(lambda: not running("sleep 48445"), what="the command to end")
+    wait_for(lambda: not running(f"sleep 48445.{TAG}"), what="the command to end")
     world.cleaned()
     assert "inspect-" not in world.podbot("ps", "--all", "--json", check=True).stdout
 

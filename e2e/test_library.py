@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import podbot
-from e2e.harness import World, running, wait_for
+from e2e.harness import TAG, World, running, wait_for
 
 
 def config(world: World, **overrides: object) -> podbot.AppConfig:
@@ -57,13 +57,13 @@ def test_end_a_run_from_another_thread(world: World) -> None:
     wake = podbot.Wake()
     timer = threading.Timer(2, wake.post, (podbot.Signal(signal.SIGTERM),))
     timer.start()
-    request = podbot.LaunchRequest(words=("sleep", "48077"), trusted_workspace=True)
+    request = podbot.LaunchRequest(words=("sleep", f"48077.{TAG}"), trusted_workspace=True)
     result = podbot.run(
         mounting(world, world.workspace()), request, io=podbot.ExecIO(None, None, None), wake=wake, environ=world.env
     )
     wake.close()
     assert (result.status.code, result.status.signal) == (143, signal.SIGTERM)
-    assert not running("sleep 48077")
+    assert not running(f"sleep 48077.{TAG}")
 
 
 def test_exec_ps_and_stop(world: World, pipes: tuple[int, int]) -> None:

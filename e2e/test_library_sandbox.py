@@ -11,7 +11,7 @@ import threading
 import pytest
 
 import podbot
-from e2e.harness import ROOTLESS, World, running, wait_for
+from e2e.harness import ROOTLESS, TAG, World, running, wait_for
 
 # At most 200, if nothing limits them.
 FORKS = """
@@ -143,9 +143,9 @@ def test_the_first_example_of_the_page(own_world: World) -> None:
 def test_a_missing_program_is_a_result_and_a_timeout_ends_the_whole_command(world: World) -> None:
     with podbot.sandbox(config(world, world.workspace()), REQUEST, environ=world.env) as box:
         assert box.run(["no-such-program"], capture=True).exit_code == 127
-        result = box.run(["sh", "-c", "echo begun; sleep 48091 & sleep 48092"], capture=True, timeout=2)
+        result = box.run(["sh", "-c", f"echo begun; sleep 48091.{TAG} & sleep 48092.{TAG}"], capture=True, timeout=2)
         assert (result.exit_code, result.timed_out, result.stdout) == (-1, True, "begun\n")
-        wait_for(lambda: not running("sleep 48091") and not running("sleep 48092"), what="both to end")
+        wait_for(lambda: not running(f"sleep 48091.{TAG}") and not running(f"sleep 48092.{TAG}"), what="both to end")
         data = os.urandom(300_000).hex()
         assert box.run(["wc", "-c"], capture=True, input=data).stdout.split() == ["600000"]
         assert len(box.run(["head", "-c", "3000000", "/dev/zero"], capture=True).stdout) == 1 << 20
@@ -162,7 +162,7 @@ def test_the_guard_reports_and_stop_ends_it(world: World) -> None:
         )
         stopper.start()
         with pytest.raises(podbot.ContainerError):
-            box.run(["sleep", "48093"], timeout=60)
+            box.run(["sleep", f"48093.{TAG}"], timeout=60)
         assert not box.is_running()
     stopper.join()
     assert any("Makefile" in event.message for event in events if event.kind.startswith("guard."))

@@ -15,7 +15,7 @@ import pytest
 from mcp import MCPError
 
 from e2e.agents.provider import CACHE, from_registry, install_once
-from e2e.harness import PODBOT, ROOTLESS, World, processes, wait_for
+from e2e.harness import PODBOT, TAG, World, processes, wait_for
 from e2e.mcp_client import (
     environment,
     http_server,
@@ -37,10 +37,6 @@ INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-# Both suites run at the same time, and a sandbox's processes are of no user that would tell them apart.
-FIRST = 49_700 if ROOTLESS else 48_700
 
 
 def running(command: str) -> bool:
@@ -80,7 +76,7 @@ async def test_an_agents_work_over_stdio(world: World, tmp_path: Path, project: 
         code = "import os; print(os.path.exists('/workspace/project'), sum(range(10)))"
         assert "45" in value_of(await client.call_tool("evaluate_python", {"code": code}))["stdout"]
         job = value_of(
-            await client.call_tool("job_start", {"command": ["sh", "-c", f"echo began; exec sleep {FIRST + 1}"]})
+            await client.call_tool("job_start", {"command": ["sh", "-c", f"echo began; exec sleep 48701.{TAG}"]})
         )
         output = await client.call_tool("job_output", {"job": job["job"], "wait_seconds": 1})
         assert value_of(output)["text"] == "began\n"
@@ -95,7 +91,7 @@ async def test_an_agents_work_over_stdio(world: World, tmp_path: Path, project: 
     assert "starting the sandbox" in reports
     assert (project / "src" / "app.py").read_text() == "print('one')\n"
     # The server's end has ended the sandbox; the kernel may show its processes a moment longer.
-    await anyio.to_thread.run_sync(lambda: wait_for(lambda: not running(f"sleep {FIRST + 1}"), what="the job's end"))
+    await anyio.to_thread.run_sync(lambda: wait_for(lambda: not running(f"sleep 48701.{TAG}"), what="the job's end"))
 
 
 async def test_a_sandbox_is_sealed(world: World, tmp_path: Path, project: Path) -> None:
@@ -120,11 +116,11 @@ async def test_a_cancelled_call_ends_its_command(world: World, tmp_path: Path, b
     async with over_stdio(world, tmp_path / "place", "--backend", backend) as client:
         value_of(await client.call_tool("ls"))
         async with anyio.create_task_group() as group:
-            arguments = {"command": ["sleep", str(FIRST + 2)], "timeout_seconds": 120}
+            arguments = {"command": ["sleep", f"48702.{TAG}"], "timeout_seconds": 120}
             group.start_soon(client.call_tool, "shell_execute", arguments)
-            await anyio.to_thread.run_sync(lambda: wait_for(lambda: running(f"sleep {FIRST + 2}"), what="the command"))
+            await anyio.to_thread.run_sync(lambda: wait_for(lambda: running(f"sleep 48702.{TAG}"), what="the command"))
             group.cancel_scope.cancel()
-        await anyio.to_thread.run_sync(lambda: wait_for(lambda: not running(f"sleep {FIRST + 2}"), what="its end"))
+        await anyio.to_thread.run_sync(lambda: wait_for(lambda: not running(f"sleep 48702.{TAG}"), what="its end"))
         assert value_of(await client.call_tool("shell_execute", {"command": ["echo", "on"]}))["stdout"] == "on\n"
 
 
@@ -148,13 +144,13 @@ async def test_sandboxes_are_apart_and_work_at_once(world: World, tmp_path: Path
             read = await client.call_tool("read_file", {"file_path": "name", "sandbox": handle})
             assert value_of(read)["content"] == label
         async with anyio.create_task_group() as group:  # one call that lasts keeps nothing else from running
-            lasting = {"command": ["sleep", str(FIRST + 3)], "sandbox": boxes[0], "timeout_seconds": 120}
+            lasting = {"command": ["sleep", f"48703.{TAG}"], "sandbox": boxes[0], "timeout_seconds": 120}
             group.start_soon(client.call_tool, "shell_execute", lasting)
-            await anyio.to_thread.run_sync(lambda: wait_for(lambda: running(f"sleep {FIRST + 3}"), what="the command"))
+            await anyio.to_thread.run_sync(lambda: wait_for(lambda: running(f"sleep 48703.{TAG}"), what="the command"))
             for handle in boxes:
                 ran = await client.call_tool("shell_execute", {"command": ["echo", "1"], "sandbox": handle})
                 assert value_of(ran)["exit_code"] == 0
-            assert running(f"sleep {FIRST + 3}")
+            assert running(f"sleep 48703.{TAG}")
             group.cancel_scope.cancel()
         value_of(await client.call_tool("sandbox_close", {"sandbox": boxes[1]}))
         assert (await client.call_tool("ls", {"sandbox": boxes[1]})).is_error
@@ -197,10 +193,10 @@ def test_however_it_ends_nothing_is_left(world: World, tmp_path: Path, backend: 
     place = tmp_path / "place"
     env = environment(world, place)
     with world.start("-vv", "mcp", "--backend", backend, env=env, stderr=subprocess.DEVNULL) as child:
-        send(child, HELLO, READY, call(2, "ls"), call(3, "job_start", {"command": ["sleep", str(FIRST + 4)]}))
-        send(child, call(4, "shell_execute", {"command": ["sleep", str(FIRST + 5)], "timeout_seconds": 120}))
+        send(child, HELLO, READY, call(2, "ls"), call(3, "job_start", {"command": ["sleep", f"48704.{TAG}"]}))
+        send(child, call(4, "shell_execute", {"command": ["sleep", f"48705.{TAG}"], "timeout_seconds": 120}))
         assert not answer(child, 3)["result"]["isError"]
-        wait_for(lambda: running(f"sleep {FIRST + 4}") and running(f"sleep {FIRST + 5}"), what="the commands")
+        wait_for(lambda: running(f"sleep 48704.{TAG}") and running(f"sleep 48705.{TAG}"), what="the commands")
         if end == "eof":
             assert child.stdin is not None
             child.stdin.close()
@@ -211,7 +207,7 @@ def test_however_it_ends_nothing_is_left(world: World, tmp_path: Path, backend: 
         code = child.wait(60)
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest)
     assert code == {"eof": 0, signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[end]
-    wait_for(lambda: not running(f"sleep {FIRST + 4}") and not running(f"sleep {FIRST + 5}"), what="their end")
+    wait_for(lambda: not running(f"sleep 48704.{TAG}") and not running(f"sleep 48705.{TAG}"), what="their end")
     if end == signal.SIGKILL:
         world.cleaned()
         with world.start("mcp", "--backend", backend, env=env, stderr=subprocess.DEVNULL) as again:
@@ -240,13 +236,13 @@ async def test_clients_over_http(world: World, tmp_path: Path, project: Path, er
             with pytest.raises(MCPError):
                 await b.read_resource(f"podbot://{box['sandbox']}/files/mine")
             async with anyio.create_task_group() as group:
-                arguments = {"command": ["sleep", str(FIRST + 6)], "timeout_seconds": 120}
+                arguments = {"command": ["sleep", f"48706.{TAG}"], "timeout_seconds": 120}
                 group.start_soon(a.call_tool, "shell_execute", arguments)
                 await anyio.to_thread.run_sync(
-                    lambda: wait_for(lambda: running(f"sleep {FIRST + 6}"), what="the command")
+                    lambda: wait_for(lambda: running(f"sleep 48706.{TAG}"), what="the command")
                 )
                 group.cancel_scope.cancel()
-            await anyio.to_thread.run_sync(lambda: wait_for(lambda: not running(f"sleep {FIRST + 6}"), what="its end"))
+            await anyio.to_thread.run_sync(lambda: wait_for(lambda: not running(f"sleep 48706.{TAG}"), what="its end"))
         assert "a" * 40 not in shown(child, log)
         child.terminate()
         assert child.wait(60) == 128 + signal.SIGTERM

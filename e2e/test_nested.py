@@ -94,7 +94,7 @@ def ask(method, path, body=None):
     engine = Engine("engine")
     engine.request(method, "/v4.0.0/libpod" + path, body and json.dumps(body), {"Content-Type": "application/json"})
     return engine.getresponse().read()
-for _ in range(100):
+for _ in range(1000):
     try:
         ask("GET", "/_ping")
         break

@@ -21,6 +21,7 @@ import pytest
 
 from e2e.forge import Forge, forge
 from e2e.harness import ROOTLESS, World, close_world, new_world, wait_for
+from e2e.patience import patient
 from podbot.config.write import set_keys
 from podbot.github.lease import LEASE
 from podbot.github.schedule import BUFFER
@@ -185,7 +186,7 @@ class Site:
         was left.
         """
         pattern = self.path("secrets", ".ghapp_token.*")
-        end = time.monotonic() + 20
+        end = time.monotonic() + patient(20)  # wait_for sleeps too long between two looks
         while not glob.glob(pattern):
             assert time.monotonic() < end, "no write was seen"
         child.kill()

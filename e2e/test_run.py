@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from e2e.harness import World, running, wait_for
+from e2e.harness import TAG, World, running, wait_for
 
 
 def test_the_agent_works_on_the_directory_and_podbot_returns_its_status(world: World) -> None:
@@ -139,7 +139,7 @@ def test_keep_keeps_and_stop_rm_removes(world: World) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_podbot_and_everything_it_started(world: World, number: signal.Signals) -> None:
-    marker = f"31{number:02d}77"
+    marker = f"31{number:02d}77.{TAG}"
     child, _ = world.start_agent(f"sleep {marker}")
     child.send_signal(number)
     _, err = child.communicate(timeout=30)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import podbot
-from e2e.harness import ROOTLESS, World, running, wait_for
+from e2e.harness import ROOTLESS, TAG, World, running, wait_for
 from e2e.shells import (
     ROOT,
     WITHOUT_PYTHON,
@@ -100,14 +100,16 @@ def shell(request: pytest.FixtureRequest, sessions: Sessions, containers: Contai
 
 
 def test_a_timeout_ends_the_process_inside_and_not_the_client_alone(shell: PodmanShell) -> None:
-    line = "sleep 48101 & setsid sleep 48102 & (setsid sleep 48103 &) ; trap '' TERM; sleep 48104"
+    line = (
+        f"sleep 48101.{TAG} & setsid sleep 48102.{TAG} & (setsid sleep 48103.{TAG} &) ; trap '' TERM; sleep 48104.{TAG}"
+    )
     assert shell.execute(line, timeout_seconds=1).timed_out
     for number in range(48101, 48105):
-        wait_for(lambda line=f"sleep {number}": not runs_inside(shell, line), what=f"sleep {number} to end")  # type: ignore[misc]
+        wait_for(lambda line=f"sleep {number}.{TAG}": not runs_inside(shell, line), what=f"sleep {number} to end")  # type: ignore[misc]
 
 
 def test_what_was_printed_before_a_timeout_is_text(shell: PodmanShell) -> None:
-    result = shell.execute("printf partial; printf err >&2; sleep 48111", timeout_seconds=1)
+    result = shell.execute(f"printf partial; printf err >&2; sleep 48111.{TAG}", timeout_seconds=1)
     assert (result.stdout, result.stderr, result.timed_out) == ("partial", "err", True)
 
 
@@ -152,8 +154,8 @@ def test_names_of_variables_are_not_upper_cased(shell: PodmanShell) -> None:
 def test_a_session_that_died_and_was_opened_again(shared_world: World) -> None:
     with sandbox(shared_world) as box, box.shell() as shell:
         check_connection(shell)
-        with shell.stream(["sleep", "48122"], timeout_seconds=60) as stream:
-            wait_for(lambda: running("sleep 48122"), what="the command")
+        with shell.stream(["sleep", f"48122.{TAG}"], timeout_seconds=60) as stream:
+            wait_for(lambda: running(f"sleep 48122.{TAG}"), what="the command")
             assert shared_world.podman("kill", box.name).returncode == 0
             with pytest.raises((SandboxDied, ContainerNotFound)):  # it may have been removed already
                 list(stream)
@@ -173,14 +175,14 @@ def test_a_container_that_died_and_came_back(
     def long() -> None:
         begun.set()
         try:
-            shell.execute(["sleep", "48121"], timeout_seconds=60)
+            shell.execute(["sleep", f"48121.{TAG}"], timeout_seconds=60)
         except RuntimeError as exc:
             ended.append(exc)
 
     thread = threading.Thread(target=long)
     thread.start()
     begun.wait()
-    wait_for(lambda: running("sleep 48121"), what="the command")
+    wait_for(lambda: running(f"sleep 48121.{TAG}"), what="the command")
     assert containers.world.podman("kill", container).returncode == 0
     thread.join(60)
     assert [type(exc) for exc in ended] == [SandboxDied]
@@ -275,7 +277,7 @@ def test_a_shell_in_a_session_of_another_program(world: World) -> None:
             check_connection(shell)
             assert shell.execute("echo x > made; pwd").stdout == f"{shell.root}\n"
             assert os.path.exists(os.path.join(shell.root, "made"))
-            job = shell.start(["sleep", "48151"])
+            job = shell.start(["sleep", f"48151.{TAG}"])
         with podbot.open_shell(settings, name, environ=world.env) as shell:
             assert shell.job(job.id).poll().running
     with pytest.raises(ContainerNotFound):
@@ -332,10 +334,10 @@ def test_a_sandboxs_shell(world: World) -> None:
         assert shell.execute("pwd; echo x > made").stdout == f"{root}\n"
         assert os.path.exists(os.path.join(root, "made"))
         assert shell.network_enabled == (shell.execute("ls /sys/class/net").stdout.split() != ["lo"])
-        job = shell.start(["sleep", "48131"])
-        wait_for(lambda: running("sleep 48131"), what="the job")
+        job = shell.start(["sleep", f"48131.{TAG}"])
+        wait_for(lambda: running(f"sleep 48131.{TAG}"), what="the job")
         assert job.poll().running
-    wait_for(lambda: not running("sleep 48131"), what="the job to end with the sandbox")
+    wait_for(lambda: not running(f"sleep 48131.{TAG}"), what="the job to end with the sandbox")
     with pytest.raises(RuntimeError):
         shell.execute(["true"])
 
@@ -357,10 +359,12 @@ def test_killed_for_memory(containers: Containers, options: tuple[str, ...]) -> 
 
 
 def test_a_stream_ends_with_its_block_and_a_job_does_not(shell: PodmanShell) -> None:
-    job = shell.start(["sleep", "48141"])
-    with shell.stream(["sleep", "48142"], timeout_seconds=600):
-        wait_for(lambda: runs_inside(shell, "sleep 48141") and runs_inside(shell, "sleep 48142"), what="both")
-    wait_for(lambda: not runs_inside(shell, "sleep 48142"), what="the stream's command to end")
+    job = shell.start(["sleep", f"48141.{TAG}"])
+    with shell.stream(["sleep", f"48142.{TAG}"], timeout_seconds=600):
+        wait_for(
+            lambda: runs_inside(shell, f"sleep 48141.{TAG}") and runs_inside(shell, f"sleep 48142.{TAG}"), what="both"
+        )
+    wait_for(lambda: not runs_inside(shell, f"sleep 48142.{TAG}"), what="the stream's command to end")
     assert job.poll().running
     job.kill()
 

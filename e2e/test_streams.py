@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.harness import World, running, wait_for
+from e2e.harness import TAG, World, running, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,9 @@ def test_megabytes_arrive_unchanged_in_both_directions(shared_world: World, sess
 
 def test_a_commands_background_processes_do_not_block_the_caller(shared_world: World, session: str) -> None:
     script = "(while :; do echo more; sleep 0.01; done) & echo mine; exit 3"
-    begin = time.monotonic()
-    done = shared_world.podbot("exec", session, "--", "sh", "-c", script, timeout=30)
+    done = shared_world.podbot("exec", session, "--", "sh", "-c", script, timeout=20)
     assert done.returncode == 3
     assert "mine\n" in done.stdout
-    assert time.monotonic() - begin < 20
 
 
 def test_a_command_that_closes_its_stdin_does_not_block_the_caller(shared_world: World, session: str) -> None:
@@ -132,9 +130,9 @@ def _image(world: World, place: Path, programs: tuple[str, ...], *changes: str) 
 
 def test_an_image_without_a_shell_uses_the_engines_connection(own_world: World, tmp_path: Path) -> None:
     image = _image(own_world, tmp_path, ("cat", "sleep"))
-    with own_world.session("sleep", "47031", flags=("--image", image)) as name:
+    with own_world.session("sleep", f"47031.{TAG}", flags=("--image", image)) as name:
         # Without /bin/sh the container is started twice: podbot learns from the first start that there is no guest.
-        wait_for(lambda: running("sleep 47031"), what="the agent to run")
+        wait_for(lambda: running(f"sleep 47031.{TAG}"), what="the agent to run")
         for _ in range(2):
             done = own_world.podbot("exec", name, "--", "cat", "-", input="over")
             assert (done.returncode, done.stdout, done.stderr) == (0, "over", "")

@@ -37,7 +37,7 @@ from typing import Any
 
 import pytest
 
-from e2e.harness import World, running, wait_for
+from e2e.harness import TAG, World, running, wait_for
 from e2e.shells import greatest_size
 from e2e.suites import Tools, ident, opened
 from podbot.errors import ToolValidationError
@@ -71,11 +71,13 @@ def mounting(source: Path, **options: Any) -> dict[str, Any]:
 
 
 def test_a_time_limit_ends_the_command_in_the_sandbox(tools: Tools) -> None:
-    line = "setsid sleep 47311 & sleep 47312 & exec sleep 47313"
+    line = f"setsid sleep 47311.{TAG} & sleep 47312.{TAG} & exec sleep 47313.{TAG}"
     late = tools.value("shell_execute", command=["sh", "-c", line], timeout_seconds=1)
     assert (late.timed_out, late.exit_code) == (True, 124)
-    wait_for(lambda: not running("sleep 47312") and not running("sleep 47313"), what="the commands to end")
-    tools.value("shell_execute", command=["pkill", "-f", "sleep 47311"])
+    wait_for(
+        lambda: not running(f"sleep 47312.{TAG}") and not running(f"sleep 47313.{TAG}"), what="the commands to end"
+    )
+    tools.value("shell_execute", command=["pkill", "-f", f"sleep 47311.{TAG}"])
 
 
 def test_output_before_a_time_limit_is_text(tools: Tools) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from e2e.harness import ROOTLESS, World, processes, running, wait_for
+from e2e.harness import ROOTLESS, TAG, World, processes, running, wait_for
 from e2e.suites import Tools, ident
 from podbot.errors import WorkspaceClosed, WorkspaceInUse
 from podbot.events import Event
@@ -191,7 +191,7 @@ def start_child(world: World, name: str, mark: str) -> subprocess.Popen[bytes]:
 def test_what_a_killed_process_left_is_removed(place: Place) -> None:
     """Its container ends by itself; its files are removed by the next start, also by one of the same name."""
     name = ident()
-    with start_child(place.world, name, "47321") as child:
+    with start_child(place.world, name, f"47321.{TAG}") as child:
         files = Path(place.backend.overlays(), name)
         assert (files / "workspace" / "file").exists()
         with pytest.raises(WorkspaceInUse):
@@ -201,11 +201,11 @@ def test_what_a_killed_process_left_is_removed(place: Place) -> None:
     assert again.paths("ls") == []
     began = again.workspace.start().started_at
     wait_for(lambda: os.listdir(place.backend.overlays()) == [name], what="what was left to be removed")
-    wait_for(lambda: not running("sleep 47321"), what="the command of the killed process to end")
+    wait_for(lambda: not running(f"sleep 47321.{TAG}"), what="the command of the killed process to end")
     # The helper process of the killed one may look at the session for a minute more, and sees that it is another's.
     assert again.paths("ls") == []
     other = ident()
-    with start_child(place.world, other, "47323") as child:
+    with start_child(place.world, other, f"47323.{TAG}") as child:
         child.kill()
     wait_for(lambda: place.world.managed() == [again.workspace.name], what="the container to end by itself")
     assert again.workspace.start().started_at == began
@@ -218,7 +218,7 @@ def test_what_a_killed_process_left_is_removed(place: Place) -> None:
 def test_what_a_process_that_ends_leaves(place: Place, number: int) -> None:
     """At its exit it removes everything; after a signal that its program does not handle, the next start does."""
     name = ident()
-    child = start_child(place.world, name, "47322")
+    child = start_child(place.world, name, f"47322.{TAG}")
     with child:
         if number:
             child.send_signal(number)

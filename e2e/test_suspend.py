@@ -13,12 +13,12 @@ import pytest
 from e2e.agents.kinds import KINDS
 from e2e.agents.provider import aimock
 from e2e.agents.scenario import SAY, scenario
-from e2e.harness import PODBOT, World, running, wait_for
+from e2e.harness import PODBOT, TAG, World, running, wait_for
 from e2e.test_agents import typed
 from e2e.test_terminal import hang_up, spawn
 
 PROMPT = "outer-shell> "
-MARK = "49077"  # in the program's argv, so that it can be found among the host's processes
+MARK = f"49077.{TAG}"  # in the program's argv, so that it can be found among the host's processes
 
 # A full-screen program: raw keys, the alternate screen, a mouse, the kitty keyboard protocol. It prints its input.
 PROGRAM = """
@@ -173,16 +173,16 @@ def test_a_shell_inside_keeps_its_own_job_control(shared_world: World, session: 
     with shell(shared_world) as child:
         child.sendline(command("exec", session, "--", "env", "PS1=inner> ", "bash", "--norc", "-i"))
         child.expect_exact("inner> ")
-        child.sendline("sleep 49177")
-        child.expect("sleep 49177\r\n")
-        wait_for(lambda: running("sleep 49177"), what="the child")
+        child.sendline(f"sleep 49177.{TAG}")
+        child.expect(f"sleep 49177.{TAG}\r\n")
+        wait_for(lambda: running(f"sleep 49177.{TAG}"), what="the child")
         child.send("\x1a")
-        child.expect(r"Stopped +sleep 49177")
+        child.expect(rf"Stopped +sleep 49177.{TAG}")
         child.expect_exact("inner> ")
         child.expect(pexpect.TIMEOUT, timeout=2)  # longer than podbot checks
         assert PROMPT not in (child.before or "")
         child.sendline("jobs; kill -9 %1; wait; exit 5; exit 5")
-        child.expect(r"Stopped +sleep 49177")
+        child.expect(rf"Stopped +sleep 49177.{TAG}")
         child.expect_exact(PROMPT)
         child.sendline("echo status $?")
         child.expect("status 5\r\n")

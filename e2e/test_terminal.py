@@ -15,7 +15,7 @@ import uuid
 import pexpect
 import pytest
 
-from e2e.harness import PODBOT, World, running, wait_for
+from e2e.harness import PODBOT, TAG, World, running, wait_for
 
 
 def spawn(world: World, *args: str, size: tuple[int, int] = (30, 100)) -> pexpect.spawn:
@@ -155,20 +155,20 @@ def test_the_terminals_modes_are_restored_after_an_error_and_a_signal(shared_wor
     argv = ["-c", SHELL, *PODBOT, "exec", "e2e-not-there", "--", "true"]
     child = pexpect.spawn(sys.executable, argv, env=shared_world.env, timeout=30, encoding="utf-8")
     child.expect("same 1")
-    argv = ["-c", SHELL, *PODBOT, "exec", session, "--", "sh", "-c", "echo ready; sleep 45077"]
+    argv = ["-c", SHELL, *PODBOT, "exec", session, "--", "sh", "-c", f"echo ready; sleep 45077.{TAG}"]
     child = pexpect.spawn(sys.executable, argv, env=shared_world.env, timeout=30, encoding="utf-8")
     child.expect("ready")
-    (podbot,) = running(" ".join([*PODBOT, "exec", session, "--", "sh", "-c", "echo ready; sleep 45077"]))
+    (podbot,) = running(" ".join([*PODBOT, "exec", session, "--", "sh", "-c", f"echo ready; sleep 45077.{TAG}"]))
     os.kill(podbot, signal.SIGTERM)
     child.expect("same 143")
-    assert not running("sleep 45077")
+    assert not running(f"sleep 45077.{TAG}")
 
 
 def test_a_terminal_that_closes_ends_the_command(shared_world: World, session: str) -> None:
-    child = spawn(shared_world, "exec", session, "--", "sh", "-c", "echo ready; sleep 46177")
+    child = spawn(shared_world, "exec", session, "--", "sh", "-c", f"echo ready; sleep 46177.{TAG}")
     child.expect("ready")
     hang_up(child)
-    wait_for(lambda: not running("sleep 46177"), what="the command to end")
+    wait_for(lambda: not running(f"sleep 46177.{TAG}"), what="the command to end")
 
 
 def test_late_answers_of_the_terminal_do_not_reach_the_shell(shared_world: World, session: str) -> None:
@@ -243,11 +243,20 @@ def test_locale_time_zone_and_first_byte_on_a_terminal(world: World) -> None:
 def test_run_on_a_terminal_that_closes(world: World) -> None:
     before = world.sessions()
     child = spawn(
-        world, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "sh", "-c", "echo ready; sleep 47077"
+        world,
+        "run",
+        "--workspace",
+        world.workspace(),
+        "--agent",
+        "custom",
+        "--",
+        "sh",
+        "-c",
+        f"echo ready; sleep 47077.{TAG}",
     )
     child.expect("ready")
     hang_up(child)
-    wait_for(lambda: not running("sleep 47077"), what="the session to end")
+    wait_for(lambda: not running(f"sleep 47077.{TAG}"), what="the session to end")
     wait_for(lambda: world.sessions() == before, what="the session's directory to go")
 
 

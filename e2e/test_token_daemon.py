@@ -5,7 +5,6 @@ systemd.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import shutil
@@ -25,6 +24,7 @@ import pytest
 
 from e2e.forge import Forge, forge
 from e2e.harness import ROOTLESS, World, close_world, new_world, wait_for
+from e2e.patience import bound
 from podbot.config.write import set_keys
 from podbot.github.lease import CLAIM, LEASE
 from podbot.locks import is_held
@@ -132,9 +132,9 @@ def ended(child: subprocess.Popen[bytes], number: int, seconds: float = 1.0) -> 
     """The exit status of a child that gets a signal; it has ``seconds`` to exit."""
     begin = time.monotonic()
     child.send_signal(number)
-    code = child.wait(timeout=10)
+    code = child.wait(timeout=30)
     took = time.monotonic() - begin
-    assert took < seconds, f"took {took:.2f} s"
+    assert took < bound(seconds), f"took {took:.2f} s"
     return code
 
 
@@ -232,18 +232,21 @@ def test_killed_in_the_middle_of_writes(site: Site) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        for delay in (0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3):
+        for delay in (0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, None):
             daemon = site.daemon()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file)  # so that the holder of the lease gets a token and writes it
             site.taken_over_by(name, daemon)
-            time.sleep(delay)
+            if delay is None:
+                wait_for(lambda: os.path.exists(file), what="a token that is written")
+            else:
+                time.sleep(delay)
             daemon.kill()
             daemon.wait()
     finally:
         over.set()
         reader.join()
-    assert len(seen) > 3
+    assert len(seen) > 1
     assert seen <= {minted.token for minted in site.forge.api.tokens}, "a reader saw half a token, or none"
     wait_for(lambda: site.holder(name) == ("session", site.run.pid), what="run to take over")
     wait_for(lambda: os.path.exists(file), what="a token")
@@ -335,12 +338,12 @@ def test_a_service_manager_is_notified(site: Site) -> None:
         manager.settimeout(20)
         daemon = site.daemon(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"})
         assert manager.recv(4096).decode() == "READY=1\nSTATUS=renewing 0 of 0 tokens"
-        beats = []
+        began = time.monotonic()
         for _ in range(4):
             while manager.recv(4096) != b"WATCHDOG=1":
                 pass
-            beats.append(time.monotonic())
-        assert all(0.2 < later - sooner < 1.0 for sooner, later in itertools.pairwise(beats)), beats
+        # Half of WATCHDOG_USEC lies between two; late ones may come together.
+        assert 1.0 < time.monotonic() - began < bound(4)
         name = site.session()
         while not (said := manager.recv(4096)).startswith(b"STATUS=renewing 1 of 1 tokens; next renewal at "):
             assert said == b"WATCHDOG=1" or said.startswith(b"STATUS=")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from inspect_ai import Task, task
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -10,12 +12,13 @@ from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import bash, python
 
 MODEL = "mockllm/model"
+TAG = os.environ["E2E_TAG"]  # of e2e/harness.py
 
 
 @task
 def waiting() -> Task:
     """A sample whose command does not end."""
-    call = ModelOutput.for_tool_call(MODEL, "bash", {"command": "sleep 48445"})
+    call = ModelOutput.for_tool_call(MODEL, "bash", {"command": f"sleep 48445.{TAG}"})
     call.usage = ModelUsage()
     return Task(
         dataset=[Sample(input="Wait.", target="")],
