@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-RUNS := .venv/.runs
+FOR_RUNNING := .venv/.runs
 SITE_READY := .venv/.site-ready
 WORKSPACE ?= .
 AGENT ?= claude
@@ -11,27 +11,29 @@ ARGS ?=
 CELLS ?=
 PARTS ?=
 VERSION ?=
+RUNS ?= 1
+BUSY ?= 0
 
-.PHONY: help run link gate gate-user test smoke test-all test-deep test-inside test-e2e test-e2e-rootless test-vm matrix fuzz bench lint type arch check parts site docs test-pythons image release dist clean
+.PHONY: help run link gate gate-user test smoke test-all test-deep test-random test-inside test-e2e test-e2e-rootless test-vm matrix fuzz bench lint type arch check parts site docs test-pythons image release dist clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml
 	@scripts/venv "$(PYTHON)"
-	@touch $(RUNS) $@
+	@touch $(FOR_RUNNING) $@
 
 # What running podbot needs, without the development tools.
-$(RUNS): pyproject.toml
+$(FOR_RUNNING): pyproject.toml
 	@scripts/venv --run "$(PYTHON)"
 	@touch $@
 
-run: $(RUNS) ## Open a session here: make run [WORKSPACE=DIR] [AGENT=claude] [ARGS="..."]
+run: $(FOR_RUNNING) ## Open a session here: make run [WORKSPACE=DIR] [AGENT=claude] [ARGS="..."]
 	@$(BIN)/podbot setup --yes $(filter-out custom,$(AGENT))
 	@scripts/link --check
 	@$(BIN)/podbot run --workspace "$(WORKSPACE)" --agent $(AGENT) -- $(ARGS)
 
-link: $(RUNS) ## Put podbot on your PATH: a link in ~/.local/bin
+link: $(FOR_RUNNING) ## Put podbot on your PATH: a link in ~/.local/bin
 	@scripts/link
 
 test: $(READY) ## Fast tests: no engine, no network; with the coverage that is required
@@ -51,19 +53,22 @@ gate-user: $(READY)
 	@scripts/gate-user
 
 test-deep: $(READY) ## The fast tests with ten times the examples of each property, new ones each time
-	PODBOT_TEST_DEEP=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests
+	@PODBOT_TEST_DEEP=1 scripts/recorded test-deep scripts/test-random
+
+test-random: $(READY) ## The fast tests in random order: RUNS=20 BUSY=4 for so many times beside four busy processes; SEED=n
+	@scripts/recorded test-random scripts/test-random $(RUNS) $(BUSY)
 
 test-inside: $(READY) ## The tests of what runs inside a sandbox, with each Python from 3.8 on that is found here
-	@$(BIN)/python -m tests.inside
+	@scripts/recorded test-inside $(BIN)/python -m tests.inside
 
 test-pythons: $(READY) ## The fast tests with each Python from 3.11 on that is found here, each in an environment of its own
-	@$(BIN)/python -m tests.pythons
+	@scripts/recorded test-pythons $(BIN)/python -m tests.pythons
 
 test-e2e: $(READY) ## Real engine, real image; prepares both, and fails when it cannot
-	@scripts/e2e
+	@scripts/recorded test-e2e scripts/e2e
 
 test-e2e-rootless: $(READY) ## The same as an ordinary user on rootless Podman; root makes one for the run
-	@scripts/e2e-rootless
+	@scripts/recorded test-e2e-rootless scripts/e2e-rootless
 
 test-all: $(READY) ## All that this machine can run: the gate's checks, the site, each Python found, both end-to-end suites
 	@$(MAKE) --no-print-directory check site test test-inside test-pythons
@@ -96,7 +101,7 @@ fuzz: $(READY) ## Fuzz the filters and the channel to a guest for FUZZ_SECONDS=6
 bench: $(READY) ## podbot beside podman: figures, never pass or fail
 	@scripts/e2e $(BIN)/python -m e2e.bench
 
-image: $(RUNS) ## Build the sandbox image: make image [AGENTS=claude,codex]
+image: $(FOR_RUNNING) ## Build the sandbox image: make image [AGENTS=claude,codex]
 	@$(BIN)/podbot setup --yes $(if $(AGENTS),--agents $(AGENTS))
 
 lint: $(READY) ## ruff: rules and format
@@ -122,4 +127,4 @@ dist: $(READY) ## Build the sdist and the wheel of the last commit, twice, and c
 	@$(BIN)/python scripts/release.py build dist
 
 clean: ## Remove what the targets above made here
-	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .e2e .vm dist build
+	rm -rf .venv .pythons .results .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .e2e .vm dist build

@@ -41,6 +41,12 @@ def interpreters() -> dict[str, str]:
     return found
 
 
+def junit(number: str) -> list[str]:
+    """pytest's option for a report of its own of each Python, where scripts/recorded asks for reports."""
+    place = os.environ.get("PODBOT_E2E_RESULTS")
+    return [f"--junitxml={place}/python-{number}.xml"] if place else []
+
+
 def main(tests: tuple[str, ...]) -> int:
     """Run the tests with each; the status is 1 if some failed."""
     failed = []
@@ -48,7 +54,7 @@ def main(tests: tuple[str, ...]) -> int:
     for number, program in found.items():
         sys.stdout.write(f"== Python {number}\n")
         sys.stdout.flush()
-        words = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *tests]
+        words = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *junit(number), *tests]
         if subprocess.run(words, env={**os.environ, VARIABLE: program}, check=False).returncode:
             failed.append(number)
     missing = [f"3.{minor}" for minor in MINORS if not any(known.startswith(f"3.{minor}.") for known in found)]

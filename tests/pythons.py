@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.inside import interpreters
+from tests.inside import interpreters, junit
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = ROOT / ".pythons"
@@ -51,7 +51,18 @@ def main(tests: tuple[str, ...]) -> int:
     for number, program in found.items():
         sys.stdout.write(f"== Python {number}\n")
         sys.stdout.flush()
-        words = [environment(number, program), "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *tests]
+        words = [
+            environment(number, program),
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "--dist",
+            "loadfile",
+            *junit(number),
+            *tests,
+        ]
         environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         if subprocess.run(words, cwd=ROOT, env=environ, check=False).returncode:
             failed.append(number)

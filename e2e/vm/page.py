@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from e2e.junit import duration, placed
 from e2e.vm.errors import VmError
 from e2e.vm.image import ROOT
 from e2e.vm.suite import PARTS, Part
@@ -16,7 +16,7 @@ from e2e.vm.suite import PARTS, Part
 PAGE = os.path.join(ROOT, "docs", "reference", "tested-on.md")
 # Committed, because parts run on several days, in several checkouts.
 KEPT = os.path.join(ROOT, "docs", "reference", "tested-on.json")
-BEGIN, END = "<!-- written by `make test-vm` -->", "<!-- end -->"
+BEGIN = "<!-- written by `make test-vm` -->"
 
 # A shell command each, run in the machine.
 VERSIONS = {
@@ -49,20 +49,6 @@ class Result:
     failures: tuple[str, ...] = ()
 
 
-def counted(junit: str) -> tuple[int, tuple[str, ...]]:
-    """(passed, names of failed tests) of pytest's report. Text from the machine has no entities to expand."""
-    if "<!DOCTYPE" in junit or "<!ENTITY" in junit:
-        raise ValueError("a report with a document type")
-    passed, failed = 0, []
-    for case in ET.fromstring(junit).iter("testcase"):
-        kinds = {child.tag for child in case}
-        if kinds & {"failure", "error"}:
-            failed.append(f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}")
-        elif "skipped" not in kinds:
-            passed += 1
-    return passed, tuple(failed)
-
-
 def table(results: Mapping[str, Result], versions: Mapping[str, str]) -> str:
     """Markdown: versions, and a row for each part, including those that have not run."""
     lines = [", ".join(f"{name} {version}" for name, version in versions.items()) + ".", ""]
@@ -81,17 +67,7 @@ def _cells(result: Result | None) -> list[str]:
     text = "ok" if ok else f"**failed** (status {result.status})"
     if result.passed or result.failed:
         text = f"{result.passed} passed" + (f", **{result.failed} failed**" if result.failed else "")
-    minutes = f"{result.seconds / 60:.0f} min" if result.seconds >= 90 else f"{result.seconds:.0f} s"
-    return [text, minutes, result.date, result.commit]
-
-
-def placed(page: str, text: str) -> str:
-    """``page`` with ``text`` between its marks. Raises ValueError when it has none."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError("the page has lost its marks")
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+    return [text, duration(result.seconds), result.date, result.commit]
 
 
 def keep(name: str, result: Result, versions: Mapping[str, str], *, page: str = PAGE, results: str = KEPT) -> None:
@@ -115,7 +91,7 @@ def keep(name: str, result: Result, versions: Mapping[str, str], *, page: str = 
     with open(page, encoding="utf-8") as file:
         text = file.read()
     with open(page, "w", encoding="utf-8") as file:
-        file.write(placed(text, table(known, versions)))
+        file.write(placed(text, table(known, versions), BEGIN))
 
 
 def _result(found: dict[str, Any]) -> Result:

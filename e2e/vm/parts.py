@@ -7,9 +7,10 @@ import subprocess
 import time
 import xml.etree.ElementTree as ET
 
+from e2e.junit import counted
 from e2e.vm.image import ROOT, STATE
 from e2e.vm.machine import Machine
-from e2e.vm.page import KEPT, PAGE, Result, counted
+from e2e.vm.page import KEPT, PAGE, Result
 from e2e.vm.steps import say
 from e2e.vm.suite import USER, Part
 from e2e.vm.tree import TREE, bring_back, bundle_in, copy_in
@@ -46,9 +47,10 @@ def reported(path: str) -> tuple[int, tuple[str, ...]]:
         return 0, ()
     with open(report, encoding="utf-8", errors="replace") as file:
         try:
-            return counted(file.read())
+            counts = counted(file.read())
         except (ET.ParseError, ValueError) as exc:
             return 0, (f"its report cannot be read: {exc}",)
+    return counts.passed, counts.failures
 
 
 def _commit() -> str:

@@ -7,27 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from e2e.junit import placed
 from e2e.vm.errors import VmError
-from e2e.vm.page import BEGIN, END, PAGE, Result, counted, keep, needed, placed, table
+from e2e.vm.page import BEGIN, PAGE, Result, keep, needed, table
 from e2e.vm.parts import reported
 from e2e.vm.suite import E2E, PARTS
-
-REPORT = """<testsuites><testsuite>
-<testcase classname="e2e.test_a" name="test_one[x]"/>
-<testcase classname="e2e.test_a" name="test_two"><failure message="m">long</failure></testcase>
-<testcase classname="e2e.test_b" name="test_three"><error message="m"/></testcase>
-<testcase classname="e2e.test_b" name="test_four"><skipped/></testcase>
-</testsuite></testsuites>"""
-
-
-def test_areported_is_counted() -> None:
-    assert counted(REPORT) == (1, ("test_a::test_two", "test_b::test_three"))
-
-
-@pytest.mark.parametrize("words", ['<!DOCTYPE a [<!ENTITY b "c">]><a/>', "<!ENTITY b 'c'>"])
-def test_areported_with_entities_is_refused(words: str) -> None:
-    with pytest.raises(ValueError, match="document type"):
-        counted(words)
+from tests.test_junit import REPORT
 
 
 def test_a_failure_shows() -> None:
@@ -48,19 +33,13 @@ def test_a_failure_shows() -> None:
     assert text.startswith("Podman 5.4.2.\n")
 
 
-def test_the_text_is_inserted_between_the_marks() -> None:
-    assert placed(f"a\n{BEGIN}\nold\n{END}\nb\n", "new") == f"a\n{BEGIN}\nnew\n{END}\nb\n"
-    with pytest.raises(ValueError, match="marks"):
-        placed("a\n", "new")
-
-
 def test_the_page_has_its_marks() -> None:
-    assert placed(Path(PAGE).read_text(encoding="utf-8"), "x")
+    assert placed(Path(PAGE).read_text(encoding="utf-8"), "x", BEGIN)
 
 
 def test_results_of_several_runs_are_one_table(tmp_path: Path) -> None:
     written = tmp_path / "tested-on.md"
-    written.write_text(f"{BEGIN}{END}", encoding="utf-8")
+    written.write_text(f"{BEGIN}<!-- end -->", encoding="utf-8")
     files = {"page": str(written), "results": str(tmp_path / "kept.json")}
     keep("doctor", Result(0, 61, "0a1b2c", "2026-11-22", passed=7), {"Podman": "5.4.1"}, **files)
     keep("limits", Result(0, 61, "0a1b2c", "2026-11-22", passed=5), {"Podman": "5.4.2"}, **files)
