@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.engine.podman.test_machine_checks import USER
 from tests.session.plans import Place, container, in_state, labels
+from tests.waiting import wait_until
 
 SILENT = podbot.ExecIO(None, None, None)
 
@@ -252,11 +252,9 @@ def test_what_waits_for_a_kill_gets_the_caller_s_environment(engine: Closable, p
     path = place.directory("mine")
     given = {**environ(place), "TZ": "Antarctica/Troll", "A_KEY": "canary"}
     with podbot.sandbox(configured(place), BOX, environ=given):
-        until = time.monotonic() + 20
         # The kernel shows the command line of a new process some time after Popen has returned.
-        while not (waiting := environments_of_children(path)):
-            assert time.monotonic() < until, "nothing waits"
-            time.sleep(0.01)
+        wait_until(lambda: environments_of_children(path), "the process that waits")
+        waiting = environments_of_children(path)
     assert len(waiting) == 1
     assert b"TZ=Antarctica/Troll" in waiting[0]
     assert b"A_KEY=canary" not in waiting[0]

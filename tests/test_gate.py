@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import HANG
+
 ROOT = Path(__file__).parents[1]
 STEP = (sys.executable, ROOT / "scripts" / "step.py")
 HOUR = "3600"
-HANG = 60.0  # seconds; reached only by a failure
 
 HANGS = """
 import subprocess, sys, threading, faulthandler

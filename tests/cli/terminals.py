@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Iterator
 
-from tests.streams.plumbing import PATIENCE
+from tests.waiting import HANG
 
 _QUESTION = re.compile(rb"\x1b\[(?:5n|6n|c)")
 _ANSWERS = {b"\x1b[5n": b"\x1b[0n", b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?6c"}
@@ -30,7 +30,7 @@ class Emulator:
     def said(self) -> bytes:
         """All that was written to the terminal. Called once, at the end."""
         os.write(self.terminal, _END)
-        assert self._over.wait(PATIENCE)
+        assert self._over.wait(HANG)
         return self._said.partition(_END)[0]
 
     @contextlib.contextmanager

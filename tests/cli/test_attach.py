@@ -16,11 +16,11 @@ from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.streams.terminal_answers import drain
 from podbot.streams.wake import Wake
 from tests.cli.terminals import Emulator
-from tests.streams.plumbing import PATIENCE
 from tests.streams.test_terminal import resize
+from tests.waiting import HANG
 
 # The emulator answers, however slow its thread is.
-patient_drain = partial(drain, silence=PATIENCE, most=PATIENCE)
+patient_drain = partial(drain, silence=HANG, most=HANG)
 
 
 @pytest.fixture

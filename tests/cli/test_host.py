@@ -18,14 +18,15 @@ from podbot.cli.globals import Globals
 from podbot.execution.hosted_end import HostedLimits
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import Place
-from tests.streams.plumbing import PATIENCE, Pipe, pipes
+from tests.streams.plumbing import Pipe, pipes
+from tests.waiting import HANG
 
 Capture = pytest.CaptureFixture[bytes]
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"terminal":true}}}\n'
 MASKED = INITIALIZE.replace(b'"terminal":true', b"")
 SAID_BACK = MASKED.replace(b"initialize", b"session/update")
 # However slowly an agent ends after its client, no helper process takes it over.
-WAITING = HostedLimits(rest=PATIENCE, status=PATIENCE)
+WAITING = HostedLimits(rest=HANG, status=HANG)
 
 
 @pytest.fixture(autouse=True)
@@ -163,7 +164,7 @@ def test_a_client_that_disconnects_from_an_agent_that_does_not_exit(
 ) -> None:
     def stubborn(io: ExecPeer) -> int:
         io.read_all()
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     engine.on("claude-agent-acp", stubborn)

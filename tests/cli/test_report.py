@@ -7,7 +7,6 @@ import os
 import pty
 import select
 import threading
-import time
 from collections.abc import Iterator
 from typing import Literal
 
@@ -20,7 +19,8 @@ from podbot.cli.report import Patience, Reporter, printable, report_error, say
 from podbot.errors import ContainerNotFound
 from podbot.events import Event, Level
 from podbot.streams.terminal import raw_mode
-from tests.streams.plumbing import PATIENCE, in_thread, pipes
+from tests.streams.plumbing import in_thread, pipes
+from tests.waiting import HANG, attempts, pause
 
 Capture = pytest.CaptureFixture[str]
 HIDDEN, CURSOR = "\x1b[?25l", "\x1b[?25h"  # a spinner hides the cursor
@@ -173,10 +173,10 @@ def test_a_slow_reader_loses_nothing_and_a_closed_one_is_ignored() -> None:
     def reader() -> None:
         while not got.endswith(b"the last\n"):
             got.extend(os.read(pipe.read, 1 << 15))
-            time.sleep(0.0005)
+            pause(0.0005)
 
     with pipes(1) as (pipe,), stderr_into(pipe.write):
-        reporter = Reporter(Globals(), beside_protocol=True, patience=Patience(PATIENCE, PATIENCE))
+        reporter = Reporter(Globals(), beside_protocol=True, patience=Patience(HANG, HANG))
         with in_thread(reader):
             for number in range(400):
                 reporter(Event("notice", "a.b", f"{number} " + "x" * 10_000))
@@ -212,12 +212,14 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 def seen(master: int, until: bytes = b"") -> bytes:
     """The output so far, to the end of the line with ``until``: the kernel delivers it a moment later, in pieces."""
-    text, end = b"", time.monotonic() + PATIENCE
-    while until and not (until in text and text.endswith(b"\n")) and time.monotonic() < end:
+    text = b""
+    if not until:
+        return os.read(master, 65536) if select.select([master], [], [], 0.05)[0] else b""
+    for _ in attempts(repr(until)):
+        if until in text and text.endswith(b"\n"):
+            break
         if select.select([master], [], [], 0.1)[0]:
             text += os.read(master, 65536)
-    if not until and select.select([master], [], [], 0.05)[0]:
-        text = os.read(master, 65536)
     return text
 
 

@@ -25,7 +25,8 @@ from podbot.testing import FakeEngine, FakeGitHub
 from podbot.tokens.token_info import TokenHolder, TokenInfo
 from tests.session.granted import killed
 from tests.session.plans import Place, made
-from tests.streams.plumbing import in_thread, wait_until
+from tests.streams.plumbing import in_thread
+from tests.waiting import wait_until
 
 Capture = pytest.CaptureFixture[str]
 

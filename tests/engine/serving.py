@@ -8,12 +8,12 @@ import json
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from podbot.engine.endpoint import Endpoint
+from tests.waiting import pause
 
 RECORDED = os.path.join(os.path.dirname(__file__), "recorded")
 VERSIONS = sorted(name.removeprefix("podman-").removesuffix(".json") for name in os.listdir(RECORDED))
@@ -117,7 +117,7 @@ class Drip:
             except OSError:
                 self.left.set()
                 return
-            time.sleep(0.01)
+            pause(0.01)
 
 
 @dataclass

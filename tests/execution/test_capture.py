@@ -15,7 +15,8 @@ from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, made
-from tests.streams.plumbing import PATIENCE, nothing_left_open
+from tests.streams.plumbing import nothing_left_open
+from tests.waiting import HANG
 
 
 @pytest.fixture
@@ -43,14 +44,14 @@ def test_a_deadline_terminates_the_command(engine: FakeEngine) -> None:
 
 def test_a_deadline_that_was_not_reached_leaves_nothing_behind(engine: FakeEngine) -> None:
     with contextlib.closing(Wake()) as wake:
-        assert run_fed(engine, SESSION, ExecSpec(("true",), stdin=False), wake, seconds=PATIENCE).code == 0
+        assert run_fed(engine, SESSION, ExecSpec(("true",), stdin=False), wake, seconds=HANG).code == 0
         assert wake.take() == []
 
 
 def test_descriptors_are_given_back_when_it_fails(engine: FakeEngine) -> None:
     engine.die(SESSION)
     with nothing_left_open(), contextlib.closing(Wake()) as wake, pytest.raises(ExecFailed):
-        run_fed(engine, SESSION, ExecSpec(("true",)), wake, out=print, err=print, seconds=PATIENCE)
+        run_fed(engine, SESSION, ExecSpec(("true",)), wake, out=print, err=print, seconds=HANG)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=20)), st.data())

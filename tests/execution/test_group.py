@@ -22,11 +22,11 @@ from podbot.execution.group import is_gone
 from podbot.launch.types import ExecSpec
 from podbot.testing import IMAGE, FakeEngine, ScriptedExec
 from podbot.testing.engine_contract import a_spec
-from tests.streams.plumbing import PATIENCE
+from tests.waiting import HANG
 
 SLEEP = ExecSpec(command=("sleep", "1000"))
 # A shell inside is waited for, however slow its thread is.
-signal_group = partial(group.signal_group, seconds=PATIENCE)
+signal_group = partial(group.signal_group, seconds=HANG)
 
 
 @contextlib.contextmanager
@@ -164,9 +164,9 @@ def test_whose_group_is_signalled_from_the_host(
             child.kill()  # before anything is asserted: leaving the block waits for it
         assert done is signalled
         if signalled:
-            assert child.wait(PATIENCE) == -signal.SIGTERM
+            assert child.wait(HANG) == -signal.SIGTERM
         else:
-            assert child.wait(PATIENCE) == -signal.SIGKILL
+            assert child.wait(HANG) == -signal.SIGKILL
 
 
 def test_a_full_storage_does_not_keep_a_signal_from_a_command(
@@ -180,7 +180,7 @@ def test_a_full_storage_does_not_keep_a_signal_from_a_command(
         engine.sessions[exec_id].pid = child.pid
         proc = kernel(tmp_path, **{f"{child.pid}/cgroup": engine.inspect(container).id})
         assert signal_group(engine, container, exec_id, signal.SIGTERM, proc=proc)
-        assert child.wait(PATIENCE) == -signal.SIGTERM
+        assert child.wait(HANG) == -signal.SIGTERM
 
 
 def test_a_process_that_is_gone(running: tuple[FakeEngine, str, str]) -> None:

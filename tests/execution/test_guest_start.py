@@ -7,7 +7,6 @@ import dataclasses
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +24,9 @@ from tests.execution.guests import Guests, guests, lives
 from tests.execution.running import Running, running
 from tests.guest.liar import ENDED, Peer, liar
 from tests.streams.plumbing import nothing_left_open
+from tests.waiting import HANG, pause
 
-SECONDS = 60.0  # that a test waits for what must come
-NEVER = TimeLimits(
-    term=SECONDS, kill=SECONDS, last_output=SECONDS, status=SECONDS, greeting=SECONDS, start_after_signal=SECONDS
-)
+NEVER = TimeLimits(term=HANG, kill=HANG, last_output=HANG, status=HANG, greeting=HANG, start_after_signal=HANG)
 
 
 @dataclass
@@ -78,7 +75,7 @@ class Rig(Running):
         try:
             yield
         finally:
-            thread.join(SECONDS)
+            thread.join(HANG)
 
 
 @pytest.fixture
@@ -179,7 +176,7 @@ def test_much_both_ways_arrives_whole(rig: Rig) -> None:
         thread.start()
     assert rig.sh("cat", stdin=True) == ExecStatus(0)
     for thread in threads:
-        thread.join(SECONDS)
+        thread.join(HANG)
     assert found == [data]
 
 
@@ -191,7 +188,7 @@ def test_a_flood_that_nobody_reads_is_held_up_and_ends_at_a_signal(rig: Rig) -> 
         before = -1
         while (now := counter.stat().st_size if counter.exists() else 0) != before or not now:
             before = now
-            time.sleep(0.3)
+            pause(0.3)
         assert now < 100, "MB that the command printed before it was held up"
         rig.wake.post(Signal(signal.SIGTERM))
 
@@ -220,7 +217,7 @@ def test_a_new_size_does_not_shorten_the_wait_for_a_guest(rig: Rig, tmp_path: Pa
     def late(peer: Peer) -> None:
         peer.greet()
         _, ident, _ = peer.hear(frames.START)
-        time.sleep(0.3)
+        pause(0.3)
         peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
         peer.say(frames.ENDED, ident, ENDED)
         peer.stay()
@@ -248,7 +245,7 @@ def test_a_reader_that_closes_the_output_ends_the_command(rig: Rig) -> None:
     with pytest.raises(OutputClosed):
         rig.sh(f"echo x; sleep 600; touch {rig.place}/survived")
     assert rig.at is not None
-    rig.at.processes[0].wait(SECONDS)
+    rig.at.processes[0].wait(HANG)
     assert not os.path.exists(f"{rig.place}/survived")
 
 

@@ -26,9 +26,10 @@ from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
 from tests.execution.running import Running
 from tests.streams.channels import LineFilter
-from tests.streams.plumbing import PATIENCE, in_thread, wait_until
+from tests.streams.plumbing import in_thread
+from tests.waiting import HANG, wait_until
 
-LONG = 2 * PATIENCE  # seconds, which no test that succeeds waits for
+LONG = 2 * HANG  # seconds, which no test that succeeds waits for
 NEVER = HostedLimits(
     term=LONG, kill=LONG, last_output=LONG, status=LONG, shell=LONG, grace=LONG, rest=LONG, flush=LONG, look=LONG,
     delivery=LONG,
@@ -107,7 +108,7 @@ class Paced(HostedEnd):
             self._wanted += 1
             wanted = self._wanted
             self._wake.post(Resize())  # which does nothing by itself
-            assert self._state.wait_for(lambda: self._over or self._handled >= wanted, PATIENCE)
+            assert self._state.wait_for(lambda: self._over or self._handled >= wanted, HANG)
 
 
 @dataclass
@@ -182,7 +183,7 @@ class Stubborn:
     @property
     def signals(self) -> list[int]:
         """All that it received; waits for its end."""
-        assert self._over.wait(PATIENCE)
+        assert self._over.wait(HANG)
         return self._signals
 
     def __call__(self, io: ExecPeer) -> int:
@@ -261,7 +262,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(rig: Rig) -> None:
     def thrice() -> None:
         for _ in range(3):
             rig.wake.post(Signal(signal.SIGINT))
-            assert agent.ended_input.wait(PATIENCE)
+            assert agent.ended_input.wait(HANG)
 
     with rig.meanwhile(thrice):
         assert rig.run(agent) == ExecStatus(130, signal=signal.SIGINT)
@@ -440,7 +441,7 @@ def test_a_closed_stdout_ends_the_agent(rig: Rig) -> None:
     rig.stdout.close(rig.stdout.read)
     with pytest.raises(OutputClosed, match="stdout went away, so the command inside was terminated"):
         rig.run(agent)
-    assert ended.wait(PATIENCE)
+    assert ended.wait(HANG)
 
 
 def test_a_client_that_is_all_gone_leaves_the_agent_its_grace(rig: Rig) -> None:
@@ -450,7 +451,7 @@ def test_a_client_that_is_all_gone_leaves_the_agent_its_grace(rig: Rig) -> None:
         io.read_all()
         for _ in range(3):
             io.write(STDOUT, b"still at it\n")
-            rig.end.stdout_closed.wait(PATIENCE)
+            rig.end.stdout_closed.wait(HANG)
         saved.set()
         return 0
 
@@ -572,7 +573,7 @@ def test_an_agent_that_does_not_exit_is_left_to_the_successor(rig: Rig, heir: He
     assert rig.run(agent) == ExecStatus(0)
     (exec_id,) = rig.engine.sessions
     assert heir.given == [(LeftCommand(exec_id=exec_id), False)]
-    assert agent.ended_input.wait(PATIENCE)
+    assert agent.ended_input.wait(HANG)
     rig.engine.sessions[exec_id].end(0)
     assert agent.signals == []
     assert not rig.events
@@ -591,7 +592,7 @@ def test_a_second_signal_leaves_it_at_once(rig: Rig, heir: Heir) -> None:
 
     def twice() -> None:
         rig.wake.post(Signal(signal.SIGTERM))
-        assert agent.ended_input.wait(PATIENCE)
+        assert agent.ended_input.wait(HANG)
         rig.wake.post(Signal(signal.SIGTERM))
 
     with rig.meanwhile(twice):
@@ -627,7 +628,7 @@ def test_and_after_two_signals_as_well(rig: Rig, heir: Heir) -> None:
 
     def twice() -> None:
         rig.wake.post(Signal(signal.SIGTERM))
-        assert agent.ended_input.wait(PATIENCE)
+        assert agent.ended_input.wait(HANG)
         rig.wake.post(Signal(signal.SIGTERM))
 
     with rig.meanwhile(twice):
@@ -646,7 +647,7 @@ def test_bytes_that_neither_side_reads_are_lost_and_reported(rig: Rig, heir: Hei
         return 0
 
     def client() -> None:
-        assert written.wait(PATIENCE)
+        assert written.wait(HANG)
         for _ in range(900):
             os.write(rig.stdin.write, b"x" * 1023 + b"\n")
         rig.stdin.close(rig.stdin.write)
@@ -701,7 +702,7 @@ def test_undelivered_output_is_still_a_failure(rig: Rig, heir: Heir) -> None:
         return 0
 
     def passes() -> None:
-        assert rig.end.stdout_closed.wait(PATIENCE)
+        assert rig.end.stdout_closed.wait(HANG)
         rig.end.pass_deadline()
 
     rig.stdin.close(rig.stdin.write)

@@ -21,11 +21,12 @@ from podbot.streams.wake import Signal
 from tests.execution.guests import Guests, guests, lives
 from tests.execution.running import Running, running
 from tests.streams.channels import LineFilter
-from tests.streams.plumbing import PATIENCE, in_thread, wait_until
+from tests.streams.plumbing import in_thread
+from tests.waiting import HANG, wait_until
 
 NEVER = HostedLimits(
-    term=PATIENCE, kill=PATIENCE, last_output=PATIENCE, status=PATIENCE, greeting=PATIENCE, grace=PATIENCE,
-    rest=PATIENCE, look=PATIENCE, delivery=PATIENCE,
+    term=HANG, kill=HANG, last_output=HANG, status=HANG, greeting=HANG, grace=HANG,
+    rest=HANG, look=HANG, delivery=HANG,
 )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ import os
 import queue
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -32,9 +31,10 @@ from podbot.streams.screen import ScreenModes
 from podbot.streams.wake import Continued, Resize, Signal, Suspend
 from podbot.testing import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
 from tests.execution.running import Running
-from tests.streams.plumbing import PATIENCE, nothing_left_open
+from tests.streams.plumbing import nothing_left_open
+from tests.waiting import HANG, wait_until
 
-NEVER = TimeLimits(term=PATIENCE, kill=PATIENCE, last_output=PATIENCE, status=PATIENCE, shell=PATIENCE)
+NEVER = TimeLimits(term=HANG, kill=HANG, last_output=HANG, status=HANG, shell=HANG)
 GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refused")
 
 
@@ -137,7 +137,7 @@ def test_a_late_status_is_waited_for(rig: Rig) -> None:
 
     def closes_early(io: ExecPeer) -> int:
         io.drop()
-        done.wait(PATIENCE)
+        done.wait(HANG)
         return 6
 
     inspect = rig.engine.exec_inspect
@@ -183,11 +183,11 @@ def test_new_sizes_are_passed_on_and_missing_ones_skipped(rig: Rig) -> None:
         return answer
 
     def watching(io: ExecPeer) -> int:
-        assert asked.get(timeout=PATIENCE) == io.size
+        assert asked.get(timeout=HANG) == io.size
         for _ in range(3):
             rig.wake.post(Resize())
-            if (answer := asked.get(timeout=PATIENCE)) is not None:
-                assert io.sizes.get(timeout=PATIENCE) == answer
+            if (answer := asked.get(timeout=HANG)) is not None:
+                assert io.sizes.get(timeout=HANG) == answer
         return 0
 
     io = ExecIO(None, None, None, size, rig.on_terminal)
@@ -203,7 +203,7 @@ def test_a_resize_that_the_engine_refuses_does_not_end_the_command(rig: Rig) -> 
         io.trap(signal.SIGINT)  # before it is sent: an untrapped one ends the command
         rig.wake.post(Resize())
         rig.wake.post(Signal(signal.SIGINT))
-        return 7 if io.signals.get(timeout=PATIENCE) == signal.SIGINT else 1
+        return 7 if io.signals.get(timeout=HANG) == signal.SIGINT else 1
 
     assert rig.run(watching, tty=True).code == 7
 
@@ -213,7 +213,7 @@ def test_a_terminal_that_cannot_be_made_raw_ends_the_command(rig: Rig) -> None:
         raise ValueError("no terminal")
 
     def waiting(io: ExecPeer) -> int:
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     io = ExecIO(None, None, None, lambda: None, failing)
@@ -230,7 +230,7 @@ def test_an_interrupt_is_passed_on_and_the_session_continues(rig: Rig) -> None:
         io.trap(signal.SIGINT)
         for _ in range(2):
             rig.wake.post(Signal(signal.SIGINT))
-            assert io.signals.get(timeout=PATIENCE) == signal.SIGINT
+            assert io.signals.get(timeout=HANG) == signal.SIGINT
         io.write(STDERR, b"^C^C")
         return 130
 
@@ -242,7 +242,7 @@ def test_an_interrupt_is_passed_on_and_the_session_continues(rig: Rig) -> None:
 def test_term_and_hup_end_it(rig: Rig, number: signal.Signals) -> None:
     def agent(io: ExecPeer) -> int:
         rig.wake.post(Signal(number))
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     assert rig.run(agent) == ExecStatus(code=128 + number, signal=number)
@@ -253,7 +253,7 @@ def test_the_output_of_a_command_that_cleans_up_is_read_to_its_end(rig: Rig) -> 
     def tidy(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM)
         rig.wake.post(Signal(signal.SIGTERM))
-        assert io.signals.get(timeout=PATIENCE) == signal.SIGTERM
+        assert io.signals.get(timeout=HANG) == signal.SIGTERM
         io.write(STDOUT, b"saved")
         return 0
 
@@ -265,7 +265,7 @@ def test_a_command_that_ignores_term_is_killed(rig: Rig, killed_at_once: None) -
     def stubborn(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM, signal.SIGKILL)
         rig.wake.post(Signal(signal.SIGTERM))
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     assert rig.run(stubborn) == ExecStatus(code=143, signal=signal.SIGTERM)
@@ -288,7 +288,7 @@ def test_a_second_signal_while_it_ends_is_not_sent_again(rig: Rig) -> None:
     def tidy(io: ExecPeer) -> int:
         io.trap(signal.SIGTERM, signal.SIGHUP)
         rig.wake.post(Signal(signal.SIGTERM))
-        assert io.signals.get(timeout=PATIENCE) == signal.SIGTERM
+        assert io.signals.get(timeout=HANG) == signal.SIGTERM
         rig.wake.post(Signal(signal.SIGHUP))
         return 0
 
@@ -364,7 +364,7 @@ def test_a_command_that_nobody_could_signal_is_an_error(rig: Rig, way: str, sand
         else:
             rig.stdout.close(rig.stdout.read)
             io.write(STDOUT, b"x")
-        over.wait(2 * PATIENCE)
+        over.wait(2 * HANG)
         return 0
 
     rig.engine.on("sh", ScriptedExec(code=1))  # nothing can be signalled from inside
@@ -393,7 +393,7 @@ def test_a_reader_that_closes_the_output_ends_the_command(rig: Rig, name: str) -
         rig.stdout.close(rig.stdout.read)
         rig.stderr.close(rig.stderr.read)
         io.write(STDOUT if name == "stdout" else STDERR, b"x")
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     with pytest.raises(OutputClosed) as caught:
@@ -407,7 +407,7 @@ def test_a_reader_that_closes_the_output_kills_a_command_that_ignores_term(rig: 
         io.trap(signal.SIGTERM)
         rig.stdout.close(rig.stdout.read)
         io.write(STDOUT, b"x")
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     with pytest.raises(OutputClosed):
@@ -418,7 +418,7 @@ def test_a_reader_that_closes_the_output_kills_a_command_that_ignores_term(rig: 
 def test_a_stream_without_framing_ends_the_command(rig: Rig) -> None:
     def broken(io: ExecPeer) -> int:
         io.write_raw(b"HTTP/1.1 500 oops")
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     with pytest.raises(HealthCheckFailed) as caught:
@@ -444,10 +444,9 @@ def test_an_exception_from_outside_ends_the_command_and_is_raised_again(rig: Rig
         return None
 
     def waiting(io: ExecPeer) -> int:
-        while rig.terminal != ["raw"]:
-            time.sleep(0.001)
+        wait_until(lambda: rig.terminal == ["raw"])
         rig.wake.post(Resize())
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     io = ExecIO(None, None, None, sized, rig.on_terminal)
@@ -462,7 +461,7 @@ def test_a_stream_that_ends_before_its_command_ends_the_command(rig: Rig) -> Non
 
     def deserted(io: ExecPeer) -> int:
         io.drop()
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     with pytest.raises(ExecFailed) as caught:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ from typing import Any
 from podbot.frozen import replace
 from podbot.gateway.gateway_client import GatewayProcess
 from podbot.gateway.gateway_settings import GatewaySettings
-
-SECONDS = 60.0  # that a test waits for what must come
+from tests.waiting import HANG
 
 
 class Running:
@@ -29,7 +27,7 @@ class Running:
         return self.process.pid
 
     def connect(self) -> socket.socket:
-        found = socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS)
+        found = socket.create_connection(("127.0.0.1", self.port), timeout=HANG)
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return found
 
@@ -72,13 +70,6 @@ def everything(client: socket.socket) -> bytes:
     return bytes(found)
 
 
-def wait_for(what_is: Callable[[], object], *, what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not what_is():
-        assert time.monotonic() < end, f"waited for {what}"
-        time.sleep(0.01)
-
-
 @contextlib.contextmanager
 def gateway(place: Path, **settings: Any) -> Iterator[Running]:
     """A running gateway, whose files are in ``place``."""
@@ -103,7 +94,7 @@ def server(serve: Callable[[socket.socket], object], address: str = "127.0.0.1")
 
     def handle(connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
-            connection.settimeout(SECONDS)
+            connection.settimeout(HANG)
             serve(connection)
 
     def accept() -> None:
@@ -124,9 +115,9 @@ def server(serve: Callable[[socket.socket], object], address: str = "127.0.0.1")
         finally:
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
-    accepting.join(SECONDS)
+    accepting.join(HANG)
     for thread in threads:
-        thread.join(SECONDS)
+        thread.join(HANG)
 
 
 def echo(connection: socket.socket) -> None:

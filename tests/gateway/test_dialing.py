@@ -56,6 +56,15 @@ def test_a_rule_for_private_addresses_does_not_lead_to_these(address: str) -> No
         dial("innocent.example:443", address, private=True)
 
 
+def test_a_name_that_cannot_be_resolved() -> None:
+    async def unknown(name: str, port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    target = parse_authority("no.such.invalid:443")
+    with pytest.raises(Unreachable, match=r"no\.such\.invalid cannot be resolved: Name or service not known"):
+        asyncio.run(Dialer({}, unknown).connect(target, private=False))
+
+
 def test_a_name_is_resolved_once_and_that_address_is_dialled() -> None:
     asked: list[str] = []
 

@@ -12,8 +12,9 @@ import pytest
 
 from podbot.gateway.gateway_client import GatewayLost, GatewayProcess, ask
 from podbot.gateway.gateway_settings import GatewaySettings
-from tests.gateway.running import Running, echo, everything, gateway, server, wait_for
+from tests.gateway.running import Running, echo, everything, gateway, server
 from tests.gateway.test_gateway_server import connect, private, shared
+from tests.waiting import wait_until
 
 __all__ = ["shared"]
 
@@ -71,10 +72,10 @@ def test_without_a_gateway_connections_are_refused_at_once(tmp_path: Path) -> No
         with found.tunnel(f"127.0.0.1:{port}") as client:
             os.kill(found.pid, signal.SIGKILL)
             assert everything(client) == b""
-        wait_for(lambda: not lives(found.pid), what="its end")
+        wait_until(lambda: not lives(found.pid), what="its end")
         with pytest.raises(ConnectionRefusedError):
             found.connect()
-        wait_for(lambda: found.events, what="the event")
+        wait_until(lambda: found.events, what="the event")
         assert found.events == [{"event": "ended"}]
 
 
@@ -90,7 +91,7 @@ def test_term_ends_it(tmp_path: Path) -> None:
         with found.tunnel(f"127.0.0.1:{port}") as client:
             os.kill(found.pid, signal.SIGTERM)
             assert everything(client) == b""
-        wait_for(lambda: not lives(found.pid), what="its end")
+        wait_until(lambda: not lives(found.pid), what="its end")
         with pytest.raises(ConnectionRefusedError):
             found.connect()
 
@@ -107,7 +108,7 @@ def test_it_needs_no_podbot_if_it_is_detached_and_ends_with_the_sandbox(tmp_path
         assert ask(settings.control, {"do": "show"})["policy"]["allow"] == []
         sandbox.kill()
         sandbox.wait()
-        wait_for(lambda: not lives(process.pid), what="its end")
+        wait_until(lambda: not lives(process.pid), what="its end")
 
 
 def lives(pid: int) -> bool:

@@ -17,7 +17,6 @@ import pytest
 from podbot.gateway.gateway_client import ask
 from tests.gateway.hellos import hello, message, real, records
 from tests.gateway.running import (
-    SECONDS,
     Running,
     echo,
     everything,
@@ -27,8 +26,8 @@ from tests.gateway.running import (
     open_descriptors,
     server,
     unused_port,
-    wait_for,
 )
+from tests.waiting import HANG, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +85,7 @@ def test_two_hundred_connections_at_once(shared: tuple[Running, int]) -> None:
         with found.tunnel(f"127.0.0.1:{port}") as client:
             word = str(number).encode() * 1000
             client.sendall(word)
-            gate.wait(SECONDS)
+            gate.wait(HANG)
             return exactly(client, len(word)) == word
 
     gate = threading.Barrier(200)
@@ -99,12 +98,12 @@ def test_more_connections_than_that_get_an_error_at_once(tmp_path: Path) -> None
         held = [found.connect() for _ in range(256)]
         for client in held:
             client.sendall(b"GET ")
-        wait_for(lambda: open_descriptors(found.pid) > 256, what="the connections")
+        wait_until(lambda: open_descriptors(found.pid) > 256, what="the connections")
         answer = found.exchange(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 503 ")
         for client in held:
             client.close()
-        wait_for(lambda: open_descriptors(found.pid) < 20, what="the end of the connections")
+        wait_until(lambda: open_descriptors(found.pid) < 20, what="the end of the connections")
         assert found.exchange(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").startswith(b"HTTP/1.1 404 ")
 
 
@@ -115,13 +114,13 @@ def test_ten_thousand_connections_leave_nothing_behind(tmp_path: Path) -> None:
             with found.tunnel(f"127.0.0.1:{port}") as client:
                 client.sendall(b"x")
                 assert client.recv(1) == b"x"
-        wait_for(lambda: open_descriptors(found.pid) < 20, what="the end of the connections")
+        wait_until(lambda: open_descriptors(found.pid) < 20, what="the end of the connections")
         before = resident(found.pid)
         for _ in range(900):
             with found.tunnel(f"127.0.0.1:{port}") as client:
                 client.sendall(b"x")
                 assert client.recv(1) == b"x"
-        wait_for(lambda: open_descriptors(found.pid) < 20, what="the end of the connections")
+        wait_until(lambda: open_descriptors(found.pid) < 20, what="the end of the connections")
         assert resident(found.pid) - before < 2 << 20
 
 
@@ -200,8 +199,8 @@ def test_refusals_are_logged_and_reported(tmp_path: Path) -> None:
     with gateway(tmp_path) as found:
         for _ in range(20):
             found.exchange(connect("example.com:443"))
-        wait_for(lambda: found.events, what="the event")
-        wait_for(lambda: sum(int(str(entry["count"])) for entry in log_of(found)) >= 20, what="the log")
+        wait_until(lambda: found.events, what="the event")
+        wait_until(lambda: sum(int(str(entry["count"])) for entry in log_of(found)) >= 20, what="the log")
     assert found.events[0] == {
         "event": "refused", "host": "example.com", "port": 443, "reason": "no rule allows it"
     }  # fmt: skip
@@ -231,11 +230,10 @@ def test_an_allowed_host_without_a_server_is_a_clear_error(shared: tuple[Running
     found, _ = shared
     with unused_port() as port:
         assert "policy" in ask(found.settings.control, {"do": "policy", "allow": [], "deny": [], "private": [
-            *found.settings.private, f"127.0.0.1:{port}", "no.such.invalid"]})  # fmt: skip
+            *found.settings.private, f"127.0.0.1:{port}"]})  # fmt: skip
         answer = found.exchange(connect(f"127.0.0.1:{port}")).decode()
     assert answer.startswith("HTTP/1.1 502 ")
     assert f"127.0.0.1:{port} cannot be reached: Connection refused" in answer
-    assert "no.such.invalid cannot be resolved" in found.exchange(connect("no.such.invalid:443")).decode()
 
 
 # --- plain HTTP ---------------------------------------------------------------------------------
@@ -311,7 +309,7 @@ def test_an_answer_is_passed_on_as_it_arrives(tmp_path: Path) -> None:
         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for number in range(5):
             peer.sendall(b"data: %d\n\n" % number)
-            assert read.acquire(timeout=SECONDS)
+            assert read.acquire(timeout=HANG)
 
     with server(events) as port, gateway(tmp_path, private=private(port)) as found, found.connect() as client:
         client.sendall(f"GET http://localhost:{port}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
@@ -373,8 +371,8 @@ def test_a_client_that_leaves_frees_the_server_at_once(tmp_path: Path) -> None:
     with server(serve) as port, gateway(tmp_path, private=private(port)) as found:
         with found.connect() as client:
             client.sendall(f"GET http://localhost:{port}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
-            assert asked.wait(SECONDS)
-        assert gone.wait(SECONDS)
+            assert asked.wait(HANG)
+        assert gone.wait(HANG)
 
 
 @pytest.mark.parametrize(

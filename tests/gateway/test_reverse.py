@@ -17,7 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.gateway.running import SECONDS, Running, everything, exactly, gateway, head, server, unused_port, wait_for
+from tests.gateway.running import Running, everything, exactly, gateway, head, server, unused_port
+from tests.waiting import HANG, wait_until
 
 KEY, PLACEHOLDER = "sk-c4n4ry-0123456789", "podbot-x-0123"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -114,7 +115,7 @@ def test_events_are_passed_on_as_they_arrive(tmp_path: Path) -> None:
         for number in range(5):
             event = b"data: %d\n\n" % number
             peer.sendall(b"%x\r\n%s\r\n" % (len(event), event))
-            assert read.acquire(timeout=SECONDS)
+            assert read.acquire(timeout=HANG)
         peer.sendall(b"0\r\n\r\n")
 
     with server(serve) as port, gateway(tmp_path, endpoints=(endpoint(port),)) as found, found.connect() as client:
@@ -198,7 +199,7 @@ def test_the_log_has_no_path_and_no_key(tmp_path: Path) -> None:
     with server(api([])) as port, gateway(tmp_path, endpoints=(endpoint(port),)) as found:
         found.exchange(request(found, "/x/v1/secret-path", "Connection: close"))
         found.exchange(request(found, "/x/v2/other-path"))
-        wait_for(lambda: Path(found.settings.log).exists(), what="the log")
+        wait_until(lambda: Path(found.settings.log).exists(), what="the log")
     text = Path(found.settings.log).read_text()
     assert '"how": "x"' in text
     for hidden in (KEY, PLACEHOLDER, "secret-path"):

@@ -12,7 +12,7 @@ from podbot.gateway.dialing import Dialer
 from podbot.gateway.gateway_server import Gateway
 from podbot.gateway.gateway_settings import GatewaySettings
 from podbot.gateway.network_log import NetworkLog
-from tests.gateway.running import SECONDS
+from tests.waiting import HANG
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_head_that_does_not_end_is_not_waited_for(tmp_path: Path, data: bytes,
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)  # it is there before the limit begins, which is at the accept
         gateway.listen(listener)
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(HANG):
             found = await reader.read()
         writer.close()
         await gateway.close()

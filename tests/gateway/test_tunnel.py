@@ -12,7 +12,7 @@ from podbot.gateway.dialing import Refused
 from podbot.gateway.hosts import Target, parse_host
 from podbot.gateway.streams import SocketStream
 from podbot.gateway.tunnel import Tunnel
-from tests.gateway.running import SECONDS
+from tests.waiting import HANG
 
 
 def connected() -> tuple[socket.socket, socket.socket]:
@@ -35,7 +35,7 @@ def target(port: int) -> Target:
 
 
 async def finished(tunnel: Tunnel) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(HANG):
         await tunnel.run(b"")
 
 

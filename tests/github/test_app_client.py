@@ -41,12 +41,10 @@ from podbot.testing import FakeGitHub
 from podbot.testing.rsa_keys import pem_of, rsa_key
 from tests.engine.serving import Drip
 from tests.examples import examples
+from tests.waiting import HANG
 
 PERMISSIONS = {"contents": "write", "pull_requests": "write", "metadata": "read"}
 REPO = "octo/shop"
-
-
-HANG = 60.0  # seconds; only a request that hangs takes longer
 
 
 class StillGitHub(FakeGitHub):

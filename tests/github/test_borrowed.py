@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from podbot.errors import TokenSourceFailed
 from podbot.github.borrowed import reader
+from tests.waiting import HANG
 
-HANG = 60.0  # seconds; only a hang takes longer
 SERVER = "https://github.com"
 TOKEN = "gho_16C7e42F292c6912E7710c838347Ae178B4a"
 

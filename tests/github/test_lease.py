@@ -16,8 +16,7 @@ import pytest
 from podbot.errors import PathError
 from podbot.github.lease import FileLock
 from podbot.locks import is_held
-
-HANG = 60.0  # seconds; only a hang takes longer
+from tests.waiting import HANG
 
 HOLD = """
 import sys, time

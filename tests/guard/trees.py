@@ -12,6 +12,7 @@ from podbot.guard.compare import compare
 from podbot.guard.marks import GuardReport
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
+from tests.waiting import wait_until
 
 ENV = {
     "PATH": os.environ.get("PATH", os.defpath),
@@ -51,8 +52,7 @@ def next_tick() -> None:
     """
     coarse = 5  # CLOCK_REALTIME_COARSE, for which Python has no constant
     before = time.time_ns()
-    while time.clock_gettime_ns(coarse) <= before:
-        time.sleep(0.001)
+    wait_until(lambda: time.clock_gettime_ns(coarse) > before)
 
 
 def checkout(at: Path) -> Path:

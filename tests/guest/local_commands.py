@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from podbot.guest.channel import Channel
 from podbot.guest.messages import Ended, GuestCommand
-
-SECONDS = 60.0  # that a test waits for what must come
+from tests.waiting import HANG
 
 
 class Printed:
@@ -34,7 +32,7 @@ def run(channel: Channel, *argv: str, data: bytes | None = None, **options: Any)
     if data is not None:
         running.write(data)
         running.close_stdin()
-    ended = running.wait(SECONDS)
+    ended = running.wait(HANG)
     assert ended is not None
     return ended, printed.of(1), printed.of(2)
 
@@ -56,13 +54,6 @@ def before_its_deadline(
         if happened(out):
             break
     return ended, out
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def lives(pid: int) -> bool:

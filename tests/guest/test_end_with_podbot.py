@@ -9,8 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +20,8 @@ from podbot.guest.messages import GuestCommand
 from podbot.guest.reach import dial, hand_over, listen
 from podbot.guest.source import guest_text
 from tests.inside import PROGRAM
+from tests.waiting import HANG, wait_until
 
-SECONDS = 60.0  # that a test waits for what must come
 NAMESPACE = ("unshare", "--fork", "--pid", "--mount-proc", "--kill-child")
 ALONE = NAMESPACE if os.getuid() == 0 else (*NAMESPACE, "--user", "--map-root-user")
 INIT = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
@@ -43,7 +42,7 @@ class Sandbox:
 
     def connected(self) -> socket.socket:
         """The guest's first connection."""
-        assert select.select([self.listener], [], [], SECONDS)[0], "the guest did not connect"
+        assert select.select([self.listener], [], [], HANG)[0], "the guest did not connect"
         return self.listener.accept()[0]
 
     def leased(self) -> socket.socket:
@@ -55,9 +54,9 @@ class Sandbox:
 
     def guest(self) -> int:
         """Its process id outside."""
-        wait_for(lambda: _children(self.init.pid), what="the first process")
+        wait_until(lambda: _children(self.init.pid), what="the first process")
         (first,) = _children(self.init.pid)
-        wait_for(lambda: _children(first), what="the guest")
+        wait_until(lambda: _children(first), what="the guest")
         return _children(first)[0]
 
 
@@ -78,13 +77,6 @@ def switches(pid: int) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 
 
-def wait_for(what_is: Callable[[], object], *, what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not what_is():
-        assert time.monotonic() < end, f"waited for {what}"
-        time.sleep(0.01)
-
-
 @contextlib.contextmanager
 def sandbox(place: Path, word: str = "serve-or-end") -> Iterator[Sandbox]:
     """Ended afterwards, whatever the guest does."""
@@ -101,7 +93,7 @@ def sandbox(place: Path, word: str = "serve-or-end") -> Iterator[Sandbox]:
 def said(channel: Channel, *argv: str) -> bytes:
     found: list[bytes] = []
     started = channel.start(GuestCommand(argv), lambda _, data: found.append(data))
-    assert started.wait(SECONDS) is not None
+    assert started.wait(HANG) is not None
     return b"".join(found)
 
 
@@ -113,9 +105,9 @@ def test_with_its_podbot_a_sandbox_ends_and_first_its_processes_get_term(tmp_pat
         with Channel.open(dial(box.directory, "here")) as channel:
             # In a session of its own, and no longer a process of a command.
             channel.start(GuestCommand(("sh", "-c", f'setsid sh -c "$1" & touch {tmp_path}/begun', "sh", script)))
-            wait_for(up.exists, what="the command")
+            wait_until(up.exists, what="the command")
             lease.close()
-            assert box.init.wait(SECONDS) == 0
+            assert box.init.wait(HANG) == 0
         assert signalled.read_text() == "TERM\n"
 
 
@@ -128,9 +120,9 @@ def test_what_ignores_term_ends_too(tmp_path: Path) -> None:
         script = f"trap '' TERM; exec 3> {lock}; touch {up}; while :; do sleep 60; done"
         with Channel.open(dial(box.directory, "here")) as channel:
             channel.start(GuestCommand(("setsid", "sh", "-c", script)))
-            wait_for(up.exists, what="the command")
+            wait_until(up.exists, what="the command")
             lease.close()
-            assert box.init.wait(SECONDS) == 0
+            assert box.init.wait(HANG) == 0
         assert os.read(reader, 1) == b"", "it holds the pipe no more"
         os.close(reader)
 
@@ -154,16 +146,16 @@ def test_without_podbot_it_ends_or_keeps_running_depending_on_its_argument(tmp_p
         with sandbox(place, word) as box:
             box.listener.close()
             if word == "serve-or-end":
-                assert box.init.wait(SECONDS) == 0
+                assert box.init.wait(HANG) == 0
             else:
                 _becomes(box, "sleep")
 
 
 def test_a_podbot_that_is_killed_before_it_passed_the_socket(tmp_path: Path) -> None:
     with sandbox(tmp_path) as box:
-        assert select.select([box.listener], [], [], SECONDS)[0]
+        assert select.select([box.listener], [], [], HANG)[0]
         box.listener.close()  # with the connection that waits in its queue
-        assert box.init.wait(SECONDS) == 0
+        assert box.init.wait(HANG) == 0
 
 
 def test_a_guest_that_fails_still_ends_the_sandbox(tmp_path: Path) -> None:
@@ -174,12 +166,12 @@ def test_a_guest_that_fails_still_ends_the_sandbox(tmp_path: Path) -> None:
             os.kill(box.guest(), signal.SIGINT)
             _becomes(box, "cat")
             assert box.init.poll() is None
-        assert box.init.wait(SECONDS) == 0
+        assert box.init.wait(HANG) == 0
 
 
 def _becomes(box: Sandbox, program: str) -> None:
     comm = Path(f"/proc/{box.guest()}/comm")
-    wait_for(lambda: comm.read_text() == f"{program}\n", what=program)
+    wait_until(lambda: comm.read_text() == f"{program}\n", what=program)
 
 
 def test_a_guest_that_says_something_gets_no_socket() -> None:

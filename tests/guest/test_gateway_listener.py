@@ -14,7 +14,8 @@ import pytest
 from podbot.guest.channel import Channel
 from podbot.guest.frames import GATEWAY
 from podbot.guest.reach import ask_for_listener, dial, hand_over
-from tests.guest.test_end_with_podbot import SECONDS, pytestmark, said, sandbox
+from tests.guest.test_end_with_podbot import pytestmark, said, sandbox
+from tests.waiting import HANG
 
 __all__ = ["pytestmark"]
 
@@ -36,7 +37,7 @@ def test_podbot_alone_holds_the_listener_that_the_guest_made(tmp_path: Path, wor
     port = free_port()
     with sandbox(tmp_path, word) as box:
         connected = box.connected()
-        listener = ask_for_listener(connected, port, SECONDS)
+        listener = ask_for_listener(connected, port, HANG)
         assert listener is not None
         assert hand_over(box.listener, connected, leased=word == "serve-or-end")
         box.listener.close()
@@ -55,7 +56,7 @@ def test_podbot_alone_holds_the_listener_that_the_guest_made(tmp_path: Path, wor
 def test_the_guest_serves_none_when_the_port_is_in_use(tmp_path: Path) -> None:
     with listening() as other, sandbox(tmp_path, "serve") as box:
         connected = box.connected()
-        assert ask_for_listener(connected, other.getsockname()[1], SECONDS) is None
+        assert ask_for_listener(connected, other.getsockname()[1], HANG) is None
         assert not hand_over(box.listener, connected)
         connected.close()
         box.listener.close()
@@ -105,12 +106,12 @@ def test_only_a_listener_on_that_port_of_the_loopback_interface_is_accepted(tmp_
             stack.callback(found.close)
             number = found.fileno()
             with answered(passing(number)) as ours:
-                assert ask_for_listener(ours, PORT, SECONDS) is None, name
+                assert ask_for_listener(ours, PORT, HANG) is None, name
 
 
 def test_every_address_with_that_port_is_refused() -> None:
     with listening("0.0.0.0") as every, answered(passing(every.fileno())) as ours:
-        assert ask_for_listener(ours, every.getsockname()[1], SECONDS) is None
+        assert ask_for_listener(ours, every.getsockname()[1], HANG) is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_every_address_with_that_port_is_refused() -> None:
 )
 def test_other_answers_are_refused(answer: Callable[[socket.socket], object]) -> None:
     with answered(answer) as ours:
-        assert ask_for_listener(ours, PORT, SECONDS) is None
+        assert ask_for_listener(ours, PORT, HANG) is None
 
 
 def test_several_descriptors_or_another_byte_are_refused() -> None:
@@ -131,7 +132,7 @@ def test_several_descriptors_or_another_byte_are_refused() -> None:
         port = good.getsockname()[1]
         for answer in (passing(good.fileno(), word=b"x"), passing(0, good.fileno()), passing(good.fileno(), 0)):
             with answered(answer) as ours:
-                found = ask_for_listener(ours, port, SECONDS)
+                found = ask_for_listener(ours, port, HANG)
             assert found is None
 
 

@@ -14,8 +14,9 @@ from podbot.errors import BadWorkingDirectory, CommandRefused
 from podbot.guest.channel import Channel
 from podbot.guest.local import LocalGuest
 from podbot.guest.messages import Ended, GuestCommand
-from tests.guest.local_commands import SECONDS, STRAYS, Printed, before_its_deadline, lives, run, shell, wait_for
+from tests.guest.local_commands import STRAYS, Printed, before_its_deadline, lives, run, shell
 from tests.inside import PROGRAM, version
+from tests.waiting import HANG, wait_until
 
 
 def test_it_says_what_it_is(channel: Channel) -> None:
@@ -184,9 +185,9 @@ def terminated(channel: Channel, line: str) -> tuple[Ended, int]:
     for grace in (0.3, 3, 30):
         printed = Printed()
         running = channel.start(GuestCommand(("sh", "-c", line), term_grace=grace), printed)
-        wait_for(lambda: running.wait(0.01) is None and b"\n" in printed.of(1))  # noqa: B023 - it is waited for here
+        wait_until(lambda: running.wait(0.01) is None and b"\n" in printed.of(1))  # noqa: B023 - it is waited for here
         running.terminate()
-        found = running.wait(SECONDS)
+        found = running.wait(HANG)
         assert found is not None
         ended, pid = found, int(printed.of(1))
         if ended.signal == signal.SIGTERM:
@@ -215,13 +216,13 @@ def test_a_process_that_removed_the_mark_and_lost_its_parents_is_not_found(chann
 
 def test_a_neighbour_is_spared(channel: Channel) -> None:
     printed = Printed()
-    command = GuestCommand(("sh", "-c", "setsid sleep 600 & echo $!; wait"), term_grace=SECONDS)
+    command = GuestCommand(("sh", "-c", "setsid sleep 600 & echo $!; wait"), term_grace=HANG)
     other = channel.start(command, printed)
-    wait_for(lambda: other.wait(0.01) is None and b"\n" in printed.of(1))
+    wait_until(lambda: other.wait(0.01) is None and b"\n" in printed.of(1))
     shell(channel, "sleep 600", deadline=0.1)
     assert lives(int(printed.of(1)))
     other.terminate()
-    ended = other.wait(SECONDS)
+    ended = other.wait(HANG)
     assert ended is not None
     assert (ended.signal, ended.timed_out) == (15, False)
     assert not lives(int(printed.of(1)))
@@ -231,9 +232,9 @@ def test_a_signal_goes_to_the_whole_group(channel: Channel) -> None:
     printed = Printed()
     line = "trap 'wait; exit 5' INT; (trap 'echo child; exit' INT; echo up; while :; do sleep 0.05; done) & wait"
     running = channel.start(GuestCommand(("sh", "-c", line)), printed)
-    wait_for(lambda: running.wait(0.01) is None and b"up" in printed.of(1))
+    wait_until(lambda: running.wait(0.01) is None and b"up" in printed.of(1))
     running.signal(signal.SIGTERM)
-    ended = running.wait(SECONDS)
+    ended = running.wait(HANG)
     assert ended is not None
     assert ended.signal == signal.SIGTERM
 

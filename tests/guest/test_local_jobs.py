@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,17 +16,18 @@ from podbot.guest.link import Patience, SocketLink
 from podbot.guest.local import LocalGuest
 from podbot.guest.messages import GuestCommand
 from podbot.guest.running import Running
-from tests.guest.local_commands import SECONDS, STRAYS, Printed, lives, shell, wait_for
+from tests.guest.local_commands import STRAYS, Printed, lives, shell
 from tests.inside import PROGRAM
+from tests.waiting import HANG, pause, wait_until
 
 
 def test_a_terminal_with_its_size(channel: Channel) -> None:
     printed = Printed()
     line = "stty size; tty; trap 'stty size; exit 7' WINCH; echo up; while :; do sleep 0.05; done"
     running = channel.start(GuestCommand(("sh", "-c", line), tty=(91, 33), stdin="open"), printed)
-    wait_for(lambda: running.wait(0.01) is None and b"up" in printed.of(1))
+    wait_until(lambda: running.wait(0.01) is None and b"up" in printed.of(1))
     running.resize(120, 44)
-    ended = running.wait(SECONDS)
+    ended = running.wait(HANG)
     assert ended is not None
     assert ended.code == 7
     first, name, *_, last = printed.of(1).split(b"\r\n")[:-1]
@@ -39,12 +39,12 @@ def test_a_terminal_takes_input_control_c_and_an_end_of_file(channel: Channel) -
     running = channel.start(GuestCommand(("cat",), tty=(80, 24), stdin="open"), printed := Printed())
     running.write(b"line\n")
     running.close_stdin()
-    ended = running.wait(SECONDS)
+    ended = running.wait(HANG)
     assert ended is not None
     assert (ended.code, printed.of(1)) == (0, b"line\r\nline\r\n")
     running = channel.start(GuestCommand(("sleep", "600"), tty=(80, 24), stdin="open"), Printed())
     running.write(b"\x03")
-    ended = running.wait(SECONDS)
+    ended = running.wait(HANG)
     assert ended is not None
     assert ended.signal == signal.SIGINT
 
@@ -71,7 +71,7 @@ def test_discarded_output_never_comes(channel: Channel) -> None:
         (GuestCommand(("sh", "-c", "readlink /proc/self/fd/1; exit 2"), discard=True), printed),
         (GuestCommand(("sh", "-c", "test $(readlink /proc/$$/fd/1) = /dev/null && exit 2")), None),
     ):
-        ended = channel.start(command, on_output).wait(SECONDS)
+        ended = channel.start(command, on_output).wait(HANG)
         assert ended is not None
         assert ended.code == 2
     assert printed.parts == []
@@ -80,11 +80,11 @@ def test_discarded_output_never_comes(channel: Channel) -> None:
 def test_a_job_keeps_the_last_of_its_output(channel: Channel) -> None:
     line = "head -c 100000 /dev/zero; printf end; echo err >&2; exit 6"
     running = channel.start(GuestCommand(("sh", "-c", line), keep=1000))
-    ended = running.wait(SECONDS)
+    ended = running.wait(HANG)
     assert ended is not None
     assert ended.code == 6
     job = channel.attach(running.job)
-    assert job.wait(SECONDS) == ended
+    assert job.wait(HANG) == ended
     state = job.poll()
     assert (state.totals, state.ended, state.argv[0]) == ((100_003, 4), ended, "sh")
     output = job.output(1, 0)
@@ -105,11 +105,11 @@ def test_a_job_can_be_waited_for_signalled_and_killed(channel: Channel) -> None:
     job = channel.attach(number)
     assert job.wait(0.05) is None
     assert number in [state.job for state in channel.jobs()]
-    wait_for(lambda: job.output(1, 0).data == b"up\n")  # before that the signal would end it
+    wait_until(lambda: job.output(1, 0).data == b"up\n")  # before that the signal would end it
     job.signal(signal.SIGUSR1)
-    wait_for(lambda: job.output(1, 0).data.startswith(b"up\none\n"))
+    wait_until(lambda: job.output(1, 0).data.startswith(b"up\none\n"))
     job.kill()
-    ended = job.wait(SECONDS)
+    ended = job.wait(HANG)
     assert ended is not None
     assert ended.signal in (9, 15)
     job.forget()
@@ -133,12 +133,12 @@ def test_with_the_channel_its_commands_end(tmp_path: Path) -> None:
     with LocalGuest.start(program=PROGRAM) as guest:
         printed = Printed()
         running = guest.channel.start(GuestCommand(("sh", "-c", STRAYS["double"])), printed)
-        wait_for(lambda: running.wait(0.01) is None and b"\n" in printed.of(1))
+        wait_until(lambda: running.wait(0.01) is None and b"\n" in printed.of(1))
         pids = [guest.pid, running.pid, int(printed.of(1))]
         assert all(lives(pid) for pid in pids)
     assert not any(lives(pid) for pid in pids)
     with pytest.raises(ChannelLost, match="closed"):
-        running.wait(SECONDS)
+        running.wait(HANG)
     with pytest.raises(ChannelLost, match="closed"):
         guest.channel.start(GuestCommand(("true",)))
     guest.close()
@@ -150,7 +150,7 @@ def test_a_guest_that_was_killed_is_one_clear_error() -> None:
         os.kill(guest.pid, signal.SIGKILL)
         try:
             with pytest.raises(ChannelLost, match="ended"):
-                running.wait(SECONDS)
+                running.wait(HANG)
             with pytest.raises(RuntimeError):
                 guest.channel.jobs()
         finally:
@@ -158,14 +158,14 @@ def test_a_guest_that_was_killed_is_one_clear_error() -> None:
 
 
 def test_a_guest_that_stopped_answering_is_one_clear_error() -> None:
-    patience = Patience(greeting=SECONDS, silence=0.05, answer=SECONDS)
+    patience = Patience(greeting=HANG, silence=0.05, answer=HANG)
     with LocalGuest.start(patience=patience, program=PROGRAM) as guest:
         running = guest.channel.start(GuestCommand(("sleep", "600")), Printed())
         assert running.wait(0.5) is None  # it answers when it is asked
         os.kill(guest.pid, signal.SIGSTOP)
-        guest.channel.patience = Patience(greeting=SECONDS, silence=0.05, answer=0.2)
+        guest.channel.patience = Patience(greeting=HANG, silence=0.05, answer=0.2)
         with pytest.raises(ChannelLost, match="has not answered"):
-            running.wait(SECONDS)
+            running.wait(HANG)
         os.kill(guest.pid, signal.SIGCONT)
 
 
@@ -182,15 +182,15 @@ def test_an_idle_guest_never_wakes(guest: LocalGuest) -> None:
         return next(line for line in status if line.startswith("voluntary_ctxt"))
 
     shell(guest.channel, "exit 0")
-    wait_for(lambda: "epoll" in Path(f"/proc/{guest.pid}/wchan").read_text() or os.getuid() != 0)
+    wait_until(lambda: "epoll" in Path(f"/proc/{guest.pid}/wchan").read_text() or os.getuid() != 0)
     # It may still have had something to do for earlier commands: for some time at least nothing wakes it.
-    wait_for(lambda: remains(switches, 0.3))
+    wait_until(lambda: remains(switches, 0.3))
 
 
 def remains(found: Callable[[], str], seconds: float) -> bool:
     """Whether what is found does not change within that time."""
     before = found()
-    time.sleep(seconds)
+    pause(seconds)
     return found() == before
 
 
@@ -202,12 +202,12 @@ def test_a_connection_that_never_greets_gets_nothing() -> None:
 
 def test_a_look_without_waiting_sees_what_is_there(channel: Channel) -> None:
     running = channel.start(GuestCommand(("echo", "there")), printed := Printed())
-    wait_for(lambda: running.wait(0) is not None)
+    wait_until(lambda: running.wait(0) is not None)
     assert printed.of(1) == b"there\n"
 
 
 def test_running_has_the_pid_inside(channel: Channel) -> None:
     printed = Printed()
     running: Running = channel.start(GuestCommand(("sh", "-c", "echo $$")), printed)
-    assert running.wait(SECONDS) is not None
+    assert running.wait(HANG) is not None
     assert running.pid == int(printed.of(1))

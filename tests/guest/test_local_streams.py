@@ -15,8 +15,9 @@ from podbot.guest.link import Patience
 from podbot.guest.local import LocalGuest
 from podbot.guest.messages import GuestCommand
 from tests.guest.liar import PATIENT
-from tests.guest.local_commands import SECONDS, Printed, lives, run, shell, wait_for
+from tests.guest.local_commands import Printed, lives, run, shell
 from tests.inside import PROGRAM
+from tests.waiting import HANG, wait_until
 
 
 def test_a_flood_of_200_mb_with_bounded_memory(guest: LocalGuest) -> None:
@@ -27,7 +28,7 @@ def test_a_flood_of_200_mb_with_bounded_memory(guest: LocalGuest) -> None:
         size += len(data)
 
     before = _peak(guest.pid)
-    ended = guest.channel.start(GuestCommand(("head", "-c", "200000000", "/dev/zero")), count).wait(SECONDS)
+    ended = guest.channel.start(GuestCommand(("head", "-c", "200000000", "/dev/zero")), count).wait(HANG)
     assert ended is not None
     assert size == 200_000_000
     assert _peak(guest.pid) - before < 4 << 10
@@ -47,7 +48,7 @@ def test_an_unread_flood_is_held_up_and_does_not_delay_other_commands(guest: Loc
     assert flood.ended is None
     assert _peak(guest.pid) - before < 4 << 10
     flood.signal(signal.SIGKILL)
-    ended = flood.wait(SECONDS)
+    ended = flood.wait(HANG)
     assert ended is not None
     assert ended.signal == 9
 
@@ -69,13 +70,13 @@ def _abandon_floods(guest: LocalGuest) -> None:
     assert descriptors() > before
     for flood in floods:
         # Terminated before it has written more than the guest may read, it would leave nothing unread.
-        wait_for(functools.partial(_is_held_up, flood.pid, guest.pid))
+        wait_until(functools.partial(_is_held_up, flood.pid, guest.pid))
         flood.terminate()
-    wait_for(lambda: not any(lives(flood.pid) for flood in floods))
+    wait_until(lambda: not any(lives(flood.pid) for flood in floods))
     assert descriptors() > before, "their output is not read yet"
     for flood in floods:
         flood.abandon()
-    wait_for(lambda: descriptors() == before)
+    wait_until(lambda: descriptors() == before)
     assert shell(guest.channel, "echo x")[1] == b"x\n"
 
 
@@ -97,13 +98,13 @@ def _waits(pid: int) -> bool:
 
 
 def test_a_thread_that_writes_to_an_abandoned_command_returns() -> None:
-    patience = Patience(greeting=SECONDS, silence=0.1, answer=SECONDS)
+    patience = Patience(greeting=HANG, silence=0.1, answer=HANG)
     with LocalGuest.start(patience=patience, program=PROGRAM) as guest:
         running = guest.channel.start(GuestCommand(("sleep", "600"), stdin="open"))
         writer = threading.Thread(target=running.write, args=(b"x" * (4 << 20),), daemon=True)
         writer.start()
         running.abandon()
-        writer.join(SECONDS)
+        writer.join(HANG)
         assert not writer.is_alive()
 
 
@@ -116,7 +117,7 @@ def test_50_at_once(channel: Channel) -> None:
     for number, one in enumerate(running):
         one.write(b"to %d\n" % number)
         one.close_stdin()
-    codes = [(ended.code if (ended := one.wait(SECONDS)) else None) for one in running]
+    codes = [(ended.code if (ended := one.wait(HANG)) else None) for one in running]
     assert codes == list(range(50))
     assert [printed.of(1) for printed in found] == [b"to %d\n%d\n" % (number, number) for number in range(50)]
 
@@ -134,7 +135,7 @@ def test_8_threads_with_50_commands_each(channel: Channel) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(SECONDS)
+        thread.join(HANG)
     assert not wrong
     assert not any(thread.is_alive() for thread in threads)
 
@@ -149,14 +150,14 @@ def test_input_waits_for_a_reader(channel: Channel) -> None:
     running = channel.start(GuestCommand(("sh", "-c", "sleep 0.3; wc -c"), stdin="open"), printed := Printed())
     running.write(b"x" * (1 << 20))
     running.close_stdin()
-    assert running.wait(SECONDS) is not None
+    assert running.wait(HANG) is not None
     assert int(printed.of(1)) == 1 << 20
 
 
 def test_a_write_has_a_time_limit(channel: Channel) -> None:
     for line in ("sleep 600", "yes | cat"):  # neither reads, and one prints without end
         running = channel.start(GuestCommand(("sh", "-c", line), stdin="open"), lambda _stream, _data: None)
-        assert running.write(b"x" * 1024, seconds=SECONDS)
+        assert running.write(b"x" * 1024, seconds=HANG)
         assert not running.write(b"x" * (4 << 20), seconds=0.05)
         running.abandon()
 
@@ -175,14 +176,14 @@ def test_a_write_takes_no_more_output_than_is_wanted(channel: Channel) -> None:
     running = channel.start(GuestCommand(("cat", "/dev/zero"), stdin="open"), store)
     writer = threading.Thread(target=lambda: running.write(b"x" * (2 << 20), until=enough))
     writer.start()
-    wait_for(enough)
+    wait_until(enough)
     for _ in range(5):  # while the writer waits
         assert shell(channel, "echo quick")[1] == b"quick\n"
     assert writer.is_alive()
     running.terminate()
-    while running.wait(SECONDS, until=enough) is None:
+    while running.wait(HANG, until=enough) is None:
         stored.clear()
-    writer.join(SECONDS)
+    writer.join(HANG)
     assert not writer.is_alive()
     assert max(sizes) <= 1 << 16
 
@@ -192,7 +193,7 @@ def test_output_that_a_writer_delivers_wakes_the_reader(channel: Channel) -> Non
 
     def store(_: int, data: bytes) -> None:
         entered.set()
-        go.wait(SECONDS)
+        go.wait(HANG)
         stored.append(data)
 
     running = channel.start(GuestCommand(("sh", "-c", "echo out; cat >/dev/null"), stdin="open"), store)
@@ -204,14 +205,14 @@ def test_output_that_a_writer_delivers_wakes_the_reader(channel: Channel) -> Non
     writer = threading.Thread(target=write)
     reader = threading.Thread(target=lambda: running.wait(until=lambda: bool(stored)), daemon=True)
     writer.start()
-    assert entered.wait(SECONDS)
+    assert entered.wait(HANG)
     reader.start()
     go.set()
-    reader.join(SECONDS)
+    reader.join(HANG)
     assert not reader.is_alive()
-    writer.join(SECONDS)
+    writer.join(HANG)
     running.close_stdin()
-    assert running.wait(SECONDS) is not None
+    assert running.wait(HANG) is not None
     assert stored == [b"out\n"]
 
 
@@ -219,7 +220,7 @@ def test_output_that_a_writer_delivers_wakes_the_reader(channel: Channel) -> Non
 def test_unread_input_does_not_block_the_writer(channel: Channel, line: str) -> None:
     running = channel.start(GuestCommand(("sh", "-c", line), stdin="open"), Printed())
     running.write(b"x" * (4 << 20))
-    ended = running.wait(SECONDS)
+    ended = running.wait(HANG)
     assert ended is not None
     assert ended.code == 4
     running.write(b"more")

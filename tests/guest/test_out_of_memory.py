@@ -13,8 +13,9 @@ import pytest
 from podbot.guest.local import LocalGuest
 from podbot.guest.messages import Ended, GuestCommand
 from podbot.guest.running import Running
-from tests.guest.test_end_with_podbot import ALONE, SECONDS, pytestmark
+from tests.guest.test_end_with_podbot import ALONE, pytestmark
 from tests.inside import PROGRAM
+from tests.waiting import HANG
 
 __all__ = ["pytestmark"]
 
@@ -43,7 +44,7 @@ class Kernel:
 
 def ended(running: Running, number: int) -> Ended:
     running.signal(number)
-    found = running.wait(SECONDS)
+    found = running.wait(HANG)
     assert found is not None
     assert found.signal == number
     return found

@@ -37,16 +37,16 @@ from tests.session.clones import clone_labels, left_behind
 from tests.session.granted import granted
 from tests.session.plans import SESSION, Place, in_state, labels, made
 from tests.session.real import with_git
-from tests.streams.plumbing import PATIENCE, wait_until
+from tests.waiting import HANG, wait_until
 
-NEVER = HostedLimits(grace=PATIENCE, term=PATIENCE, kill=PATIENCE, shell=PATIENCE)
+NEVER = HostedLimits(grace=HANG, term=HANG, kill=HANG, shell=HANG)
 AT_ONCE = replace(NEVER, grace=0, term=0)  # no grace, and KILL straight after TERM
 
 
 class KilledAfter:
     """In place of limits: no grace, and KILL follows TERM when the agent has written the file ``signalled``."""
 
-    grace, kill, status = 0.0, PATIENCE, PATIENCE
+    grace, kill, status = 0.0, HANG, HANG
 
     def __init__(self, signalled: Path) -> None:
         self._signalled = signalled
@@ -75,7 +75,7 @@ class Agent:
     @property
     def signals(self) -> list[int]:
         """The received signals, once it has ended: the engine may report the end before the thread has checked."""
-        assert self._over.wait(PATIENCE)
+        assert self._over.wait(HANG)
         return self._signals
 
     def __call__(self, peer: ExecPeer) -> int:
@@ -83,7 +83,7 @@ class Agent:
             peer.trap(signal.SIGTERM)
         self.ready.set()
         if not self.leaves:
-            peer.ended.wait(2 * PATIENCE)
+            peer.ended.wait(2 * HANG)
         while not peer.signals.empty():
             self._signals.append(peer.signals.get())
         self._over.set()
@@ -99,7 +99,7 @@ def handed_over(engine: FakeEngine, place: Place, agent: Agent | None, **changes
             engine.on("it", agent)
             exec_id = engine.exec_create(SESSION, ExecSpec(command=("it",)))
             stack.callback(engine.exec_start(exec_id, tty=False, size=None).close)
-            assert agent.ready.wait(PATIENCE)
+            assert agent.ready.wait(HANG)
         directory = stack.enter_context(session_directory(place.directory(), engine.endpoint))
         in_state(directory, "running")
         directory.handed_over = True
@@ -171,8 +171,8 @@ def guest(at: Guests) -> Iterator[Callable[[str], LeftCommand]]:
 
         def start(line: str) -> LeftCommand:
             link = dial(at.directory, SESSION)
-            running = PolledCommand.greeted(link, PATIENCE, wait_on(link))
-            running.start(GuestCommand(("/bin/sh", "-c", line), cwd="/", stdin="open"), PATIENCE, wait_on(link))
+            running = PolledCommand.greeted(link, HANG, wait_on(link))
+            running.start(GuestCommand(("/bin/sh", "-c", line), cwd="/", stdin="open"), HANG, wait_on(link))
             stack.callback(running.close)
             return LeftCommand(connection=os.dup(link.fileno()), state=running.state().described())
 

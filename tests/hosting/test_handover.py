@@ -24,16 +24,16 @@ from podbot.session.sessions import session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.guest.test_connection_state import ENDED
 from tests.session.plans import SESSION, Place, in_state
-from tests.streams.plumbing import in_thread, wait_until
+from tests.streams.plumbing import in_thread
+from tests.waiting import HANG, wait_until
 
 HELPER = ending_helper.__file__
-SECONDS = 60.0  # that a test waits for what must come
 STATE = ConnectionState(pid=7, allowed=1000, taken=0, credit=0, received=b"", unsent=frames.frame(frames.PING, 5))
 
 
 def ended(leave: Handover) -> None:
     if leave.reaper is not None:
-        leave.reaper.join(SECONDS)
+        leave.reaper.join(HANG)
         assert not leave.reaper.is_alive()
 
 
@@ -45,7 +45,7 @@ def test_the_helper_holds_the_name_until_it_exits(place: Place) -> None:
         listener.listen()
         engine = FakeEngine(endpoint=f"unix://{path}")
         engine.words = WORDS  # the kind that the helper process opens
-        listener.settimeout(SECONDS)
+        listener.settimeout(HANG)
         lease, guest = socket.socketpair()
         with session_directory(place.directory(), engine.endpoint) as directory:
             in_state(directory, "running")
@@ -78,7 +78,7 @@ def test_the_helper_continues_a_guests_connection_and_terminates_the_agent_there
     engine.words = WORDS
     ours, guest = socket.socketpair()
     with guest, session_directory(place.directory(), engine.endpoint) as directory:
-        guest.settimeout(SECONDS)
+        guest.settimeout(HANG)
         in_state(directory, "running")
         leave = Handover(engine, place.sandbox(), directory, place.events.append, helper=HELPER)
         with ours:
@@ -104,7 +104,7 @@ def test_whoever_wants_the_name_says_so_and_waits(place: Place) -> None:
             ending.close()
 
         with in_thread(end):
-            await_ending(place.directory(), place.events.append, SECONDS)
+            await_ending(place.directory(), place.events.append, HANG)
             assert seen.is_set()
     assert place.kinds() == ["session.ending"]
 

@@ -21,9 +21,10 @@ from podbot.streams.protocol_channel import Counts
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, Place, changed
-from tests.streams.plumbing import PATIENCE, Pipe, pipes
+from tests.streams.plumbing import Pipe, pipes
+from tests.waiting import HANG
 
-NEVER = HostedLimits(term=PATIENCE, kill=PATIENCE, status=PATIENCE, grace=PATIENCE, look=PATIENCE, delivery=PATIENCE)
+NEVER = HostedLimits(term=HANG, kill=HANG, status=HANG, grace=HANG, look=HANG, delivery=HANG)
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{},"x":1}}}\n'
 
 

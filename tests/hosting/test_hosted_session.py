@@ -25,10 +25,11 @@ from podbot.streams.wake import Message, Wake
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.session.plans import Place
-from tests.streams.plumbing import PATIENCE, nothing_left_open, wait_until
+from tests.streams.plumbing import nothing_left_open
+from tests.waiting import HANG, wait_until
 
 HELLO = b'{"method":"hello"}\n'
-NEVER = HostedLimits(term=PATIENCE, kill=PATIENCE, status=PATIENCE, grace=PATIENCE, look=PATIENCE, delivery=PATIENCE)
+NEVER = HostedLimits(term=HANG, kill=HANG, status=HANG, grace=HANG, look=HANG, delivery=HANG)
 REQUEST = podbot.LaunchRequest(subcommand="host", name="mine", trusted_workspace=True)
 
 
@@ -41,7 +42,7 @@ def engine(driver: FakeDriver) -> FakeEngine:
 @pytest.fixture
 def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours, theirs = socket.socketpair()
-    ours.settimeout(PATIENCE)
+    ours.settimeout(HANG)
     with ours, theirs:
         yield ours, theirs
 
@@ -75,7 +76,7 @@ def session_with(
 ) -> HostedSession:
     """As :func:`start`, with other time limits; ``began`` is called with its wake."""
     command = ExecSpec(("my-agent",), workdir="/workspace")
-    guard, scanner = GuardPlan(place.workspace), Scanner(first=PATIENCE, second=PATIENCE, patience=PATIENCE)
+    guard, scanner = GuardPlan(place.workspace), Scanner(first=HANG, second=HANG, patience=HANG)
     plan = place.plan(
         session="mine", subcommand="host", kind="custom", mode="codex_app_server", command=command, guard=guard
     )
@@ -116,7 +117,7 @@ def test_a_conversation(
         with pytest.raises(TimeoutError):
             session.wait(0.01)
         ours.shutdown(socket.SHUT_WR)
-        result = session.wait(PATIENCE)
+        result = session.wait(HANG)
         assert (before, session.done) == (False, True)
     assert result.guard is not None
     expected = podbot.HostResult("mine", podbot.ExecStatus(5), kept=False, statistics=passed)
@@ -134,7 +135,7 @@ def test_the_callers_descriptors_stay_open(
     ours, theirs = sockets
     engine.on("my-agent", ScriptedExec(stdout=HELLO))
     with start(place, theirs) as session:
-        session.wait(PATIENCE)
+        session.wait(HANG)
     theirs.sendall(b"still mine")
     assert ours.recv(len(HELLO)) == HELLO
     assert ours.recv(100) == b"still mine"
@@ -147,7 +148,7 @@ def test_descriptors_by_number_and_stderr(engine: FakeEngine, place: Place) -> N
     session = podbot.host(
         config(place), REQUEST, stdin=ends[0][0], stdout=ends[1][1], stderr=ends[2][1], environ=environ
     )
-    assert session.wait(PATIENCE).status.code == 0
+    assert session.wait(HANG).status.code == 0
     assert (os.read(ends[1][0], 100), os.read(ends[2][0], 100)) == (HELLO, b"err")
     for pair in ends:
         for fd in pair:
@@ -159,7 +160,7 @@ def test_cancelled_from_another_thread(
 ) -> None:
     def stubborn(io: ExecPeer) -> int:
         io.read_all()
-        io.ended.wait(PATIENCE)
+        io.ended.wait(HANG)
         return 0
 
     engine.on("my-agent", stubborn)
@@ -167,7 +168,7 @@ def test_cancelled_from_another_thread(
     wait_until(lambda: engine.sessions)
     thread = threading.Thread(target=session.cancel)
     thread.start()
-    result = session.wait(PATIENCE)
+    result = session.wait(HANG)
     thread.join()
     assert result.status == podbot.ExecStatus(143, 15)
     session.cancel()
@@ -180,7 +181,7 @@ def test_cancelled_by_a_signal_handler_in_the_middle_of_cancelling(
     engine.on("my-agent", echo)
     given: queue.SimpleQueue[Wake] = queue.SimpleQueue()
     session = session_with(engine, place, sockets[1], HOSTED_LIMITS, given.put)
-    wake = given.get(timeout=PATIENCE)
+    wake = given.get(timeout=HANG)
     posted = wake.post
 
     def post(message: Message) -> None:
@@ -194,7 +195,7 @@ def test_cancelled_by_a_signal_handler_in_the_middle_of_cancelling(
         session.cancel()
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert session.wait(PATIENCE).status.signal == 15
+    assert session.wait(HANG).status.signal == 15
 
 
 def test_cancelled_before_it_began(
@@ -203,7 +204,7 @@ def test_cancelled_before_it_began(
     engine.on("my-agent", echo)
     with start(place, sockets[1]) as session:
         session.cancel()
-        assert session.wait(PATIENCE).status.signal == 15
+        assert session.wait(HANG).status.signal == 15
     assert engine.by_name == {}
 
 
@@ -221,13 +222,13 @@ def test_errors_are_wait_s(engine: FakeEngine, place: Place, sockets: tuple[sock
     session = start(place, sockets[1], image="localhost/none:1")
     for _ in range(2):
         with pytest.raises(ImageNotFound):
-            session.wait(PATIENCE)
+            session.wait(HANG)
     with session:
         pass
     with pytest.raises(ImageNotFound), start(place, sockets[1], image="localhost/none:1") as untold:
         settled(untold)  # no thread waits: leaving the block raises it
     with contextlib.suppress(ImageNotFound), start(place, sockets[1], image="localhost/none:1") as session:
-        session.wait(PATIENCE)
+        session.wait(HANG)
     with pytest.raises(ZeroDivisionError), start(place, sockets[1], image="localhost/none:1"):
         raise ZeroDivisionError
 
@@ -245,7 +246,7 @@ def test_wait_raises_the_error_of_emit(
     environ = {"HOME": place.base, "PATH": os.environ["PATH"], **place.environ}
     session = podbot.host(config(place), REQUEST, stdin=sockets[1], stdout=sockets[1], environ=environ, emit=emit)
     with pytest.raises(Full):
-        session.wait(PATIENCE)
+        session.wait(HANG)
     assert engine.by_name == {}
 
 
@@ -263,7 +264,7 @@ def test_a_descriptor_that_is_closed(engine: FakeEngine, place: Place) -> None:
 
 def test_nothing_is_left_open(engine: FakeEngine, place: Place, sockets: tuple[socket.socket, socket.socket]) -> None:
     engine.on("my-agent", ScriptedExec(stdout=HELLO))
-    start(place, sockets[1]).wait(PATIENCE)
+    start(place, sockets[1]).wait(HANG)
     with nothing_left_open():
         for _ in range(3):
-            start(place, sockets[1]).wait(PATIENCE)
+            start(place, sockets[1]).wait(HANG)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from hypothesis import strategies as st
 from podbot.errors import DiskFull, ImageBuildFailed
 from podbot.images.base_image import can_debootstrap, command, last_words, root_filesystem, sources
 from podbot.machine import MachineFacts
+from tests.waiting import wait_until
 
-HANG = 60.0  # seconds; only a hang takes longer
 DEBIAN = MachineFacts(programs={"mmdebstrap": "/usr/bin/mmdebstrap"}, distribution=("debian",), codename="bookworm")
 TARGETS = """\
 http://mirror/debian bookworm main
@@ -218,10 +217,7 @@ def test_an_abandoned_stream_terminates_all_processes() -> None:
     stream = root_filesystem(script(code), os.environ, "base")
     pid = int(next(stream).split()[0])
     stream.close()
-    end = time.monotonic() + HANG
-    while runs(pid):
-        assert time.monotonic() < end, "it was left running"
-        time.sleep(0.01)
+    wait_until(lambda: not runs(pid), "the end of its process")
 
 
 def runs(pid: int) -> bool:

@@ -12,8 +12,8 @@ import pytest
 from podbot.errors import PathError
 from podbot.events import Event
 from podbot.images.build_turn import build_turn
+from tests.waiting import HANG
 
-HANG = 60.0  # seconds; only a hang takes longer
 ENGINE = "unix:///run/e.sock"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from mcp import Client, MCPError
 
 from podbot.errors import CreateFailed
 from tests.mcp.workspaces import Served
+from tests.waiting import async_wait_until
 
 pytestmark = pytest.mark.anyio
 ERAS = ("auto", "legacy")  # 2026-07-28, and the handshake of 2025-11-25
@@ -35,12 +35,6 @@ def value_of(result: types.CallToolResult) -> dict[str, Any]:
 
 def links_of(result: types.CallToolResult) -> list[types.ResourceLink]:
     return [block for block in result.content if isinstance(block, types.ResourceLink)]
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    with anyio.fail_after(60):
-        while not happened():  # noqa: ASYNC110 - what is waited for happens in another process
-            await anyio.sleep(0.01)
 
 
 async def read(client: Client, uri: str) -> str:
@@ -239,9 +233,9 @@ async def test_a_cancelled_call_ends_its_command(served: Served, era: str) -> No
         async with anyio.create_task_group() as group:
             arguments = {"command": ["sh", "-c", script], "sandbox": box, "timeout_seconds": 120}
             group.start_soon(client.call_tool, "shell_execute", arguments)
-            await until(begun.exists)
+            await async_wait_until(begun.exists)
             group.cancel_scope.cancel()
-        await until(ended.exists)
+        await async_wait_until(ended.exists)
         assert value_of(await client.call_tool("shell_execute", {"command": ["true"], "sandbox": box}))
 
 
@@ -261,7 +255,7 @@ async def test_progress_is_reported_while_a_call_lasts(served: Served, era: str)
                 await client.call_tool("shell_execute", arguments, progress_callback=report)
 
             group.start_soon(call)
-            await until(lambda: len(reports) >= 4)
+            await async_wait_until(lambda: len(reports) >= 4)
             (served.making.made[0].path / "n").write_text("go")
     assert "starting" in (reports[0][1] or "")
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)

@@ -6,14 +6,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import anyio
+import anyio.lowlevel
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim, advertise
 
 from podbot.mcp.tasks_extension import TASKS
-from tests.mcp.test_server import links_of, text_of, until, value_of
+from tests.mcp.test_server import links_of, text_of, value_of
 from tests.mcp.workspaces import Served
+from tests.waiting import async_wait_until, attempts
 
 pytestmark = pytest.mark.anyio
 IDENTIFIER = "io.modelcontextprotocol/tasks"
@@ -69,11 +71,12 @@ async def ask(session: Any, method: str, ident: str) -> State:
 
 async def ended(session: Any, ident: str) -> State:
     """The state of a task that has ended."""
-    while True:
+    for _ in attempts("the task's end"):
         state = await ask(session, "tasks/get", ident)
         if state.status != "working":
-            return state
-        await anyio.sleep(0.01)
+            break
+        await anyio.lowlevel.checkpoint()
+    return state
 
 
 async def test_a_long_call_becomes_a_task_whose_result_is_polled(served: Served) -> None:
@@ -134,7 +137,7 @@ async def test_a_client_without_the_extension_waits(served: Served) -> None:
 
         async with anyio.create_task_group() as group:
             group.start_soon(call)
-            await until(lambda: bool(served.making.made) and (served.making.made[0].path / "begun").exists())
+            await async_wait_until(lambda: bool(served.making.made) and (served.making.made[0].path / "begun").exists())
             (served.making.made[0].path / "go").touch()
     assert value_of(results[0])["stdout"] == "late\n"
 
@@ -168,9 +171,10 @@ async def test_calls_at_once_become_no_more_tasks_than_are_allowed(served: Serve
         return types.CallToolResult(content=[types.TextContent(text="a task")], is_error=True)
 
     served.registry.find("a", None)
-    async with Client(served.server(patience=0.5), extensions=[TakesTasks(then)]) as client:
-        job = {"command": ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]}
+    job = {"command": ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]}
+    async with Client(served.server()) as client:  # it takes no tasks: the start would be one on a slow machine
         wait = {"job": value_of(await client.call_tool("job_start", job))["job"], "wait_seconds": 60}
+    async with Client(served.server(patience=0.5), extensions=[TakesTasks(then)]) as client:
 
         async def call() -> None:
             found = await client.call_tool("job_output", wait)
@@ -180,7 +184,7 @@ async def test_calls_at_once_become_no_more_tasks_than_are_allowed(served: Serve
         async with anyio.create_task_group() as group:
             for _ in range(TASKS + 10):
                 group.start_soon(call)
-            await until(lambda: len(tasks) >= TASKS and len(results) + len(tasks) == TASKS + 10)
+            await async_wait_until(lambda: len(tasks) >= TASKS and len(results) + len(tasks) == TASKS + 10)
             done.set()
     assert len(tasks) == TASKS
     assert len(results) == 10

@@ -15,8 +15,8 @@ from podbot.github.mint import Minter
 from podbot.session.sessions import session_directory
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, in_state, made
+from tests.waiting import HANG
 
-HANG = 60.0  # seconds; only a hang takes longer
 API = "https://api.test"
 
 

@@ -35,8 +35,8 @@ from podbot.streams.wake import Interrupted, Signal, Wake
 from podbot.testing import IMAGE, STDERR, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, made
 from tests.session.real import GIT_ENV, git, real, server, shell, with_git
+from tests.waiting import HANG
 
-HANG = 60.0  # seconds; only a hang takes longer
 PLAN = ClonePlan("octo/shop", None, "https://github.com/octo/shop.git", "https://github.com", "/src/shop")
 
 

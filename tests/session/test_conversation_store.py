@@ -30,9 +30,9 @@ from podbot.session.run import run_session
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, Place, changed, container, labels
+from tests.waiting import HANG
 
 SILENT = ExecIO(None, None, None)
-HANG = 60.0  # seconds; only a hang takes longer
 CLONE = ClonePlan("octo/a", None, "https://github.com/octo/a", "https://github.com", "/clones/a")
 
 

@@ -7,8 +7,7 @@ import dataclasses
 import os
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,7 @@ from podbot.session.sessions import session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place
-
-SECONDS = 60.0  # a bound on a hang
+from tests.waiting import HANG, wait_until
 
 
 @pytest.fixture
@@ -55,19 +53,12 @@ def passed(found: Resource) -> int:
 
 
 def request(port: int, line: str, *headers: str) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
+    with socket.create_connection(("127.0.0.1", port), HANG) as client:
         client.sendall("\r\n".join([line, *headers, "", ""]).encode())
         data = b""
         while more := client.recv(1 << 16):
             data += more
         return data
-
-
-def wait_for(what_is: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not what_is():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_it_serves_the_socket_and_reports_each_refused_host_once(place: Place) -> None:
@@ -81,7 +72,7 @@ def test_it_serves_the_socket_and_reports_each_refused_host_once(place: Place) -
             answer = request(port, "CONNECT b.example:443 HTTP/1.1", "Host: b.example:443")
             assert f"podbot net allow {SESSION} b.example:443".encode() in answer
         request(port, "CONNECT c.example:443 HTTP/1.1", "Host: c.example:443")
-        wait_for(lambda: len(place.events) == 2)
+        wait_until(lambda: len(place.events) == 2)
         control = os.path.join(found.plan.directory, "control")
         assert ask(control, {"do": "show"})["policy"]["allow"] == ["a.example"]
     assert [(event.kind, event.fields["host"]) for event in place.events] == [
@@ -89,7 +80,7 @@ def test_it_serves_the_socket_and_reports_each_refused_host_once(place: Place) -
         ("network.refused", "c.example"),
     ]
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), SECONDS)
+        socket.create_connection(("127.0.0.1", port), HANG)
 
 
 def test_the_keys_are_added_outside(place: Place) -> None:
@@ -125,7 +116,7 @@ def test_a_gateway_that_ends_is_reported(place: Place) -> None:
         found.running(engine.inspect(SESSION))
         assert found.process is not None
         os.kill(found.process.pid, 9)
-        wait_for(lambda: place.events)
+        wait_until(lambda: place.events)
     assert [event.kind for event in place.events] == ["network.lost"]
 
 
@@ -135,7 +126,7 @@ def test_a_gateway_that_has_ended_before_the_container_starts(place: Place) -> N
     with resource(place, engine) as found:
         assert found.process is not None
         os.kill(found.process.pid, 9)
-        wait_for(lambda: place.events)
+        wait_until(lambda: place.events)
         passed(found)
         with pytest.raises(StartFailed, match="its process has ended"):
             found.running(engine.inspect(SESSION))
@@ -156,11 +147,11 @@ def test_a_restarted_session_has_one_that_ends_with_its_container(place: Place) 
             sandbox.wait()
 
         def refused() -> bool:
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), SECONDS):
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), HANG):
                 return False
             return True
 
-        wait_for(refused)
+        wait_until(refused)
 
 
 def test_a_container_that_has_ended_meanwhile(place: Place) -> None:

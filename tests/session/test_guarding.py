@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -30,9 +29,9 @@ from podbot.session.sessions import left_session, session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine
 from tests.session.plans import SESSION, Place, container, in_state, labels, made
+from tests.waiting import HANG, wait_until
 
 SILENT = ExecIO(None, None, None)
-HANG = 60.0  # seconds; only a hang takes longer
 PATIENT = Scanner(first=HANG, second=HANG)  # however long a new interpreter takes to start
 
 
@@ -262,11 +261,12 @@ def children() -> set[str]:
 
 def no_more_children_than(before: set[str]) -> None:
     """A killed one that has not ended at once is abandoned, and reaped later."""
-    end = time.monotonic() + HANG
-    while not children() <= before:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+
+    def reaped() -> bool:
         sweep()
+        return children() <= before
+
+    wait_until(reaped)
 
 
 def test_an_interrupted_report_is_made_by_the_next_command(engine: FakeEngine, place: Place, tmp_path: Path) -> None:

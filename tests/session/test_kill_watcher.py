@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,7 @@ import pytest
 from podbot.session.flags import await_release
 from podbot.session.kill_watcher import HelperProgram, removed_if_killed
 from tests.session.plans import Place
-
-_SECONDS = 60.0  # a bound on a hang
+from tests.waiting import HANG, wait_until
 
 
 @pytest.fixture
@@ -39,10 +37,7 @@ def helper(tmp_path: Path) -> str:
 
 def called(tmp_path: Path) -> list[str]:
     """What the helper wrote, once it did."""
-    until = time.monotonic() + _SECONDS
-    while not (tmp_path / "called").exists():
-        assert time.monotonic() < until, "the helper was not started"
-        time.sleep(0.01)
+    wait_until((tmp_path / "called").exists, "the helper's start")
     return (tmp_path / "called").read_text().splitlines()
 
 
@@ -58,10 +53,7 @@ def running(helper: str) -> list[int]:
 
 def started(helper: str) -> None:
     """Wait for its process: Popen may return before the kernel shows the new command line."""
-    until = time.monotonic() + _SECONDS
-    while not running(helper):
-        assert time.monotonic() < until, "no process was started"
-        time.sleep(0.01)
+    wait_until(lambda: running(helper), "the helper's process")
 
 
 def test_after_a_kill_the_helper_is_started_without_secrets(tmp_path: Path, helper: str) -> None:
@@ -90,9 +82,9 @@ def test_a_kill_is_noticed_although_a_forked_child_goes_on(place: Place, tmp_pat
     )
     path = place.directory()
     with subprocess.Popen([sys.executable, "-c", code, path, helper], stdin=subprocess.PIPE) as process:
-        assert process.wait(_SECONDS) == -signal.SIGKILL
+        assert process.wait(HANG) == -signal.SIGKILL
         assert called(tmp_path)[0] == path
-        assert await_release(path, _SECONDS)
+        assert await_release(path, HANG)
 
 
 def test_the_helper_gets_what_an_engine_needs_of_the_caller_s_environment(tmp_path: Path, helper: str) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from podbot.session.left_processes import end_left
+from tests.waiting import HANG
 
-HANG = 60.0  # seconds; only a hang takes longer
 ID = "83f96dce6d5a" * 5
 
 

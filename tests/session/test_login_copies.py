@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.credentials.logins import CODEX, changed, spec_of, value_at
 from tests.session.plans import SESSION, Place, in_state, nest
+from tests.waiting import wait_until
 
 REFRESH = ("tokens", "refresh_token")
 NAME = f"{SESSION}-20260801T120000Z"
@@ -54,13 +54,6 @@ def bench(place: Place) -> Iterator[Bench]:
     wake.close()
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def renew(bench: Bench, token: str) -> None:
     write(bench, changed(CODEX, REFRESH, token))
 
@@ -86,7 +79,7 @@ def test_it_is_there_before_the_container_and_gone_after_it(bench: Bench) -> Non
 def test_a_renewal_is_kept_while_the_session_runs_and_at_its_end(bench: Bench) -> None:
     with claimed(bench) as directory, bench.resource(directory).opened():
         renew(bench, "r2")
-        until(lambda: bench.token() == "r2")
+        wait_until(lambda: bench.token() == "r2")
         renew(bench, "r3")
     assert bench.token() == "r3"
 
@@ -96,13 +89,13 @@ def test_a_renewal_by_another_session_arrives(bench: Bench) -> None:
         bench.store.hand_out("other")
         other = Path(bench.root, "sessions", "other", "login", "auth.json")
         other.write_bytes(changed(CODEX, REFRESH, "r2"))
-        until(lambda: value_at(bench.file.read_bytes(), REFRESH) == "r2")
+        wait_until(lambda: value_at(bench.file.read_bytes(), REFRESH) == "r2")
 
 
 def test_what_is_refused_is_reported_once_and_not_shown(bench: Bench) -> None:
     with claimed(bench) as directory, bench.resource(directory).opened():
         write(bench, changed(CODEX, ("tokens", "account_id"), "evil"))
-        until(lambda: bool(bench.place.events))
+        wait_until(lambda: bool(bench.place.events))
     assert bench.place.kinds() == ["login.refused"]
     assert "evil" not in repr(bench.place.events)
     assert bench.token() == "r"
@@ -144,7 +137,7 @@ def test_a_live_session_with_another_runtime_directory_keeps_its_copy(bench: Ben
         sweep(bench.store, str(tmp_path))
         assert bench.store.names() == [NAME]
         renew(bench, "r2")
-        until(lambda: bench.token() == "r2")
+        wait_until(lambda: bench.token() == "r2")
     assert bench.store.names() == []
 
 
@@ -179,7 +172,7 @@ def test_a_tree_of_any_depth_in_a_copy_is_removed(bench: Bench) -> None:
 def test_events_name_no_token(bench: Bench) -> None:
     with claimed(bench) as directory, bench.resource(directory).opened():
         write(bench, b"not JSON")
-        until(lambda: bool(bench.place.events))
+        wait_until(lambda: bool(bench.place.events))
     (event,) = bench.place.events
     assert isinstance(event, Event)
     assert event.message.endswith("it is not JSON")

@@ -26,9 +26,9 @@ from tests.launch.build import resource
 from tests.session.clones import clone_labels, clone_plan, left_behind
 from tests.session.plans import SESSION, Place, changed, container, kept, made
 from tests.session.real import with_git
+from tests.waiting import HANG
 
 SILENT = ExecIO(None, None, None)
-HANG = 60.0  # seconds; only a hang takes longer
 
 
 @pytest.fixture

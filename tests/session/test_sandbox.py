@@ -23,8 +23,7 @@ from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.guest.test_over_engine import real_python
 from tests.session.plans import SESSION, Place
-
-HANG = 60.0  # seconds; only a hang takes longer
+from tests.waiting import HANG
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +34,9 @@ from podbot.session.sessions import (
 from podbot.session.states import State
 from tests.faults import GiveAway
 from tests.session.plans import SESSION, Place, in_state, nest
+from tests.waiting import HANG, wait_until
 
 ENDPOINT = "unix:///run/podman.sock"
-HANG = 60.0  # seconds; only a hang takes longer
 
 
 def record(place: Place, session: str = SESSION) -> Any:
@@ -86,10 +85,7 @@ def test_a_container_that_could_not_be_removed_is_left_to_the_helper(place: Plac
     for state in states:
         with pytest.raises(KeyboardInterrupt):
             interrupted(state)
-    until = time.monotonic() + HANG
-    while not called.exists():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(called.exists)
 
 
 def test_the_earlier_session_whose_name_was_not_taken_is_not_the_helper_s(place: Place, tmp_path: Path) -> None:
@@ -112,10 +108,7 @@ def test_the_earlier_session_whose_name_was_not_taken_is_not_the_helper_s(place:
         failed("earlier", taken=True)
     with pytest.raises(KeyboardInterrupt):
         failed("own", taken=False)
-    until = time.monotonic() + HANG
-    while place.directory("own") not in (called.read_text() if called.exists() else "").splitlines():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: place.directory("own") in (called.read_text() if called.exists() else "").splitlines())
     assert called.read_text().splitlines() == [place.directory("own")]
 
 

@@ -232,7 +232,7 @@ def test_jobs(tmp_path: Path) -> None:
                 found = await door.job(job.id)
                 assert [state.id for state in await door.jobs()] == [job.id] == [found.id]
                 waiting = asyncio.create_task(job.wait())
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0)  # it begins
                 waiting.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await waiting

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 
 from podbot.engine.stream import SocketStream
 from podbot.streams.relay import Relay
-
-PATIENCE = 60.0  # seconds; a bound on a hang, not a measurement
+from tests.waiting import HANG, attempts, wait_until
 
 
 def frame(stream: int, data: bytes) -> bytes:
@@ -26,7 +25,7 @@ def stream_pair(
 ) -> Iterator[tuple[SocketStream, socket.socket]]:
     """(our exec stream, the engine's end of it)."""
     ours, theirs = socket.socketpair()
-    theirs.settimeout(PATIENCE)
+    theirs.settimeout(HANG)
     if send_buffer is not None:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     stream = SocketStream(ours, leftover)
@@ -79,26 +78,18 @@ def in_thread(work: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         # After a failure in the block, too: the thread would go on with descriptors that the next test reuses.
-        thread.join(PATIENCE)
+        thread.join(HANG)
     assert not thread.is_alive()
     if failed:
         raise failed[0]
 
 
-def wait_until(done: Callable[[], object]) -> None:
-    """Return when ``done`` is true, which it must become."""
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end, "what this test waits for did not come"
-        time.sleep(0.001)
-
-
 def run_until(relay: Relay, done: Callable[[], object]) -> None:
     """Relay until ``done`` is true; the relay itself has nothing to report until then."""
-    end = time.monotonic() + PATIENCE
-    while not done():
+    for _ in attempts():
+        if done():
+            return
         assert relay.run(time.monotonic() + 0.01) == "deadline"
-        assert time.monotonic() < end, "what this test waits for did not come"
 
 
 class Received:

@@ -18,7 +18,8 @@ from podbot.streams.sides import Duplex, EngineSide
 from podbot.streams.sink import LOG_PATIENCE, LogSink
 from podbot.streams.wake import Resize, Wake
 from tests.streams.channels import LineFilter
-from tests.streams.plumbing import PATIENCE, Received, frame, in_thread, pipes, read_exactly, run_until, stream_pair
+from tests.streams.plumbing import Received, frame, in_thread, pipes, read_exactly, run_until, stream_pair
+from tests.waiting import HANG, attempts
 
 
 @contextlib.contextmanager
@@ -48,7 +49,7 @@ def relay(
 
 def run(made: Relay) -> str:
     """Until the relay has something to report, which it must."""
-    return made.run(time.monotonic() + PATIENCE)
+    return made.run(time.monotonic() + HANG)
 
 
 def run_briefly(made: Relay) -> str:
@@ -129,11 +130,8 @@ def test_an_agent_that_causes_answers_and_reads_none_is_not_read_any_further(wak
         # Its own reading sets it free again.
         over = threading.Event()
         with in_thread(lambda: read_until(engine, over)):
-            end = time.monotonic() + PATIENCE
-            while made.unsent and time.monotonic() < end:
-                made.run(time.monotonic() + 0.01)
+            run_until(made, lambda: not made.unsent)
             over.set()
-        assert made.unsent == 0
 
 
 def read_until(sock: socket.socket, over: threading.Event) -> None:
@@ -191,9 +189,7 @@ def test_a_client_that_reads_late_does_not_block_what_it_sends(wake: Wake) -> No
             os.write(stdin.write, b"still read\n")
             Received(engine.fileno()).arrives(made, b"still read\n")
             with in_thread(slow_reader):
-                end = time.monotonic() + PATIENCE
-                while not done.is_set() and time.monotonic() < end:
-                    made.run(time.monotonic() + 0.02)
+                run_until(made, done.is_set)
 
 
 def test_a_closed_agent_stdin_does_not_hide_the_clients_end(wake: Wake) -> None:
@@ -211,7 +207,7 @@ def test_a_closed_agent_stdin_does_not_hide_the_clients_end(wake: Wake) -> None:
 def test_a_single_socket_is_not_read_when_it_is_only_writable(wake: Wake) -> None:
     ours, client = socket.socketpair()
     with ours, client, stream_pair() as (stream, engine):
-        client.settimeout(PATIENCE)
+        client.settimeout(HANG)
         with relay(stream, wake, LineFilter(), stdin=ours.fileno(), stdout=ours.fileno(), stderr=None) as made:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             engine.sendall(frame(1, b"z" * 100_000 + b"\n"))
@@ -260,20 +256,15 @@ def test_diagnostics_that_nobody_reads_stop_nothing_for_long(wake: Wake) -> None
             engine.sendall(frame(1, b"through\n"))
 
         with in_thread(flood):
-            os.set_blocking(stdout.read, False)
-            got, end = b"", time.monotonic() + PATIENCE
-            while not got and time.monotonic() < end:
-                made.run(time.monotonic() + 0.01)
-                with contextlib.suppress(BlockingIOError):
-                    got = os.read(stdout.read, 100)
-        assert got == b"through\n"
+            Received(stdout.read).arrives(made, b"through\n")
         assert made.undelivered <= 2 * LIMIT
         said = bytearray()
         os.set_blocking(stderr.read, False)
         engine.sendall(frame(2, b"the end\n"))
-        end = time.monotonic() + PATIENCE
         # Lost bytes are reported before the next line that fits, which need not be the first one that is sent.
-        while not (b"are lost\n" in said and said.endswith(b"the end\n")) and time.monotonic() < end:
+        for _ in attempts():
+            if b"are lost\n" in said and said.endswith(b"the end\n"):
+                break
             made.run(time.monotonic() + 0.001)
             with contextlib.suppress(BlockingIOError):
                 said += os.read(stderr.read, 1 << 16)

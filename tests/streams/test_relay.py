@@ -19,7 +19,6 @@ from podbot.streams.relay import LIMIT, Relay, SinkClosed
 from podbot.streams.sides import CHUNK, Duplex, EngineSide
 from podbot.streams.wake import Resize, Signal, Wake
 from tests.streams.plumbing import (
-    PATIENCE,
     Pipe,
     frame,
     in_thread,
@@ -29,6 +28,7 @@ from tests.streams.plumbing import (
     run_until,
     stream_pair,
 )
+from tests.waiting import HANG
 
 BIG = 8 << 20
 
@@ -49,7 +49,7 @@ def relay(
 
 
 def run(made: Relay) -> str:
-    return made.run(time.monotonic() + PATIENCE)
+    return made.run(time.monotonic() + HANG)
 
 
 def test_megabytes_in_both_directions_arrive_unchanged(wake: Wake) -> None:

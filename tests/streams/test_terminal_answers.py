@@ -7,14 +7,13 @@ import os
 import re
 import select
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from podbot.streams.terminal import raw_mode
 from podbot.streams.terminal_answers import chosen, drain, write
-from tests.streams.plumbing import PATIENCE
+from tests.waiting import HANG, pause
 
 ASKED = re.compile(rb"\x1b\[(5n|6n|c|>c|\?2026\$p)")
 SAYS = {
@@ -49,7 +48,7 @@ class Emulator:
             rest += data
             while found := ASKED.search(rest):
                 rest = rest[found.end() :]
-                time.sleep(self._pause)
+                pause(self._pause)
                 if found[1] not in self._mute:
                     os.write(self.controller, SAYS[found[1]])
             if self.END in self.screen:
@@ -58,7 +57,7 @@ class Emulator:
     def end(self) -> None:
         """Returns when all queries have been answered."""
         os.write(self.terminal, self.END)
-        self._thread.join(PATIENCE)
+        self._thread.join(HANG)
         assert not self._thread.is_alive()
 
     def close(self) -> None:
@@ -73,7 +72,7 @@ OURS = [b"\x1b[c", b"\x1b[5n", b"\x1b[5n", b"\x1b[6n", b"\x1b[c", b"\x1b[c", b"\
 
 
 def patient_drain(emulator: Emulator) -> bool:
-    return drain(emulator.terminal, emulator.terminal, asked=OURS, silence=PATIENCE, most=PATIENCE)
+    return drain(emulator.terminal, emulator.terminal, asked=OURS, silence=HANG, most=HANG)
 
 
 def test_the_queries_do_not_repeat_themselves_as_a_program_s_do() -> None:
@@ -133,7 +132,7 @@ def test_a_program_cannot_answer_in_place_of_the_terminal(emulator: Emulator) ->
 def test_a_terminal_that_does_not_answer_is_given_up(mute: tuple[bytes, ...]) -> None:
     asked = ([b"\x1b[5n", b"\x1b[6n", b"\x1b[c"] * 3)[:8]
     with contextlib.closing(Emulator(mute=mute)) as emulator, raw_mode(emulator.terminal):
-        assert not drain(emulator.terminal, emulator.terminal, asked=asked, silence=0.2, most=PATIENCE)
+        assert not drain(emulator.terminal, emulator.terminal, asked=asked, silence=0.2, most=HANG)
 
 
 def test_somebody_who_types_on_does_not_hold_it_for_ever() -> None:
@@ -147,7 +146,7 @@ def test_somebody_who_types_on_does_not_hold_it_for_ever() -> None:
         typist = threading.Thread(target=types)
         typist.start()
         try:
-            assert not drain(emulator.terminal, emulator.terminal, silence=PATIENCE, most=0.3)
+            assert not drain(emulator.terminal, emulator.terminal, silence=HANG, most=0.3)
         finally:
             over.set()
             typist.join()

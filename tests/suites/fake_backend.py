@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -86,13 +86,3 @@ class FakeBackend:
             opened.close()
 
         return dataclasses.replace(opened, connection=container, close=close, ended=container.ended)
-
-
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for it."""
-    import time
-
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +22,8 @@ from podbot.errors import (
 from podbot.sections.host_mounts import HostMount
 from podbot.suites import LazyWorkspace, WorkspaceSettings, WorkspaceState
 from podbot.tools import as_json
-from tests.suites.fake_backend import FakeBackend, until
+from tests.suites.fake_backend import FakeBackend
+from tests.waiting import pause, wait_until
 
 
 @pytest.fixture
@@ -260,7 +260,7 @@ def test_closing_during_a_command_ends_it(backend: FakeBackend) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    until(Path(workspace.directory, "begun").exists)
+    wait_until(Path(workspace.directory, "begun").exists)
     workspace.close()
     thread.join(60)
     assert not thread.is_alive()
@@ -281,7 +281,7 @@ def test_after_its_time_limit_the_container_is_ended_even_during_a_command(backe
 def test_an_idle_one_is_ended_and_starts_again_with_its_files(backend: FakeBackend) -> None:
     with LazyWorkspace(backend, ident="a", settings=WorkspaceSettings(idle_seconds=0.2)) as workspace:
         workspace.files.write(["a"], "1")
-        until(lambda: backend.starts[0].closed == 1)
+        wait_until(lambda: backend.starts[0].closed == 1)
         assert workspace.state is None
         assert workspace.files.read(["a"]).content == "1"
 
@@ -292,10 +292,10 @@ def test_neither_a_call_nor_a_job_is_idle(backend: FakeBackend) -> None:
         assert len(backend.starts) == 1
         job = workspace.shell.start(["sleep", "60"])
         container = backend.starts[-1]
-        time.sleep(1)
+        pause(1)
         assert container.closed == 0
         job.kill()
-        until(lambda: container.closed == 1)
+        wait_until(lambda: container.closed == 1)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 10**9])

@@ -13,7 +13,8 @@ import pytest
 from podbot.errors import ContainerNotFound, InvalidCommand, WorkspaceDied
 from podbot.sections.host_mounts import HostMount
 from podbot.suites import LazyWorkspace, LocalBackend, WorkspaceSettings, WorkspaceState
-from tests.suites.fake_backend import FakeBackend, until
+from tests.suites.fake_backend import FakeBackend
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_a_late_call_starts_no_process_on_this_host(tmp_path: Path) -> None:
 def test_idle_time_begins_at_the_end_of_a_job(backend: FakeBackend) -> None:
     with LazyWorkspace(backend, ident="a", settings=WorkspaceSettings(idle_seconds=1)) as workspace:
         workspace.shell.start(["sh", "-c", "sleep 1.6; date +%s.%N > ended"])
-        until(lambda: backend.starts[0].closed == 1)
+        wait_until(lambda: backend.starts[0].closed == 1)
         assert time.time() - float(Path(workspace.directory, "ended").read_text()) > 0.8
 
 

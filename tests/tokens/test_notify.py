@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,9 +116,7 @@ def test_a_manager_that_does_not_read_does_not_block(manager: tuple[Manager, str
     while _fill(there):
         pass
     notifier = Notifier({"NOTIFY_SOCKET": address}, send_timeout=0.01)
-    begin = time.monotonic()
     notifier.stopping()
-    assert time.monotonic() - begin < 30
     assert "STOPPING=1\nSTATUS=ending" not in there.received()
 
 

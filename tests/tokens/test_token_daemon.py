@@ -27,8 +27,9 @@ from podbot.tokens import token_daemon
 from podbot.tokens.token_daemon import TokenDaemon
 from podbot.tokens.token_liveness import Connect
 from podbot.tokens.token_watch import MakeMinter, find, find_named, give_back_memory
-from tests.session.granted import HANG, GitHub, granted, killed, running
+from tests.session.granted import GitHub, granted, killed, running
 from tests.session.plans import Place, kept, made
+from tests.waiting import HANG, attempts
 
 
 @pytest.fixture
@@ -74,12 +75,10 @@ class World:
         The clock stands while a call is in progress, however long its thread waits for a processor; ``hanging``: but
         not when there are some that never end.
         """
-        end = time.monotonic() + HANG
-        while True:
+        for _ in attempts():
             self.daemon.step()
             if until():
                 return
-            assert time.monotonic() < end, self.events
             idle = self.daemon.jobs.idle
             if not idle or not stride:
                 select.select([self.daemon.jobs], [], [], 0.005 if hanging or idle else HANG)

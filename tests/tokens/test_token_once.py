@@ -19,8 +19,9 @@ from podbot.locks import is_held
 from podbot.streams.wake import Interrupted, Signal, Wake
 from podbot.testing import FakeEngine
 from podbot.tokens.token_once import TokenRenewal, renew_once
-from tests.session.granted import HANG, GitHub, granted, killed, running
+from tests.session.granted import GitHub, granted, killed, running
 from tests.session.plans import Place, kept
+from tests.waiting import HANG
 
 
 @pytest.fixture

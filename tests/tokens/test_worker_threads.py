@@ -3,14 +3,12 @@ from __future__ import annotations
 import select
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from podbot.tokens.worker_threads import Jobs
-
-HANG = 60.0  # seconds; only a hang takes longer
+from tests.waiting import HANG, attempts
 
 
 @pytest.fixture
@@ -21,9 +19,9 @@ def jobs() -> Iterator[Jobs]:
 
 
 def settled(jobs: Jobs, until: Callable[[], object]) -> None:
-    end = time.monotonic() + HANG
-    while not until():
-        assert time.monotonic() < end
+    for _ in attempts():
+        if until():
+            return
         select.select([jobs], [], [], 0.2)
         jobs.settle()
 

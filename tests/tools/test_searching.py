@@ -8,7 +8,8 @@ from pathlib import Path
 from podbot.guest.local import LocalGuest
 from podbot.tools.files import Files
 from podbot.tools.results import GrepMatch
-from tests.tools.workers import SECONDS, files_in, patient, refused
+from tests.tools.workers import files_in, patient, refused
+from tests.waiting import HANG
 
 
 def test_globs(files: Files, root: Path) -> None:
@@ -106,6 +107,6 @@ def test_an_expression_that_needs_much_memory_is_ended(guest: LocalGuest, root: 
 
 def test_an_expression_that_needs_exponential_time_is_ended(guest: LocalGuest, root: Path) -> None:
     (root / "evil").write_text("a" * 60 + "!")
-    with files_in(guest, root, grep_seconds=0.3, grace=SECONDS) as files:
+    with files_in(guest, root, grep_seconds=0.3, grace=HANG) as files:
         assert "more than 0.3 s" in str(refused(lambda: files.grep("(a+)+$"), "deadline"))
         assert files.read(("evil",)).total_lines == 1  # the same worker goes on

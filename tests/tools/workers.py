@@ -15,8 +15,8 @@ from podbot.guest.local import LocalGuest
 from podbot.shell.reconnecting import Connection
 from podbot.tools.files import Files
 from tests.inside import PROGRAM
+from tests.waiting import HANG
 
-SECONDS = 60.0  # that a test waits for what must come
 _LIAR = """#!{python}
 import json, os, struct, sys, time
 def read(size):
@@ -49,7 +49,7 @@ def files_in(guest: LocalGuest, root: Path, *, python: str = PROGRAM, **options:
 
 def patient(guest: LocalGuest, root: Path) -> Files:
     """For calls with much to do, so that a slow machine does not reach their time limits."""
-    return files_in(guest, root, seconds=10 * SECONDS, grep_seconds=10 * SECONDS)
+    return files_in(guest, root, seconds=10 * HANG, grep_seconds=10 * HANG)
 
 
 def liar(directory: Path, script: str, *, greets: bool = True) -> str:
@@ -81,5 +81,5 @@ def together(work: Callable[[int], None], count: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(SECONDS)
+        thread.join(HANG)
     assert not any(thread.is_alive() for thread in threads)

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from e2e.vm.machine import Limits, running
 from e2e.vm.qemu import EMULATION, KVM, Boot, arguments, ends_with_parent, in_tree, major
 from e2e.vm.sources import lines
 from e2e.vm.steps import alone, need_programs, need_room, step
+from tests.waiting import wait_until
 
 BOOT = Boot("/vm/disk", "/vm/vmlinuz", "/vm/initrd", "/vm/console", 40022, EMULATION)
 
@@ -114,7 +113,7 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) 
     try:
         with pytest.raises(VmError, match="ended after"):
             step("waiting", ["sh", "-c", f"exec 3> {held}; sleep 600 & wait"], limit=0.5, log=f"{tmp_path}/log")
-        _until(lambda: not _has_writer(reader))
+        wait_until(lambda: not _has_writer(reader))
     finally:
         os.close(reader)
 
@@ -229,18 +228,11 @@ def test_the_machine_ends_with_the_process_that_started_it() -> None:
     program = f"import subprocess, time; subprocess.Popen({ends_with_parent(CHILD.split())!r}); time.sleep(600)"
     parent = subprocess.Popen([sys.executable, "-c", program])
     try:
-        _until(lambda: left(CHILD))
+        wait_until(lambda: left(CHILD))
     finally:
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    _until(lambda: not left(CHILD))
-
-
-def _until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60  # seconds; only a hang takes longer
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: not left(CHILD))
 
 
 def left(command: str) -> bool:

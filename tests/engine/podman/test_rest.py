@@ -8,7 +8,6 @@ import os
 import select
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -55,6 +54,7 @@ from tests.engine.serving import (
     recordings_of,
     replay,
 )
+from tests.waiting import pause
 
 SPEC = ContainerSpec(
     name="podbot-rec-1",
@@ -509,7 +509,7 @@ def test_an_engine_that_sips_at_an_upload_has_one_deadline(serve: Serve) -> None
 
         def sip() -> None:
             while theirs.recv(10_000):
-                time.sleep(0.01)
+                pause(0.01)
 
         reader = threading.Thread(target=sip, daemon=True)
         reader.start()
