@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 
+from podbot.streams.lasting import LastingChanges
+
 _ALTERNATE = (b"1049", b"1047", b"47")
-# Mouse and focus reports, bracketed paste, synchronized output, colour-scheme reports, cursor keys, reversed colours,
-# margins.
+# Mouse and focus reports, bracketed paste, synchronized output, colour-scheme reports, cursor keys, slow scrolling,
+# reversed colours, margins, reverse wrap, Backspace as ^H, graphics that do not scroll, other keyboards (of Sun, HP and
+# others; Escape of mintty).
 _OFF_BY_DEFAULT = (
-    *(b"9", b"1000", b"1002", b"1003", b"1004", b"1005", b"1006", b"1015", b"1016"),
-    *(b"2004", b"2026", b"2031", b"9001", b"1", b"5", b"6", b"69"),
+    *(b"9", b"1000", b"1001", b"1002", b"1003", b"1004", b"1005", b"1006", b"1015", b"1016"),
+    *(b"2004", b"2026", b"2031", b"9001", b"1", b"4", b"5", b"6", b"69", b"45", b"67", b"80"),
+    *(b"1050", b"1051", b"1052", b"1053", b"1060", b"1061", b"7727"),
 )
-_ON_BY_DEFAULT = (b"25", b"7")  # the cursor, line wrap
+_ON_BY_DEFAULT = (b"25", b"7", b"8")  # the cursor, line wrap, keys that repeat
 # Modes whose reports would be typed into the operator's shell. Resetting one that is off has no effect.
 _REPORTS = (b"1000", b"1002", b"1003", b"1004", b"1006", b"2004")
 # Bytes that a terminal treats as commands: ESC, its one-byte C1 equivalents (also the second byte of C1 in UTF-8, and
@@ -72,6 +76,7 @@ class ScreenModes:
         self._odd_keys = False  # a keyboard protocol may be set that the fields above do not track
         self._eight_bits = False
         self._at_start = True  # the last byte ended a line
+        self._lasting = LastingChanges()
 
     @property
     def clean(self) -> bool:
@@ -88,6 +93,7 @@ class ScreenModes:
         if data:
             self._at_start = data.endswith(b"\n")
         self._commanded = self._commanded or _COMMANDS.search(data) is not None
+        self._lasting.feed(data)
         # CSI as one byte, or as two in UTF-8; the byte is also part of many letters.
         self._private = self._private or b"\x9b" in data
         if not self._rest and b"\x1b" not in data and b"\x9b" not in data:
@@ -130,13 +136,16 @@ class ScreenModes:
         line = self.next_line() if own_line else b""
         if not self._commanded:
             return line
-        return self._put_right() + _SCROLL_ALL + line + b"\x1b[J"
+        return self._put_right(self._lasting.undo()) + _SCROLL_ALL + line + b"\x1b[J"
 
-    def _put_right(self) -> bytes:
-        """Like :meth:`leave`, and also undo everything that may have been set without being recognized."""
+    def _put_right(self, lasting: bytes = b"") -> bytes:
+        """Like :meth:`leave`, and also undo everything that may have been set without being recognized.
+
+        ``lasting``: more to undo, first: while it goes to a printer, the terminal obeys nothing else.
+        """
         keys = _NO_KEYS if self._odd_keys else b""  # each screen has its own stack
         first = (_NO_VT52 if self._private else b"") + (_SEVEN_BITS if self._eight_bits else b"")
-        return _UNFINISHED + first + keys + self.leave() + keys + _PLAIN
+        return _UNFINISHED + first + lasting + keys + self.leave() + keys + _PLAIN
 
     def next_line(self) -> bytes:
         """A line break, if another program's message needs one to start on its own line."""
