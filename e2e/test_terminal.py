@@ -44,6 +44,19 @@ def test_the_terminal_has_its_first_size(shared_world: World, session: str) -> N
     assert child.exitstatus == 0
 
 
+def test_a_terminal_that_the_image_does_not_describe(shared_world: World, session: str) -> None:
+    """Issue 29.18: tput and every full-screen program ended with "unknown terminal type"."""
+    env = {**shared_world.env, "TERM": "xterm-ghostty", "TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.3"}
+    command = "tput colors; echo $TERM $TERM_PROGRAM $TERM_PROGRAM_VERSION"
+    words = [*PODBOT, "exec", session, "--", "sh", "-c", command]
+    child = pexpect.spawn(words[0], words[1:], env=env, timeout=30, encoding="utf-8", dimensions=(30, 300))
+    child.expect("TERM is xterm-256color inside: podbot's images have no entry for xterm-ghostty")
+    child.expect("\r\n256\r\nxterm-256color ghostty 1.2.3\r\n")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
 def test_run_alone_works_on_the_current_directory(world: World) -> None:
     """Issue 10.2: with a terminal. Without one, podbot assumes no directory."""
     workspace = world.workspace()

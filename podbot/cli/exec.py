@@ -17,10 +17,10 @@ from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.frozen import Frozen
 from podbot.launch.command import ExecSpec
+from podbot.launch.terminal_variables import terminal_variables
 
 # The command of `podbot exec SESSION` alone: one exec both chooses and starts the shell.
 SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh")
-_TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 _COMMAND = "podbot exec"
 
 
@@ -81,12 +81,16 @@ def execute(g: Globals, args: ExecArgs) -> int:
 
     environ = os.environ
     given = variables([_value(pair) for pair in args.env], [_value(path) for path in args.env_files], environ)
-    spec = _spec(args, given.env, tty=_terminal(args))
+    tty = _terminal(args)
+    terminal, changed = terminal_variables(environ) if tty else ({}, "")
+    spec = _spec(args, terminal | given.env, tty=tty)
     config = api.load_config(g.load_options(environ, {}, {}))
     emit = Reporter(g)
     if given.taken:
         text = f"passing variables of this host that --env-file names: {', '.join(given.taken)}"
         emit(Event("notice", "exec.variables", text, {"names": list(given.taken)}))
+    if changed and "TERM" not in given.env:
+        emit(Event("notice", "exec.terminal", changed))
     if notice := _without_effect(args, tty=spec.tty):
         emit(Event("notice", "exec.streams", notice))
 
@@ -102,8 +106,6 @@ def execute(g: Globals, args: ExecArgs) -> int:
 def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool) -> ExecSpec:
     if args.detach and not args.command:
         raise UsageError(command=_COMMAND, reason="-d needs a command", hint="A shell without streams has no use.")
-    if tty:
-        env = {name: os.environ[name] for name in _TERMINAL_VARIABLES if name in os.environ} | env
     return ExecSpec(
         command=args.command or SHELL,
         workdir=_not_blank("workdir", args.workdir),

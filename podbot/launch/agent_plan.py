@@ -13,10 +13,9 @@ from podbot.launch.labels import LABEL
 from podbot.launch.resources.credentials import settings_notes
 from podbot.launch.resources.part import Part
 from podbot.launch.security import frame_limit
+from podbot.launch.terminal_variables import USUAL, terminal_variables
 from podbot.launch.types import AgentPlan, ExecSpec, HostFacts, LaunchRequest, OwnFile
 from podbot.launch.workspace import WorkspacePlan
-
-TERMINAL_VARIABLES = ("TERM", "COLORTERM")  # not LANG: the locales depend on the image
 
 
 def plan_agent(
@@ -61,11 +60,13 @@ def labels(kind: str, mode: str) -> dict[str, str]:
 def _variables(
     config: AppConfig, request: LaunchRequest, facts: HostFacts
 ) -> tuple[dict[str, str], frozenset[str], tuple[str, ...]]:
-    """The agent's variables, the names of the secret ones, and notes on variables that are unset or ignored."""
+    """The agent's variables, the names of the secret ones, and notes on variables that are unset, changed, ignored."""
     env: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
     if request.tty and request.subcommand == "run":
-        env["TERM"] = "xterm-256color"
-        env |= {name: facts.env[name] for name in TERMINAL_VARIABLES if facts.env.get(name)}
+        found, changed = terminal_variables(facts.env)
+        env = {"TERM": USUAL, **found}
+        notes = (changed,) if changed and "TERM" not in {*request.env, *config.agent.env_allowlist} else ()
     origin = str(config.origin("agent.env_allowlist"))
     for name in config.agent.env_allowlist:
         if not is_variable_name(name):
@@ -85,9 +86,8 @@ def _variables(
     missing = ", ".join(name for name in wanted if name not in facts.env)
     env |= {**{name: facts.env[name] for name in listed}, **request.env}
     secrets = frozenset(listed) | request.env.keys()
-    notes: tuple[str, ...] = ()
     if missing:
-        notes = (f"not set on this host, so not passed to the agent: {missing} (agent.env_allowlist)",)
+        notes += (f"not set on this host, so not passed to the agent: {missing} (agent.env_allowlist)",)
     ignored = sorted(name for name in required if config.sandbox.env.get(name, required[name]) != required[name])
     if ignored:
         kind = config.agent.kind

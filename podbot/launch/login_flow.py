@@ -10,9 +10,9 @@ from podbot.agents.definition import HOME, OWN_LOGIN, OwnLogin
 from podbot.agents.registry import agent, known
 from podbot.config.models import AppConfig, CredsConfig
 from podbot.errors import InvalidValue
-from podbot.launch.agent_plan import TERMINAL_VARIABLES
 from podbot.launch.plan import plan_sandbox
 from podbot.launch.resources.login import own_login, store_of
+from podbot.launch.terminal_variables import USUAL, terminal_variables
 from podbot.launch.types import ExecSpec, HostFacts, LaunchRequest, Mount, SandboxPlan
 
 
@@ -46,11 +46,11 @@ def plan_login_flow(config: AppConfig, kind: str, facts: HostFacts) -> LoginFlow
         env={**sandbox.container.env, **agent(kind).env, **spec.env, **variable},
         workdir=HOME,
     )
-    terminal = {name: facts.env[name] for name in TERMINAL_VARIABLES if facts.env.get(name)}
+    terminal, _ = terminal_variables(facts.env)
     return LoginFlowPlan(
         kind,
         dataclasses.replace(sandbox, container=container, image_agent=kind),
-        ExecSpec(spec.command, workdir=HOME, env={"TERM": "xterm-256color", **terminal}, tty=True),
+        ExecSpec(spec.command, workdir=HOME, env={"TERM": USUAL, **terminal}, tty=True),
         store,
         directory,
         {os.path.basename(path): text for path, text in spec.texts.items()},

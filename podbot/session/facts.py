@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, PathError
-from podbot.launch.agent_plan import TERMINAL_VARIABLES
 from podbot.launch.extra_mounts import KEY as EXTRA
 from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.github_auth import source_of
@@ -18,6 +17,7 @@ from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.resources.gateway import HOST_VARIABLES
 from podbot.launch.resources.login import store_of
 from podbot.launch.security import FUSE
+from podbot.launch.terminal_variables import NAMES as TERMINAL_VARIABLES
 from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
 from podbot.places import exposed, home_dir, state_dir
 from podbot.session.host_paths import (

@@ -233,6 +233,28 @@ def test_when_a_command_gets_a_terminal(  # noqa: PLR0917 - four of them are the
     assert notice in err
 
 
+def test_exec_replaces_an_odd_term_and_says_so(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    made(engine, "a")
+    for name, value in {"TERM": "foot", "COLORTERM": "", "TERM_PROGRAM": "foot"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("TERM_PROGRAM_VERSION", raising=False)
+    seen = []
+
+    def it(io: ExecPeer) -> int:
+        seen.append(io.spec.env)
+        return 0
+
+    engine.on("it", it)
+    with terminal_on(0, 1):
+        assert main(["exec", "a", "it"]) == 0
+        assert "no entry for foot" in str(capfd.readouterr().err)
+        assert main(["exec", "-e", "TERM", "a", "it"]) == 0
+        assert str(capfd.readouterr().err) == ""
+    assert seen == [{"TERM": "xterm-256color", "TERM_PROGRAM": "foot"}, {"TERM": "foot", "TERM_PROGRAM": "foot"}]
+
+
 def test_exec_in_a_missing_container(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     assert main(["exec", "nobody", "--", "true"]) == 1
     assert "there is no container nobody" in str(capfd.readouterr().err)
