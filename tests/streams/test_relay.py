@@ -135,6 +135,21 @@ def test_a_reader_that_stops_costs_no_memory_and_loses_nothing(wake: Wake) -> No
         assert came == data * (BIG // len(data))
 
 
+def test_input_is_not_divided_where_the_engine_has_no_more_room(wake: Wake) -> None:
+    """Issue 29.20: `dd bs=512` in the container read 2,999 whole blocks and 2 parts of what were 3,000."""
+    blocks = bytes(BIG)
+    with stream_pair() as (stream, engine):
+        side = EngineSide(stream, tty=False)
+        sizes = []
+        for _ in range(64):
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sizes.append(side.send([memoryview(blocks)[:CHUNK]]))
+            engine.recv(8192)
+        assert len(sizes) > 3
+        assert [size % 512 for size in sizes] == [0] * len(sizes)
+
+
 def test_an_engine_that_stops_reading_costs_no_memory_and_loses_nothing(wake: Wake) -> None:
     data = os.urandom(1 << 16)
 
