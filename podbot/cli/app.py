@@ -13,7 +13,7 @@ from podbot._version import __version__
 from podbot.agents.registry import known
 from podbot.cli.commands import COMMANDS, EPILOG, GROUPS, HELP_TEXT, CarryOut, Command
 from podbot.cli.globals import Globals
-from podbot.cli.grammar import PlainCommand, SessionCommand, words_behind
+from podbot.cli.grammar import PlainCommand, RunsCommand, SessionCommand, words_behind
 from podbot.cli.options import COMMON, HELP, Argument, Option
 from podbot.config.models import AGENT_KINDS
 from podbot.errors import OutputClosed
@@ -88,6 +88,8 @@ def _group(app: typer.Typer, name: str) -> typer.Typer:
 def _class(command: Command) -> Any:
     if command.takes_words:
         return SessionCommand
+    if command.ends_at_word:
+        return RunsCommand
     return PlainCommand if command.usage else None
 
 

@@ -9,6 +9,10 @@ from podbot.cli.options import Option
 
 _Spellings = dict[str, tuple[Option, bool]]  # as typed -> the option, and the value for a switch
 _LONGEST_NUMBER = 9  # digits
+# The values of a switch that podman accepts.
+_BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
+    ("0", "f", "F", "false", "FALSE", "False"), False
+)
 
 
 class Scan:
@@ -58,6 +62,37 @@ def scan(argv: Sequence[str], options: Sequence[Option], *, stop_at_word: bool) 
         found.words.append(word)
         at += 1
     return found if all(_to_number(found, option) for option in options if option.takes == "number") else None
+
+
+def plain_switches(words: Sequence[str], options: Sequence[Option]) -> list[str]:
+    """``words`` with switches as podman takes them, ``--tty=false`` and ``-it=0``, in the spellings of ``options``.
+
+    Up to the first word that is no option. What is neither true nor false stays, and the parser refuses it.
+    """
+    spellings = _spellings(options)
+    plain: list[str] = []
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] not in {"-", "--"}:
+        written, values = _plain(words[at], spellings)
+        plain += written + list(words[at + 1 : at + 1 + values])
+        at += 1 + values
+    return [*plain, *words[at:]]
+
+
+def _plain(word: str, spellings: _Spellings) -> tuple[list[str], int]:
+    """A word in plain spellings, and the number of words behind it that are its value."""
+    name, equals, value = word.partition("=")
+    names = [name] if name.startswith("--") else [f"-{letter}" for letter in name[1:]]
+    for place, each in enumerate(names):
+        option, on = spellings.get(each, (None, False))
+        if option is None:
+            break
+        if option.takes not in {"nothing", "count"}:
+            return [word], int(place == len(names) - 1 and not equals)
+        if equals and place == len(names) - 1 and option.takes == "nothing" and on and value in _BOOLEANS:
+            off = [option.off[option.spelled.index(each)]] if option.off else []
+            return [*names[:-1], *([each] if _BOOLEANS[value] else off)], 0
+    return [word], 0
 
 
 def _spellings(options: Sequence[Option]) -> _Spellings:

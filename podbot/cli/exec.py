@@ -25,7 +25,10 @@ _COMMAND = "podbot exec"
 
 
 class ExecArgs(Frozen):
-    """The parsed command line of ``podbot exec``. ``tty``: None means that the streams decide."""
+    """The parsed command line of ``podbot exec``.
+
+    ``tty``: None means that the streams decide. ``interactive``: False means no input, None the default.
+    """
 
     session: str
     command: tuple[str, ...] = ()
@@ -35,7 +38,7 @@ class ExecArgs(Frozen):
     user: str | None = None
     env_files: tuple[str, ...] = ()
     tty: bool | None = None
-    interactive: bool = False
+    interactive: bool | None = None
 
 
 def command_words(behind: Sequence[str]) -> tuple[str, ...]:
@@ -64,7 +67,7 @@ def arguments(
     session: str,
     command: tuple[str, ...],
     detach: bool,
-    interactive: bool,
+    interactive: bool | None,
     tty: bool | None,
     user: str | None,
     workdir: str | None,
@@ -112,7 +115,7 @@ def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool) -> ExecSpec:
         env=env,
         secrets=frozenset(env),
         tty=tty,
-        stdin=not args.detach,
+        stdin=not args.detach and args.interactive is not False,
         user=_not_blank("user", args.user),
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from podbot.cli.argv_scan import Scan, scan
+from podbot.cli.argv_scan import Scan, plain_switches, scan
 from podbot.cli.commands import CarryOut, Command, find
 from podbot.cli.globals import Globals
 from podbot.cli.options import COMMON
@@ -52,6 +52,8 @@ def read(argv: list[str]) -> Line | None:
     if command.takes_words:
         at = tail.index("--") if "--" in tail else len(tail)
         tail, values["words"] = tail[:at], tuple(tail[at + 1 :])
+    if command.ends_at_word:
+        tail = plain_switches(tail, (*command.options, *command.common))
     after = scan(tail, (*command.options, *command.common), stop_at_word=command.ends_at_word)
     arguments = _arguments(after.words, command) if after is not None else None
     g = _globals(before, after) if after is not None else None

@@ -11,6 +11,7 @@ from typing import Any
 from typer import Abort, BadParameter
 from typer.core import TyperCommand
 
+from podbot.cli.argv_scan import plain_switches
 from podbot.cli.commands import find
 from podbot.cli.operands import Operands, read_operands
 from podbot.errors import UsageError
@@ -29,6 +30,17 @@ class PlainCommand(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The parts of the help's first line."""
         return list(_usage(ctx.command_path.split()[1:]))
+
+
+class RunsCommand(PlainCommand):
+    """Also accepts switches as podman takes them; its options end at the first word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the command's name."""
+        command = find(ctx.command_path.split()[1:])
+        if command is not None:
+            args = plain_switches(args, (*command.options, *command.common))
+        return super().parse_args(ctx, args)
 
 
 class SessionCommand(PlainCommand):

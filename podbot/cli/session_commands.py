@@ -35,7 +35,12 @@ SESSION_COMMANDS = (
         ),
         (
             Option("detach", ("--detach", "-d"), "Attach no streams; wait for the command and exit with its status."),
-            Option("interactive", ("--interactive", "-i"), "Attach stdin; podbot always does."),
+            Option(
+                "interactive",
+                ("--interactive", "-i"),
+                "Attach stdin (the default), or give it no input.",
+                off=("--no-interactive", "-I"),
+            ),
             Option(
                 "tty",
                 ("--tty", "-t"),

@@ -130,7 +130,24 @@ def named(function: str) -> Any:
 
 # --- random command lines ------------------------------------------------------------------------
 
-JUNK = ["", "-", "--", "x y", "ünï", "-x", "--nope", "-dv", "-it", "-av", "-h", "--help", "--version", "--tty=true"]
+JUNK = [
+    "",
+    "-",
+    "--",
+    "x y",
+    "ünï",
+    "-x",
+    "--nope",
+    "-dv",
+    "-it",
+    "-av",
+    "-h",
+    "--help",
+    "--version",
+    "--tty=true",
+    "-it=0",
+    "-i=f",
+]
 WORDS = ["s", "1", "text", "json", "junk", "K=V", "a=b=c", "/w", ".", "claude", "status", "install", "-c", "--json"]
 NUMBERS = ["007", "+3", " 3", "3601", "9999999999", "-1"]
 VALUES = st.sampled_from([*JUNK, *WORDS, *NUMBERS])
@@ -187,6 +204,8 @@ ANY = st.sampled_from(COMMANDS).flatmap(lines)
 @example(["exec", "-u=root", "-w=/", "s", "id"])
 @example(["exec", "-e", "A=1", "s", "--", "-e", "B"])
 @example(["exec", "--tty=true", "s", "x"])
+@example(["exec", "-w", "--tty=false", "-it=0", "s", "--tty=false"])
+@example(["exec", "-ditw=/w", "-v=1", "s", "x"])
 @example(["exec", "-e", "K=1", "-e", "K=2", "s", "--", "env"])
 @example(["exec", "s", "-w", "/a", "-w", "/b", "--", "x"])
 @example(["--image", "exec", "exec", "s", "--", "x"])
@@ -223,6 +242,15 @@ def test_typer_reads_what_the_fast_path_accepts_in_the_same_way(argv: list[str])
         (["exec", "-it", "s"], ExecArgs("s", tty=True, interactive=True)),
         (["exec", "-tiT", "s", "sh"], ExecArgs("s", ("sh",), tty=False, interactive=True)),
         (["exec", "--no-tty", "-ditt", "s", "sh"], ExecArgs("s", ("sh",), detach=True, tty=True, interactive=True)),
+        # As podman takes them (issue 29.20):
+        (["exec", "--tty=false", "s", "x"], ExecArgs("s", ("x",), tty=False)),
+        (["exec", "-t=false", "-i=false", "s", "x"], ExecArgs("s", ("x",), tty=False, interactive=False)),
+        (["exec", "-it=T", "--detach=0", "s", "x"], ExecArgs("s", ("x",), tty=True, interactive=True)),
+        (
+            ["exec", "-w", "/w", "--interactive=False", "s", "-t=0"],
+            ExecArgs("s", ("-t=0",), False, "/w", (), None, (), None, False),
+        ),
+        (["exec", "-iI", "s", "x"], ExecArgs("s", ("x",), interactive=False)),
         (
             ["exec", "-w", "/w", "-e", "A=1", "-eB", "s", "-e", "C", "--", "env"],
             ExecArgs("s", ("-e", "C", "--", "env"), workdir="/w", env=("A=1", "B")),
@@ -296,7 +324,9 @@ def test_an_error_is_rendered_with_the_commands_own_options() -> None:
         ["exec", "-", "x"],
         ["exec", "-w"],
         ["exec", "-dw"],
-        ["exec", "--tty=true", "s", "x"],
+        ["exec", "--tty=yes", "s", "x"],
+        ["exec", "--no-tty=true", "s", "x"],
+        ["exec", "--tty=", "s", "x"],
         ["exec", "--privileged", "s", "x"],
         ["exec", "-itx", "s", "x"],
         ["exec", "", "x"],
