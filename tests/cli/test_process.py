@@ -158,6 +158,16 @@ def test_a_closed_stdout_is_an_error(argv: tuple[str, ...]) -> None:
     assert done.stderr == b"podbot: the reader of podbot's stdout went away\n"
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-"])
+def test_a_closed_stdout_is_none_for_a_command_that_prints_nothing_itself(short_path: str, closed: str) -> None:
+    """Issue 29.19: `podbot exec -d` ended with 1 before it had begun."""
+    path = os.path.join(short_path, "s")
+    with serving(path, replay("ping"), replay("exec_missing"), replay("exec_missing")) as server:
+        done = podbot("--engine-socket", path, "exec", "-d", "c", "true", command=f'"$@" {closed}')
+    assert b"went away" not in done.stderr
+    assert any("/exec" in request.target for request in server.requests)
+
+
 def test_a_closed_stdin_and_stderr_are_no_errors(short_path: str) -> None:
     path = os.path.join(short_path, "s")
     with serving(path, replay("ping"), replay("list_empty")):
