@@ -17,6 +17,7 @@ from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.podman import rest_answers
 from podbot.engine.podman.mapping import reason_of, refusal
+from podbot.engine.podman.not_text import not_text
 from podbot.engine.podman.words import WORDS, dial_stdio
 from podbot.engine.port import (
     Confinement,
@@ -315,6 +316,9 @@ class RestEngine:
     # --- exec ---------------------------------------------------------------------------------
 
     def exec_create(self, container: str, spec: ExecSpec) -> str:
+        if (changed := not_text(spec)) is not None:  # the engine would replace it by U+FFFD, and say nothing
+            reason = f"{changed} is not UTF-8, which the engine cannot pass unchanged"
+            raise ExecFailed(container=container, command=spec.command[0], reason=reason)
         body = {
             "Cmd": list(spec.command),
             "Env": [f"{name}={value}" for name, value in spec.env.items()],

@@ -281,6 +281,24 @@ def test_processes(serve: Serve) -> None:
     assert engine.processes("c") == {}
 
 
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        (ExecSpec(command=("true",), env={"A": "1", "X": "se\udcffcret"}), "the value of X"),
+        (ExecSpec(command=("ls", "\udce9")), "one of its arguments"),
+        (ExecSpec(command=("ls",), workdir="/\udce9"), "its working directory"),
+        (ExecSpec(command=("ls",), user="\udce9"), "its user"),
+    ],
+)
+def test_what_is_not_utf_8_is_refused_and_not_changed(serve: Serve, spec: ExecSpec, named: str) -> None:
+    """Issue 29.19: the engine reads U+FFFD for it."""
+    engine, server = serve(replay("exec_create"))
+    with pytest.raises(ExecFailed, match=named) as caught:
+        engine.exec_create("c", spec)
+    assert "cret" not in str(caught.value)
+    assert server.requests == []
+
+
 def test_exec_create_sends_everything_in_the_body(serve: Serve) -> None:
     engine, server = serve(replay("exec_create"))
     spec = ExecSpec(command=("env", "x"), workdir="/w", env={"TOKEN": "s3cret"}, tty=True, stdin=False, user="0")
