@@ -49,6 +49,13 @@ def test_the_defaults_are_shown_and_set(world: World, enforced: bool) -> None:
         assert (found["Memory"], found["PidsLimit"]) == (plan["memory"], 2048)
 
 
+def test_shared_memory_has_the_size_of_its_key(world: World) -> None:
+    """Issue 29.21: Chromium crashes in the 64 MB of an engine's default."""
+    size = ("df", "--output=size", "-B1", "/dev/shm")
+    assert world.agent(*size, check=True).stdout.split()[-1] == str(1 << 30)
+    assert world.agent(*size, env={"PODBOT_SANDBOX_SHM": "256m"}, check=True).stdout.split()[-1] == str(256 << 20)
+
+
 def test_a_process_cannot_open_more_files_than_the_limit(world: World) -> None:
     """Also rootless: the kernel enforces this limit, without a cgroup (issue 12.4)."""
     count = "import os\ntry:\n while 1: last = os.dup(0)\nexcept OSError: print(last + 1)"

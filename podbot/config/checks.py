@@ -116,6 +116,11 @@ def nofile_limit(value: int) -> int:
     return value
 
 
+def shm_size(text: str) -> int:
+    """``sandbox.shm`` in bytes. Raises Refusal."""
+    return parse_memory(text, called="a size")
+
+
 def _absolute(value: str) -> None:
     if not value.startswith("/"):
         raise Refusal(f"{shown(value)} is not an absolute path")
@@ -267,6 +272,7 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "sandbox.cpus": cpu_limit,
     "sandbox.pids": pids_limit,
     "sandbox.nofile": nofile_limit,
+    "sandbox.shm": shm_size,
     "sandbox.extra_mounts": _mounts,
     "sandbox.publish": _published,
     "sandbox.env": _variables,

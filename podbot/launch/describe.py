@@ -74,6 +74,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "nofile": limits.nofile,
             "by_default": list(limits.by_default),
         },
+        "shm": spec.shm,
         "env": dict(spec.env),
         "labels": dict(spec.labels),
     }

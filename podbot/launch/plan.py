@@ -20,7 +20,7 @@ from podbot.launch.resources.clone import plan_clone
 from podbot.launch.resources.every import planned
 from podbot.launch.resources.guest import TARGET as GUEST
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.security import nested_env, plan_limits, plan_security
+from podbot.launch.security import nested_env, plan_limits, plan_security, plan_shm
 from podbot.launch.types import (
     AgentPlan,
     ContainerSpec,
@@ -115,6 +115,7 @@ def _sandbox(
         guest=GUEST if "guest" in resources else None,
         auto_remove=keep == "never",
         limits=plan_limits(config, facts),
+        shm=plan_shm(config),
         network=engine_network(network),
         ports=ports,
         workdir=workspace.directory or None,

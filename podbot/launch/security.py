@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from podbot.config.checks import Refusal, cpu_limit, memory_limit, nofile_limit, parse_memory, pids_limit
+from podbot.config.checks import Refusal, cpu_limit, memory_limit, nofile_limit, parse_memory, pids_limit, shm_size
 from podbot.config.models import AppConfig, Profile
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.frozen import replace
@@ -120,6 +120,14 @@ def plan_limits(config: AppConfig, facts: HostFacts) -> Limits:
     defaults = {"memory": limits.memory, "pids": limits.pids, "nofile": limits.nofile}
     unasked = (name for name in defaults if config.origin(f"sandbox.{name}").kind == "default")
     return replace(limits, by_default=tuple(name for name in unasked if defaults[name] is not None))
+
+
+def plan_shm(config: AppConfig) -> int | None:
+    """The size of /dev/shm in bytes. Raises InvalidValue.
+
+    Browsers keep pages there and crash in the engine's 64 MB. What lies there counts as the sandbox's memory.
+    """
+    return _checked(config, "shm", shm_size, config.sandbox.shm)
 
 
 def without_defaults(limits: Limits, names: Collection[str]) -> Limits:

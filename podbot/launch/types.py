@@ -220,6 +220,7 @@ class ContainerSpec(Frozen):
     guest: str | None = None  # the directory of podbot's guest inside, which is the main process where it can run
     auto_remove: bool = False  # by the engine, when it has ended
     limits: Limits = field(default_factory=Limits)
+    shm: int | None = None  # bytes of /dev/shm; None is the engine's own
     network: str = "default"
     ports: tuple[Published, ...] = ()
     workdir: str | None = None  # where `podbot exec` starts

@@ -119,6 +119,7 @@ def test_a_description_contains_every_decision() -> None:
                 "nofile": 65_536,
                 "by_default": ["pids", "nofile"],
             },
+            "shm": 1 << 30,
             "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **agent("claude").env},
             "labels": dict(made.sandbox.container.labels),
         },

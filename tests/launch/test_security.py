@@ -11,7 +11,15 @@ from podbot.config.checks import LEAST_MEMORY
 from podbot.config.models import Origin
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.seccomp import profile_path
-from podbot.launch.security import DROPPED, effective_profile, nested_env, plan_limits, plan_security, without_defaults
+from podbot.launch.security import (
+    DROPPED,
+    effective_profile,
+    nested_env,
+    plan_limits,
+    plan_security,
+    plan_shm,
+    without_defaults,
+)
 from podbot.launch.types import Limits, Security
 from tests.launch.build import config, facts
 
@@ -223,3 +231,10 @@ def test_a_limit_that_the_engine_would_treat_as_none_is_refused(key: str, value:
         plan_limits(config({f"sandbox.{key}": value}), facts())
     assert caught.value.field == f"sandbox.{key}"
     assert "config.toml" in caught.value.origin
+
+
+def test_shared_memory_is_large_enough_for_a_browser() -> None:
+    assert plan_shm(config()) == 1 << 30
+    assert plan_shm(config({"sandbox.shm": "64m"})) == 64 << 20
+    with pytest.raises(InvalidValue, match=r"sandbox\.shm"):
+        plan_shm(config({"sandbox.shm": "much"}))

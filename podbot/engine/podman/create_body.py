@@ -63,6 +63,7 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         "mounts": [*map(_mount, (*spec.mounts, *spec.files)), *map(_tmpfs, security.tmpfs)],
         "resource_limits": _resources(spec.limits),
         **_rlimits(spec.limits),
+        **({"shm_size": spec.shm} if spec.shm is not None else {}),  # a tmpfs, limited also where no cgroup is
         **_network(spec.network),
     }
     if security.read_only_root:
@@ -110,6 +111,7 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
         ("sandbox.cpus", _quota(limits.cpus), host.get("CpuQuota")),
         ("sandbox.pids", limits.pids or None, host.get("PidsLimit")),
         ("sandbox.nofile", limits.nofile, _nofile(host)),
+        ("sandbox.shm", spec.shm, host.get("ShmSize")),
     )
     found += [Unmet(key, str(wanted), str(got)) for key, wanted, got in numbers if wanted is not None and wanted != got]
     return tuple(found)

@@ -123,6 +123,15 @@ def test_a_runtime_that_the_engine_ignored() -> None:
     )
 
 
+def test_the_size_of_shared_memory() -> None:
+    """Issue 29.21: the engine's own is 64 MB."""
+    spec = dataclasses.replace(BASE, shm=1 << 30)
+    assert create_body(spec)["shm_size"] == 1 << 30
+    assert "shm_size" not in create_body(BASE)
+    assert unmet(spec, inspected(ShmSize=1 << 30)) == ()
+    assert unmet(spec, inspected(ShmSize=65536000)) == (Unmet("sandbox.shm", str(1 << 30), "65536000"),)
+
+
 def test_confinement_and_limits_that_the_engine_dropped() -> None:
     spec = dataclasses.replace(CASES["limits"], limits=Limits(memory=1, cpus=1.0, pids=2, nofile=3))
     files = [{"Name": "RLIMIT_NPROC", "Soft": 3, "Hard": 3}, {"Name": "RLIMIT_NOFILE", "Soft": 3, "Hard": 1048576}]
