@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from e2e.harness import TAG, World, running, wait_for
+from e2e.harness import PODBOT, TAG, World, running, wait_for
 from e2e.memory import drained
 
 
@@ -173,6 +173,56 @@ def test_exec_in_a_container_that_is_not_podbots(world: World) -> None:
         assert world.container("e2e-other")["State"] == "running"
     finally:
         world.podman("rm", "-f", "-t", "0", "e2e-other")
+
+
+def test_input_through_the_engine_is_divided_as_podman_divides_it(world: World) -> None:
+    """Issue 29.20: 2,999 whole blocks and 2 parts; and what only the engine could pass is not changed (29.19)."""
+    words = ("--name", "e2e-blocks", world.image, "sleep", "600")
+    world.podman("run", "-d", "--init", "--network", "none", *words)
+    try:
+        for _ in range(6):
+            child = world.start("exec", "e2e-blocks", "dd", "of=/dev/null", "bs=512")
+            _, err = child.communicate(bytes(512 * 3000), timeout=60)
+            assert err.startswith(b"3000+0 records in\n"), err
+        refused = world.podbot("exec", "-e", "X", "e2e-blocks", "true", env={"X": "a\udcffb"})
+        assert refused.returncode == 1
+        assert "the value of X is not UTF-8" in refused.stderr
+    finally:
+        world.podman("rm", "-f", "-t", "0", "e2e-blocks")
+
+
+def test_a_variable_that_is_not_utf_8_arrives_unchanged(shared_world: World, session: str) -> None:
+    shown = shared_world.podbot(
+        "exec", "-e", "X", session, "sh", "-c", 'printf %s "$X" | od -An -tx1', env={"X": "a\udcffb"}
+    )
+    assert shown.stdout.split() == ["61", "ff", "62"]
+
+
+@pytest.mark.parametrize("flags", [("-d",), ()])
+def test_a_caller_without_a_stdout_gets_the_commands_status(
+    shared_world: World, session: str, flags: tuple[str, ...]
+) -> None:
+    """Issue 29.19: with -d it ended with 1, and nothing had run."""
+    words = [*PODBOT, "exec", *flags, session, "sh", "-c", "exit 7"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&-', "sh", *words], env=shared_world.env, stderr=subprocess.PIPE, check=False
+    )
+    assert (done.returncode, done.stderr) == (7, b"")
+    words[-1] = "echo lost; sleep 600"
+    if not flags:
+        lost = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], env=shared_world.env, check=False)
+        assert lost.returncode == 1
+
+
+def test_a_loop_keeps_its_input(shared_world: World, session: str) -> None:
+    """Issue 29.20: podbot reads stdin for the command unless it is told that there is none to read."""
+    script = 'seq 5 | while read line; do "$@" || exit; echo "$line"; done'
+    for flag in ("-I", "-i=false"):
+        words = [*PODBOT, "exec", flag, session, "sh", "-c", "cat; sleep 0.3"]
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *words], env=shared_world.env, stdout=subprocess.PIPE, check=False
+        )
+        assert done.stdout.split() == [b"1", b"2", b"3", b"4", b"5"]
 
 
 def test_exec_in_a_missing_and_in_a_stopped_container(world: World) -> None:
