@@ -73,7 +73,7 @@ class ContainerInfo(Frozen):
     """A container as the engine lists it. ``created`` in seconds since the epoch.
 
     ``storage``: the directory on the engine's machine for files written inside; ``mounts``: paths mounted from that
-    machine; only :meth:`Engine.inspect` sets both.
+    machine; ``user``: of its processes, ``USER[:GROUP]``, empty is root; only :meth:`Engine.inspect` sets them.
     """
 
     id: str
@@ -86,6 +86,7 @@ class ContainerInfo(Frozen):
     pid: int = 0
     storage: str = ""
     mounts: frozenset[BindMount] = frozenset()
+    user: str = ""
 
 
 class ImageInfo(Frozen):

@@ -17,6 +17,7 @@ from podbot.session.degraded import MAIN_ENDED, unmet_limits, with_less
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
+from podbot.session.image_user import other_user
 from podbot.session.mount_check import verified_mount
 from podbot.session.network import isolate, remove_network
 from podbot.session.own_files import place_files
@@ -120,6 +121,8 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
             resource.inspected(found)
             resource.running(found)
         check_filtered(found, plan)
+        if (event := other_user(plan, found.user)) is not None:
+            emit(event)
         for event in low_disks(plan.workspace, found.storage):
             emit(event)
     return container

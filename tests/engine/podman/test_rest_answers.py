@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podbot.engine.podman.rest_answers import MISSHAPEN, confinement
+from podbot.engine.podman.rest_answers import MISSHAPEN, confinement, inspected
 
 FOUND: dict[str, Any] = {
     "OCIRuntime": "runc",
@@ -34,6 +34,12 @@ def test_confinement() -> None:
     assert (found.bounding, found.devices, found.no_new_privileges) == ((), ("/dev/fuse",), True)
     assert (found.user, found.network, found.runtime, found.read_only_root) == ("1000:1000", "none", "runc", True)
     assert (found.memory_limit, found.cpus_limit, found.pids_limit, found.nofile_limit) == (1 << 30, 1.5, 512, 4096)
+
+
+def test_a_containers_user() -> None:
+    found = {"Id": "0" * 64, "Name": "/c", "State": {"Status": "running"}, "Created": "2026-08-01T12:00:00Z"}
+    assert inspected(found | {"Config": {"User": "1000:1000"}}).user == "1000:1000"
+    assert not inspected(found | {"Config": {}}).user
 
 
 def test_what_is_zero_negative_or_missing_is_no_limit() -> None:
