@@ -230,7 +230,7 @@ class World:
 
 
 # Variables that would redirect podbot. Without byte code every start would be slower than a user's.
-DROPPED = ("PODBOT_", "CONTAINER", "DOCKER_", "PYTHONDONTWRITEBYTECODE")
+DROPPED = ("PODBOT_", "CONTAINER", "DOCKER_", "PYTHONDONTWRITEBYTECODE", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
 
 
 def new_world(image: str, settings: str = "") -> World:

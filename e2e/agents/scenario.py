@@ -124,7 +124,7 @@ class Scenario:
 
 @contextlib.contextmanager
 def scenario(
-    world: World, kind: str, provider: Provider, test: str, mode: str = "podbot", *, logs: bool = True
+    world: World, kind: str | Kind, provider: Provider, test: str, mode: str = "podbot", *, logs: bool = True
 ) -> Iterator[Scenario]:
     """A scenario for the duration of a test. When the test fails, its files are kept and their path is printed.
 
@@ -133,7 +133,8 @@ def scenario(
     """
     out = os.path.join(ARTEFACTS, _RUN, test)
     os.makedirs(out)
-    made = Scenario(world, KINDS[kind], provider, out, world.workspace(), f"e2e-{uuid.uuid4().hex[:8]}", mode)
+    of = KINDS[kind] if isinstance(kind, str) else kind
+    made = Scenario(world, of, provider, out, world.workspace(), f"e2e-{uuid.uuid4().hex[:8]}", mode)
     _prepare(made, made.kind.logs if logs else ())
     try:
         yield made

@@ -21,11 +21,34 @@ from podbot.agents.definition import (
     Page,
     api_key_advice,
 )
+from podbot.agents.login_state import (
+    NONE,
+    LoginFiles,
+    LoginState,
+    Unreadable,
+    account,
+    document,
+    first,
+    is_filled,
+    is_on,
+    seconds,
+)
 
 # The adapter has neither arguments nor variables for this. A managed setting overrides the operator's own settings and
 # the repository's.
 _MANAGED = "/etc/claude-code/managed-settings.d/podbot.json"
 _LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
+# Each leaves the login to another provider (2.1.330); CLAUDE_CODE_USE_GATEWAY does not log in.
+_CLOUDS = (
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+    "CLAUDE_CODE_USE_MANTLE",
+)
+_LOGIN, _SETTINGS = ".credentials.json", "settings.json"
+_SCOPE = "user:inference"  # without it in the file, Claude is not logged in (2.1.330)
 PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")  # named in its trust question
 _KEPT = ("theme", "lastOnboardingVersion")
 _SHOWN = 20  # claude records an approved key by its last characters
@@ -69,6 +92,44 @@ def _parsed(document: bytes) -> dict[str, Any]:
     return host if isinstance(host, dict) else {}
 
 
+def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
+    """See ``Login.judge``. As ``claude auth status`` says it of each (2.1.330)."""
+    try:
+        settings = document(files.get(_SETTINGS, b""))
+    except Unreadable:  # Claude starts without them
+        settings = {}
+    more = settings.get("env")
+    more = more if isinstance(more, dict) else {}
+    every = {**env, **more}
+    cloud = next((name for name in _CLOUDS if is_on(every.get(name))), None)
+    key = first(_LOGINS, every)
+    if key is None and is_filled(settings.get("apiKeyHelper")):
+        key, more = "apiKeyHelper", settings
+    if name := cloud or key:
+        return LoginState("cloud" if cloud else "key", f"{_SETTINGS}: {name}" if name in more else name)
+    return _in_file(files[_LOGIN], now) if _LOGIN in files else NONE
+
+
+def _in_file(content: bytes | str, now: float) -> LoginState:
+    try:
+        login = document(content).get("claudeAiOauth")
+    except Unreadable as exc:
+        return LoginState("unreadable", _LOGIN, reason=str(exc))
+    if not isinstance(login, dict) or not is_filled(login.get("accessToken")):
+        return LoginState("blank", _LOGIN)
+    scopes = login.get("scopes")
+    if not isinstance(scopes, list) or _SCOPE not in scopes:
+        return LoginState("unreadable", _LOGIN, reason=f"it has no scope {_SCOPE}")
+    return account(
+        _LOGIN,
+        now,
+        access=login["accessToken"],
+        refresh=login.get("refreshToken"),
+        end=seconds(login.get("expiresAt"), 1000),
+        last=seconds(login.get("refreshTokenExpiresAt"), 1000),
+    )
+
+
 AGENT = Agent(
     commands={"podbot": ("claude", "--dangerously-skip-permissions"), "acp": ("claude-agent-acp",)},
     asking={"podbot": ("claude", "--permission-mode", "default"), "acp": ("claude-agent-acp",)},
@@ -80,10 +141,11 @@ AGENT = Agent(
     },
     files={"full": _mode("bypassPermissions"), "ask": _mode("default")},
     login=Login(
-        variables=(*_LOGINS, "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+        variables=(*_LOGINS, *_CLOUDS),
         methods=frozenset({"gateway", "gateway-bedrock"}),
         others=frozenset({"claude-ai-login", "console-login", "claude-login"}),
         advice=f"run `podbot login claude`, or {api_key_advice('ANTHROPIC_API_KEY')}",
+        judge=judge,
     ),
     family=Family(
         "claude",
@@ -93,12 +155,14 @@ AGENT = Agent(
             PAST: "projects sessions session-env history.jsonl file-history shell-snapshots todos tasks plans teams "
             "jobs agent-memory paste-cache image-cache uploads downloads traces shares debug dump-prompts feedback "
             "feedback-bundles usage-data",
-            # .config.json is the older name of ~/.claude.json, and backups contains copies of it.
-            SETTINGS_OF_OTHERS: "backups .config.json*",
+            # .config.json is the older name of ~/.claude.json, which is in CLAUDE_CONFIG_DIR if that is set; backups
+            # contains copies of it.
+            SETTINGS_OF_OTHERS: "backups .config.json* .claude.json*",
             CACHE: "cache statsig telemetry startup-perf stats-cache.json *-discovery-cache gh-pr-status-cache.json",
             HOST: "ide chrome local daemon daemon.* remote-control *.lock .last-*",
         },
-        renewal="claudeAiOauth.refreshToken",
+        variable="CLAUDE_CONFIG_DIR",
+        files=(_LOGIN, _SETTINGS),
     ),
     # It replaces the file by a rename and does not follow a link there, but has a variable for the file's directory.
     own_login=OwnLogin(

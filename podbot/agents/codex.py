@@ -15,11 +15,24 @@ from podbot.agents.definition import (
     Command,
     Conversations,
     Family,
+    KeyLogin,
     Login,
     OwnLogin,
     Page,
     ThroughGateway,
     api_key_advice,
+)
+from podbot.agents.login_state import (
+    LARGEST,
+    NONE,
+    LoginFiles,
+    LoginState,
+    Unreadable,
+    account,
+    document,
+    first,
+    is_filled,
+    jwt_end,
 )
 
 # Measured without a network: `codex exec` takes 0.4 s with analytics off, 5.4 s with them (it waits to send them at its
@@ -32,6 +45,9 @@ _NEVER: Command = ("-c", 'approval_policy="never"', "-c", 'sandbox_mode="danger-
 # Codex asks only if its own sandbox forbids something: with danger-full-access and on-request it never asks, and it no
 # longer has "untrusted" (0.169).
 _CODEX_ASKS: Command = (*_CODEX, "-c", 'approval_policy="on-request"', "-c", 'sandbox_mode="read-only"')
+_LOGIN, _CONFIG = "auth.json", "config.toml"
+_TOKEN = "CODEX_ACCESS_TOKEN"  # noqa: S105 - a variable's name
+_KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _APP_SERVER = ("app-server", "--listen", "stdio://")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -82,6 +98,65 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
     )
 
 
+def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
+    """See ``Login.judge``. Of its variables, Codex takes only the token at every start (0.169); podbot turns a key into
+    the login's file, if that has no login."""
+    if is_filled(env.get(_TOKEN)):
+        return LoginState("key", _TOKEN)
+    if (other := _other_provider(files.get(_CONFIG), env)) is not None:
+        return other
+    found = _in_file(files[_LOGIN], now) if _LOGIN in files else NONE
+    key = first(_KEYS, env)
+    return found if found.works or key is None else LoginState("key", key)
+
+
+def _other_provider(config: bytes | str | None, env: Mapping[str, str]) -> LoginState | None:
+    """The login of the provider of models that the settings select, if it is another one than OpenAI."""
+    if not isinstance(config, bytes) or len(config) > LARGEST or b"model_provider" not in config:
+        return None
+    import tomllib
+
+    try:
+        settings = tomllib.loads(config.decode())
+    except (ValueError, RecursionError):
+        return None
+    name = settings.get("model_provider")
+    table = settings.get("model_providers")
+    table = table.get(name) if isinstance(table, dict) and isinstance(name, str) else None
+    if not isinstance(name, str) or name == "openai" or (isinstance(table, dict) and table.get("requires_openai_auth")):
+        return None
+    variable = table.get("env_key") if isinstance(table, dict) else None
+    if not isinstance(variable, str):
+        return LoginState("cloud", f"{_CONFIG}: model_provider")
+    if is_filled(env.get(variable)):
+        return LoginState("key", variable)
+    return LoginState("blank", f"{_CONFIG}: model_provider", reason=f"it needs the variable {variable[:80]!r}")
+
+
+def _in_file(content: bytes | str, now: float) -> LoginState:
+    try:
+        login = document(content)
+    except Unreadable as exc:
+        return LoginState("unreadable", _LOGIN, reason=str(exc))
+    mode, key, tokens = login.get("auth_mode"), login.get("OPENAI_API_KEY"), login.get("tokens")
+    if mode == "apikey" or (mode is None and key is not None):
+        return LoginState("key" if is_filled(key) else "blank", _LOGIN)
+    if mode not in (None, "chatgpt"):  # of a kind that Codex has besides these
+        others = (value for name, value in login.items() if name not in ("auth_mode", "last_refresh"))
+        return LoginState(
+            "usable" if any(is_filled(v) or (isinstance(v, dict) and v) for v in others) else "blank", _LOGIN
+        )
+    tokens = tokens if isinstance(tokens, dict) else {}
+    access = tokens.get("access_token")
+    end = jwt_end(access) if isinstance(access, str) else None
+    return account(_LOGIN, now, access=access, refresh=tokens.get("refresh_token"), end=end)
+
+
+def key_login(key: str) -> str:
+    """The login's file of a key."""
+    return json.dumps({"auth_mode": "apikey", "OPENAI_API_KEY": key}) + "\n"
+
+
 AGENT = Agent(
     commands={
         "podbot": (*_CODEX, "--dangerously-bypass-approvals-and-sandbox"),
@@ -92,12 +167,17 @@ AGENT = Agent(
     trust=trusted,
     permission_env={"full": {"INITIAL_AGENT_MODE": "agent-full-access"}, "ask": {"INITIAL_AGENT_MODE": "read-only"}},
     login=Login(
-        variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        variables=(*_KEYS, _TOKEN),
         # The code of the second method is entered in the client's browser; the agent only waits for it.
         methods=frozenset({"api-key", "chat-gpt-device-code", "gateway"}),
         others=frozenset({"chat-gpt"}),
         advice=f"run `podbot login codex`, or {api_key_advice('OPENAI_API_KEY')}",
+        any_key=True,
+        judge=judge,
     ),
+    # `codex exec` takes CODEX_API_KEY, and nothing takes OPENAI_API_KEY: Codex, its App Server and its adapter say
+    # "not logged in" with it (0.169).
+    key_login=KeyLogin(_KEYS, ".codex/auth.json", key_login),
     family=Family(
         "codex",
         ".codex",
@@ -108,7 +188,8 @@ AGENT = Agent(
             CACHE: "cache .tmp tmp models_cache.json version.json",
             HOST: "packages *.lock",
         },
-        renewal="tokens.refresh_token",
+        variable="CODEX_HOME",
+        files=(_LOGIN, _CONFIG),
     ),
     # It replaces the file by a rename in the directory that a link at its path leads to (0.169). The other flow waits
     # for a browser on a port of its own machine.

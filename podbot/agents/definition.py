@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from podbot.agents.login_state import LoginFiles, LoginState
 from podbot.agents.registry import AgentMode, Permissions
 from podbot.frozen import Frozen
 
@@ -30,7 +31,9 @@ class Login(Frozen):
 
     ``variables``: each contains a login, or selects one. ``methods``: ids of the ACP login methods that work inside;
     ``others``: ids of those that do not, as measured. ``advice``: what the operator can do on the host instead.
-    ``needed``: false if it has a model without a login.
+    ``needed``: false if it has a model without a login. ``any_key``: it takes the keys of other providers, in variables
+    named SOMETHING_API_KEY. ``judge``: what it would log in with, from the files beside its login, its variables, and
+    the time in seconds since the epoch; it knows every place where this agent looks.
     """
 
     variables: tuple[str, ...]
@@ -38,6 +41,19 @@ class Login(Frozen):
     advice: str
     others: frozenset[str] = frozenset()
     needed: bool = True
+    any_key: bool = False
+    judge: Callable[[LoginFiles, Mapping[str, str], float], LoginState] | None = None
+
+
+class KeyLogin(Frozen):
+    """A login that podbot makes of a key, for an agent that does not look for it in the variable.
+
+    ``variables``: with the key. ``path``: the login's file below the home; ``text``: its content, from the key.
+    """
+
+    variables: tuple[str, ...]
+    path: str
+    text: Callable[[str], str]
 
 
 class OwnLogin(Frozen):
@@ -78,15 +94,16 @@ class Family(Frozen):
     """The directory in the operator's home with an agent's login, which is copied into the sandbox.
 
     The configuration key ``creds.copy_NAME`` enables it. ``login``: the file at its top with the login. ``excluded``:
-    reason -> patterns, separated by blanks, of names at its top that are not copied. ``renewal``: the field of the
-    login's file, names separated by dots, with the token that renews it; the server replaces that when it is used.
+    reason -> patterns, separated by blanks, of names at its top that are not copied. ``variable``: the agent's own,
+    which names another directory. ``files``: at its top, of which the agent's login is judged.
     """
 
     name: str
     directory: str
     login: str
     excluded: Mapping[str, str]
-    renewal: str = ""
+    variable: str
+    files: tuple[str, ...]
 
     @property
     def target(self) -> str:
@@ -195,6 +212,7 @@ class Agent(Frozen):
     login: Login | None = None
     family: Family | None = None
     own_login: OwnLogin | None = None
+    key_login: KeyLogin | None = None
     all_families: bool = False
     first_run: FirstRun | None = None
     settings: tuple[str, ...] = ()

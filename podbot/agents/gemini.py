@@ -16,6 +16,7 @@ from podbot.agents.definition import (
     ThroughGateway,
     api_key_advice,
 )
+from podbot.agents.login_state import NONE, LoginFiles, LoginState, Unreadable, account, document, is_filled, seconds
 
 _DEFAULTS = "/run/podbot/gemini-defaults.json"
 _SETTINGS = "/run/podbot/gemini-settings.json"
@@ -32,6 +33,9 @@ if [ -n "${{GEMINI_CLI-}}" ]; then
   if [ -x {ASKPASS} ]; then export GIT_ASKPASS={ASKPASS}; fi
 fi
 """
+_ADDRESS = "GOOGLE_GEMINI_BASE_URL"  # selects a gateway
+_LOGIN = "oauth_creds.json"
+_CLOUDS = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "CLOUD_SHELL", "GEMINI_CLI_USE_COMPUTE_ADC")
 _FILES = {_BASHENV: BASHENV_TEXT}
 
 
@@ -42,6 +46,25 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
         return ThroughGateway()
     settings = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}\n'
     return ThroughGateway({"GEMINI_CLI_SYSTEM_SETTINGS_PATH": _SETTINGS}, files={_SETTINGS: settings})
+
+
+def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
+    """See ``Login.judge``. In the order of Gemini's own choice; GOOGLE_API_KEY is for Vertex AI only (0.61)."""
+    for name in _CLOUDS:
+        if env.get(name) == "true":
+            return LoginState("cloud", name)
+    if is_filled(env.get(_ADDRESS)):
+        return LoginState("cloud", _ADDRESS)
+    if is_filled(env.get("GEMINI_API_KEY")):
+        return LoginState("key", "GEMINI_API_KEY")
+    if _LOGIN not in files:
+        return NONE
+    try:
+        login = document(files[_LOGIN])
+    except Unreadable as exc:
+        return LoginState("unreadable", _LOGIN, reason=str(exc))
+    end = seconds(login.get("expiry_date"), 1000)
+    return account(_LOGIN, now, access=login.get("access_token"), refresh=login.get("refresh_token"), end=end)
 
 
 AGENT = Agent(
@@ -59,10 +82,11 @@ AGENT = Agent(
     },
     files={"full": _FILES, "ask": _FILES},
     login=Login(
-        variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
+        variables=("GEMINI_API_KEY", *_CLOUDS),
         methods=frozenset({"gemini-api-key", "vertex-ai", "gateway"}),
         others=frozenset({"oauth-personal"}),
         advice=f"run `podbot login gemini`, or {api_key_advice('GEMINI_API_KEY')}, and set it where podbot starts",
+        judge=judge,
     ),
     # It writes into the file that a link leads to (0.61). On a terminal it asks for a kind of login, even if there is a
     # file, until its settings select one.

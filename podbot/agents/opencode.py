@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 
 from podbot.agents.definition import Agent, Build, Conversations, Login, OwnLogin, Page, ThroughGateway, api_key_advice
+from podbot.agents.login_state import NONE, LoginFiles, LoginState, Unreadable, account, document, is_filled, seconds
 
 _ASKS = {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask", "doom_loop": "ask"}
 # Provider -> the API, and the path that the provider's own address has.
 _PROVIDERS = {"anthropic": ("anthropic", "/v1"), "openai": ("openai", ""), "google": ("gemini", "/v1beta"),
               "openrouter": ("openrouter", "")}  # fmt: skip
+_LOGIN = "auth.json"
 _HISTORY = "/root/.local/share/opencode/history"
 
 
@@ -23,6 +25,26 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
         if api in addresses
     }
     return ThroughGateway({"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})} if providers else {})
+
+
+def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
+    """See ``Login.judge``. The best of its providers' logins."""
+    del env  # the keys of a hundred providers: see ``Login.any_key``
+    if _LOGIN not in files:
+        return NONE
+    try:
+        found = [_entry(entry, now) for entry in document(files[_LOGIN]).values() if isinstance(entry, dict)]
+    except Unreadable as exc:
+        return LoginState("unreadable", _LOGIN, reason=str(exc))
+    blank = LoginState("blank", _LOGIN)
+    return next((state for state in found if state.works), found[0] if found else blank)
+
+
+def _entry(entry: Mapping[str, object], now: float) -> LoginState:
+    if is_filled(entry.get("key")):
+        return LoginState("key", _LOGIN)
+    end = seconds(entry.get("expires"), 1000)
+    return account(_LOGIN, now, access=entry.get("access"), refresh=entry.get("refresh"), end=end)
 
 
 AGENT = Agent(
@@ -41,6 +63,8 @@ AGENT = Agent(
         others=frozenset({"opencode-login"}),
         advice=f"run `podbot login opencode`, or {api_key_advice('OPENROUTER_API_KEY')}, or that of another provider",
         needed=False,
+        any_key=True,
+        judge=judge,
     ),
     # It writes into the file that a link leads to (1.18). An entry of the type "wellknown" would make it fetch
     # settings, with tool servers, from the address in its name. Its token is not kept, and without one it is ignored.

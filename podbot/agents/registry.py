@@ -1,4 +1,4 @@
-"""The list of agents: each module of this package except three is one, named like its kind, with its ``AGENT``.
+"""The list of agents: each module of this package except four is one, named like its kind, with its ``AGENT``.
 
 Listing the directory for the names costs 0.03 ms. A module is loaded only when its agent is needed, because `podbot
 exec` and `podbot ps` read the configuration, which needs only the names (ADR 0025).
@@ -20,7 +20,7 @@ AgentMode = Literal["podbot", "codex_app_server", "acp"]
 Permissions = Literal["full", "ask"]
 
 CUSTOM = "custom"  # the operator's own command, about which podbot knows nothing else
-_OTHERS = ("__init__", "registry", "definition")
+_OTHERS = ("__init__", "registry", "definition", "login_state")
 _SUFFIXES = (".py", ".pyc")
 
 

@@ -62,5 +62,5 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
         disks=lambda host: look_at_disks(host, environ),
         seccomp=lambda: place_seccomp(profile_path(os.path.realpath(state_dir(environ)))),
         token_unit=os.path.exists(unit_path(environ)),
-        logins=lambda: list_logins(environ),
+        logins=lambda config: list_logins(environ, config),
     )

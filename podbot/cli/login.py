@@ -112,7 +112,9 @@ def _detail(login: AgentLogin) -> str:
     import time
 
     from podbot.cli.image import age
+    from podbot.launch.judged_logins import words
 
+    wrong = "" if login.state.works or login.state.state == "none" else f": {words(login.state)}"
     if login.since is not None:
-        return f"renewed {age(time.time() - login.since)} ago"
-    return login.path or f"podbot login {login.agent}"
+        return f"renewed {age(time.time() - login.since)} ago{wrong}"
+    return f"{login.path}{wrong}" if login.path else f"podbot login {login.agent}"

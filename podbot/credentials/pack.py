@@ -38,9 +38,10 @@ def pack(plan: CredentialsPlan, emit: Emit, *, limit: int = LIMIT) -> Bundle:
     """
     entries: list[Entry] = []
     for source in plan.sources:
-        entries += _family(source, emit, limit, own=source.family == plan.own)
+        entries += _family(source, emit, limit, own=source.family in (plan.own, plan.keyed))
     entries += [_first_run(plan, source) for source in plan.first_run]
     entries += _own_login(plan.own)
+    entries += _key_login(plan)
     if not entries:
         return Bundle()
     from podbot.credentials.tar_archive import build
@@ -73,6 +74,13 @@ def _own_login(kind: str) -> Iterator[Entry]:
         yield Entry(path, "file", 0o600, text.encode())
     if not spec.directory_variable:
         yield Entry(spec.path, "link", 0o777, link=os.path.join(OWN_LOGIN, os.path.basename(spec.path)))
+
+
+def _key_login(plan: CredentialsPlan) -> Iterator[Entry]:
+    """The login that podbot makes of a key. In a session that is started again it is still there."""
+    spec = agent(plan.keyed).key_login if plan.key else None
+    if spec is not None:
+        yield Entry(spec.path, "file", 0o600, spec.text(plan.key).encode())
 
 
 def _family(source: CredentialSource, emit: Emit, limit: int, *, own: bool) -> Iterator[Entry]:

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from podbot.agents.login_state import LoginState, iso
+from podbot.agents.registry import agent
 from podbot.config.models import AppConfig
 from podbot.diagnosis.disk_checks import Disks, check_disk, room_for_first
 from podbot.diagnosis.github_checks import check_github
@@ -17,6 +19,7 @@ from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine, EngineHost
 from podbot.errors import PodbotError
 from podbot.images.recipe import LABEL_AGENTS, load_recipe, other_image
+from podbot.launch.judged_logins import words as login_words
 from podbot.management.login_list import AgentLogin
 
 BUILD_ONE = "podbot setup"
@@ -36,7 +39,7 @@ class DoctorContext:
     seccomp: Callable[[], str]
     token_unit: bool = False
     github: Callable[[AppConfig], Iterator[Check]] = check_github
-    logins: Callable[[], Sequence[AgentLogin]] = tuple
+    logins: Callable[[AppConfig], Sequence[AgentLogin]] = lambda _config: ()
 
 
 def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[Check]:
@@ -57,7 +60,7 @@ def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[C
     if check_endpoint is None:
         yield from _engine(context, config, endpoint, probe_image=probe_image)
     yield from context.github(config)
-    yield from _logins(context)
+    yield from _logins(context, config)
 
 
 def _config(context: DoctorContext) -> tuple[AppConfig, Check]:
@@ -69,17 +72,39 @@ def _config(context: DoctorContext) -> tuple[AppConfig, Check]:
         return AppConfig(), _failed("config", exc)
 
 
-def _logins(context: DoctorContext) -> Iterator[Check]:
-    """Which login the sessions of each agent get; none if there is no login."""
+def _logins(context: DoctorContext, config: AppConfig) -> Iterator[Check]:
+    """Which login the sessions of each agent get, and whether it works; none if there is no login."""
     try:
-        found = context.logins()
+        found = context.logins(config)
     except PodbotError as exc:
         yield _failed("logins", exc)
         return
     words = {"podbot": "podbot's own", "host": "a copy of this host's"}
-    there = [f"{login.agent}: {words[login.source]}" for login in found if login.source in words]
-    if there:
+    there, bad = [], []
+    for login in found:
+        state = login.state
+        if state.state == "none":
+            continue
+        if not state.works:
+            bad.append(login)
+        source = words.get(login.source, "") if state.where.partition(":")[0] not in _variables(login) else ""
+        about = [source or state.where, *([login_words(state)] if not state.works else [])]
+        there.append(f"{login.agent}: {' '.join(about)}{_until(state)}")
+    if bad:
+        meaning = f"Sessions of {', '.join(login.agent for login in bad)} start without a login."
+        advice = f"Run `podbot login {bad[0].agent}`, or log in on this host."
+        yield Check("logins", "warn", ", ".join(there), meaning, advice)
+    elif there:
         yield Check("logins", "ok", ", ".join(there))
+
+
+def _variables(login: AgentLogin) -> tuple[str, ...]:
+    known = agent(login.agent).login
+    return known.variables if known is not None else ()
+
+
+def _until(state: LoginState) -> str:
+    return f" until {iso(state.at)}" if state.state == "usable" and state.at is not None else ""
 
 
 def _runtime_dir(context: DoctorContext) -> Check:

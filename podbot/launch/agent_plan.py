@@ -8,7 +8,9 @@ from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
 from podbot.launch.agents import agent_env, agent_files, command_for
-from podbot.launch.held_keys import held_keys, inside, key_notes
+from podbot.launch.held_keys import held_keys, key_notes
+from podbot.launch.held_keys import inside as held_inside
+from podbot.launch.judged_logins import inside
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.credentials import settings_notes
 from podbot.launch.resources.part import Part
@@ -26,7 +28,7 @@ def plan_agent(
     env, secrets, notes = _variables(config, request, facts)
     files = dict(agent_files(config.agent))
     if keys := held_keys(config, request, facts):
-        held = inside(config.agent.kind, keys, env)
+        held = held_inside(config.agent.kind, keys, env)
         files |= held.files
         env = {**env, **held.env}
         if words[0] == config.agent.kind:  # not of its adapter for another protocol
@@ -42,6 +44,7 @@ def plan_agent(
         extra_methods=config.agent.extra_methods,
         frame_limit=frame_limit(config),
         logs=config.session.logs,
+        login=inside(config, facts, env),
     )
     part = Part(
         files=tuple(OwnFile(target, files[target]) for target in sorted(files)),

@@ -23,6 +23,7 @@ def describe(plan: LaunchPlan) -> dict[str, Any]:
         **{name: _resource(sandbox, name) for name in EVERY},
         "container": _container(sandbox.container),
         "agent": _command(agent.command),
+        "agent_login": agent.login.described() if agent.login is not None else None,
         **(_protocol(agent) if plan.subcommand == "host" else {}),
         "notes": list(sandbox.notes),
     }

@@ -100,6 +100,11 @@ def refused_sources(facts: HostFacts, path: str) -> list[RefusedPath]:
         ]
     places += [RefusedPath(name, "the parent of home directories", below=False) for name in HOME_PARENTS]
     places += [RefusedPath(name, "a system directory") for name in SYSTEM]
+    places += [
+        RefusedPath(name, "where credentials or settings are")
+        for _, given in facts.login_dirs
+        for name in dict.fromkeys((given, *(found.source for found in facts.credentials if found.given == given)))
+    ]
     places += own_places(facts)
     places += [RefusedPath(name, "the target of a link at a protected path") for name in facts.protected]
     return places

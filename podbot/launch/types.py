@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Self, TypeVar
 
+from podbot.agents.login_state import LoginState
 from podbot.agents.registry import AgentMode
 from podbot.config.models import AgentKind, Delegation, McpServers, WorkspaceSource
 from podbot.config.published import Published
@@ -84,8 +85,9 @@ class CredentialSource(Frozen):
     given: str  # below the home, with links
     source: str  # after resolving every link
     target: str
-    logged_in: bool = False  # whether it contains the login's file
+    logged_in: bool = False  # whether it contains a login that works
     renews: bool = False  # whether that login has a token that is replaced when it is used
+    files: Mapping[str, bytes | str] = field(default_factory=dict, repr=False)  # of which its login is judged
 
 
 class LinkedGit(Frozen):
@@ -153,7 +155,9 @@ class HostFacts(Frozen):
     git_name: str | None = None
     git_email: str | None = None
     credentials: tuple[CredentialSource, ...] = ()  # families that exist, in the order of their table
+    login_dirs: tuple[tuple[str, str], ...] = ()  # (family, directory) for those that an agent's own variable names
     own_logins: tuple[str, ...] = ()  # agents with a login of podbot's own, as far as planning needs them
+    own_login: bytes | str | None = field(default=None, repr=False)  # that of the configured agent
     settings: tuple[str, ...] = ()  # files of ``Agent.settings`` that exist in the workspace
     placeholder: str = field(default="", repr=False)  # 32 random hex digits, for keys that a sandbox does not get
     private_key: tuple[str, ...] = ()  # github.private_key_path, as given and after resolving every link
@@ -299,6 +303,7 @@ class AgentPlan(Frozen):
     ``delegation``: which capabilities of the client of ``host`` are not masked. ``mcp_servers``: whether the client's
     MCP servers are passed on. ``extra_methods``: methods that the agent may call at the client, in addition to the
     known ones. ``frame_limit``: bytes; a longer frame is refused. ``logs``: its output is recorded.
+    ``login``: what it will log in with; None if podbot does not know.
     """
 
     kind: AgentKind
@@ -309,6 +314,7 @@ class AgentPlan(Frozen):
     extra_methods: tuple[str, ...] = ()
     frame_limit: int = 64 << 20
     logs: bool = False
+    login: LoginState | None = None
 
 
 class LaunchPlan(Frozen):

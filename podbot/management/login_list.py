@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from podbot.agents.login_state import NONE, LoginFiles, LoginState
 from podbot.agents.registry import agent, known
+from podbot.config.models import AppConfig
+from podbot.credentials.login_reading import place_of, read_login_files
+from podbot.launch.judged_logins import judged
 from podbot.launch.resources.login import own_login, store_of
 from podbot.places import home_dir, private_runtime_root, state_dir
 from podbot.session.login_copies import login_store, sweep
@@ -19,18 +24,26 @@ LoginSource = Literal["podbot", "host", "none"]
 class AgentLogin:
     """The login that sessions of ``agent`` get. ``since``: when podbot's own was made or renewed last, epoch seconds.
 
-    ``path``: the host's login file of which copies are made; empty for another source.
+    ``path``: the host's login file of which copies are made; empty for another source. ``state``: whether it works.
     """
 
     agent: str
     source: LoginSource
     since: float | None = None
     path: str = ""
+    state: LoginState = NONE
 
 
-def list_logins(environ: Mapping[str, str]) -> list[AgentLogin]:
-    """The login of each agent whose login podbot can keep. Raises FilesystemError subclasses."""
-    return list(_logins(environ))
+def list_logins(environ: Mapping[str, str], config: AppConfig | None = None) -> list[AgentLogin]:
+    """The login of each agent whose login podbot can keep. ``config``: which variables agents get; None: none.
+
+    Raises FilesystemError subclasses, and InvalidValue for a variable that names no directory of an agent.
+    """
+    given: dict[str, str] = {}
+    if config is not None:
+        given |= {name: environ[name] for name in config.agent.env_allowlist if name in environ}
+        given = {**config.sandbox.env, **given}
+    return list(_logins(environ, given))
 
 
 def remove_login(environ: Mapping[str, str], kind: str) -> bool:
@@ -44,17 +57,26 @@ def remove_login(environ: Mapping[str, str], kind: str) -> bool:
     return removed
 
 
-def _logins(environ: Mapping[str, str]) -> Iterator[AgentLogin]:
+def _logins(environ: Mapping[str, str], given: Mapping[str, str]) -> Iterator[AgentLogin]:
+    now = time.time()
     state, home = os.path.realpath(state_dir(environ)), home_dir(environ)
     for kind in known():
-        if own_login(kind) is None:
+        spec = own_login(kind)
+        if spec is None:
             continue
         since = login_store(store_of(state, kind), kind).saved_at()
         family = agent(kind).family
-        path = os.path.join(home, family.directory, family.login) if family is not None else ""
+        directory = place_of(family, home, environ) if family is not None else ""
+        files: dict[str, bytes | str] = read_login_files(directory, family.files) if family is not None else {}
+        path = os.path.join(directory, family.login) if family is not None else ""
         if since is not None:
-            yield AgentLogin(kind, "podbot", since)
+            files[os.path.basename(spec.path)] = read_login_files(store_of(state, kind), ("login",)).get("login", b"")
+            yield AgentLogin(kind, "podbot", since, state=_state(kind, files, given, now))
         elif path and os.path.isfile(path):
-            yield AgentLogin(kind, "host", path=path)
+            yield AgentLogin(kind, "host", path=path, state=_state(kind, files, given, now))
         else:
-            yield AgentLogin(kind, "none")
+            yield AgentLogin(kind, "none", state=_state(kind, files, given, now))
+
+
+def _state(kind: str, files: LoginFiles, given: Mapping[str, str], now: float) -> LoginState:
+    return judged(kind, files, given, now) or NONE

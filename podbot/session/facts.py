@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
+from podbot.credentials.login_reading import place_of, read_login_files
 from podbot.errors import InvalidValue, PathError
 from podbot.launch.extra_mounts import KEY as EXTRA
 from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.github_auth import source_of
 from podbot.launch.held_keys import BASE_VARIABLES
+from podbot.launch.judged_logins import judged, selected_family
 from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.resources.gateway import HOST_VARIABLES
 from podbot.launch.resources.login import store_of
@@ -35,7 +37,6 @@ from podbot.session.repository import look_at_repository
 from podbot.session.timezone import time_zone
 
 GIT_SECONDS = 5.0
-_LOGIN = 1 << 18  # bytes of a login file that are read
 _GIT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
 
 
@@ -68,6 +69,8 @@ def collect_facts(
     filtered = network_of(config, request) == FILTERED
     if filtered:
         wanted |= {*HOST_VARIABLES, *BASE_VARIABLES}
+    now = datetime.now(UTC)
+    places = _places(config, home_dir(environ, uid), environ)
     facts = HostFacts(
         home=home,
         cwd=cwd,
@@ -75,7 +78,7 @@ def collect_facts(
         env={key: environ[key] for key in wanted if key in environ},
         nonce=os.urandom(3).hex(),
         placeholder=os.urandom(16).hex() if filtered else "",
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        created=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         runtime_dir=os.path.realpath(runtime_dir),
         state_dir=os.path.realpath(state_dir(environ)),
         exposed=tuple(exposed(state_dir(environ))),
@@ -93,8 +96,10 @@ def collect_facts(
         time_zone=time_zone(environ),
         git_name=name,
         git_email=email,
-        credentials=_credentials(home_dir(environ, uid)),
+        credentials=_credentials(places, now.timestamp()),
+        login_dirs=tuple((kind, path) for kind, path in places.items() if environ.get(families()[kind].variable)),
         own_logins=_own_logins(config, state_dir(environ)),
+        own_login=_own_login(config, state_dir(environ)),
         private_key=_private_key(config, home),
         settings=_settings(config, workspace),
         homes=other_homes(uid),
@@ -189,38 +194,41 @@ def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
     )
 
 
-def _credentials(home: str) -> tuple[CredentialSource, ...]:
+def _places(config: AppConfig, home: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The directory of each family. Raises InvalidValue for one that is to be copied, and that its variable forbids."""
+    places = {}
+    for name, family in families().items():
+        try:
+            places[name] = place_of(family, home, environ)
+        except InvalidValue:
+            if selected_family(config, name):
+                raise
+    return places
+
+
+def _credentials(places: Mapping[str, str], now: float) -> tuple[CredentialSource, ...]:
     """The credential families that exist on the host. Dangling links are skipped; unreadable ones are refused later."""
     found = []
-    for family in families().values():
-        given = os.path.join(home, family.directory)
-        if kind_of(given) != "missing":
-            logged_in = os.path.isfile(os.path.join(given, family.login))
-            renews = logged_in and _renews(os.path.join(given, family.login), family.renewal)
-            found.append(
-                CredentialSource(family.name, given, os.path.realpath(given), family.target, logged_in, renews)
-            )
+    for name, given in places.items():
+        family = families()[name]
+        if kind_of(given) == "missing":
+            continue
+        files = read_login_files(given, family.files)
+        state = judged(name, files, {}, now)
+        works, renews = state is not None and state.works, state is not None and state.renews
+        source = os.path.realpath(given)
+        found.append(CredentialSource(name, given, source, family.target, works, renews, files))
     return tuple(found)
-
-
-def _renews(path: str, field: str) -> bool:
-    """Whether a login file has a token for renewal, and not an API key; nothing else of the file is kept."""
-    import json
-
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            at = json.loads(file.read(_LOGIN))
-    except (OSError, ValueError, RecursionError):
-        return False
-    for name in field.split("."):
-        at = at.get(name) if isinstance(at, dict) else None
-    return bool(at)
 
 
 def _own_logins(config: AppConfig, state: str) -> tuple[str, ...]:
     kind = config.agent.kind
     known = agent(kind).own_login is not None
     return (kind,) if known and os.path.isfile(os.path.join(store_of(state, kind), "login")) else ()
+
+
+def _own_login(config: AppConfig, state: str) -> bytes | str | None:
+    return read_login_files(store_of(state, config.agent.kind), ("login",)).get("login")
 
 
 def git_identity(environ: Mapping[str, str], seconds: float = GIT_SECONDS) -> tuple[str | None, str | None]:

@@ -29,7 +29,12 @@ def python(code: str, path: str) -> str:
 
 
 def test_the_names_are_those_of_the_files_with_custom_at_the_end() -> None:
-    files = {path.stem for path in (PACKAGE / "agents").glob("*.py")} - {"__init__", "registry", "definition"}
+    files = {path.stem for path in (PACKAGE / "agents").glob("*.py")} - {
+        "__init__",
+        "registry",
+        "definition",
+        "login_state",
+    }
     assert {"claude", "codex", "opencode", "gemini", "custom"} <= files
     assert set(names()) == files
     assert list(names()) == [*sorted(files - {CUSTOM}), CUSTOM]
@@ -48,7 +53,7 @@ def test_an_added_file_is_an_agent(tmp_path: Path) -> None:
     room.mkdir(parents=True)
     (tmp_path / "podbot" / "__init__.py").touch()
     (tmp_path / "podbot" / "frozen.py").write_bytes((PACKAGE / "frozen.py").read_bytes())
-    for name in ("__init__", "registry", "definition", "codex"):
+    for name in ("__init__", "registry", "definition", "login_state", "codex"):
         (room / f"{name}.py").write_bytes((PACKAGE / "agents" / f"{name}.py").read_bytes())
     (room / "added.py").write_text("from podbot.agents.codex import AGENT\n")
     for other in ("README", "added.py~", ".#added.py", "not-a-name.py"):

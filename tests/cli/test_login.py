@@ -38,13 +38,17 @@ def test_the_list_shows_each_agent_s_login(store: LoginStore, capfd: Capture) ->
     login.write_text("{}")
     assert main(["login", "--list"]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert lines[1].split(maxsplit=1) == ["claude", f"a copy of this host's  {login}"]
+    blank = f"{login}: has no login: its tokens are missing or blank"
+    assert lines[1].split(maxsplit=1) == ["claude", f"a copy of this host's  {blank}"]
     assert "podbot's own" in lines[2]
     assert lines[3].split() == ["gemini", "none", "podbot", "login", "gemini"]
     assert main(["login", "--list", "--json"]) == 0
     rows = json.loads(capfd.readouterr().out)
     assert {row["agent"]: row["source"] for row in rows} == {
         "claude": "host", "codex": "podbot", "gemini": "none", "opencode": "none",
+    }  # fmt: skip
+    assert {row["agent"]: row["state"]["state"] for row in rows} == {
+        "claude": "blank", "codex": "usable", "gemini": "none", "opencode": "none",
     }  # fmt: skip
 
 

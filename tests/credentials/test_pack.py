@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
@@ -298,3 +299,17 @@ def test_it_replaces_the_login_of_the_family_and_not_its_settings(home: Home) ->
     bundle = pack(CredentialsPlan(home.sources("codex"), own="codex"), home.events.append)
     assert contents(bundle.archive) == {".codex/config.toml": b"settings"}
     assert members(bundle.archive)[".codex/auth.json"].issym()
+
+
+def test_a_login_made_of_a_key_replaces_the_file_of_the_host(home: Home) -> None:
+    home.write(".codex/auth.json", "{}")
+    home.write(".codex/config.toml", "x = 1")
+    plan = dataclasses.replace(home.plan("codex"), keyed="codex", key="c4n4ry-key")
+    bundle = pack(plan, ignore)
+    found = contents(bundle.archive)
+    assert set(found) == {".codex/config.toml", ".codex/auth.json"}
+    assert json.loads(found[".codex/auth.json"]) == {"auth_mode": "apikey", "OPENAI_API_KEY": "c4n4ry-key"}
+    assert members(bundle.archive)[".codex/auth.json"].mode == 0o600
+    assert "c4n4ry" not in repr(plan) + repr(bundle)
+    again = pack(dataclasses.replace(plan, key=""), ignore)  # of a session that is started again
+    assert set(contents(again.archive)) == {".codex/config.toml"}

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from podbot import testing
+from podbot.agents.login_state import LoginState
 from podbot.config.models import AppConfig, Origin, SandboxConfig
 from podbot.diagnosis.disk_checks import MEGABYTE, Disks
 from podbot.diagnosis.doctor import DoctorContext, diagnose
@@ -102,10 +103,32 @@ def test_a_ready_machine() -> None:
 
 
 def test_the_logins_that_sessions_get_are_one_line() -> None:
-    logins = (AgentLogin("claude", "host", path="/h"), AgentLogin("codex", "podbot", 1.0), AgentLogin("gemini", "none"))
-    found = {check.name: check for check in diagnose(context(logins=lambda: logins))}
+    works = LoginState("usable", ".credentials.json", 4_102_444_800.0)
+    logins = (
+        AgentLogin("claude", "host", path="/h", state=works),
+        AgentLogin("codex", "podbot", 1.0, state=LoginState("key", "auth.json")),
+        AgentLogin("gemini", "none"),
+        AgentLogin("opencode", "none", state=LoginState("key", "X_API_KEY")),
+    )
+    found = {check.name: check for check in diagnose(context(logins=lambda _config: logins))}
     assert found["logins"].status == "ok"
-    assert found["logins"].found == "claude: a copy of this host's, codex: podbot's own"
+    assert found["logins"].found == (
+        "claude: a copy of this host's until 2100-01-01T00:00:00Z, codex: podbot's own, opencode: X_API_KEY"
+    )
+
+
+def test_a_login_that_does_not_work_is_a_warning() -> None:
+    logins = (
+        AgentLogin("claude", "host", path="/h", state=LoginState("expired", ".credentials.json", 1_000_000_000.0)),
+        AgentLogin("codex", "host", path="/h", state=LoginState("key", "OPENAI_API_KEY")),
+    )
+    found = {check.name: check for check in diagnose(context(logins=lambda _config: logins))}["logins"]
+    assert found.status == "warn"
+    assert found.found == (
+        "claude: a copy of this host's expired at 2001-09-09T01:46:40Z, and has no token that renews it, "
+        "codex: OPENAI_API_KEY"
+    )
+    assert "podbot login claude" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -191,8 +214,8 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     github = [
         Check(name, "ok", "") for name in ("github-token", *GITHUB_CHECKS)
     ]  # tests/diagnosis/test_github_checks.py holds them
-    logins = (AgentLogin("claude", "host", path="/h"),)
-    whole = context(machine=seen_by_podman(USER), github=lambda _config: iter(github), logins=lambda: logins)
+    logins = (AgentLogin("claude", "host", path="/h", state=LoginState("blank")),)
+    whole = context(machine=seen_by_podman(USER), github=lambda _config: iter(github), logins=lambda _config: logins)
     found = diagnose(whole)
     assert own == list(dict.fromkeys(check.name for check in found))
 

@@ -16,7 +16,10 @@ from tests.launch.build import config, facts, resource, typed
 
 BASE = "/work"  # workspace.base_dir
 
-CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/data/claude", "/root/.claude", logged_in=True)
+LOGIN = {
+    ".credentials.json": b'{"claudeAiOauth": {"accessToken": "a", "refreshToken": "r", "scopes": ["user:inference"]}}'
+}
+CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/data/claude", "/root/.claude", logged_in=True, files=LOGIN)
 CANARY = "c4n4ry-"
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
 
@@ -133,6 +136,7 @@ def test_a_description_contains_every_decision() -> None:
                 {"name": "KEY", "secret": True},
             ],
         },
+        "agent_login": {"state": "usable", "where": ".credentials.json", "at": None, "renews": True, "reason": ""},
         "notes": [
             "mounting /home/ann/src/proj at /home/ann/src/proj and at /workspace (read-write)",
             "copying /home/ann/.claude to /root/.claude: the agent can use that login (creds.copy_claude)",

@@ -25,6 +25,8 @@ from tests.launch.build import config, directory, facts, resource, text_of, type
 
 CUSTOM = {"agent.kind": "custom"}
 CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude")
+KEY = {"auth.json": b'{"OPENAI_API_KEY": "k"}'}
+LOGIN = {".credentials.json": b'{"claudeAiOauth": {"accessToken": "a", "scopes": ["user:inference"]}}'}
 CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex")
 
 
@@ -46,7 +48,7 @@ def test_a_whole_plan() -> None:
         git_name="Ann",
         git_email="ann@example.org",
         time_zone="Europe/Berlin",
-        credentials=(dataclasses.replace(CODEX, logged_in=True),),
+        credentials=(dataclasses.replace(CODEX, logged_in=True, files=KEY),),
     )
     assert made.sandbox.session == "podbot-proj-0a1b2c"
     assert (made.subcommand, made.agent.kind, made.agent.mode, made.sandbox.source) == (
@@ -447,8 +449,8 @@ def test_a_setting_that_podbot_overrides_is_reported(value: str) -> None:
     [
         ({"agent.kind": "claude"}, (), {}, "run `podbot login claude`"),
         ({"agent.kind": "claude"}, (CLAUDE,), {}, "run `podbot login claude`"),  # settings, and no login
-        ({"agent.kind": "claude"}, (dataclasses.replace(CLAUDE, logged_in=True),), {}, ""),
-        ({"agent.kind": "codex"}, (dataclasses.replace(CLAUDE, logged_in=True),), {}, "run `podbot login codex`"),
+        ({"agent.kind": "claude"}, (dataclasses.replace(CLAUDE, files=LOGIN),), {}, ""),
+        ({"agent.kind": "codex"}, (dataclasses.replace(CLAUDE, files=LOGIN),), {}, "run `podbot login codex`"),
         (
             {"agent.kind": "claude", "agent.env_allowlist": ("CLAUDE_CODE_OAUTH_TOKEN",)},
             (), {}, "run `podbot login claude`",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from podbot.agents.login_state import LoginState
 from podbot.credentials.login_store import LoginStore
 from podbot.management.login_list import AgentLogin, list_logins, remove_login
 from tests.credentials.logins import CODEX, spec_of
@@ -34,7 +35,9 @@ def test_own_logins_copies_and_none(environ: dict[str, str]) -> None:
     login.write_text("{}")
     found = {row.agent: row for row in list_logins(environ)}
     assert list(found) == ["claude", "codex", "gemini", "opencode"]
-    assert found["claude"] == AgentLogin("claude", "host", path=str(login))
+    assert found["claude"] == AgentLogin(
+        "claude", "host", path=str(login), state=LoginState("blank", ".credentials.json")
+    )
     assert (found["codex"].source, found["codex"].since is not None) == ("podbot", True)
     assert {found["gemini"].source, found["opencode"].source} == {"none"}
     assert remove_login(environ, "codex")

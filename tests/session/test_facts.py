@@ -340,8 +340,24 @@ def test_existing_credential_families(host: Host) -> None:
     assert (found.family, found.target) == ("claude", "/root/.claude")
     assert (found.given, found.source) == (str(host.home / ".claude"), str(host.root / "dots"))
     assert not found.logged_in
-    (host.root / "dots" / ".credentials.json").write_text("{}")
+    login = host.root / "dots" / ".credentials.json"
+    login.write_text("{}")
+    assert [found.logged_in for found in host.facts().credentials] == [False]
+    login.write_text('{"claudeAiOauth": {"accessToken": "a", "refreshToken": "r", "scopes": ["user:inference"]}}')
     assert [found.logged_in for found in host.facts().credentials] == [True]
+
+
+def test_the_directories_that_the_agents_own_variables_name(host: Host) -> None:
+    (host.home / ".claude").mkdir()
+    (host.root / "other").mkdir()
+    (host.root / "other" / ".credentials.json").write_text("{}")
+    host.environ |= {"CLAUDE_CONFIG_DIR": str(host.root / "other"), "CODEX_HOME": "relative"}
+    found = host.facts()
+    assert [(source.family, source.given) for source in found.credentials] == [("claude", str(host.root / "other"))]
+    assert dict(found.credentials[0].files) == {".credentials.json": b"{}"}
+    assert found.login_dirs == (("claude", str(host.root / "other")),)
+    with pytest.raises(InvalidValue, match="CODEX_HOME"):
+        host.facts(host.config(agent={"kind": "codex"}))
 
 
 def test_credential_families_have_one_order_and_unreadable_is_not_missing(host: Host) -> None:

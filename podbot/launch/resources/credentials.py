@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from podbot.agents.registry import agent, agents, families
+from podbot.agents.login_state import LoginState, iso
+from podbot.agents.registry import agent, agents
 from podbot.config.models import AgentKind, AppConfig
 from podbot.frozen import Frozen, field
 from podbot.launch.command import ExecSpec
+from podbot.launch.judged_logins import copied_login, inside, login_notes, selected_family
 from podbot.launch.resources.login import uses_own_login
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import CredentialSource, HostFacts, ResourcePlan, SandboxPlan
@@ -36,13 +38,16 @@ class CredentialsPlan(ResourcePlan):
     """The operator's logins to copy into the sandbox. ``sources``: families that are selected and exist.
 
     ``trusted``: the directory that the first-run files declare as trusted by the operator. ``own``: the agent with a
-    login of podbot's own, which replaces that of its family; empty if it has none.
+    login of podbot's own, which replaces that of its family; empty if it has none. ``keyed``: the agent for which
+    podbot writes a login from ``key``, instead of that of its family; empty if it writes none.
     """
 
     sources: tuple[CredentialSource, ...] = ()
     first_run: tuple[FirstRunSource, ...] = ()
     trusted: str | None = None
     own: str = ""
+    keyed: str = ""
+    key: str = field(default="", repr=False)
 
     def described(self) -> list[dict[str, Any]]:
         """Sources and targets; a plan does not read the files' content."""
@@ -57,10 +62,10 @@ class CredentialsPlan(ResourcePlan):
         return rows + reduced
 
     def refreshed(self, facts: HostFacts) -> CredentialsPlan:
-        """The families that were copied, as this host has them now. A first-run file is not copied a second time."""
+        """The families that were copied, as this host has them now. What podbot itself made is not made again."""
         families = {source.family for source in self.sources}
         sources = tuple(source for source in facts.credentials if source.family in families)
-        return CredentialsPlan(sources, own=self.own)
+        return CredentialsPlan(sources, own=self.own, keyed=self.keyed)
 
 
 def plan(context: Context) -> Part | None:
@@ -68,9 +73,11 @@ def plan(context: Context) -> Part | None:
     if context.command is None:
         return None
     found = plan_credentials(context.config, context.facts, context.command, trusting=context.workspace.trusted)
-    notes = (note for source in found.sources for note in _copying(source, replaced=source.family == found.own))
-    missing = () if found.own else login_notes(context.config, found.sources, context.command.secrets)
-    return Part(found, notes=(*notes, *missing))
+    notes = [note for source in found.sources for note in _copying(source, context.facts, found)]
+    if found.keyed:
+        variable = inside(context.config, context.facts, context.command.env)
+        notes.append(f"{found.keyed} gets a login that podbot makes of {variable.where if variable else 'its key'}")
+    return Part(found, notes=(*notes, *login_notes(context.config, context.facts, context.command.env)))
 
 
 def copied_targets(sandbox: SandboxPlan) -> tuple[str, ...]:
@@ -79,28 +86,45 @@ def copied_targets(sandbox: SandboxPlan) -> tuple[str, ...]:
     return tuple(found.target for found in credentials.sources) if credentials is not None else ()
 
 
-def _copying(found: CredentialSource, *, replaced: bool) -> tuple[str, ...]:
-    if replaced:
-        return (f"copying {found.given} without its login to {found.target} (creds.copy_{found.family})",)
-    note = f"copying {found.given} to {found.target}: the agent can use that login (creds.copy_{found.family})"
+def _copying(found: CredentialSource, facts: HostFacts, made: CredentialsPlan) -> tuple[str, ...]:
+    key = f"(creds.copy_{found.family})"
+    if found.family in (made.own, made.keyed):
+        return (f"copying {found.given} without its login to {found.target} {key}",)
+    copying = f"copying {found.given} to {found.target}"
+    if not found.logged_in:
+        return (f"{copying} {key}; it has no login that works",)
+    note = f"{copying}: the agent can use that login{_until(copied_login(found, facts))} {key}"
     return (note, _ENDS.format(kind=found.family)) if found.renews else (note,)
 
 
-def selected_family(config: AppConfig, family: str) -> bool:
-    """Whether the agent can use this family, and the configuration allows it."""
-    wanted: bool = getattr(config.creds, f"copy_{family}")
-    return wanted and agent(config.agent.kind).can_use(family)
+def _until(state: LoginState) -> str:
+    return f" until {iso(state.at)}" if state.at is not None else ""
 
 
 def plan_credentials(config: AppConfig, facts: HostFacts, command: ExecSpec, *, trusting: bool) -> CredentialsPlan:
     """The logins for the agent that ``command`` starts. ``trusting``: declare its directory as trusted."""
     sources = tuple(found for found in facts.credentials if selected_family(config, found.family))
+    keyed = _key(config, facts, command)
     return CredentialsPlan(
         sources,
+        keyed=config.agent.kind if keyed else "",
+        key=keyed,
         first_run=_first_run(config, facts, sources, command),
         trusted=command.workdir or "/" if trusting else None,
         own=config.agent.kind if uses_own_login(config, facts) else "",
     )
+
+
+def _key(config: AppConfig, facts: HostFacts, command: ExecSpec) -> str:
+    """The key of which podbot makes a login, because the agent would not look for it; empty if there is none.
+
+    A placeholder for a key that the gateway holds is none: the agent's settings name its variable.
+    """
+    spec, state = agent(config.agent.kind).key_login, inside(config, facts, command.env)
+    if spec is None or state is None or state.state != "key" or state.where not in spec.variables:
+        return ""
+    value = {**config.sandbox.env, **command.env}[state.where].strip()
+    return "" if facts.placeholder and value.endswith(facts.placeholder) else value
 
 
 def _first_run(
@@ -117,7 +141,9 @@ def _first_run(
         if own or kind in copied or (config.agent.kind == kind and not command.secrets.isdisjoint(made.variables)):
             # Only an interactive agent asks about the key; otherwise no part of it should be in a file.
             key = command.env.get(made.key) if made.key in command.secrets and command.tty else None
-            sources.append(FirstRunSource(kind, os.path.join(facts.home, made.path), made.target, key))
+            # The agent keeps it beside its other files if its variable names their directory, otherwise in the home.
+            place = dict(facts.login_dirs).get(kind, facts.home)
+            sources.append(FirstRunSource(kind, os.path.join(place, made.path), made.target, key))
     return tuple(sources)
 
 
@@ -129,27 +155,3 @@ def settings_notes(config: AppConfig, facts: HostFacts) -> tuple[str, ...]:
     asked = agent(kind).settings_asked
     text = f"{kind} reads settings from the workspace that can run commands in the sandbox, where your login is"
     return (f"{text}: {', '.join(facts.settings)}{asked and f'; {asked}'}",)
-
-
-def login_notes(
-    config: AppConfig, credentials: tuple[CredentialSource, ...], secrets: frozenset[str]
-) -> tuple[str, ...]:
-    """A note on what the operator can do if no login for the agent was found. None if a flag asked for no logins.
-
-    Any variable named SOMETHING_API_KEY counts as a login, because that is how providers call theirs.
-    """
-    kind = config.agent.kind
-    login = agent(kind).login
-    if login is None or not login.needed or any(found.logged_in for found in credentials) or _unwanted(config):
-        return ()
-    given = secrets | config.sandbox.env.keys()
-    if not given.isdisjoint(login.variables) or any(name.endswith("_API_KEY") for name in given):
-        return ()
-    return (f"no login for {kind} was found; to give it one, {login.advice}",)
-
-
-def _unwanted(config: AppConfig) -> bool:
-    """Whether the operator decided for this session that no family is copied."""
-    return all(config.origin(f"creds.copy_{family}").kind in ("flag", "override") for family in families()) and not any(
-        getattr(config.creds, f"copy_{family}") for family in families()
-    )

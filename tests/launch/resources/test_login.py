@@ -16,6 +16,7 @@ from tests.launch.build import config, facts, resource, typed
 
 KINDS = ["claude", "codex", "gemini", "opencode"]
 STORE = "/home/ann/.local/state/podbot/logins"
+KEY = b'{"OPENAI_API_KEY": "k"}'
 CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex", logged_in=True, renews=True)
 
 
@@ -73,7 +74,7 @@ def test_a_copy_that_can_end_the_host_s_login_is_announced_once() -> None:
 
 
 def test_without_any_other_login_the_agent_is_not_said_to_have_none() -> None:
-    assert not any("no login for" in note for note in plan("codex", own_logins=("codex",)).sandbox.notes)
+    assert not any("no login for" in note for note in plan("codex", own_logins=("codex",), own_login=KEY).sandbox.notes)
     assert any("no login for codex" in note for note in plan("codex").sandbox.notes)
 
 

@@ -1,0 +1,109 @@
+"""What the configured agent will log in with inside, and the notes about it. Pure; shows no secret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from podbot.agents.login_state import NONE, LoginFiles, LoginState, is_filled, iso
+from podbot.agents.registry import agent, families
+from podbot.config.models import AppConfig
+from podbot.launch.resources.login import own_login, uses_own_login
+from podbot.launch.types import CredentialSource, HostFacts
+
+_KEY = "_API_KEY"  # the end of the name that providers give the variable of their key
+
+
+def judged(kind: str, files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState | None:
+    """The login of an agent with these files and variables; None for an agent of which podbot knows nothing."""
+    login = agent(kind).login
+    if login is None or login.judge is None:
+        return None
+    found = login.judge(files, env, now)
+    if found.state == "none" and login.any_key:
+        name = next((name for name in sorted(env) if name.endswith(_KEY) and is_filled(env[name])), None)
+        return LoginState("key", name) if name is not None else found
+    return found
+
+
+def inside(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> LoginState | None:
+    """The login of the configured agent with what its sandbox gets. ``env``: the variables of its command."""
+    kind, given = config.agent.kind, {**config.sandbox.env, **env}
+    made = agent(kind).key_login
+    if made is not None and uses_own_login(config, facts):  # which no login takes the place of
+        given = {name: value for name, value in given.items() if name not in made.variables}
+    return judged(kind, _files(config, facts), given, time_of(facts))
+
+
+def selected_family(config: AppConfig, family: str) -> bool:
+    """Whether the agent can use this family, and the configuration allows it."""
+    wanted: bool = getattr(config.creds, f"copy_{family}")
+    return wanted and agent(config.agent.kind).can_use(family)
+
+
+def copied_login(found: CredentialSource, facts: HostFacts) -> LoginState:
+    """The login that a copied family has by itself."""
+    return judged(found.family, found.files, {}, time_of(facts)) or NONE
+
+
+def time_of(facts: HostFacts) -> float:
+    """When the facts were collected, in seconds since the epoch."""
+    from datetime import datetime
+
+    return datetime.fromisoformat(facts.created).timestamp()
+
+
+def login_notes(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> tuple[str, ...]:
+    """What is wrong with the agent's login, and what the operator can do. None if a flag asked for no logins."""
+    kind = config.agent.kind
+    login, state = agent(kind).login, inside(config, facts, env)
+    if login is None or state is None:
+        return ()
+    given = {**config.sandbox.env, **env}
+    empty = [name for name in login.variables if name in given and not given[name].strip()]
+    notes = (f"{', '.join(empty)}: the value is empty, so it logs {kind} in nowhere",) if empty else ()
+    if state.works or (state.state == "none" and (not login.needed or _unwanted(config))):
+        return notes
+    if state.state == "none":
+        return (*notes, f"no login for {kind} was found; to give it one, {login.advice}")
+    place = _place(config, facts, state.where)
+    return (*notes, f"{kind} will not be logged in: {place} {words(state)}; to give it a login, {login.advice}")
+
+
+def words(state: LoginState) -> str:
+    """What is said of a login after the name of its file."""
+    if state.state == "expired":
+        return f"expired at {iso(state.at or 0.0)}, and has no token that renews it"
+    if state.state == "unreadable":
+        return f"has no login that can be read: {state.reason}"
+    return f"has no login: {state.reason or 'its tokens are missing or blank'}"
+
+
+def _files(config: AppConfig, facts: HostFacts) -> LoginFiles:
+    kind = config.agent.kind
+    files = {
+        name: content
+        for found in facts.credentials
+        if found.family == kind and selected_family(config, kind)
+        for name, content in found.files.items()
+    }
+    spec = own_login(kind)
+    if spec is not None and uses_own_login(config, facts) and facts.own_login is not None:
+        files[os.path.basename(spec.path)] = facts.own_login
+    return files
+
+
+def _place(config: AppConfig, facts: HostFacts, where: str) -> str:
+    kind, name = config.agent.kind, where.partition(":")[0]
+    spec = own_login(kind)
+    if uses_own_login(config, facts) and spec is not None and name == os.path.basename(spec.path):
+        return f"the login that `podbot login {kind}` made"
+    given = next((found.given for found in facts.credentials if found.family == kind), "")
+    return os.path.join(given, where)
+
+
+def _unwanted(config: AppConfig) -> bool:
+    """Whether the operator decided for this session that no family is copied."""
+    return all(config.origin(f"creds.copy_{family}").kind in ("flag", "override") for family in families()) and not any(
+        getattr(config.creds, f"copy_{family}") for family in families()
+    )

@@ -1,0 +1,199 @@
+"""Whether a login works, as the real agents say it of the same files and variables."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.agents.login_state import LARGEST, LoginFiles, LoginState
+from podbot.agents.registry import agent, known
+
+NOW = 1_800_000_000.0
+PAST, LATER = 1_700_000_000, 1_900_000_000
+SECRET = "c4n4ry-token"
+
+
+def judge(kind: str, files: LoginFiles, env: dict[str, str] | None = None) -> LoginState:
+    login = agent(kind).login
+    assert login is not None
+    assert login.judge is not None
+    return login.judge(files, env or {}, NOW)
+
+
+def jwt(**claims: Any) -> str:
+    part = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{part}.{SECRET}"
+
+
+def claude(**changes: Any) -> bytes:
+    login = {"accessToken": SECRET, "refreshToken": SECRET, "expiresAt": PAST * 1000, "scopes": ["user:inference"]}
+    return json.dumps({"claudeAiOauth": {**login, **changes}}).encode()
+
+
+def codex(**tokens: Any) -> bytes:
+    return json.dumps({"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "tokens": tokens}).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"{}", ("blank", None, False)),
+        (b"", ("blank", None, False)),
+        (claude(accessToken="", refreshToken=""), ("blank", None, False)),
+        (b'{"claudeAiOauth": {"accessToken": "c4n', ("unreadable", None, False)),
+        (b"[1]", ("unreadable", None, False)),
+        (b'"' + b"a" * LARGEST, ("unreadable", None, False)),
+        ("Permission denied", ("unreadable", None, False)),
+        (claude(scopes=["org:create_api_key"]), ("unreadable", None, False)),
+        (claude(refreshToken=""), ("expired", PAST, False)),
+        (claude(refreshTokenExpiresAt=PAST * 1000), ("expired", PAST, False)),
+        (claude(), ("usable", None, True)),  # at its first request it renews what has expired
+        (claude(refreshTokenExpiresAt=LATER * 1000), ("usable", LATER, True)),
+        (claude(refreshToken=None, expiresAt=LATER * 1000), ("usable", LATER, False)),
+        (claude(refreshToken=None, expiresAt="soon"), ("usable", None, False)),
+    ],
+)
+def test_the_file_of_claude(content: bytes | str, expected: tuple[str, float | None, bool]) -> None:
+    found = judge("claude", {".credentials.json": content})
+    assert (found.state, found.at, found.renews) == expected
+    assert found.where == ".credentials.json"
+
+
+@pytest.mark.parametrize(
+    ("settings", "env", "expected"),
+    [
+        ({}, {}, ("none", "")),
+        ({}, {"ANTHROPIC_API_KEY": ""}, ("none", "")),
+        ({}, {"ANTHROPIC_API_KEY": "k"}, ("key", "ANTHROPIC_API_KEY")),
+        ({}, {"CLAUDE_CODE_OAUTH_TOKEN": "k"}, ("key", "CLAUDE_CODE_OAUTH_TOKEN")),
+        ({}, {"CLAUDE_CODE_USE_BEDROCK": "0"}, ("none", "")),
+        ({}, {"CLAUDE_CODE_USE_BEDROCK": "1"}, ("cloud", "CLAUDE_CODE_USE_BEDROCK")),
+        ({}, {"CLAUDE_CODE_USE_MANTLE": "true"}, ("cloud", "CLAUDE_CODE_USE_MANTLE")),
+        ({}, {"CLAUDE_CODE_USE_ANTHROPIC_AWS": "1"}, ("cloud", "CLAUDE_CODE_USE_ANTHROPIC_AWS")),
+        ({}, {"CLAUDE_CODE_USE_GATEWAY": "1"}, ("none", "")),
+        ({"env": {"ANTHROPIC_API_KEY": "k"}}, {}, ("key", "settings.json: ANTHROPIC_API_KEY")),
+        ({"env": {"ANTHROPIC_API_KEY": ""}}, {"ANTHROPIC_API_KEY": "k"}, ("none", "")),
+        ({"env": {"CLAUDE_CODE_USE_VERTEX": "1"}}, {}, ("cloud", "settings.json: CLAUDE_CODE_USE_VERTEX")),
+        ({"apiKeyHelper": "print-key"}, {}, ("key", "settings.json: apiKeyHelper")),
+        ({"env": [1], "apiKeyHelper": 1}, {}, ("none", "")),
+    ],
+)
+def test_the_settings_and_variables_of_claude(
+    settings: dict[str, Any], env: dict[str, str], expected: tuple[str, str]
+) -> None:
+    found = judge("claude", {"settings.json": json.dumps(settings).encode()}, env)
+    assert (found.state, found.where) == expected
+
+
+def test_settings_that_are_not_json_hide_no_login() -> None:
+    assert judge("claude", {"settings.json": b"{", ".credentials.json": claude()}).state == "usable"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"{}", ("blank", None, False)),
+        (b'{"tokens": {"id', ("unreadable", None, False)),
+        (codex(access_token="", refresh_token=""), ("blank", None, False)),
+        (codex(access_token=jwt(exp=PAST), refresh_token=SECRET), ("usable", None, True)),
+        (codex(access_token=jwt(exp=PAST), refresh_token=""), ("expired", PAST, False)),
+        (codex(access_token=jwt(exp=LATER)), ("usable", LATER, False)),
+        (codex(access_token="no.jwt!.x"), ("usable", None, False)),
+        (b'{"OPENAI_API_KEY": "c4n4ry-token"}', ("key", None, False)),
+        (b'{"OPENAI_API_KEY": ""}', ("blank", None, False)),
+        (b'{"auth_mode": "apikey", "OPENAI_API_KEY": null}', ("blank", None, False)),
+        (b'{"auth_mode": "personalAccessToken", "personal_access_token": "c4n4ry-token"}', ("usable", None, False)),
+        (b'{"auth_mode": "personalAccessToken"}', ("blank", None, False)),
+    ],
+)
+def test_the_file_of_codex(content: bytes, expected: tuple[str, float | None, bool]) -> None:
+    found = judge("codex", {"auth.json": content})
+    assert (found.state, found.at, found.renews) == expected
+
+
+LOGIN = {"auth.json": codex(refresh_token=SECRET)}
+OTHER = b'model_provider = "x"\n[model_providers.x]\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "env", "expected"),
+    [
+        ({}, {"CODEX_ACCESS_TOKEN": SECRET}, ("key", "CODEX_ACCESS_TOKEN")),
+        (LOGIN, {"CODEX_ACCESS_TOKEN": SECRET}, ("key", "CODEX_ACCESS_TOKEN")),
+        ({}, {"OPENAI_API_KEY": SECRET}, ("key", "OPENAI_API_KEY")),
+        ({"auth.json": b"{}"}, {"OPENAI_API_KEY": SECRET}, ("key", "OPENAI_API_KEY")),
+        (LOGIN, {"OPENAI_API_KEY": SECRET}, ("usable", "auth.json")),  # as Codex chooses
+        ({"auth.json": b"{}"}, {"OPENAI_API_KEY": " "}, ("blank", "auth.json")),
+        ({"config.toml": OTHER + b'env_key = "X_KEY"'}, {"X_KEY": SECRET}, ("key", "X_KEY")),
+        ({"config.toml": OTHER + b'env_key = "X_KEY"'}, {}, ("blank", "config.toml: model_provider")),
+        ({"config.toml": OTHER}, {}, ("cloud", "config.toml: model_provider")),
+        ({**LOGIN, "config.toml": OTHER + b"requires_openai_auth = true"}, {}, ("usable", "auth.json")),
+        ({**LOGIN, "config.toml": b"model_provider = ["}, {}, ("usable", "auth.json")),
+    ],
+)
+def test_the_settings_and_variables_of_codex(
+    files: dict[str, bytes], env: dict[str, str], expected: tuple[str, str]
+) -> None:
+    found = judge("codex", files, env)
+    assert (found.state, found.where) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "env", "expected"),
+    [
+        ("gemini", {"oauth_creds.json": b'{"refresh_token": "r"}'}, {}, ("usable", None)),
+        ("gemini", {"oauth_creds.json": b'{"access_token": "a", "expiry_date": 1700000000000}'}, {}, ("expired", PAST)),
+        ("gemini", {"oauth_creds.json": b"{}"}, {}, ("blank", None)),
+        ("gemini", {}, {"GEMINI_API_KEY": "k"}, ("key", None)),
+        ("gemini", {}, {"GOOGLE_API_KEY": "k"}, ("none", None)),  # it asks for a login
+        ("gemini", {}, {"GOOGLE_API_KEY": "k", "GOOGLE_GENAI_USE_VERTEXAI": "true"}, ("cloud", None)),
+        ("gemini", {}, {"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}, ("cloud", None)),
+        ("opencode", {"auth.json": b'{"a": {"type": "api", "key": ""}, "b": {"key": "k"}}'}, {}, ("key", None)),
+        ("opencode", {"auth.json": b'{"a": {"access": "k", "expires": 1700000000000}}'}, {}, ("expired", PAST)),
+        ("opencode", {"auth.json": b"{}"}, {}, ("blank", None)),
+        ("opencode", {}, {}, ("none", None)),
+    ],
+)
+def test_the_others(
+    kind: str, files: dict[str, bytes], env: dict[str, str], expected: tuple[str, float | None]
+) -> None:
+    found = judge(kind, files, env)
+    assert (found.state, found.at) == expected
+
+
+NAMES = [
+    "claudeAiOauth", "tokens", "accessToken", "access_token", "refresh_token", "expiresAt", "scopes", "env",
+    "auth_mode", "OPENAI_API_KEY", "expiry_date", "expires", "key", "refreshTokenExpiresAt", "apiKeyHelper",
+]  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.just(SECRET) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(NAMES),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("kind", known())
+@given(content=st.binary(max_size=40) | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_no_file_fails_or_is_shown(kind: str, content: bytes) -> None:
+    names = (".credentials.json", "settings.json", "auth.json", "config.toml", "oauth_creds.json")
+    found = judge(kind, dict.fromkeys(names, content))
+    assert SECRET not in json.dumps(found.described(), allow_nan=False)
+    assert SECRET not in repr(found)
+
+
+def test_a_deep_document_is_not_followed() -> None:
+    deep = b'{"a":' * 100_000
+    for kind, name in (("claude", ".credentials.json"), ("codex", "auth.json")):
+        assert judge(kind, {name: deep}).state == "unreadable"

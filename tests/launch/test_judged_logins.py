@@ -1,0 +1,129 @@
+"""What a plan says of the agent's login, and the login that podbot makes of a key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from podbot.errors import MountRefused
+from podbot.launch.describe import describe
+from podbot.launch.plan import normalize
+from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.launch.types import CredentialSource, LaunchPlan
+from podbot.session.planned import plan_from, public_part
+from tests.launch.build import config, directory, facts, resource, typed
+
+SECRET = "c4n4ry-key"
+CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex")
+CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude")
+EXPIRED = {
+    "claudeAiOauth": {"accessToken": SECRET, "expiresAt": 1_000_000_000_000, "scopes": ["user:inference"]},
+}
+
+
+def plan(kind: str, *, given: dict[str, str] | None = None, **known: Any) -> LaunchPlan:
+    return normalize(config({"agent.kind": kind}), typed(env=given or {}), facts(**known))
+
+
+def notes_of(made: LaunchPlan) -> str:
+    text = "\n".join(made.sandbox.notes)
+    assert SECRET not in text
+    return text
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "words"),
+    [
+        (b"{}", "blank", "/home/ann/.claude/.credentials.json has no login: its tokens are missing or blank"),
+        (json.dumps(EXPIRED).encode(), "expired", "expired at 2001-09-09T01:46:40Z, and has no token that renews it"),
+        (b'{"claudeAi', "unreadable", "has no login that can be read: it is not JSON"),
+        ("Permission denied", "unreadable", "has no login that can be read: Permission denied"),
+    ],
+)
+def test_a_login_that_does_not_work_is_said_before_the_start(content: bytes | str, state: str, words: str) -> None:
+    made = plan("claude", credentials=(replace(CLAUDE, files={".credentials.json": content}),))
+    text = notes_of(made)
+    assert "claude will not be logged in: " in text
+    assert words in text
+    assert "to give it a login, run `podbot login claude`" in text
+    assert "the agent can use that login" not in text
+    assert "copying /home/ann/.claude to /root/.claude (creds.copy_claude); it has no login that works" in text
+    assert describe(made)["agent_login"]["state"] == state
+    assert made.agent.login is not None
+    assert not made.agent.login.works
+
+
+def test_a_key_that_works_hides_the_file_and_an_empty_one_does_not() -> None:
+    blank = replace(CLAUDE, files={".credentials.json": b"{}"})
+    made = plan("claude", given={"ANTHROPIC_API_KEY": SECRET}, credentials=(blank,))
+    assert "will not be logged in" not in notes_of(made)
+    assert describe(made)["agent_login"] == {
+        "state": "key", "where": "ANTHROPIC_API_KEY", "at": None, "renews": False, "reason": "",
+    }  # fmt: skip
+    text = notes_of(plan("claude", given={"ANTHROPIC_API_KEY": ""}))
+    assert "ANTHROPIC_API_KEY: the value is empty, so it logs claude in nowhere" in text
+    assert "no login for claude was found" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("codex", "CODEX_ACCESS_TOKEN"), ("claude", "CLAUDE_CODE_USE_MANTLE"), ("codex", "X_API_KEY")]
+)
+def test_a_login_by_another_variable_is_no_missing_one(kind: str, name: str) -> None:
+    assert "no login" not in notes_of(plan(kind, given={name: "1"}))
+
+
+def test_a_login_of_podbot_s_own_is_judged_too() -> None:
+    made = plan("codex", own_logins=("codex",), own_login=b"{}")
+    assert "the login that `podbot login codex` made has no login" in notes_of(made)
+    key = plan("codex", own_logins=("codex",), own_login=b'{"OPENAI_API_KEY": "c4n4ry-key"}')
+    assert "will not be logged in" not in notes_of(key)
+
+
+def test_a_copied_login_is_usable_until_its_end() -> None:
+    login = {"accessToken": SECRET, "expiresAt": 4_102_444_800_000, "scopes": ["user:inference"]}
+    files = {".credentials.json": json.dumps({"claudeAiOauth": login}).encode()}
+    made = plan("claude", credentials=(replace(CLAUDE, logged_in=True, files=files),))
+    assert "the agent can use that login until 2100-01-01T00:00:00Z (creds.copy_claude)" in notes_of(made)
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "CODEX_API_KEY"])
+@pytest.mark.parametrize("there", [(), (replace(CODEX, files={"auth.json": b"{}"}),)], ids=["no-file", "blank"])
+def test_a_key_for_codex_becomes_the_login_that_codex_reads(variable: str, there: tuple[CredentialSource, ...]) -> None:
+    made = plan("codex", given={variable: SECRET}, credentials=there)
+    found = resource(made, CredentialsPlan)
+    assert (found.keyed, found.key) == ("codex", SECRET)
+    assert f"codex gets a login that podbot makes of {variable}" in notes_of(made)
+    assert ("without its login" in notes_of(made)) == bool(there)
+    record = json.dumps(public_part(made.sandbox))
+    assert SECRET not in record + json.dumps(describe(made)) + repr(made)
+    again = plan_from(json.loads(record)).find(CredentialsPlan)
+    assert again is not None
+    assert (again.refreshed(facts()).keyed, again.key) == ("codex", "")
+
+
+def test_codex_keeps_the_login_that_works_and_the_one_of_podbot_s_own() -> None:
+    login = replace(CODEX, logged_in=True, files={"auth.json": b'{"tokens": {"refresh_token": "c4n4ry-key"}}'})
+    each: tuple[dict[str, Any], ...] = ({"credentials": (login,)}, {"own_logins": ("codex",), "own_login": b"{}"})
+    for known in each:
+        made = plan("codex", given={"OPENAI_API_KEY": SECRET}, **known)
+        assert resource(made, CredentialsPlan).keyed == ""
+        assert made.agent.login is not None
+        assert made.agent.login.where == "auth.json"
+
+
+def test_no_other_agent_gets_a_login_made_of_a_key() -> None:
+    for kind in ("claude", "gemini", "opencode"):
+        assert resource(plan(kind, given={"OPENAI_API_KEY": SECRET}), CredentialsPlan).keyed == ""
+
+
+def test_a_directory_that_an_agent_s_variable_names_is_never_mounted() -> None:
+    named = replace(CLAUDE, given="/data/claude", source="/disk/claude")
+    known: dict[str, Any] = {"credentials": (named,), "login_dirs": (("claude", "/data/claude"),)}
+    for path in ("/data/claude", "/data/claude/skills", "/data", "/disk/claude"):
+        with pytest.raises(MountRefused, match="where credentials or settings are"):
+            normalize(config({"workspace.host_path": path}), typed(), facts(workspace=directory(path), **known))
+    made = plan("claude", given={"ANTHROPIC_API_KEY": SECRET}, **known)
+    assert [source.source for source in resource(made, CredentialsPlan).first_run] == ["/data/claude/.claude.json"]
