@@ -12,6 +12,7 @@ from podbot.errors import InvalidValue
 from podbot.frozen import replace
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize, plan_sandbox
+from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.gateway import GatewayPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest
 from podbot.session.planned import plan_from, public_part
@@ -163,3 +164,12 @@ def test_a_sandbox_without_an_agent_has_no_keys() -> None:
     assert found is not None
     assert found.keys == ()
     assert replace(found, keys=()) == found
+
+
+def test_no_login_is_made_of_a_placeholder() -> None:
+    made = planned("codex", "OPENAI_API_KEY").sandbox.find(CredentialsPlan)
+    assert made is not None
+    assert (made.keyed, made.key) == ("", "")
+    other = planned("codex", "OPENAI_API_KEY", network="none").sandbox.find(CredentialsPlan)
+    assert other is not None
+    assert (other.keyed, other.key) == ("codex", KEY)
