@@ -131,6 +131,24 @@ def test_the_exit_status_reports_a_finding(world: World, checkout: str) -> None:
     assert "is not safe to work in: .envrc acts as soon as you run `git status` or `cd`" in done.stderr
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_workspace_that_was_moved_meanwhile_is_reported(world: World, checkout: str, replaced: bool) -> None:
+    """The sandbox writes where the directory was moved, which the second scan does not know."""
+    words = ("sh", "-c", "echo x > up; until [ -e over ]; do sleep 0.1; done; git config core.fsmonitor /tmp/e")
+    child = world.start("run", "custom", checkout, "--guard-exit", "--", *words)
+    wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
+    os.rename(checkout, f"{checkout}.old")
+    if replaced:
+        os.mkdir(checkout)
+    with open(os.path.join(f"{checkout}.old", "over"), "w", encoding="utf-8"):
+        pass
+    _, err = child.communicate(timeout=60)
+    with open(os.path.join(f"{checkout}.old", ".git", "config"), encoding="utf-8") as file:
+        assert "fsmonitor" in file.read()
+    assert child.returncode == 3, err
+    assert f"{checkout} is {'another directory than at the start' if replaced else 'gone'}".encode() in err
+
+
 def test_nothing_is_scanned_when_switched_off(world: World, checkout: str) -> None:
     done = world.agent("sh", "-c", PLANT, workspace=checkout, flags=("--no-guard", "-v"))
     assert done.returncode == 0

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from podbot.guard.catalogue import RULES
-from podbot.guard.marks import AGENT, BUILD, EDITOR, Finding, GuardReport, Key, Mark, Snapshot, directories_above
+from podbot.guard.marks import (
+    AGENT,
+    BUILD,
+    EDITOR,
+    MISSING,
+    Finding,
+    GuardReport,
+    Key,
+    Mark,
+    Snapshot,
+    directories_above,
+)
 
 MOST = 1000
 """Findings that are listed; the rest are only counted."""
@@ -22,7 +33,20 @@ def compare(before: Snapshot, after: Snapshot) -> GuardReport:
     ]
     found.sort(key=_order)
     # All gaps, including earlier ones: a gap hides files that were created in it since.
-    return GuardReport(tuple(found[:MOST]), after.gaps, len(found) - len(found[:MOST]), after.entries)
+    gaps = (*_moved(before, after), *after.gaps)
+    return GuardReport(tuple(found[:MOST]), gaps, len(found) - len(found[:MOST]), after.entries)
+
+
+def _moved(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
+    """Gaps for roots that are gone or others. The sandbox has the old directory, wherever that was moved."""
+    changed = {path: after.roots.get(path, root) for path, root in before.roots.items()}
+    return tuple(
+        f"{path} is gone, so what the session left where it was moved is not checked"
+        if now == MISSING
+        else f"{path} is another directory than at the start, so what the session left in that one is not checked"
+        for path, now in changed.items()
+        if now != before.roots[path]
+    )
 
 
 def _is_new(before: Snapshot, after: Snapshot, key: Key, mark: Mark) -> bool:

@@ -40,11 +40,17 @@ Stamp = tuple[int, int, int, int]
 """inode, size, mtime and ctime: if ``filesystem.is_stamped``, the same stamp means the same content."""
 
 
+MISSING = (0, 0)
+"""Instead of the device and inode of a directory that does not exist."""
+
+
 class Snapshot(NamedTuple):
     """The record of a scan. ``began``: nanoseconds since the epoch; ``gaps``: why parts were not scanned.
 
     ``values``: by path, of the files whose content was read, so that a later scan need not read them again.
     ``directories``: inode and ctime of directories by path; a first scan keeps only those around its gaps.
+    ``roots``: device and inode of the directories at which the scan began, by path; ``MISSING`` for one that was not
+    there. One that the scan did not reach, because of a limit, is not in it.
     """
 
     began: int
@@ -53,6 +59,7 @@ class Snapshot(NamedTuple):
     entries: int = 0
     values: Mapping[str, tuple[Stamp, str]] = {}
     directories: Mapping[str, tuple[int, int]] = {}
+    roots: Mapping[str, tuple[int, int]] = {}
 
 
 class Finding(NamedTuple):

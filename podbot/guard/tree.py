@@ -6,7 +6,7 @@ import os
 import time
 
 from podbot.guard import files
-from podbot.guard.marks import directories_above
+from podbot.guard.marks import MISSING, directories_above
 from podbot.guard.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Walk:
     """``gaps``: why parts were not scanned, and how often.
 
     ``opened``: inode and ctime of each opened directory, by path; ``at``: the directory being scanned.
+    ``roots``: see ``Snapshot``.
     ``half``: which of two processes this is; the second one, 1, records nothing above the level that is divided.
     ``above``: its gaps above that level, and limits that it reached, most of which the first process has too.
     """
@@ -56,6 +57,7 @@ class Walk:
         self.gaps: dict[str, int] = {}
         self.entries = 0
         self.opened: dict[str, tuple[int, int]] = {}
+        self.roots: dict[str, tuple[int, int]] = {}
         self.at = ""
         self._gaps_at: set[str] = set()
         self.half: int | None = None
@@ -100,14 +102,18 @@ class Walk:
             self.over(f"it took longer than {self._limits.seconds:g} s")
 
     def top(self, path: str) -> int | None:
-        """Open a directory by its path; None if it is missing, or, with a gap, if it cannot be opened."""
+        """Open a root by its path; None if it is missing, or, with a gap, if it cannot be opened."""
         try:
-            return files.open_directory(path)
+            handle = files.open_directory(path)
         except FileNotFoundError:
-            return None  # a missing directory cannot act
+            self.roots[path] = MISSING  # whether that is a gap depends on the other scan: see ``compare``
+            return None
         except OSError as exc:
             self.gap(f"{path} cannot be opened ({exc.strerror})")
             return None
+        found = os.fstat(handle)
+        self.roots[path] = (found.st_dev, found.st_ino)
+        return handle
 
     def tree(self, top: int, name: str, scope: Scope) -> None:
         """Walk depth first, with one open directory for each level."""

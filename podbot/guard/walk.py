@@ -84,7 +84,7 @@ class Scan(Walk):
             self._add(self._modes)
         gaps = tuple(text if count == 1 else f"{text} ({count} times)" for text, count in self.gaps.items())
         found = self.around_gaps() if self._modes is None else self.opened
-        return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found)
+        return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found, self.roots)
 
     def _walk(self, roots: Sequence[tuple[str, str, Scope]], linked: tuple[str, str] | None = None) -> None:
         """``linked``: a workspace and its git directory outside it, which is scanned first."""
@@ -110,11 +110,12 @@ class Scan(Walk):
             "above": self.above,
             "entries": self.entries,
             "opened": self.opened,
+            "roots": self.roots,
             "modes": None if self._modes is None else self._modes.to_plain(),
         }
 
     def _join(self, found: dict[str, Any] | None) -> None:
-        if found is None:
+        if found is None or any(self.roots.get(path, root) != root for path, root in found["roots"].items()):
             self.gap("half of the directories")
             return
         self._marks = {**{key: Mark(*mark) for key, mark in found["marks"].items()}, **self._marks}

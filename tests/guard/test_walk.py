@@ -395,6 +395,63 @@ def test_a_workspace_that_cannot_be_opened_is_reported_and_a_removed_one_has_no_
     assert Scan().directories(str(tmp_path / "gone")).gaps == ()
 
 
+@pytest.mark.parametrize("root", ["work", "git"])
+def test_a_root_that_was_moved_or_replaced_is_a_gap(tmp_path: Path, root: str) -> None:
+    """The sandbox has the old directory mounted, and writes there, wherever it was moved."""
+    work, git_directory, away = checkout(tmp_path / "work"), tmp_path / "git", tmp_path / "away"
+    os.rename(work / ".git", git_directory)
+    (work / ".git").write_text(f"gitdir: {git_directory}\n")
+    path = tmp_path / root
+
+    def moved(_work: Path) -> None:
+        os.rename(path, away)
+
+    def replaced(_work: Path) -> None:
+        shutil.copytree(away, path, symlinks=True)
+
+    def back(_work: Path) -> None:
+        shutil.rmtree(path)
+        os.rename(away, path)
+
+    (gone,) = left_by(work, moved, linked=str(git_directory)).gaps
+    assert gone.startswith(f"{path} is gone, so what the session left where it was moved")
+    os.rename(away, path)
+    (other,) = left_by(work, lambda work: (moved(work), replaced(work)), linked=str(git_directory)).gaps
+    assert other.startswith(f"{path} is another directory than at the start")
+    shutil.rmtree(path)
+    os.rename(away, path)
+    left = left_by(work, lambda work: (moved(work), replaced(work), back(work)), linked=str(git_directory))
+    assert left.gaps == ()
+
+
+def test_a_moved_root_is_a_gap_of_a_scan_in_two_processes(tmp_path: Path) -> None:
+    write(tmp_path / "work" / "a" / "b" / "c")
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from podbot.guard.compare import compare\n"
+        "from podbot.guard.walk import Scan\n"
+        "before = Scan(modes=False).directories(sys.argv[2])\n"
+        "print(len(compare(before, Scan(beside=True).directories(sys.argv[2])).gaps))\n"
+        "os.rename(sys.argv[2], sys.argv[2] + '.old'); os.mkdir(sys.argv[2])\n"
+        "print(*compare(before, Scan(beside=True).directories(sys.argv[2])).gaps)\n"
+    )
+    root, work = str(Path(podbot.__file__).parents[1]), str(tmp_path / "work")
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, root, work], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    unmoved, moved = done.stdout.splitlines()
+    assert unmoved == "0"
+    assert moved.startswith(f"{work} is another directory")
+
+
+def test_a_root_that_a_limit_kept_from_being_looked_at_is_not_called_gone(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+    before = Scan(modes=False).directories(str(work), str(work / ".git"))
+    after = Scan(Limits(entries=1)).directories(str(work), str(work / ".git"))
+    assert compare(before, after).gaps == ("more than 1 files and directories",)
+
+
 def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
     os.makedirs(os.path.join(os.fsencode(tmp_path), b"\xff\xfe"))
     with open(os.path.join(os.fsencode(tmp_path), b"\xff\xfe", b"Makefile"), "w"):
