@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
+import pytest
+import tomli_w
+
 from e2e.harness import ROOTLESS, TAG, World, running, wait_for
+from podbot.engine.podman.leftovers import left
+from podbot.engine.podman.private.fit import containers_conf
+from podbot.engine.podman.private.podman_facts import detect
 
 
 def test_after_kill_9_the_sandbox_ends_by_itself_and_nothing_is_left(own_world: World) -> None:
@@ -63,6 +71,58 @@ def test_the_name_of_a_kept_session_that_was_killed_is_free_again_after_stop(own
     assert "podbot stop e2e-again" in again.stderr
     own_world.podbot("stop", "--rm", "e2e-again", check=True)
     assert not own_world.container("e2e-again")
+
+
+@pytest.mark.parametrize("fault", ["monitor", "paused"])
+def test_a_kept_session_is_stopped_and_started_again_after_a_fault(own_world: World, fault: str) -> None:
+    """Podman 4.3 calls a container without its monitor "stopping" for ever, and does not stop a paused one."""
+    child, _ = own_world.start_agent("sleep 41377", "--name", "e2e-fault", "--keep")
+    found = own_world.inspect("e2e-fault")
+    if fault == "monitor":
+        os.kill(found["State"]["ConmonPid"], signal.SIGKILL)
+    elif own_world.podman("pause", "e2e-fault").returncode:
+        pytest.skip("this engine cannot pause a container")
+    assert left(found["Id"])
+    stopped = own_world.podbot("stop", "e2e-fault", check=True)
+    assert stopped.stdout == "e2e-fault  (kept, stopped)\n"
+    assert not left(found["Id"])
+    assert own_world.container("e2e-fault")["State"] in {"exited", "stopped"}
+    child.communicate(timeout=60)
+    own_world.cleaned()
+    own_world.podbot("start", "e2e-fault", check=True)
+    assert own_world.podbot("exec", "e2e-fault", "echo", "again", check=True).stdout == "again\n"
+    own_world.podbot("stop", "--rm", "e2e-fault", check=True)
+    assert not left(found["Id"])
+    assert not own_world.container("e2e-fault")
+
+
+@pytest.mark.parametrize("words", [("stop",), ("stop", "--rm")])
+def test_a_session_that_the_engine_has_forgotten_is_stopped(own_world: World, words: tuple[str, ...]) -> None:
+    """Podman takes the loss of its temporary directory for a reboot: the agent runs on, and is called created."""
+    temporary, conf = os.path.join(own_world.root, "libpod"), os.path.join(own_world.root, "engine.conf")
+    settings = tomllib.loads(containers_conf(detect(own_world.env)) or "")
+    settings.setdefault("engine", {})["tmp_dir"] = temporary
+    with open(conf, "wb") as file:
+        tomli_w.dump(settings, file)
+    own_world.env["CONTAINERS_CONF"] = conf
+    child, _ = own_world.start_agent("sleep 41477", "--name", "e2e-lost", "--keep")
+    container = own_world.inspect("e2e-lost")["Id"]
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    own_world.cleaned()
+    for pid in own_world.service_pids():
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not own_world.service_pids(), what="the service's end")
+    shutil.rmtree(temporary)
+    assert left(container)
+    done = own_world.podbot(*words, "e2e-lost")
+    assert done.returncode == 0, done.stderr
+    assert not left(container)
+    own_world.podbot("stop", "--rm", "e2e-lost")
+    with open("/proc/mounts", encoding="utf-8") as mounts:  # Podman has forgotten its mounts, too
+        forgotten = [line.split()[1] for line in mounts if f"{own_world.root}/" in line and container in line]
+    for mounted in forgotten:
+        subprocess.run(["umount", "--lazy", mounted], check=True)
 
 
 def test_the_engine_stops_during_a_session(own_world: World) -> None:

@@ -15,7 +15,7 @@
      |    |   ImageNotFound, ImageBuildFailed, AgentNotInImage,
      |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed,
      |    |   EngineStorageFull, CommandSurvived, MachineNotReady, RepairFailed, NoImageBuilder,
-     |    |   SandboxPaused, AmbiguousName, SessionRuns
+     |    |   SandboxPaused, AmbiguousName, SessionRuns, KernelLimitReached
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
@@ -95,6 +95,7 @@ from podbot.errors.container import (
     HealthCheckFailed,
     ImageBuildFailed,
     ImageNotFound,
+    KernelLimitReached,
     MachineNotReady,
     NameTaken,
     NoImageBuilder,
@@ -218,6 +219,7 @@ __all__ = [
     "InvalidCommand",
     "InvalidValue",
     "InvalidWorkingDirectory",
+    "KernelLimitReached",
     "LoginFailed",
     "MachineNotReady",
     "MalformedFile",

@@ -101,6 +101,16 @@ class EngineStorageFull(ContainerError):
     advice: ClassVar[str] = "Free some, for example by removing kept sessions, then try again. {engine_hint}"
 
 
+class KernelLimitReached(ContainerError):
+    """A limit of the kernel is used up, whose error sounds like that of a full disk. ``limit``: what it counts."""
+
+    operation: str
+    limit: str
+    hint: str
+    template: ClassVar[str] = "the kernel allows no more {limit}: cannot {operation}"
+    advice: ClassVar[str] = "{hint}"
+
+
 class CommandSurvived(ContainerError):
     """A command may still run although podbot tried to terminate it: no signal reached it, or it survived KILL.
 
@@ -185,6 +195,8 @@ class StopFailed(ContainerError):
 
 class RemoveFailed(ContainerError):
     """The container could not be removed."""
+
+    UNKNOWN: ClassVar[str] = "it still runs, although the engine records that it does not"
 
     container: str
     reason: str

@@ -191,7 +191,7 @@ def _stopped(engine: Engine, container: ContainerInfo, seconds: int) -> Containe
     """The container as the engine has it now."""
     if container.state == "created":  # when it was listed; others may have been stopped since, for minutes
         container = _now(engine, container)
-    if container.state == "running":
+    if container.state != "created":  # also one that is said to have ended: the engine may be wrong
         with contextlib.suppress(ContainerNotFound):  # its own podbot was quicker
             engine.stop(container.id, seconds=seconds)
     return container
@@ -204,7 +204,9 @@ def _remove(engine: Engine, environ: Mapping[str, str], container: ContainerInfo
 
     try:
         remove_sandbox(engine, container.id, container.name, kill=kill)
-    except RemoveFailed:
+    except RemoveFailed as exc:
+        if exc.reason == exc.UNKNOWN:
+            raise SessionRuns(session=container.name, state="running") from exc
         if not kill:
             _check_ended(_now(engine, container), runtime_root(environ))
         raise

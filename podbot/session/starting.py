@@ -81,6 +81,7 @@ def start_session(
         found = facts(LaunchRequest(name=session, trusted_workspace=True))
         plan = _agreed_plan(directory, container, found)
         _check_mounts(plan, found)
+        engine.stop(container.id, seconds=STOP_SECONDS)  # the engine may have lost a run that continues
         if directory.record.state == "detached":  # its container has ended since
             directory.move("stopped")
         directory.move("starting")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from podbot.engine.http import BadResponse, Response
 from podbot.engine.podman.words import WORDS
-from podbot.errors import ContainerError, ContainerNotFound, EngineStorageFull, RequestFailed
+from podbot.errors import ContainerError, ContainerNotFound, EngineStorageFull, KernelLimitReached, RequestFailed
 
 # The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
 # in database: …" (Podman 4.3), "no container with ID … found in database: …" (5.4).
@@ -23,15 +25,68 @@ def reason_of(response: Response) -> str:
     return " ".join(text.split())[:600] or f"HTTP status {response.status}"
 
 
-def is_storage_full(reason: str) -> bool:
-    """Whether the engine's message is that of ENOSPC or EDQUOT."""
+# The kernel says ENOSPC and EDQUOT of its own limits, too. By what the runtimes print (runc 1.1, crun 1.8) and Go's
+# words for a process that could not be started: the limit, and what raises it.
+_LIMITS = (
+    (
+        re.compile(r"session key(ring)?\b|create keyring"),
+        "kernel keys of this user, of which each container has one",
+        "`cat /proc/key-users` counts them. Stop sessions that are not needed, or raise kernel.keys.maxkeys (sysctl).",
+    ),
+    (
+        re.compile(r"inotify"),
+        "inotify watches or instances of this user",
+        "Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl).",
+    ),
+    (
+        re.compile(r"(fork/exec [^ :]+|\bclone|\bunshare(\([a-z]+\))?): no space left on device"),
+        "namespaces of this user",
+        "Stop sessions that are not needed, or raise user.max_user_namespaces and its kin (sysctl).",
+    ),
+    (
+        re.compile(r"/sys/fs/cgroup/[^:]*: (no space left on device|disk quota exceeded)"),
+        "control groups, or processors and memory for one",
+        "Stop sessions that are not needed, and check the parent control group.",
+    ),
+)
+
+
+def limit_reached(operation: str, reason: str) -> KernelLimitReached | None:
+    """The error for a refusal with this reason, if a limit of the kernel is the cause that sounds like a full disk."""
     reason = reason.lower()
+    if not _is_full(reason):
+        return None
+    found = next(((limit, hint) for words, limit, hint in _LIMITS if words.search(reason)), None)
+    return None if found is None else KernelLimitReached(operation=operation, limit=found[0], hint=found[1])
+
+
+def _is_full(reason: str) -> bool:
     return "no space left on device" in reason or "disk quota exceeded" in reason
+
+
+def is_storage_full(reason: str) -> bool:
+    """Whether the engine's message is that of ENOSPC or EDQUOT of its storage."""
+    return _is_full(reason.lower()) and limit_reached("", reason) is None
+
+
+def check(response: Response, container: str, error: ContainerError) -> None:
+    """Raise ``error`` if the engine refused, or one with a more specific class."""
+    if response.status == 404:
+        raise ContainerNotFound(container=container)
+    if response.status >= 400:
+        full = refusal("write to its storage", response)
+        raise (
+            full
+            if isinstance(full, EngineStorageFull)
+            else limit_reached(f"run {container}", reason_of(response)) or error
+        )
 
 
 def refusal(operation: str, response: Response, *, container: str = "") -> ContainerError:
     """The error for a refused request, when the operation has no more specific class."""
     reason = reason_of(response)
+    if limit := limit_reached(operation, reason):
+        return limit
     if is_storage_full(reason):
         return EngineStorageFull(operation=operation, engine_hint=WORDS.prune)
     if container and (response.status == 404 or reason.endswith(_GONE)):

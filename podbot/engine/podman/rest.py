@@ -7,6 +7,7 @@ connection. Measured with Podman 4.3.1; ADR 0003 says why podman-py is not used.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from socket import socket
@@ -16,7 +17,7 @@ from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.podman import rest_answers
-from podbot.engine.podman.mapping import reason_of, refusal
+from podbot.engine.podman.mapping import check, reason_of, refusal
 from podbot.engine.podman.not_text import not_text
 from podbot.engine.podman.words import WORDS, dial_stdio
 from podbot.engine.port import (
@@ -41,15 +42,15 @@ from podbot.errors import (
     ExecFailed,
     HealthCheckFailed,
     ImageNotFound,
+    KernelLimitReached,
     NameTaken,
-    RemoveFailed,
     StartFailed,
-    StopFailed,
     UploadFailed,
 )
 from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
+    from podbot.engine.podman.container_ending import Container, Ending
     from podbot.engine.podman.image_builder import PodmanImages
     from podbot.launch.types import ContainerSpec, ExecSpec
 
@@ -74,7 +75,6 @@ DIAL = Dial(remote=dial_stdio, start=WORDS.start)
 _T = TypeVar("_T")
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's reason, with status 500
 _NO_EXEC = "can only create exec sessions on running containers"  # its reason, with status 409
-_STATE_CHANGED = "container state improper"  # part of Podman's reason when it has not noticed a container's end yet
 _NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for
@@ -85,8 +85,16 @@ _NO_DETACH = ",".join(["ctrl-^", "ctrl-]"] * 8)
 class RestEngine:
     """An :class:`podbot.engine.port.Engine` at one endpoint. Not thread-safe: one per thread."""
 
-    def __init__(self, endpoint: Endpoint, *, limits: RestLimits = REST_LIMITS, connect: Connect = connect) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        limits: RestLimits = REST_LIMITS,
+        connect: Connect = connect,
+        ending: Ending | None = None,
+    ) -> None:
         self._endpoint = endpoint
+        self._own_ending = ending
         self._limits = limits
         self._connect = connect
         self._wire: Wire | None = None
@@ -228,7 +236,7 @@ class RestEngine:
         if "already in use" in reason or "name is in use" in reason:
             raise NameTaken(container=spec.name)
         error = refusal("create a container", response)
-        if isinstance(error, EngineStorageFull):
+        if isinstance(error, EngineStorageFull | KernelLimitReached):
             raise error
         raise CreateFailed(container=spec.name, image=spec.image, reason=reason)
 
@@ -259,34 +267,29 @@ class RestEngine:
             from podbot.engine.podman.port_errors import unusable_port
 
             failed = unusable_port(reason_of(response)) or failed
-        self._check(response, container, failed)
+        check(response, container, failed)
 
     def stop(self, container: str, *, seconds: int) -> None:
-        path = f"/containers/{named(container)}/stop?timeout={seconds}"
-        response = self._call("POST", path, patience=self._limits.patience + seconds)
-        self._check(response, container, StopFailed(container=container, reason=reason_of(response)))
+        self._ending.stop(self._container(container), seconds)
 
     def remove(self, container: str, *, kill: bool = True) -> None:
-        how = "force=true&v=true&timeout=0" if kill else "v=true"
-        path = f"/containers/{named(container)}?{how}"
-        response = self._call("DELETE", path)
-        for pause in self._limits.remove_pauses:
-            if response.status < 500 or _STATE_CHANGED not in reason_of(response):
-                break
-            time.sleep(pause)
-            response = self._call("DELETE", path)
-        reason = reason_of(response)
-        if response.status == 404 or "no such container" in reason:
-            return
-        self._check(response, container, RemoveFailed(container=container, reason=reason))
+        self._ending.remove(self._container(container), kill=kill, pauses=self._limits.remove_pauses)
 
-    @staticmethod
-    def _check(response: Response, container: str, error: ContainerError) -> None:
-        if response.status == 404:
-            raise ContainerNotFound(container=container)
-        if response.status >= 400:
-            full = refusal("write to its storage", response)
-            raise full if isinstance(full, EngineStorageFull) else error
+    @property
+    def _ending(self) -> Ending:
+        from podbot.engine.podman import container_ending as ending  # imported here: `podbot exec` ends no container
+
+        return self._own_ending or ending.Ending(self.local, ending.exit_directories(os.environ, os.getuid()))
+
+    def _container(self, container: str) -> Container:
+        from podbot.engine.podman.container_ending import Container
+
+        def send(method: str, end: str, seconds: int) -> Response:
+            return self._call(method, path + end, patience=self._limits.patience + seconds)
+
+        path = f"/containers/{named(container)}"
+        about = {"operation": "inspect a container", "container": container}
+        return Container(container, send, lambda: self._get(f"{path}/json", rest_answers.life, **about))
 
     def inspect(self, container: str) -> ContainerInfo:
         path = f"/containers/{named(container)}/json"
@@ -301,7 +304,7 @@ class RestEngine:
         target = f"/containers/{named(container)}/archive?path={quote(path)}"
         patience = self._limits.patience + len(archive) / self._limits.upload_rate
         response = self._call("PUT", target, raw=archive, kind="application/x-tar", patience=patience)
-        self._check(response, container, UploadFailed(container=container, path=path, reason=reason_of(response)))
+        check(response, container, UploadFailed(container=container, path=path, reason=reason_of(response)))
 
     def processes(self, container: str) -> dict[int, int]:
         path = f"/containers/{named(container)}/top?stream=false&ps_args=pid,hpid"
@@ -334,7 +337,7 @@ class RestEngine:
         reason = reason_of(response)
         if _NO_EXEC in reason:
             reason = ExecFailed.NOT_RUNNING
-        self._check(response, container, ExecFailed(container=container, command=spec.command[0], reason=reason))
+        check(response, container, ExecFailed(container=container, command=spec.command[0], reason=reason))
         return self._read(response, rest_answers.identifier)
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
@@ -350,7 +353,7 @@ class RestEngine:
             if head.status != 101:
                 response = Response(head.status, head.headers, wire.read_body(head))
                 error = refusal("start a command", response)
-                if isinstance(error, EngineStorageFull):
+                if isinstance(error, EngineStorageFull | KernelLimitReached):
                     raise error
                 raise ExecFailed(container="the container", command="the command", reason=reason_of(response))
         except (OSError, BadResponse) as exc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from podbot.engine.port import BindMount, Confinement, ContainerInfo, EngineHost, ExecState, ImageInfo
 from podbot.engine.times import seconds
@@ -11,6 +11,25 @@ from podbot.frozen import replace
 
 DEFAULT_TEMPORARY = "/var/tmp"  # noqa: S108 - Podman's default
 MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+_NEVER = "0001-01-01"  # the beginning of Podman's word for no time
+_RESET = ("created", "configured")
+
+
+class Life(NamedTuple):
+    """What Podman records of a container's run. ``monitor``: the pid of the process that waits for its end."""
+
+    id: str
+    status: str
+    pid: int
+    monitor: int
+
+
+def life(found: Any) -> Life:
+    """``GET /containers/{name}/json``."""
+    state = found["State"]
+    return Life(str(found["Id"]), str(state["Status"]), int(state.get("Pid") or 0), int(state.get("ConmonPid") or 0))
 
 
 def identifier(found: Any) -> str:
@@ -57,7 +76,7 @@ def inspected(found: Any) -> ContainerInfo:
         id=found["Id"],
         name=found["Name"].removeprefix("/"),
         image=found.get("ImageName") or "",
-        state=state["Status"],
+        state=_state(state["Status"], ran=str(state.get("StartedAt") or _NEVER)[:10] != _NEVER),
         created=seconds(found.get("Created")),
         labels=_labels(found["Config"]),
         exit_code=state.get("ExitCode"),
@@ -66,6 +85,11 @@ def inspected(found: Any) -> ContainerInfo:
         mounts=frozenset(map(_mount, found.get("Mounts") or ())),
         user=str(found["Config"].get("User") or ""),
     )
+
+
+def _state(status: str, *, ran: bool) -> str:
+    """Podman calls a container created again if it ran when the machine or Podman's temporary directory was lost."""
+    return "exited" if ran and status in _RESET else status
 
 
 def _mount(found: Any) -> BindMount:
@@ -120,7 +144,7 @@ def _listed(item: Any) -> ContainerInfo:
         id=item["Id"],
         name=names[0].removeprefix("/"),
         image=item.get("Image") or "",
-        state=item.get("State") or "",
+        state=_state(item.get("State") or "", ran=int(item.get("StartedAt") or 0) > 0),
         created=seconds(item.get("Created")),
         labels=_labels(item),
         exit_code=item.get("ExitCode"),

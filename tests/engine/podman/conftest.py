@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from podbot.engine.podman.container_ending import Ending
 from podbot.engine.podman.rest import RestEngine
 from tests.engine.podman.serve import Serve
 from tests.engine.serving import Answer, Server, serving
@@ -16,13 +17,16 @@ from tests.engine.serving import Answer, Server, serving
 
 @pytest.fixture
 def serve(short_path: str) -> Iterator[Serve]:
-    """An engine that talks to a server with these answers. ``more``: the engine's other arguments."""
+    """An engine that talks to a server with these answers. ``more``: the engine's other arguments.
+
+    Unless ``ending`` says otherwise, no process of this host is looked at.
+    """
     with contextlib.ExitStack() as stack:
 
         def start(*answers: Answer, **more: Any) -> tuple[RestEngine, Server]:
             path = os.path.join(short_path, f"{os.urandom(4).hex()}.sock")
             server = stack.enter_context(serving(path, *answers))
-            engine = RestEngine(server.endpoint, **more)
+            engine = RestEngine(server.endpoint, **{"ending": Ending(local=False), **more})
             stack.callback(engine.close)
             return engine, server
 

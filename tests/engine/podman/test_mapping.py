@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.engine.http import Response
-from podbot.engine.podman.mapping import reason_of, refusal
-from podbot.errors import ContainerNotFound, EngineStorageFull, PodbotError, RequestFailed
+from podbot.engine.podman.mapping import check, is_storage_full, reason_of, refusal
+from podbot.errors import (
+    ContainerNotFound,
+    EngineStorageFull,
+    KernelLimitReached,
+    PodbotError,
+    RequestFailed,
+    StartFailed,
+)
 from tests.engine.serving import recorded
 
 KEYS = st.sampled_from(["message", "cause", "response", "x"])
@@ -81,3 +88,46 @@ def test_a_container_that_is_being_removed_is_gone(text: str) -> None:
     assert isinstance(refusal("inspect it", said(500, {"message": text})), RequestFailed)
     other = {"message": f"{text} was printed by a hook"}
     assert isinstance(refusal("inspect it", said(500, other), container="c"), RequestFailed)
+
+
+@pytest.mark.parametrize(
+    ("reason", "limit"),
+    [
+        (
+            (
+                "runc: runc create failed: unable to start container process: error during container init: unable to"
+                " join session keyring: unable to create session key: disk quota exceeded: OCI runtime error"
+            ),
+            "kernel keys",
+        ),
+        ("crun: create keyring `c0ffee`: Disk quota exceeded: OCI runtime error", "kernel keys"),
+        ("inotify_add_watch /x: no space left on device", "inotify watches"),
+        ("fork/exec /usr/bin/conmon: no space left on device", "namespaces"),
+        ("crun: clone: No space left on device", "namespaces"),
+        ("write /sys/fs/cgroup/cpuset/libpod/tasks: no space left on device", "control groups"),
+    ],
+)
+def test_a_limit_of_the_kernel_is_no_full_disk(reason: str, limit: str) -> None:
+    for exc in (refusal("start it", said(500, {"message": reason})), checked(said(500, {"message": reason}))):
+        assert isinstance(exc, KernelLimitReached)
+        assert exc.limit.startswith(limit)
+        assert not is_storage_full(reason)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "mkdir /var/lib/containers/storage/overlay/keyring: no space left on device",
+        "write /home/a/clone: disk quota exceeded",
+        "open /var/lib/containers/storage/fork/exec: No space left on device",
+    ],
+)
+def test_a_full_disk_stays_one_whatever_its_path_is(reason: str) -> None:
+    for exc in (refusal("start it", said(500, {"message": reason})), checked(said(500, {"message": reason}))):
+        assert isinstance(exc, EngineStorageFull)
+
+
+def checked(response: Response) -> PodbotError:
+    with pytest.raises(PodbotError) as caught:
+        check(response, "c", StartFailed(container="c", reason="it broke"))
+    return caught.value

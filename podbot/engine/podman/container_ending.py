@@ -1,0 +1,167 @@
+"""Stops and removes containers so that nothing of them runs afterwards, and Podman's record says so.
+
+Podman alone is not enough (4.3.1, measured): it answers "stopped" for a container whose monitor was killed, which then
+is "stopping" for ever, and removes one that runs as "created" after its temporary directory was lost. It refuses to
+stop a paused one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from podbot.engine.podman import leftovers
+from podbot.engine.podman.mapping import check, reason_of
+from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
+from podbot.frozen import Frozen
+
+if TYPE_CHECKING:
+    from podbot.engine.http import Response
+    from podbot.engine.podman.rest_answers import Life
+
+STATE_CHANGED = "container state improper"  # part of Podman's reason when it has not noticed a container's end yet
+ENDED = ("exited", "stopped", "created", "configured", "removing")
+_KILLED = "137"  # written for a status that nobody knows
+
+
+class Container(NamedTuple):
+    """A container, and requests about it. ``life`` raises ContainerNotFound, and other ContainerErrors.
+
+    ``send``: the method, the end of the path, and how many seconds beyond the engine's patience that may take.
+    """
+
+    name: str
+    send: Callable[[str, str, int], Response]
+    life: Callable[[], Life]
+
+
+def exit_directories(environ: Mapping[str, str], uid: int) -> tuple[str, ...]:
+    """Where Podman's monitors may write the status of a container that has ended."""
+    if uid == 0:
+        return ("/run/libpod/exits",)
+    bases = dict.fromkeys((environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}"))
+    return tuple(os.path.join(base, "libpod", "tmp", "exits") for base in bases if os.path.isabs(base))
+
+
+def _is_monitored(found: Life) -> bool:
+    """Whether the container's monitor lives, which will record its end."""
+    try:
+        with open(f"/proc/{found.monitor}/cmdline", "rb") as file:
+            return found.id.encode() in file.read()
+    except OSError:
+        return False
+
+
+class Ending(Frozen):
+    """How containers are ended. ``exits``: see :func:`exit_directories`; ``local``: their processes are on this host.
+
+    ``kill``: seconds for processes to end after KILL. ``pauses``: seconds between looks at a record that is changing.
+    ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives. The
+    other functions: see ``leftovers``.
+    """
+
+    local: bool
+    exits: tuple[str, ...] = ()
+    kill: float = 5.0
+    pauses: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.8)
+    tidying: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, *(0.5,) * 18)
+    left: Callable[[str], list[int]] = leftovers.left
+    end: Callable[..., list[int]] = leftovers.end
+    attended: Callable[[str], bool] = leftovers.attended
+    monitored: Callable[[Life], bool] = _is_monitored
+
+    def stop(self, container: Container, seconds: int) -> None:
+        """Stop it, whatever Podman answers. Raises ContainerNotFound, StopFailed, EngineStorageFull and kin."""
+        request = f"/stop?timeout={seconds}"
+        response = container.send("POST", request, seconds)
+        if response.status == 404:
+            raise ContainerNotFound(container=container.name)
+        found = _life(container)
+        if found is not None and found.status == "paused":
+            container.send("POST", "/unpause", 0)
+            response = container.send("POST", request, seconds)
+            found = _life(container)
+        if found is None:  # it was to be removed at its end
+            return
+        rest = self._without_leftovers(found.id, seconds) if self.local else []
+        status = "" if rest else self._recorded(container, found)
+        if not rest and not status:
+            return
+        reason = f"{len(rest)} of its processes do not end" if rest else f"the engine records that it is {status}"
+        if response.status >= 400:
+            reason += f" ({reason_of(response)})"
+        error = StopFailed(container=container.name, reason=reason)
+        check(response, container.name, error)
+        raise error
+
+    def _without_leftovers(self, container: str, grace: int) -> list[int]:
+        """End what the engine does not know of. Returns what still runs."""
+        if not self.left(container):
+            return []
+        rest = self.end(container, grace=grace, kill=self.kill)
+        for pause in self.tidying:
+            if not self.attended(container):
+                break
+            time.sleep(pause)  # its monitor unmounts what would be busy otherwise
+        return rest
+
+    def _recorded(self, container: Container, life: Life) -> str:
+        """Wait until Podman records the end, or write what a killed monitor did not. Returns another state if any."""
+        found: Life | None = life
+        for pause in self.pauses:
+            if found is None or found.status in ENDED:
+                return ""
+            time.sleep(pause)
+            found = _life(container)
+        if found is not None and found.status not in ENDED and self.local and not self.monitored(found):
+            self._write_status(found.id)
+            found = _life(container)
+        return "" if found is None or found.status in ENDED else found.status
+
+    def _write_status(self, container: str) -> None:
+        for directory in self.exits:
+            with contextlib.suppress(OSError):
+                name = os.path.join(directory, container)
+                handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                with open(handle, "w", encoding="ascii") as file:
+                    file.write(_KILLED)
+
+    def remove(self, container: Container, *, kill: bool, pauses: Sequence[float]) -> None:
+        """Remove it; ``pauses``: see ``RestLimits``. Raises RemoveFailed, EngineStorageFull and kin."""
+        self._before_removal(container, kill=kill)
+        request = "?force=true&v=true&timeout=0" if kill else "?v=true"
+        response = container.send("DELETE", request, 0)
+        for pause in pauses:
+            if response.status < 500 or STATE_CHANGED not in reason_of(response):
+                break
+            time.sleep(pause)
+            response = container.send("DELETE", request, 0)
+        reason = reason_of(response)
+        if response.status != 404 and "no such container" not in reason:
+            check(response, container.name, RemoveFailed(container=container.name, reason=reason))
+
+    def _before_removal(self, container: Container, *, kill: bool) -> None:
+        """End processes that Podman does not know of, which would outlive the removal; without ``kill``, refuse."""
+        found = None
+        with contextlib.suppress(RequestFailed):  # one that Podman cannot describe may still be removable
+            found = _life(container) if self.local else None
+        if found is None or found.pid > 0:  # Podman itself ends those that it knows of
+            return
+        reason = ""
+        if not kill:
+            reason = RemoveFailed.UNKNOWN if self.left(found.id) else ""
+        elif rest := self._without_leftovers(found.id, 0):
+            reason = f"{len(rest)} of its processes do not end"
+        if reason:
+            raise RemoveFailed(container=container.name, reason=reason)
+
+
+def _life(container: Container) -> Life | None:
+    """None when there is no such container any more."""
+    try:
+        return container.life()
+    except ContainerNotFound:
+        return None

@@ -1,0 +1,191 @@
+"""A container is stopped when nothing of it runs and Podman's record says so, whatever Podman answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from podbot.engine.http import Response
+from podbot.engine.podman.container_ending import Container, Ending, exit_directories
+from podbot.engine.podman.rest_answers import Life, inspected, listed
+from podbot.errors import ContainerNotFound, EngineStorageFull, RemoveFailed, RequestFailed, StopFailed
+
+ID = "c0ffee" + "0" * 58
+DONE, REFUSED = Response(204, {}, b""), Response(500, {}, json.dumps({"message": "it broke"}).encode())
+
+
+class Podman:
+    """One container as Podman records it, and the processes that it has."""
+
+    def __init__(self, status: str, *, pid: int = 0, processes: int = 0, answer: Response = DONE) -> None:
+        self.status, self.pid, self.processes, self.answer = status, pid, processes, answer
+        self.asked: list[str] = []
+        self.ended: list[float] = []
+        self.after_stop: Callable[[], object] = lambda: None
+        self.immortal = False
+        self.attendance = 0
+
+    def send(self, method: str, end: str, _seconds: int) -> Response:
+        self.asked.append(f"{method} {end.partition('?')[0]}")
+        if end == "/unpause":
+            self.status = "running"
+        elif end.startswith("/stop") and self.status != "paused":
+            self.after_stop()
+        return self.answer
+
+    def life(self) -> Life:
+        if not self.status:
+            raise ContainerNotFound(container="c")
+        return Life(ID, self.status, self.pid, 0)
+
+    @property
+    def container(self) -> Container:
+        return Container("c", self.send, self.life)
+
+    def left(self, container: str) -> list[int]:
+        assert container == ID
+        return list(range(self.processes))
+
+    def end(self, container: str, *, grace: float, kill: float) -> list[int]:
+        del kill
+        self.ended.append(grace)
+        self.processes = self.processes if self.immortal else 0
+        return self.left(container)
+
+    def ending(self, *exits: Path, local: bool = True) -> Ending:
+        exits_ = tuple(map(str, exits))
+        return Ending(
+            local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0), left=self.left, end=self.end, attended=self.attended
+        )
+
+    def attended(self, container: str) -> bool:
+        assert container == ID
+        self.attendance -= 1
+        return self.attendance >= 0
+
+    def becomes(self, status: str) -> None:
+        self.status = status
+
+
+def test_what_the_engine_lost_is_ended() -> None:
+    """Podman's temporary directory was lost: the record says "created", and the agent runs on."""
+    podman = Podman("created", processes=3)
+    podman.ending().stop(podman.container, 7)
+    assert (podman.processes, podman.ended) == (0, [7])
+
+
+def test_a_paused_container_is_stopped() -> None:
+    podman = Podman("paused", pid=5, answer=REFUSED)
+    podman.after_stop = lambda: podman.becomes("exited")
+    podman.ending().stop(podman.container, 1)
+    assert podman.asked == ["POST /stop", "POST /unpause", "POST /stop"]
+
+
+@pytest.mark.parametrize("answer", [DONE, REFUSED])
+def test_the_status_is_written_for_a_monitor_that_was_killed(tmp_path: Path, answer: Response) -> None:
+    """Podman 4.3 then calls the container "stopping" for ever, and neither stops nor starts it again."""
+    podman = Podman("running", pid=5, answer=answer)
+    podman.after_stop = lambda: podman.becomes("stopping")
+    life = podman.life
+    written = tmp_path / ID
+    podman.life = lambda: Life(ID, "stopped", 0, 0) if written.exists() else life()  # type: ignore[method-assign]
+    podman.ending(tmp_path / "none", tmp_path).stop(podman.container, 1)
+    assert written.read_text() == "137"
+
+
+def test_the_status_is_not_written_while_the_monitor_lives(tmp_path: Path) -> None:
+    podman = Podman("stopping")
+    ending = Ending(
+        True, (str(tmp_path),), pauses=(0.0,), left=podman.left, end=podman.end, monitored=lambda _found: True
+    )
+    with pytest.raises(StopFailed, match="records that it is stopping"):
+        ending.stop(podman.container, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_in_place_of_the_status_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    (tmp_path / ID).symlink_to(target)
+    podman = Podman("stopping")
+    with pytest.raises(StopFailed):
+        podman.ending(tmp_path).stop(podman.container, 1)
+    assert not target.exists()
+
+
+def test_a_refusal_is_no_error_if_the_container_has_ended() -> None:
+    """Podman 5 answers 500, "conmon exited prematurely", and records the end."""
+    podman = Podman("exited", answer=REFUSED)
+    podman.ending().stop(podman.container, 1)
+
+
+def test_a_container_that_does_not_end_is_an_error() -> None:
+    podman = Podman("running", processes=2, answer=REFUSED)
+    podman.immortal = True
+    with pytest.raises(StopFailed, match="2 of its processes do not end"):
+        podman.ending().stop(podman.container, 1)
+    podman = Podman("running", answer=REFUSED)
+    with pytest.raises(StopFailed, match=r"records that it is running \(it broke\)"):
+        podman.ending(local=False).stop(podman.container, 1)
+    assert podman.ended == [], "the processes of a remote engine are on another host"
+    full = Response(500, {}, json.dumps({"message": "write /x: no space left on device"}).encode())
+    podman = Podman("running", answer=full)
+    with pytest.raises(EngineStorageFull):
+        podman.ending().stop(podman.container, 1)
+
+
+def test_a_container_that_is_removed_by_its_end_is_stopped() -> None:
+    podman = Podman("running")
+    podman.after_stop = lambda: podman.becomes("")
+    podman.ending().stop(podman.container, 1)
+    missing = Podman("", answer=Response(404, {}, b"{}"))
+    with pytest.raises(ContainerNotFound):
+        missing.ending().stop(missing.container, 1)
+
+
+def test_a_removal_ends_what_the_engine_does_not_know() -> None:
+    podman = Podman("created", processes=2)
+    podman.attendance = 1
+    podman.ending().remove(podman.container, kill=True, pauses=())
+    assert (podman.processes, podman.asked) == (0, ["DELETE "])
+    assert podman.attendance == -1, "its monitor unmounts what would be busy"
+    podman = Podman("created", processes=2)
+    with pytest.raises(RemoveFailed, match="still runs"):
+        podman.ending().remove(podman.container, kill=False, pauses=())
+    assert (podman.processes, podman.asked) == (2, [])
+    podman.immortal = True
+    with pytest.raises(RemoveFailed, match="do not end"):
+        podman.ending().remove(podman.container, kill=True, pauses=())
+
+
+def test_a_container_that_podman_cannot_describe_is_still_removed() -> None:
+    podman = Podman("created")
+
+    def life() -> Life:
+        raise RequestFailed(operation="inspect a container", status=500, reason="it broke")
+
+    podman.ending().remove(podman.container._replace(life=life), kill=True, pauses=())
+    assert podman.asked == ["DELETE "]
+
+
+def test_where_monitors_write_the_status() -> None:
+    assert exit_directories({"XDG_RUNTIME_DIR": "/x"}, 0) == ("/run/libpod/exits",)
+    assert exit_directories({"XDG_RUNTIME_DIR": "/x"}, 7) == (
+        "/x/libpod/tmp/exits",
+        "/run/user/7/libpod/tmp/exits",
+    )
+    assert exit_directories({"XDG_RUNTIME_DIR": "x"}, 7) == ("/run/user/7/libpod/tmp/exits",)
+
+
+@pytest.mark.parametrize("started", ["2026-11-28T09:29:33Z", "0001-01-01T00:00:00Z"])
+def test_a_container_that_ran_before_a_crash_is_not_called_created(started: str) -> None:
+    """Podman calls it so, and podbot removed such clones: an agent that never ran leaves no unsaved work."""
+    ran = started.startswith("2026")
+    state = {"Status": "created", "StartedAt": started}
+    found = inspected({"Id": ID, "Name": "c", "State": state, "Config": {}})
+    (entry,) = listed(
+        [{"Id": ID, "Names": ["c"], "State": "created", "StartedAt": 1795858173 if ran else -62135596800}]
+    )
+    assert found.state == entry.state == ("exited" if ran else "created")

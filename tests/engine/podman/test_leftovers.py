@@ -1,0 +1,109 @@
+"""Processes of a container that only the kernel knows: a /proc of the test's own, and real processes to end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from podbot.engine.podman.leftovers import attended, end, left
+
+ID = "c0ffee" + "0" * 58
+OTHER = "c0ffee" + "1" * 58
+HOSTS, THEIRS = "pid:[4026531836]", "pid:[4026532001]"
+
+
+def process(proc: Path, pid: int, *, cgroup: str = "/", namespace: str = THEIRS, mounted: str = "/") -> None:
+    (proc / str(pid) / "ns").mkdir(parents=True)
+    os.symlink(namespace, proc / str(pid) / "ns" / "pid")
+    (proc / str(pid) / "cgroup").write_text(f"4:memory:{cgroup}\n0::{cgroup}\n")
+    (proc / str(pid) / "mountinfo").write_text(f"600 500 0:25 {mounted} /etc/hosts rw - tmpfs tmpfs rw\n")
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    (tmp_path / "self" / "ns").mkdir(parents=True)
+    os.symlink(HOSTS, tmp_path / "self" / "ns" / "pid")
+    return tmp_path
+
+
+def test_the_processes_of_a_container_are_found_by_its_cgroup_or_its_files(proc: Path) -> None:
+    process(proc, 10, cgroup=f"/libpod_parent/libpod-{ID}")
+    process(proc, 11, cgroup=f"/machine.slice/libpod-{ID}.scope/container")
+    process(proc, 12, mounted=f"/containers/overlay-containers/{ID}/userdata/hosts")
+    process(proc, 13, cgroup=f"/libpod_parent/libpod-{OTHER}")
+    process(proc, 14, cgroup=f"/libpod-conmon-{ID}.scope", namespace=HOSTS)  # its monitor
+    process(proc, 15, mounted=f"/var/overlay-containers/{ID}/userdata/shm", namespace=HOSTS)  # any program of this host
+    (proc / "16").mkdir()  # one that has just ended
+    assert left(ID, str(proc)) == [10, 11, 12]
+    assert left("c0ffee", str(proc)) == [], "a part of an id may be that of another container"
+    assert left(ID, str(proc / "none")) == []
+
+
+def test_who_still_works_on_a_container(proc: Path) -> None:
+    def runs(pid: int, *words: str) -> None:
+        (proc / str(pid)).mkdir()
+        (proc / str(pid) / "cmdline").write_text("\0".join(words) + "\0")
+
+    runs(20, "/usr/bin/conmon", "-c", OTHER, "-u", OTHER)
+    runs(21, "/usr/bin/conmon", "-c", ID, "--exec-attach")  # that of a command, which stays for minutes
+    runs(22, "less", ID)
+    assert not attended(ID, str(proc))
+    runs(23, "/usr/bin/podman", "container", "cleanup", ID)
+    assert attended(ID, str(proc))
+    assert not attended(ID, str(proc / "none"))
+
+
+@pytest.fixture
+def stubborn(proc: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that ignores TERM, in the container."""
+    script = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True); signal.pause()"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    child.stdout.readline()
+    process(proc, child.pid, cgroup=f"/libpod-{ID}")
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def test_what_is_left_gets_term_and_then_kill(proc: Path, stubborn: subprocess.Popen[str]) -> None:
+    sent: list[int] = []
+    now = [0.0]
+
+    def send(handle: int, number: int) -> None:
+        sent.append(number)
+        signal.pidfd_send_signal(handle, number)
+        if number == signal.SIGKILL:
+            stubborn.wait()
+            shutil.rmtree(proc / str(stubborn.pid))
+
+    def sleep(_seconds: float) -> None:
+        now[0] += 1.0
+
+    assert end(ID, grace=3, kill=5, proc=str(proc), send=send, clock=lambda: now[0], sleep=sleep) == []
+    assert sent == [signal.SIGTERM, signal.SIGKILL]
+    assert now == [3.0]
+    assert stubborn.returncode == -signal.SIGKILL
+
+
+def test_a_process_that_does_not_end_is_returned_and_no_other_is_signalled(
+    proc: Path, stubborn: subprocess.Popen[str]
+) -> None:
+    process(proc, os.getpid(), cgroup=f"/libpod-{OTHER}")
+    now, sent = [0.0], set()
+
+    def sleep(_seconds: float) -> None:
+        now[0] += 1.0
+
+    def send(_handle: int, number: int) -> None:
+        sent.add(number)
+
+    rest = end(ID, grace=0, kill=2, proc=str(proc), send=send, clock=lambda: now[0], sleep=sleep)
+    assert (rest, sent) == ([stubborn.pid], {signal.SIGKILL})
