@@ -162,3 +162,23 @@ def test_low_disk_space_is_reported_at_the_start(own_world: World) -> None:
         done = own_world.agent("true", workspace=place, check=True)
     lines = [line for line in done.stderr.splitlines() if "MB are free on the file system of the workspace" in line]
     assert len(lines) == (0 if ROOTLESS else 1), done.stderr
+
+
+def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enforced: bool) -> None:
+    if not enforced:
+        assert_reported(world)
+        return
+    hog = ("python3", "-c", "bytearray(1 << 30)")
+    done = world.agent(*hog, env=SMALL)
+    assert done.returncode == 137
+    assert "out of memory: the kernel killed the agent; the limit is 128 MiB (sandbox.memory, " in done.stderr
+    assert "PODBOT_SANDBOX_MEMORY" in done.stderr.split("out of memory", 1)[1].splitlines()[0], done.stderr
+    logged = world.agent(*hog, env=SMALL, flags=("--log-format", "json")).stderr.splitlines()
+    events = [json.loads(line) for line in logged if line.startswith("{")]
+    (event,) = [event for event in events if event["kind"] == "agent.out_of_memory"]
+    assert (event["level"], event["limit"]) == ("warning", 128 << 20)
+    assert "out of memory" not in world.agent("sh", "-c", "kill -KILL $$", env=SMALL).stderr
+    with world.session(flags=("--memory", "128m")) as name:
+        done = world.podbot("exec", name, *hog)
+    assert done.returncode == 137
+    assert "out of memory: the kernel killed the command" in done.stderr

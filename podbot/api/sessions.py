@@ -69,7 +69,10 @@ def run(
         report_orphans(engine, environ, emit)
         helper = HelperProgram(killed_helper.__file__, environ)
         try:
-            result = run_session(engine, decided, io or ExecIO(), waker, emit, killed_helper=helper)
+            result = run_session(
+                engine, decided, io or ExecIO(), waker, emit,
+                killed_helper=helper, memory_origin=str(config.origin("sandbox.memory")),
+            )  # fmt: skip
         except NOT_STARTED as exc:
             raise explained(exc, engine, config, environ) from exc
         tell_outdated(engine, decided.sandbox.container.image, decided.agent.kind, environ, emit)

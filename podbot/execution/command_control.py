@@ -63,6 +63,11 @@ class CommandControl(Protocol):
         """
         ...
 
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether it was killed because the sandbox's memory was used up, once its status is known."""
+        ...
+
     def hand_over(self) -> LeftCommand:
         """What another process needs to end the command."""
         ...

@@ -94,6 +94,11 @@ class EngineCommand:
             pause = min(pause * 2, 0.1)
         return -1 if ending else self._checked(state.exit_code, side)
 
+    @property
+    def out_of_memory(self) -> bool:
+        """See CommandControl. The engine does not say it of a command."""
+        return False
+
     def hand_over(self) -> LeftCommand:
         """See CommandControl. The engine's monitor continues to read its output (measured)."""
         return LeftCommand(exec_id=self._exec_id)

@@ -204,6 +204,11 @@ class GuestControl:
             raise self.explained(StreamsLost(self._running.lost))
         return self._checked(end)
 
+    @property
+    def out_of_memory(self) -> bool:
+        end = self._running.end
+        return end is not None and end.out_of_memory
+
     def hand_over(self) -> LeftCommand:
         """See CommandControl. The guest would terminate the command if the connection ended."""
         if self._running.end is not None:

@@ -47,10 +47,14 @@ class ExecIO(Frozen):
 
 
 class ExecStatus(Frozen):
-    """How a command ended. ``code`` is its own status; ``signal`` is set when a signal asked podbot to end it."""
+    """How a command ended. ``code`` is its own status; ``signal`` is set when a signal asked podbot to end it.
+
+    ``out_of_memory``: it was killed because the sandbox's memory was used up.
+    """
 
     code: int
     signal: int | None = None
+    out_of_memory: bool = False
 
 
 def run_exec(
@@ -260,4 +264,6 @@ class ExecSession:
     def _status(self, started: Started) -> ExecStatus:
         ending = self._policy.ending
         code = started.control.code(started.side, ending=ending is not None, sandbox_ends=self._sandbox_ends)
-        return ExecStatus(code) if ending is None else ExecStatus(BY_SIGNAL + ending, ending)
+        if ending is None:
+            return ExecStatus(code, out_of_memory=started.control.out_of_memory)
+        return ExecStatus(BY_SIGNAL + ending, ending)

@@ -44,11 +44,13 @@ def run_session(
     *,
     scanner: Scanner = SCANNER,
     killed_helper: HelperProgram | None = None,
+    memory_origin: str = "",
 ) -> SessionResult:
     """Carry out ``plan``; everything created is undone in reverse order, whatever happens.
 
-    ``scanner``: the guard's. ``killed_helper``: see ``kill_watcher``. Raises ContainerError, FilesystemError,
-    GitHubError, CloneError and StreamError subclasses. A failure of the agent itself is a status.
+    ``scanner``: the guard's. ``killed_helper``: see ``kill_watcher``. ``memory_origin``: where the
+    limit of memory was set. Raises ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses.
+    A failure of the agent itself is a status.
     """
     _check_terminal(plan, io)
     try:
@@ -60,6 +62,8 @@ def run_session(
     except Interrupted as exc:  # a signal arrived before the agent ran
         status = ExecStatus(code=128 + exc.number, signal=exc.number)
         return SessionResult(plan.sandbox.session, status, kept=False, agent_ran=False)
+    if status.out_of_memory:
+        emit(_out_of_memory(box.plan.session, box.plan.container.limits.memory, memory_origin))
     copied = copied_targets(plan.sandbox)
     return SessionResult(
         plan.sandbox.session, status, box.directory.kept, credentials=copied, guard=box.directory.guard
@@ -79,6 +83,13 @@ def _carried_out(
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
     offer_to_resume(plan.sandbox, began=began, kept=box.directory.kept, emit=emit)
     return status, box
+
+
+def _out_of_memory(session: str, limit: int | None, origin: str) -> Event:
+    key = f"sandbox.memory, {origin}" if origin else "sandbox.memory"
+    said = f"the limit is {limit / (1 << 20):,.4g} MiB ({key})" if limit else f"there is no limit ({key})"
+    text = f"out of memory: the kernel killed the agent; {said}"
+    return Event("warning", "agent.out_of_memory", text, {"session": session, "limit": limit, "origin": origin})
 
 
 @contextlib.contextmanager

@@ -226,6 +226,18 @@ def test_a_new_size_does_not_shorten_the_wait_for_a_guest(rig: Rig, tmp_path: Pa
         assert rig.sh("true") == ExecStatus(0)
 
 
+def test_that_memory_ran_out_is_a_part_of_the_status(rig: Rig, tmp_path: Path) -> None:
+    def out_of_memory(peer: Peer) -> None:
+        peer.greet()
+        _, ident, _ = peer.hear(frames.START)
+        peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
+        peer.say(frames.ENDED, ident, {**ENDED, "code": 137, "out_of_memory": True})
+        peer.stay()
+
+    with lies(rig, tmp_path, out_of_memory):
+        assert rig.sh("true") == ExecStatus(137, out_of_memory=True)
+
+
 def test_an_interrupt_is_passed_on_and_term_ends_it(rig: Rig) -> None:
     with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGINT))):
         assert rig.sh("trap 'exit 33' INT; echo ready; while :; do sleep 0.01; done") == ExecStatus(33)
