@@ -1,8 +1,9 @@
 """agent -> client: the login methods that the agent offers, and its error when it needs a login.
 
-An editor runs login commands on a click: a method of type "terminal" starts the configured agent program with
-arguments and environment from the agent, and ``_meta["terminal-auth"]`` can name any program. The agent carries out
-other methods itself, but it has no browser to open inside, so the user would wait in vain.
+An editor runs login commands on a click: a method of type "terminal", which ``_meta`` may say as well, starts the
+configured agent program with arguments and environment from the agent, and ``_meta["terminal-auth"]`` can name any
+program. The agent carries out other methods itself, but it has no browser to open inside, so the user would wait in
+vain.
 """
 
 from __future__ import annotations
@@ -96,8 +97,7 @@ class _Look(NamedTuple):
             return None
         parts, _ = members(self.text, offer.place)
         try:
-            kind = alike(parts, "type")
-            is_command = kind is not None and (not isinstance(kind.value, str) or fold_key(kind.value) == "terminal")
+            is_command = _is_command(parts) or any(map(_is_command, _metas(self.text, parts)))
             meta = meta_cuts(self.text, parts)
             if self.commands_stay and (is_command or meta):
                 return []
@@ -115,12 +115,20 @@ class _Look(NamedTuple):
 
 def meta_cuts(text: str, parts: list[Part]) -> Cuts:
     """Cuts that remove ``terminal-auth`` from ``_meta`` in the object that has ``parts``."""
-    cuts: Cuts = []
-    for name in ("_meta", "field_meta"):  # the Python SDK also reads the second, its attribute's name
-        meta = alike(parts, name)
-        if meta is not None and isinstance(meta.value, dict):
-            cuts += member_cuts(members(text, meta.place)[0], "terminal-auth")
-    return cuts
+    return [cut for inside in _metas(text, parts) for cut in member_cuts(inside, "terminal-auth")]
+
+
+def _metas(text: str, parts: list[Part]) -> list[list[Part]]:
+    """The members of each ``_meta`` of the object that has ``parts``. Raises BadFrame."""
+    # The Python SDK also reads the second name, its attribute's.
+    metas = (alike(parts, name) for name in ("_meta", "field_meta"))
+    return [members(text, meta.place)[0] for meta in metas if meta is not None and isinstance(meta.value, dict)]
+
+
+def _is_command(parts: list[Part]) -> bool:
+    """Whether ``type`` says that the client runs a program. Raises BadFrame."""
+    kind = alike(parts, "type")
+    return kind is not None and (not isinstance(kind.value, str) or fold_key(kind.value) == "terminal")
 
 
 def member_cuts(parts: list[Part], *names: str) -> Cuts:

@@ -185,10 +185,11 @@ def logins(data: bytes) -> list[Any]:
 def _runs(offer: Any, name: Callable[[str], str]) -> bool:
     if not isinstance(offer, dict):
         return False
-    kind = offer.get(name("type"))
     meta = offer.get(name("_meta"))
-    return (isinstance(kind, str) and folded(kind) == "terminal") or (
-        isinstance(meta, dict) and name("terminal-auth") in meta
+    inside = meta if isinstance(meta, dict) else {}
+    kinds = (offer.get(name("type")), inside.get(name("type")))
+    return (
+        any(isinstance(kind, str) and folded(kind) == "terminal" for kind in kinds) or name("terminal-auth") in inside
     )
 
 

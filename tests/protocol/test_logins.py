@@ -62,6 +62,12 @@ def offered(text: str) -> str:
         ('{"_meta":{"terminal-auth":1,"terminal-auth":2}}', ""),
         ('{"_meta":{},"_meta":{"terminal-auth":2}}', ""),
         ('{"_meta":null}', '{"_meta":null}'),
+        ('{"_meta":{"type":"terminal"}}', ""),
+        ('{"type":"agent","_meta":{"Type":"TERMINAL"}}', ""),
+        ('{"id":"x","field_meta":{"type":"terminal"}}', ""),
+        ('{"_meta":{"a":1},"field_meta":{"type":"terminal","type":"x"}}', ""),
+        ('{"_meta":{"type":null}}', ""),
+        ('{"_meta":{"type":"agent","b":1}}', '{"_meta":{"type":"agent","b":1}}'),
         ('{"id":"x","__proto__":{"type":"terminal"}}', ""),
         ('<"authMethods":null>', '"authMethods":null'),
         ('<"authMethods":{"0":{"type":"terminal"}},"b":1>', '"b":1'),
@@ -136,6 +142,7 @@ def test_a_known_agents_offers(offers: str, left: str) -> None:
 @pytest.mark.parametrize("delegation", ["terminal", "all"])
 def test_delegated_login_commands_stay_but_logins_that_cannot_finish_are_removed(delegation: str) -> None:
     stay = '{"id":"x","type":"terminal"},{"id":"y","_meta":{"terminal-auth":{}}},{"id":"api-key"}'
+    stay += ',{"id":"z","_meta":{"type":"terminal"}}'
     frame = f'{{"id":0,"result":{{"_meta":{{"terminal-auth":1}},"authMethods":[{stay},{{"id":"chat-gpt"}}]}}}}\n'
     assert known(frame.encode(), delegation).to_client == frame.replace(',{"id":"chat-gpt"}', "").encode()
     assert known(frame.encode(), delegation, Logins()).to_client == frame.encode()
