@@ -17,6 +17,7 @@ from e2e.host.frames import SECRET, line, offers, request
 from e2e.host.pipe import pipe
 
 POLICY = -32001
+FORM = "podbot_frame_form"
 
 
 # --- what the client says ---------------------------------------------------------------------------
@@ -201,6 +202,7 @@ def test_login_commands_for_the_editors_machine_are_not_offered(world: World) ->
         {"id": "key", "name": "API key"},
         {"id": "term", "name": "Terminal", "type": "terminal", "args": ["-c", "id"]},
         {"id": "meta", "name": "Meta", "_meta": {"terminal-auth": evil, "kept": 1}},
+        {"id": "kind", "name": "Kind", "_meta": {"type": "terminal", **evil}},
     ]
     with pipe(world, "puppet") as host:
         host.make_say(line({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": 1, "authMethods": methods}}))
@@ -232,7 +234,37 @@ def test_a_frame_over_the_limit_from_the_client(world: World) -> None:
         assert host.seen()[:2] == [fine, fine]
         assert len(host.seen()) == 3
         assert host.said(f"{len(long)} bytes", "limit", "client")
+        (refused,) = [frame for frame in host.frames() if frame["id"] == 70_000]
+        assert refused["error"]["data"] == {"reason": FORM, "rule": "over_limit"}
         assert SECRET not in host.err.decode()
+
+
+@pytest.mark.parametrize("mode", ["acp", "codex_app_server"])
+def test_whoever_waits_for_an_answer_that_is_refused_gets_an_error(world: World, mode: str) -> None:
+    """An agent whose answer to ``session/load`` is longer than 64 MiB, which is only then divided into frames."""
+    values = line({"jsonrpc": "2.0", "id": "values", "result": [1] * 500_000})
+    refused = {
+        "over_limit": f'{{"id":"over_limit","result":"{"x" * (70 << 20)}"}}\n',
+        "too_many_values": f'{{"id":"too_many_values","result":[{"1," * (3 << 20)}1]}}\n',
+        "unparseable": '{"result":NaN,"id":"unparseable"}\n',
+        "too_deep": f'{{"id":"too_deep","result":{"[" * 600}{"]" * 600}}}\n',
+        "duplicate_key": '{"id":"duplicate_key","result":1,"result":1}\n',
+    }
+    with pipe(world, "puppet", mode=mode) as host:
+        for name, data in {"values": values.decode(), **refused}.items():
+            with open(os.path.join(host.workspace, name), "w", encoding="ascii") as file:
+                file.write(data)
+            assert host.make_run(f"cat {name} > /proc/$PPID/fd/1") == [0, ""]
+        for rule in refused:
+            error = host.wait(lambda frame, rule=rule: frame.get("id") == rule)["error"]
+            assert (error["code"], error["data"]) == (-32603, {"reason": FORM, "rule": rule})
+        host.make_say(b'{"id":"asked","method":"session/request_permission","params":{},"params":{}}\n')
+        assert host.finish() == 0
+        assert values in host.out, "as many values as its length allows"
+        (answer,) = [json.loads(seen) for seen in host.seen() if b'"asked"' in seen and b"_e2e" not in seen]
+        assert (answer["id"], answer["error"]["data"]["rule"]) == ("asked", "duplicate_key")
+        assert ("jsonrpc" in answer) == (mode == "acp")
+        assert len(host.said("refused a frame", "from the agent")) == 6
 
 
 def test_a_last_frame_without_a_newline(world: World) -> None:
@@ -369,6 +401,13 @@ def test_transcript_and_json_log(world: World) -> None:
         assert all(isinstance(entry, dict) for entry in log)
         assert "terminal/create" in json.dumps(log)
         assert "sk-dummy-5678" not in host.err.decode()
+        changed = [entry for entry in entries if "changed" in entry]
+        assert [entry["changed"] for entry in changed] == ["masked_capabilities"]
+        refused = [entry for entry in entries if "refused" in entry]
+        assert [(entry["id"], entry["refused"]) for entry in refused] == [(31, "denied_method")]
+        (passed,) = [entry for entry in entries if entry.get("to") == "agent" and entry["id"] == changed[0]["id"]]
+        assert passed["method"] == "initialize"
+        assert [entry["from"] for entry in entries if entry.get("id") == 31 and "to" in entry] == ["podbot"]
     again = world.podbot("host", "--workspace", world.workspace(), "--agent", "custom", "--agent-mode", "acp",
                          "--transcript", "/no/such/dir/t.jsonl", "--", "true")  # fmt: skip
     assert (again.returncode != 0, again.stdout) == (True, "")

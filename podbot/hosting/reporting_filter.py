@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from podbot.events import Emit, Event
 from podbot.hosting.agent_words import LINE, AgentWords, text_of
 from podbot.protocol.refusal import REWRITTEN
-from podbot.streams.protocol_channel import Channel, NoiseKind, Refused, Side
+from podbot.streams.protocol_channel import Channel, NoiseKind, Own, Refused, Side
 
 if TYPE_CHECKING:
     from podbot.hosting.transcript import Author, Transcript
@@ -32,20 +32,16 @@ class ReportingFilter:
         self._transcript = transcript
         self._refusals = RefusalLog(emit)
         self._moved = NoiseLog(emit)
-        self._heard: Side = "client"  # the last sender: frames that go back to it are podbot's own
         self._stderr: list[bytes | memoryview] = []
         self._words = AgentWords(emit)
 
     def client_data(self, data: bytes) -> None:
-        self._heard = "client"
         self._channel.client_data(data)
 
     def client_eof(self) -> None:
-        self._heard = "client"
         self._channel.client_eof()
 
     def agent_data(self, data: bytes) -> None:
-        self._heard = "agent"
         self._channel.agent_data(data)
 
     def agent_stderr(self, data: memoryview) -> None:
@@ -55,7 +51,6 @@ class ReportingFilter:
             self._stderr.append(data)
 
     def agent_eof(self) -> None:
-        self._heard = "agent"
         self._channel.agent_eof()
         self._words.end()
 
@@ -95,9 +90,9 @@ class ReportingFilter:
 
     def _passed(self, to: Side, frames: Sequence[bytes]) -> Sequence[bytes]:
         if self._transcript is not None:
-            author: Author = "podbot" if to == self._heard else self._heard
+            sender: Author = "agent" if to == "client" else "client"
             for frame in frames:
-                self._transcript.passed(to, frame, author)
+                self._transcript.passed(to, frame, "podbot" if isinstance(frame, Own) else sender)
         return frames
 
 

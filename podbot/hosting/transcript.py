@@ -12,6 +12,7 @@ from typing import Any, Literal
 from podbot.atomic import opened_to_append
 from podbot.events import Emit, Event
 from podbot.protocol.redact import Redactor
+from podbot.protocol.refusal import REWRITTEN
 from podbot.streams.protocol_channel import Refused, Side
 
 WHOLE = 1 << 20  # bytes; only the size of a longer frame is recorded
@@ -26,7 +27,8 @@ class Transcript:
     """A file of mode 0600 to which lines are appended. Opening it may raise PathError; later methods never raise.
 
     A line has ``time``, ``session``, ``to`` ("agent" or "client"), ``from`` ("client", "agent" or "podbot"),
-    ``size``, ``method``, ``id``, ``text`` (null if it is not JSON, or too long) and ``cut``; or ``refused``.
+    ``size``, ``method``, ``id``, ``text`` (null if it is not JSON, or too long) and ``cut``; or the reason in
+    ``refused``, or in ``changed`` if the frame passed, in which case the line with its text comes as well.
     At ``limit`` bytes it stops: its last line then has ``stopped`` and ``limit``.
     """
 
@@ -58,9 +60,9 @@ class Transcript:
 
     def refused(self, refused: Refused) -> None:
         """A frame was refused or rewritten."""
-        method, raw_id = self._short(refused.method), self._short(refused.id)
+        method, raw_id = self._short(refused.method), self._short(_value(refused.id))
         values = {"from": refused.direction, "size": refused.size, "method": method, "id": raw_id}
-        self._write({**values, "refused": refused.reason})
+        self._write({**values, "changed" if refused.reason in REWRITTEN else "refused": refused.reason})
 
     def close(self) -> None:
         if self._fd is not None:
@@ -131,6 +133,14 @@ class Lines:
             head, size = bytes(self._head), self._size
             self._head, self._size = bytearray(), 0
             yield head, size
+
+
+def _value(raw_id: str | None) -> object:
+    """The value that an id's JSON text has, as in the lines of passed frames; a clipped one stays text."""
+    try:
+        return None if raw_id is None else json.loads(raw_id)
+    except ValueError:
+        return raw_id
 
 
 def _write_all(fd: int, data: bytes) -> None:

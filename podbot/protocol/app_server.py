@@ -81,7 +81,7 @@ class CodexChannel(FilterChannel):
         servers = Servers(mcp_servers, notices.append)
         client = Direction(client_rule(mount, servers, extra), LOOKED_INTO, answers=True)
         agent = Direction(agent_rule(extra, mount), AGENT_LOOKED_INTO)
-        super().__init__(client, agent, limit=limit, salvage=False, notices=notices)
+        super().__init__(client, agent, limit=limit, salvage=False, notices=notices, versioned=False)
 
 
 def agent_rule(extra: frozenset[str] = frozenset(), mount: PathScope | None = None) -> Rule:

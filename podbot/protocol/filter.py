@@ -1,8 +1,8 @@
 """A filtered channel: both directions of one hosted session, judged frame by frame, without I/O.
 
 Memory is bounded if the caller takes the outputs before it feeds more data: a chunk adds at most its own frames,
-podbot's replies to them (up to a few hundred bytes for each request in the chunk) and an unfinished line of at most
-``limit`` bytes.
+podbot's errors about them (up to a few hundred bytes for each request or response in the chunk) and an unfinished
+line of at most ``limit`` bytes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import NamedTuple
 from podbot.events import Event
 from podbot.protocol.fast_path import FastPath
 from podbot.protocol.first_reply import Opening
-from podbot.protocol.judge import Verdict, judge
+from podbot.protocol.jsontext import most_values
+from podbot.protocol.judge import Form, Verdict, judge, refused
 from podbot.protocol.lines import LineAssembler, Overlong
 from podbot.protocol.noise import Spread, is_like_json
 from podbot.protocol.policy import Rule
 from podbot.protocol.refusal import NOT_JSONRPC, POLICY, REWRITTEN, Refusal
-from podbot.streams.protocol_channel import Counts, Noise, NoiseKind, Side
+from podbot.streams.protocol_channel import Counts, Noise, NoiseKind, Own
 
 LIMIT = 64 << 20  # bytes of one frame
 
@@ -41,10 +42,21 @@ class FilterChannel:
     """See ``streams.channel.Channel``. ``limit``: bytes of one frame, its newline included.
 
     ``salvage``: whether to search for the agent's first reply after a banner on the same line. ``notices``: a list to
-    which the rules add events for the operator; :meth:`notices` returns and empties it.
+    which the rules add events for the operator; :meth:`notices` returns and empties it. ``versioned``: messages have
+    "jsonrpc".
     """
 
-    def __init__(self, client: Direction, agent: Direction, *, limit: int, salvage: bool, notices: list[Event]) -> None:
+    def __init__(
+        self,
+        client: Direction,
+        agent: Direction,
+        *,
+        limit: int,
+        salvage: bool,
+        notices: list[Event],
+        versioned: bool = True,
+    ) -> None:
+        self._form = Form(most_values(limit), versioned)
         self._client_rule = client.rule
         self._agent_rule = agent.rule
         self._client_fast_path = client.made()
@@ -67,14 +79,14 @@ class FilterChannel:
     def client_data(self, data: bytes) -> None:
         for block in self._client_lines.feed(data):
             if isinstance(block, Overlong):
-                self._overlong("client", block)
+                self._overlong_from_client(block)
             else:
                 self._client_block(block)
 
     def client_eof(self) -> None:
         last = self._client_lines.finish()
         if isinstance(last, Overlong):
-            self._overlong("client", last)
+            self._overlong_from_client(last)
         elif last is not None:
             self._from_client(last)
         self._client_open = False
@@ -84,19 +96,19 @@ class FilterChannel:
         run: list[bytes] = []
         for block in self._agent_lines.feed(data):
             if isinstance(block, Overlong):
-                self._overlong("agent", block)
+                self._overlong_from_agent(block, run)
             else:
                 self._agent_block(block, run)
         self._hand_on(run)
 
     def agent_eof(self) -> None:
         last = self._agent_lines.finish()
+        run: list[bytes] = []
         if isinstance(last, Overlong):
-            self._overlong("agent", last)
+            self._overlong_from_agent(last, run)
         elif last is not None:
-            run: list[bytes] = []
             self._from_agent(last, run)
-            self._hand_on(run)
+        self._hand_on(run)
         self._agent_open = False
 
     def for_agent(self) -> list[bytes]:
@@ -142,21 +154,24 @@ class FilterChannel:
             else:
                 self._from_agent(run, handed_on)
 
-    def _overlong(self, side: Side, line: Overlong) -> None:
-        if side == "client":
-            self._client_form = "over_limit"
-        self._say(Refusal(side, None, None, line.size, "over_limit"))
+    def _overlong_from_client(self, line: Overlong) -> None:
+        self._judged_client(refused(line.head, line.tail, "client", line.size, "over_limit", self._form))
+
+    def _overlong_from_agent(self, line: Overlong, handed_on: list[bytes]) -> None:
+        self._refuse_agent(refused(line.head, line.tail, "agent", line.size, "over_limit", self._form), handed_on)
 
     def _from_client(self, line: bytes) -> None:
-        if not line.strip(b" \t\r\n"):
-            return
-        verdict = judge(line, "client", self._client_rule)
+        if line.strip(b" \t\r\n"):
+            self._judged_client(judge(line, "client", self._client_rule, self._form))
+
+    def _judged_client(self, verdict: Verdict) -> None:
         self._client_form = next((said.reason for said in verdict.said if said.reason not in POLICY), "")
         if verdict.forward is not None:
             self._send_agent(verdict.forward)
         self._tell(verdict)
+        self._to_agent += _own(self._agent_traffic, verdict.instead)
         if self._agent_open:  # after the agent's last byte there is no frame boundary any more
-            self._to_client += [_count(self._client_traffic, answer) for answer in verdict.answers]
+            self._to_client += _own(self._client_traffic, verdict.answers)
 
     def _from_agent(self, line: bytes, handed_on: list[bytes]) -> None:
         """Judge a line. Forwarded lines are joined later, so that a chunk of valid frames stays one piece."""
@@ -169,7 +184,7 @@ class FilterChannel:
         if (spread and line[0] != 0x7B) or not is_like_json(line):
             self._from_noise(line, handed_on, spread=spread)
             return
-        verdict = judge(line, "agent", self._agent_rule)
+        verdict = judge(line, "agent", self._agent_rule, self._form)
         if verdict.said and (kind := _noise_kind(verdict, line, spread=spread)):
             self._noise.append(Noise(kind, line))
             return
@@ -178,9 +193,17 @@ class FilterChannel:
             self._opening = None
             handed_on.append(_count(self._client_traffic, verdict.forward))
         if verdict.said:
-            self._tell(verdict)
-            if self._client_open:  # the agent's stdin is closed after the client's last frame
-                self._to_agent += [_count(self._agent_traffic, answer) for answer in verdict.answers]
+            self._refuse_agent(verdict, handed_on)
+
+    def _refuse_agent(self, verdict: Verdict, handed_on: list[bytes]) -> None:
+        """Report what was refused or changed, and answer those who wait."""
+        self._tell(verdict)
+        if verdict.instead:
+            self._hand_on(handed_on)
+            handed_on.clear()
+            self._to_client += _own(self._client_traffic, verdict.instead)
+        if self._client_open:  # the agent's stdin is closed after the client's last frame
+            self._to_agent += _own(self._agent_traffic, verdict.answers)
 
     def _from_noise(self, line: bytes, handed_on: list[bytes], *, spread: bool) -> None:
         """Handle noise that may end with the agent's first reply. Inside JSON over several lines there is no reply."""
@@ -220,6 +243,10 @@ def _noise_kind(verdict: Verdict, line: bytes, *, spread: bool) -> NoiseKind | N
     if spread and reasons in (["unparseable"], [NOT_JSONRPC]):
         return "pretty"
     return "json" if reasons == [NOT_JSONRPC] and line.lstrip(b" \t\r\n")[:1] == b"{" else None
+
+
+def _own(traffic: list[int], frames: tuple[bytes, ...]) -> list[bytes]:
+    return [Own(_count(traffic, frame)) for frame in frames]
 
 
 def _count(traffic: list[int], data: bytes, frames: int = 1) -> bytes:

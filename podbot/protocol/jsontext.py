@@ -18,11 +18,14 @@ from typing import Any, NamedTuple
 # Parsers stop at 128 to 1000. Not lower: text is full of brackets, and counting those outside strings is slow.
 MAX_DEPTH = 512
 MAX_STRUCTURE = 400_000  # brackets, commas and colons outside strings: the scanner builds up to 80 bytes for each
+FRAME_SHARE = 32  # bytes of the frame limit for each of them, if that makes more: up to 2.5 times the limit is built
 MAX_MESSAGES = 1024  # in one batch
 FEW = 16  # brackets that are counted one by one
 PROTOTYPE = "__proto__"  # in JavaScript, a copy of the object gets this member's content
 ALIKE = 64  # longest name whose fold_key is cached; longer than any name that is searched for
 LONGEST_NAME = 4096
+
+_SLICE = 1 << 20  # bytes that are split at once, because splitting takes up to 50 times their size
 
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"{}[],:"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -69,8 +72,16 @@ def _no_constant(word: str) -> Any:
 scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
 
 
-def strict_text(frame: bytes, most: int = MAX_DEPTH) -> str:
-    """Decode a frame and check that it is safe to parse, with at most ``most`` levels. Raises BadFrame."""
+def most_values(limit: int) -> int:
+    """How many structural characters a frame may have where frames may have ``limit`` bytes."""
+    return max(MAX_STRUCTURE, limit // FRAME_SHARE)
+
+
+def strict_text(frame: bytes, most: int = MAX_DEPTH, values: int = MAX_STRUCTURE) -> str:
+    """Decode a frame and check that it is safe to parse. Raises BadFrame.
+
+    ``most``: levels; ``values``: structural characters outside strings, MAX_STRUCTURE or more.
+    """
     try:
         text = frame.decode()
     except UnicodeDecodeError:
@@ -80,7 +91,7 @@ def strict_text(frame: bytes, most: int = MAX_DEPTH) -> str:
         raise BadFrame("carriage_return")
     # This count is never too low, so most frames need no exact check.
     if len(frame) > MAX_STRUCTURE or (_many(frame) and frame.count(b"{") + frame.count(b"[") > most):
-        _check_size(frame, most)
+        _check_size(frame, most, values)
     return text
 
 
@@ -97,14 +108,14 @@ def _many(frame: bytes) -> bool:
     return False
 
 
-def _check_size(frame: bytes, most: int) -> None:
+def _check_size(frame: bytes, most: int, values: int) -> None:
     """Refuse a frame that would cost the scanner too much memory or stack. Linear, without a Python loop over bytes."""
     plain = frame.replace(b"\\\\", b"").replace(b'\\"', b"")  # the remaining quotes delimit strings
     # In valid JSON there is a structural character between any two strings.
-    if plain.count(b'"') > 2 * MAX_STRUCTURE + 2:
+    if plain.count(b'"') > 2 * values + 2:
         raise BadFrame("too_many_values")
-    bare = b"".join(plain.split(b'"')[::2]).translate(None, _NO_STRUCTURE)
-    if len(bare) > MAX_STRUCTURE:
+    bare = _outside_strings(plain)
+    if len(bare) > values:
         raise BadFrame("too_many_values")
     brackets = bare.translate(_ONE_KIND, b",:")
     for _ in range(most + 1):  # each round removes one level; the parser checks that the kinds match
@@ -112,6 +123,17 @@ def _check_size(frame: bytes, most: int) -> None:
             return
         brackets = brackets.replace(b"[]", b"")
     raise BadFrame("too_deep")
+
+
+def _outside_strings(plain: bytes) -> bytes:
+    """The structural characters outside strings, whose ends are the quotes in ``plain``."""
+    found = []
+    inside = 0
+    for at in range(0, len(plain), _SLICE):
+        pieces = plain[at : at + _SLICE].split(b'"')
+        found.append(b"".join(pieces[inside::2]).translate(None, _NO_STRUCTURE))
+        inside ^= (len(pieces) - 1) & 1
+    return b"".join(found)
 
 
 def skip(text: str, at: int) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+HEAD = 4096  # bytes of a dropped line's beginning that are kept
+TAIL = 1024  # and of its end
 SHORT = 1 << 16  # a begun line up to this length is joined with the lines after it; joining longer ones costs memory
 
 
 class Overlong(NamedTuple):
-    """A line of ``size`` bytes that exceeded the limit and was dropped."""
+    """A line of ``size`` bytes that exceeded the limit and was dropped, except for its ends."""
 
     size: int
+    head: bytes = b""
+    tail: bytes = b""
 
 
 class LineAssembler:
@@ -26,6 +30,7 @@ class LineAssembler:
         self._short = short
         self._held = bytearray()
         self._dropped = 0
+        self._head = self._tail = b""  # of the line that is being dropped
 
     def feed(self, data: bytes) -> list[bytes | Overlong]:
         """The lines that ``data`` completes: each ``bytes`` is one or more whole lines, none over the limit."""
@@ -56,19 +61,25 @@ class LineAssembler:
 
     def _line(self, tail: bytes) -> bytes | Overlong:
         if not self._held and not self._dropped:
-            return tail if len(tail) <= self._limit else Overlong(len(tail))
+            return tail if len(tail) <= self._limit else Overlong(len(tail), tail[:HEAD], tail[-TAIL:])
         self._hold(tail)
         if self._dropped:
-            size, self._dropped = self._dropped, 0
-            return Overlong(size)
+            found = Overlong(self._dropped, self._head, self._tail)
+            self._dropped, self._head, self._tail = 0, b"", b""
+            return found
         line, self._held = bytes(self._held), bytearray()
         return line
 
     def _hold(self, data: bytes) -> None:
         if self._dropped:
             self._dropped += len(data)
+            self._head = self._head if len(self._head) == HEAD else (self._head + data)[:HEAD]
+            self._tail = (self._tail + data[-TAIL:])[-TAIL:]
         elif len(self._held) + len(data) > self._limit:
-            self._dropped, self._held = len(self._held) + len(data), bytearray()
+            self._dropped = len(self._held) + len(data)
+            self._head = (bytes(self._held[:HEAD]) + data)[:HEAD]
+            self._tail = (bytes(self._held[-TAIL:]) + data[-TAIL:])[-TAIL:]
+            self._held = bytearray()
         else:
             self._held += data
 

@@ -86,4 +86,5 @@ def check_place(message: Message, params: Sequence[Part], mount: PathScope, *, v
     text = f"the working directory {path} is outside this sandbox's workspace {mount.inside}{host}; {advice}"
     places = {"workspace": mount.inside, "host_path": mount.outside or None}
     data = {"cwd": path, **places, "reason": "podbot_outside_mount"}
-    raise Refuse("outside_mount", error_answer(message.id, INVALID_PARAMS, text, data, versioned=versioned))
+    answer = None if message.id is None else error_answer(message.id, INVALID_PARAMS, text, data, versioned=versioned)
+    raise Refuse("outside_mount", answer)

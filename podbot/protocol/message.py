@@ -13,7 +13,7 @@ CLIPPED = 200  # characters of a refused method's name in the reply to its sende
 
 
 class Refuse(BadFrame):
-    """A valid message that is not forwarded; ``answer`` is the reply to its sender."""
+    """A valid message that is not forwarded; ``answer`` is the reply to its sender, None for a notification."""
 
     def __init__(self, reason: str, answer: bytes | None = None) -> None:
         super().__init__(reason)
@@ -66,12 +66,8 @@ def read_method(text: str, fields: dict[str, Part]) -> str | None:
     return str(part.value)
 
 
-def error_answer(
-    raw_id: str | None, code: int, message: str, data: dict[str, Any], *, versioned: bool = True
-) -> bytes | None:
-    """A JSON-RPC error as a frame; None for a notification, which gets no reply. ``versioned``: with "jsonrpc"."""
-    if raw_id is None:
-        return None
+def error_answer(raw_id: str, code: int, message: str, data: dict[str, Any], *, versioned: bool = True) -> bytes:
+    """A JSON-RPC error as a frame. ``versioned``: with "jsonrpc"."""
     error = json.dumps({"code": code, "message": message, "data": data}, separators=(",", ":"))
     head = '"jsonrpc":"2.0",' if versioned else ""
     return f'{{{head}"id":{raw_id},"error":{error}}}\n'.encode()

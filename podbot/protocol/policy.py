@@ -109,4 +109,5 @@ def denied(
     """The refusal of a message with ``method``, with podbot's reply to the agent."""
     text = f"refused by podbot's capability policy: the agent may not use this method ({why})"
     data = {"method": method[:CLIPPED], "reason": "podbot_capability_policy"}
-    return Refuse(reason, error_answer(message.id, CODE, text, data, versioned=versioned))
+    answer = None if message.id is None else error_answer(message.id, CODE, text, data, versioned=versioned)
+    return Refuse(reason, answer)

@@ -11,12 +11,12 @@ SHOWN = 100  # characters of a method or an id in a log line; the peer chooses b
 
 #: Every reason, and its text for a log line. The keys are the stable interface.
 REASONS = {
-    "over_limit": "longer than the frame limit",
+    "over_limit": "longer than the frame limit (agent.frame_limit)",
     "not_utf8": "not UTF-8",
     "carriage_return": "a carriage return inside the line",
     "unparseable": "not valid JSON",
     "too_deep": "nested too deeply",
-    "too_many_values": "too many JSON values for one frame",
+    "too_many_values": "more JSON values than the frame limit allows (agent.frame_limit)",
     "bad_batch": "an empty batch, or one with too many messages",
     "not_object": "an element of a batch is not an object",
     "not_jsonrpc": "an element of a batch has neither a method, nor an id with a result or an error",

@@ -38,6 +38,10 @@ class Noise(NamedTuple):
     line: bytes
 
 
+class Own(bytes):
+    """A frame that podbot wrote, and not the other side."""
+
+
 class Refused(Protocol):
     """A frame that was refused or rewritten, without its contents. ``direction``: who sent it; ``id``: as JSON text."""
 
@@ -64,11 +68,11 @@ class Channel(Protocol):
     def agent_eof(self) -> None: ...
 
     def for_agent(self) -> Sequence[bytes]:
-        """Whole frames for the agent's stdin, in order; podbot's own replies are placed between frames."""
+        """Whole frames for the agent's stdin, in order; podbot's own are :class:`Own`, and placed between frames."""
         ...
 
     def for_client(self) -> Sequence[bytes]:
-        """Whole frames for the client, in order."""
+        """Whole frames for the client, likewise."""
         ...
 
     def noise(self) -> Sequence[Noise]:

@@ -45,6 +45,7 @@ def test_a_line_for_each_frame_in_any_chunks(path: str, transcript: Transcript) 
     transcript.passed("client", b'[{"method":"x"}]', "agent")
     transcript.ended("client")
     transcript.refused(Refusal("agent"))
+    transcript.refused(Refusal("agent", None, "8", 20, "removed_login"))
     transcript.close()
     found = lines(path)
     for line in found:
@@ -65,7 +66,8 @@ def test_a_line_for_each_frame_in_any_chunks(path: str, transcript: Transcript) 
         {**frame, "to": "agent", "from": "client", "size": 8, "id": 2, "text": '{"id":2}'},
         {**frame, "to": "agent", "from": "podbot", "size": 21, "id": "7", "text": '{"id":"7","error":{}}'},
         {**frame, "to": "client", "from": "agent", "size": 16, "id": None, "text": '[{"method":"x"}]'},
-        {"from": "agent", "size": 10, "method": "fs/x", "id": "7", "refused": "denied_method"},
+        {"from": "agent", "size": 10, "method": "fs/x", "id": 7, "refused": "denied_method"},
+        {"from": "agent", "size": 20, "method": None, "id": 8, "changed": "removed_login"},
     ]
 
 
@@ -73,7 +75,19 @@ def test_refused_frames_are_redacted_as_well(path: str, transcript: Transcript) 
     transcript.refused(Refusal("agent", method="fs/s3cretvalue", id='"s3cretvalue"'))
     transcript.close()
     (line,) = lines(path)
-    assert (line["method"], line["id"]) == ("fs/[redacted]", '"[redacted]"')
+    assert (line["method"], line["id"]) == ("fs/[redacted]", "[redacted]")
+
+
+@pytest.mark.parametrize("raw", ["7", '"a"', "1.5", "null", '"' + "x" * 90 + '"'])
+def test_an_id_is_spelled_alike_in_all_lines(path: str, transcript: Transcript, raw: str) -> None:
+    transcript.passed("agent", f'{{"id":{raw},"method":"x"}}\n'.encode(), "client")
+    transcript.refused(Refusal("agent", id=raw))
+    transcript.refused(Refusal("agent", id=None))
+    transcript.refused(Refusal("agent", id='"clip...'))
+    transcript.close()
+    passed, refused, without, clipped = lines(path)
+    assert passed["id"] == refused["id"] == json.loads(raw)
+    assert (without["id"], clipped["id"]) == (None, '"clip...')
 
 
 def test_what_is_no_json_and_what_is_long(path: str, events: list[Event]) -> None:

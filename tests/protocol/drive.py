@@ -8,15 +8,18 @@ from typing import NamedTuple
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.filter import FilterChannel
 from podbot.protocol.refusal import Refusal
-from podbot.streams.protocol_channel import Counts, Noise
+from podbot.streams.protocol_channel import Counts, Noise, Own, Side
 
 
 class Outcome(NamedTuple):
+    """``errors``: podbot's frames for the receiver of what was sent; the rest is without them."""
+
     to_agent: bytes
     to_client: bytes
     moved: list[Noise]
     said: list[Refusal]
     counts: Counts
+    errors: bytes = b""
 
     @property
     def noise(self) -> bytes:
@@ -37,14 +40,13 @@ def pieces(data: bytes, places: Iterable[int]) -> list[bytes]:
     return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def outcome(channel: FilterChannel) -> Outcome:
-    return Outcome(
-        b"".join(channel.for_agent()),
-        b"".join(channel.for_client()),
-        channel.noise(),
-        channel.refusals(),
-        channel.counts,
-    )
+def outcome(channel: FilterChannel, sender: Side = "agent") -> Outcome:
+    sent, onward = channel.for_agent(), channel.for_client()
+    back, forth = (sent, onward) if sender == "agent" else (onward, sent)
+    passed = b"".join(frame for frame in forth if not isinstance(frame, Own))
+    both = (b"".join(back), passed) if sender == "agent" else (passed, b"".join(back))
+    errors = b"".join(frame for frame in forth if isinstance(frame, Own))
+    return Outcome(*both, channel.noise(), channel.refusals(), channel.counts, errors)
 
 
 def after(*frames: bytes, channel: FilterChannel | None = None) -> FilterChannel:
@@ -68,4 +70,4 @@ def from_client(data: bytes, *, places: Iterable[int] = (), channel: FilterChann
     for piece in pieces(data, places):
         channel.client_data(piece)
     channel.client_eof()
-    return outcome(channel)
+    return outcome(channel, "client")

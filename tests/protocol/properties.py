@@ -46,6 +46,7 @@ def check_agent(
     _check_common(data, result, result.to_client)
     for answer in result.to_agent.splitlines():
         _check_answer(answer, data)
+    _check_errors(result, lambda frames: from_agent(frames, channel=_asked(channel(delegation))))
     if delegation == "none" and len(data) < LIMIT and not result.counts.rewritten:
         _check_forwarded(data, result.to_client)
     _check_salvaged(data, result)
@@ -67,7 +68,8 @@ def check_client(
     assert not result.noise
     _check_common(data, result, result.to_agent)
     for answer in result.to_client.splitlines():
-        assert json.loads(answer)["error"]["data"]["reason"] == "podbot_outside_mount"
+        _check_answer(answer, data)
+    _check_errors(result, lambda frames: from_client(frames, channel=channel(delegation)))
     again = from_client(result.to_agent, channel=channel(delegation))
     assert (again.to_agent, again.said, again.to_client) == (result.to_agent, [], b"")
     assert from_client(data, channel=channel(delegation)) == result
@@ -84,6 +86,7 @@ def check_codex_agent(
     assert not oracle.opened(result.to_client), result
     for answer in result.to_agent.splitlines():
         _check_answer(answer, data, head=b'{"id":')
+    _check_errors(result, lambda frames: from_agent(frames, channel=channel(delegation)), head=b'{"id":')
     again = from_agent(result.to_client, channel=channel(delegation))
     assert (again.to_client, again.said, again.noise) == (result.to_client, [], b"")
     assert from_agent(data, channel=channel(delegation)) == result
@@ -98,7 +101,8 @@ def check_codex_client(
     assert not result.noise
     _check_common(data, result, result.to_agent)
     for answer in result.to_client.splitlines():
-        assert json.loads(answer)["error"]["data"]["reason"] == "podbot_outside_mount"
+        _check_answer(answer, data, head=b'{"id":')
+    _check_errors(result, lambda frames: from_client(frames, channel=channel(delegation)), head=b'{"id":')
     again = from_client(result.to_agent, channel=channel(delegation))
     assert (again.to_agent, again.said, again.to_client) == (result.to_agent, [], b"")
     assert from_client(data, channel=channel(delegation)) == result
@@ -124,13 +128,29 @@ def _at_newlines(data: bytes) -> list[bytes]:
     return [line for line in found if line]
 
 
-def _check_answer(answer: bytes, data: bytes, head: bytes = b'{"jsonrpc":"2.0","id":') -> None:
-    value = json.loads(answer)
-    assert value["error"]["code"] == -32001
-    assert value["error"]["data"]["reason"] == "podbot_capability_policy"
+HEAD = b'{"jsonrpc":"2.0","id":'
+CODES = {-32001: "podbot_capability_policy", -32602: "podbot_outside_mount", -32600: "podbot_frame_form"}
+
+
+def _check_answer(answer: bytes, data: bytes, head: bytes = HEAD) -> None:
+    error = json.loads(answer)["error"]
+    assert error["data"]["reason"] == CODES[error["code"]]
     assert answer.startswith(head)
-    raw = answer[len(head) : answer.index(b',"error":{"code":-32001')]
-    assert raw in data, (raw, data)
+    raw = answer[len(head) : answer.index(b',"error":{"code":-32')]
+    assert raw in data or (raw, error["code"]) == (b"null", -32600), (raw, data)
+
+
+def _check_errors(result: Outcome, feed: Callable[[bytes], Outcome], head: bytes = HEAD) -> None:
+    """Those who wait for an answer that was refused get an error that names the rule; the filter lets it pass."""
+    rules = {said.reason for said in result.said} - REWRITTEN
+    for line in result.errors.splitlines():
+        error = json.loads(line)["error"]
+        assert line.startswith(head)
+        assert (error["code"], error["data"]["reason"]) == (-32603, "podbot_frame_form")
+        assert error["data"]["rule"] in rules
+        assert REASONS[error["data"]["rule"]] in error["message"]
+    again = feed(result.errors)
+    assert (again.to_agent or again.to_client, again.said, again.errors) == (result.errors, [], b"")
 
 
 # --- a slow filter of its own, for single messages ---------------------------------------------

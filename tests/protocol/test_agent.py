@@ -112,14 +112,16 @@ def test_a_denied_notification_is_dropped() -> None:
 @pytest.mark.parametrize("raw", ["1", "null", "true", "[]", '["fs/x"]', "{}", "1.5"])
 def test_a_method_that_is_not_a_string(raw: str) -> None:
     result = from_agent(f'{{"id":1,"method":{raw}}}\n'.encode())
-    assert (result.to_agent, result.to_client, result.reasons) == (b"", b"", ["bad_method"])
+    assert (result.to_client, result.errors, result.reasons) == (b"", b"", ["bad_method"])
     assert result.said[0].id == "1"
+    assert json.loads(result.to_agent)["id"] == 1
 
 
 @pytest.mark.parametrize("raw", ["true", "false", "[1]", '{"a":1}'])
 def test_an_id_that_is_not_valid(raw: str) -> None:
     result = from_agent(f'{{"id":{raw},"method":"fs/x"}}\n'.encode())
-    assert (result.to_agent, result.to_client, result.reasons) == (b"", b"", ["bad_id"])
+    assert (result.to_client, result.errors, result.reasons) == (b"", b"", ["bad_id"])
+    assert json.loads(result.to_agent)["id"] is None
 
 
 @pytest.mark.parametrize("name", ["jsonrpc", "id", "method", "params", "result", "error"])
@@ -177,7 +179,7 @@ def test_duplicates_elsewhere_pass() -> None:
         (b"[[" * MAX_DEPTH + b"]]" * MAX_DEPTH, "too_deep"),
         (b'{"a":' * 100_000, "too_deep"),
         (b"[" + b"{}," * MAX_MESSAGES + b"{}]", "bad_batch"),
-        (b'{"a":[' + b"1," * 500_000 + b"1]}", "too_many_values"),
+        (b'{"a":[' + b"1," * 3_000_000 + b"1]}", "too_many_values"),
     ],
 )
 def test_a_frame_that_cannot_be_judged_is_refused_once(frame: bytes, reason: str) -> None:
@@ -309,6 +311,8 @@ def test_an_invalid_element_does_not_affect_the_others() -> None:
     result = from_agent(b"[" + good + b',{"method":"x","method":"fs/x","id":1},{"ID":1},{"a":1},{"id":1}]\n')
     assert result.to_client == b"[" + good + b"]\n"
     assert result.reasons == ["duplicate_key", "ambiguous_key", "not_jsonrpc", "not_jsonrpc"]
+    assert [json.loads(answer)["id"] for answer in result.to_agent.splitlines()] == [1]
+    assert [json.loads(error)["id"] for error in result.errors.splitlines()] == [1, 1]
 
 
 # --- delegation ------------------------------------------------------------------------------

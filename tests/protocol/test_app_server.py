@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -81,22 +82,27 @@ def test_a_request_passes_by_its_exact_name_and_a_notification_by_any(
 
 
 @pytest.mark.parametrize(
-    ("frame", "reason"),
+    ("frame", "reason", "answered"),
     [
-        (b'{"method":"item/started","method":"item/tool/call","id":1}', "duplicate_key"),
-        (b'{"method":"item/tool/call","ID":1}', "ambiguous_key"),
-        (b'{"method":"item/tool/call","__proto__":{"id":1}}', "ambiguous_key"),
-        (b'{"method":["item/tool/call"],"id":1}', "bad_method"),
-        (b'{"method":"item/tool/call","id":[1]}', "bad_id"),
-        (b'{"method":"item/tool/call","id":1', "unparseable"),
-        (b'{"method":"x"}{"method":"item/tool/call","id":1}', "unparseable"),
-        (b'{"method":"x",\r"id":1}', "carriage_return"),
-        (b'{"method":"x","params":"\xff"}', "not_utf8"),
+        (b'{"method":"item/started","method":"item/tool/call","id":1}', "duplicate_key", [1]),
+        (b'{"method":"item/tool/call","ID":1}', "ambiguous_key", [1]),
+        (b'{"method":"item/tool/call","__proto__":{"id":1}}', "ambiguous_key", []),
+        (b'{"method":["item/tool/call"],"id":1}', "bad_method", [1]),
+        (b'{"method":"item/tool/call","id":[1]}', "bad_id", [None]),
+        (b'{"method":"item/tool/call","id":1', "unparseable", [1]),
+        (b'{"method":"x"}{"method":"item/tool/call","id":1}', "unparseable", []),
+        (b'{"method":"x",\r"id":1}', "carriage_return", [1]),
+        (b'{"method":"x","params":"\xff"}', "not_utf8", []),
     ],
 )
-def test_a_frame_that_two_parsers_read_differently_is_refused(frame: bytes, reason: str) -> None:
+def test_a_frame_that_two_parsers_read_differently_is_refused(frame: bytes, reason: str, answered: list[Any]) -> None:
     result = from_agent(frame + b"\n", channel=CodexChannel())
-    assert (result.to_client, result.to_agent, result.reasons) == (b"", b"", [reason])
+    assert (result.to_client, result.errors, result.reasons) == (b"", b"", [reason])
+    answers = [json.loads(line) for line in result.to_agent.splitlines()]
+    assert [(answer["id"], answer["error"]["data"]["rule"]) for answer in answers] == [
+        (raw, reason) for raw in answered
+    ]
+    assert all("jsonrpc" not in answer for answer in answers)
 
 
 def test_noise_goes_to_stderr_and_is_not_searched_for_a_reply() -> None:
@@ -207,7 +213,9 @@ def test_allowing_a_method_keeps_its_opt_in() -> None:
 )
 def test_a_frame_that_cannot_be_masked_is_refused(frame: str, reason: str) -> None:
     result = from_client(frame.encode() + b"\n", channel=CodexChannel(mount=MOUNT))
-    assert (result.to_agent, result.to_client, result.reasons) == (b"", b"", [reason])
+    assert (result.to_agent, result.errors, result.reasons) == (b"", b"", [reason])
+    answer = json.loads(result.to_client)
+    assert (set(answer), answer["id"], answer["error"]["data"]["rule"]) == ({"id", "error"}, 1, reason)
 
 
 @pytest.mark.parametrize("params", ["null", "{}", '{"capabilities":null}', '{"capabilities":{}}', '{"cwd":null}'])

@@ -153,8 +153,9 @@ def test_both_places_in_one_frame() -> None:
 )
 def test_a_frame_that_cannot_be_judged_never_reaches_the_agent(frame: str, reason: str) -> None:
     result = from_client(frame.encode())
-    assert (result.to_agent, result.to_client, result.reasons) == (b"", b"", [reason])
+    assert (result.to_agent, result.errors, result.reasons) == (b"", b"", [reason])
     assert result.said[0].direction == "client"
+    assert bool(result.to_client) == (reason == "bad_id"), "nobody waits for a notification"
 
 
 @pytest.mark.parametrize("frame", ['{"method":"initialize"}', '{"method":"initialize","params":null}'])

@@ -171,6 +171,14 @@ def test_number_of_values() -> None:
     assert refused(b"[" + b"1," * MAX_STRUCTURE + b"1]") == "too_many_values"
     assert refused(b'["' + b'","' * (2 * MAX_STRUCTURE) + b'"]') == "too_many_values"
     assert strict_text(b'["' + b"," * (2 * MAX_STRUCTURE) + b'"]')
+    assert strict_text(b"[" + b"1," * (2 * MAX_STRUCTURE) + b"1]", values=3 * MAX_STRUCTURE)
+
+
+@pytest.mark.parametrize("shift", range(6))
+def test_strings_are_left_out_wherever_a_long_frame_is_divided(shift: int) -> None:
+    strings = b'"[,{",' * (4 * MAX_STRUCTURE // 5)  # 1.9 MB
+    assert strict_text(b"[" + b" " * shift + strings + b"1]")
+    assert refused(b"[" + b" " * shift + strings * 2 + b"1]") == "too_many_values"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.protocol.lines import SHORT, LineAssembler, Overlong, whole_lines
+from podbot.protocol.lines import HEAD, SHORT, TAIL, LineAssembler, Overlong, whole_lines
 from tests.protocol.drive import pieces
 
 TEXT = st.lists(st.sampled_from([b"\n", b"\n", b"x", b"yz", b"\r", b"\0", b"abcde"]), max_size=30).map(b"".join)
@@ -25,8 +25,15 @@ def lines(data: bytes, places: list[int], limit: int, short: int) -> list[bytes 
 def test_any_division_gives_the_same_lines(data: bytes, places: list[int], limit: int, short: int) -> None:
     whole = [piece + b"\n" for piece in data.split(b"\n")]
     whole[-1] = whole[-1][:-1]
-    expected = [line if len(line) <= limit else Overlong(len(line)) for line in whole if line]
+    expected = [line if len(line) <= limit else Overlong(len(line), line, line) for line in whole if line]
     assert lines(data, places, limit, short) == expected
+
+
+@given(st.lists(st.integers(0, 12_000)), st.integers(5001, 12_000), st.integers(1, 5000), st.sampled_from([0, SHORT]))
+def test_the_ends_of_a_dropped_line_are_kept(places: list[int], size: int, limit: int, short: int) -> None:
+    line = b"".join(b"%d " % number for number in range(3000))[: size - 1] + b"\n"
+    (found,) = lines(line, places, limit, short)
+    assert found == Overlong(size, line[:HEAD], line[-TAIL:])
 
 
 def test_lines_come_in_blocks() -> None:
@@ -50,8 +57,8 @@ def memory_of(assembler: LineAssembler, piece: bytes, times: int) -> int:
 
 def test_what_is_over_the_limit_is_not_held() -> None:
     assembler = LineAssembler(1000)
-    assert memory_of(assembler, b"x" * 900, 100) <= 2000
-    assert assembler.feed(b"\n{}\n") == [Overlong(90001), b"{}\n"]
+    assert memory_of(assembler, b"x" * 900, 100) <= 2000 + HEAD + TAIL
+    assert assembler.feed(b"\n{}\n") == [Overlong(90001, b"x" * HEAD, b"x" * (TAIL - 1) + b"\n"), b"{}\n"]
     assert assembler.finish() is None
 
 

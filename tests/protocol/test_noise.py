@@ -105,7 +105,7 @@ def test_only_requests_that_went_to_the_agent_have_a_reply() -> None:
     outside = AcpChannel(mount=PathScope("/ws", "/ws"))
     after(request("session/new", "1", cwd="/etc"), b'{"id":1,"result":{}}\n{"method":"x"}\n', channel=outside)
     result = from_agent(b"> " + REPLY, channel=outside)
-    assert (result.to_client.count(b"podbot_outside_mount"), result.kinds) == (1, ["text"])
+    assert (result.errors.count(b"podbot_outside_mount"), result.kinds) == (1, ["text"])
     assert from_agent(b"> " + REPLY, channel=after(b"[" + ASKED.strip() + b"]\n")).to_client == b""  # a batch
 
 

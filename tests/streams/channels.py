@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from podbot.events import Event
-from podbot.streams.protocol_channel import Counts, Noise, Refused, Side
+from podbot.streams.protocol_channel import Counts, Noise, Own, Refused, Side
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class LineChannel:
 
     def _judge(self, side: Side, line: bytes, onward: list[bytes], back: list[bytes]) -> None:
         if line.startswith(b"no"):
-            back.append(self.answer)
+            back.append(Own(self.answer))
             self.refused += 1
             self.reported.append(Refusal(side, size=len(line) + 1))
         else:
