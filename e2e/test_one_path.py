@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -121,6 +122,49 @@ def test_a_submodules_checkout_has_only_its_own_git_directory(world: World, repo
     assert (done.returncode, done.stdout) == (0, "modules\n"), done.stderr
     assert repository.last(lib) == "of-lib"
     assert "lib" in repository.git("status", "--porcelain")
+
+
+def test_git_inside_hashes_no_file_that_did_not_change(world: World, repository: Repository) -> None:
+    """In a user namespace every file has another owner; a filter that the image lacks shows who hashes."""
+    shop, index = repository.shop, Path(repository.shop, ".git", "index")
+    for name, text in ((".gitattributes", "*.bin filter=lfs\n"), ("a.bin", "large\n")):
+        path = Path(shop, name)
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (1_000_000_000, 1_000_000_000))  # git hashes what is as new as its index
+    repository.git("-c", "filter.lfs.clean=cat", "add", ".")
+    repository.git("-c", "filter.lfs.clean=cat", "commit", "-qm", "large")
+    repository.git("config", "filter.lfs.clean", "no-such-filter %f")
+    repository.git("config", "filter.lfs.required", "true")
+    before = index.read_bytes()
+    script = (
+        "git status --porcelain; echo $?; git -c core.checkStat=default status --porcelain >/dev/null 2>&1; echo $?"
+    )
+    done = world.agent("sh", "-c", script, workspace=shop)
+    assert done.stdout.split() == ["0", "128" if ROOTLESS else "0"], done.stderr
+    assert repository.git("status", "--porcelain") == "", "on the host neither"
+    assert index.read_bytes() == before
+
+
+def test_a_checkout_of_androids_repo_with_the_mount_that_the_notice_proposes(world: World) -> None:
+    """Its ``.git`` is a link to a directory that has links itself."""
+    top = world.workspace("android")
+    work, objects = os.path.join(top, "device"), os.path.join(top, ".repo", "project-objects", "device.git")
+    projects = os.path.join(top, ".repo", "projects", "device.git")
+    env = {"PATH": os.environ["PATH"], "HOME": top, "GIT_CONFIG_NOSYSTEM": "1"}
+    os.makedirs(work)
+    subprocess.run(["git", "init", "-q", "--bare", projects], env=env, check=True)
+    subprocess.run(["git", "--git-dir", projects, "config", "core.bare", "false"], env=env, check=True)
+    os.makedirs(objects)
+    os.rename(os.path.join(projects, "objects"), os.path.join(objects, "objects"))
+    os.symlink("../../project-objects/device.git/objects", os.path.join(projects, "objects"))
+    os.symlink("../.repo/projects/device.git", os.path.join(work, ".git"))
+    alone = world.agent("git", "status", "--porcelain", workspace=work)
+    assert alone.returncode == 128
+    assert "Mount a directory that has it" in alone.stderr
+    repo = os.path.join(top, ".repo")
+    mounted = world.agent("git", "status", "--porcelain", workspace=work, flags=("--mount", f"{repo}:{repo}"))
+    assert (mounted.returncode, mounted.stdout) == (0, ""), mounted.stderr
+    assert "git will not work" not in mounted.stderr
 
 
 def test_a_planted_git_file_gives_access_to_no_other_repository(world: World, repository: Repository) -> None:

@@ -28,6 +28,11 @@ MOST_WORKTREES = 64  # linked worktrees that a sandbox has placeholders for; ADR
 MOST_ENTRIES = 512  # directory entries that are read at most
 _CONFIG = 1 << 20  # largest configuration of a git directory, in bytes
 _GIT_SECONDS = 5
+#: Of a checkout of Android's `repo`, whose git directory has links to others itself.
+_MOUNT_IT = (
+    "Mount a directory that has it and what links in it lead to with sandbox.extra_mounts, at the same path"
+    " (of a checkout that `repo` made, the directory .repo)."
+)
 
 
 class _NotFollowed(Exception):
@@ -84,8 +89,17 @@ def _linked(top: int, mode: int, workspace: str, uid: int) -> LinkedGit | None:
     if within(named, workspace):
         return None
     relative = not os.path.isabs(text)
+    git_file = joined(workspace, ".git")
+    if is_link:
+        remedy = _instead_of_link(named, git_file, uid)
+        return LinkedGit(named, reason=".git is a symbolic link", remedy=remedy, relative=relative)
+    return _followed(named, git_file, uid, relative=relative)
+
+
+def _followed(named: str, git_file: str, uid: int, *, relative: bool) -> LinkedGit:
+    """The git directory ``named`` in the file ``git_file``."""
     try:
-        kind, directory = _pointing_back(named, joined(workspace, ".git"), uid, is_link=is_link)
+        kind, directory = _pointing_back(named, git_file, uid)
     except _NotFollowed as why:
         return LinkedGit(named, reason=why.reason, remedy=why.remedy, relative=relative)
     except OSError as exc:
@@ -94,12 +108,16 @@ def _linked(top: int, mode: int, workspace: str, uid: int) -> LinkedGit | None:
     return LinkedGit(named, kind, directory, relative=relative)
 
 
-def _pointing_back(
-    named: str, git_file: str, uid: int, *, is_link: bool
-) -> tuple[Literal["worktree", "submodule"], str]:
+def _instead_of_link(named: str, git_file: str, uid: int) -> str:
+    """What to do about a link to ``named``: a file in its place is proposed only if it would be followed."""
+    with contextlib.suppress(OSError, _NotFollowed):
+        _pointing_back(named, git_file, uid)
+        return f"Replace it with a file that has the line `gitdir: {named}`."
+    return _MOUNT_IT
+
+
+def _pointing_back(named: str, git_file: str, uid: int) -> tuple[Literal["worktree", "submodule"], str]:
     """The workspace's kind, and the directory to mount so that ``named`` exists. Raises _NotFollowed, OSError."""
-    if is_link:
-        raise _NotFollowed(".git is a symbolic link", "Replace it with a file that has the line `gitdir: PATH`.")
     with _directory(named) as handle:
         _check_own(handle, named, uid)
         if not _mode(handle, "commondir"):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from podbot.errors import MountRefused
+from podbot.launch.repository import LinkedPlan, plan_linked
 from podbot.launch.types import LinkedGit, Mount, RepositoryFacts
 from podbot.places import path_of
 from podbot.session.repository import MOST_ENTRIES, MOST_WORKTREES, check_linked_git, look_at_repository
@@ -200,6 +201,37 @@ def test_a_plain_project_that_looks_like_a_git_directory_is_not_mounted(
 def test_a_link_is_not_followed(repos: Repositories, planted: Path) -> None:
     (planted / ".git").symlink_to(repos.shop / ".git")
     assert "symbolic link" in repos.refused(planted)
+    assert "sandbox.extra_mounts, at the same path" in repos.linked(planted).remedy
+
+
+def test_the_remedy_for_a_link_works(repos: Repositories) -> None:
+    """A file instead of it is proposed only if it would be followed."""
+    work, own = submodule(repos)
+    (work / ".git").unlink()
+    (work / ".git").symlink_to(own)
+    assert (repos.refused(work), repos.linked(work).names) == (".git is a symbolic link", str(own))
+    line = repos.linked(work).remedy.partition("`")[2].partition("`")[0]
+    (work / ".git").unlink()
+    (work / ".git").write_text(f"{line}\n")
+    assert repos.linked(work).directory == str(own)
+
+
+def test_a_checkout_of_androids_repo(repos: Repositories) -> None:
+    """Its ``.git`` is a link to a directory that has links, and that git alone does not make."""
+    top, work = repos.root / "top", repos.root / "top" / "device"
+    projects, objects = top / ".repo" / "projects" / "device.git", top / ".repo" / "project-objects" / "device.git"
+    repos.git("init", "-q", "--bare", str(objects))
+    projects.mkdir(parents=True)
+    work.mkdir()
+    (projects / "objects").symlink_to("../../project-objects/device.git/objects")
+    (work / ".git").symlink_to("../.repo/projects/device.git")
+    found = repos.linked(work)
+    assert (found.names, found.relative, found.reason) == (str(projects), True, ".git is a symbolic link")
+    assert "sandbox.extra_mounts, at the same path" in found.remedy
+    assert "the directory .repo" in found.remedy
+    workspace, whole = Mount(str(work), str(work)), Mount(str(top / ".repo"), str(top / ".repo"))
+    assert plan_linked(found, workspace, [workspace], None).notes
+    assert plan_linked(found, workspace, [workspace, whole], None) == LinkedPlan(), "with what the remedy says"
 
 
 @pytest.mark.parametrize("part", ["gate", "gate/worktrees"])

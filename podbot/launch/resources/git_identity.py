@@ -4,6 +4,9 @@ It is a read-only file that GIT_CONFIG_SYSTEM names, not ``git config --global``
 upload into a created container 85 ms (measured), a file mount nothing. The repository's and the agent's own settings
 override it, and it applies to every user and shell inside. It includes the image's own system file. It declares the
 workspace as safe, because its owner on the host is rarely the sandbox's user, and git refuses such a repository.
+
+For the same reason git would take every file of the index for changed, inside and then on the host again: it would hash
+all of them, which takes as long as it does, and fails where a filter is needed (Git LFS) that the image does not have.
 """
 
 from __future__ import annotations
@@ -55,6 +58,8 @@ def gitconfig(identity: Mapping[str, str], *workspace: str) -> str:
         lines += ["[user]", *(f"\t{key} = {_quoted(value)}" for key, value in sorted(values.items()))]
     # Keeps `git gc` inside from pruning linked worktrees that exist only on the host.
     lines += ["[gc]", "\tworktreePruneExpire = never"]
+    # Time and size, not the owner, which user namespaces change: see above.
+    lines += ["[core]", "\tcheckStat = minimal"]
     lines += ["[safe]", *(f"\tdirectory = {_quoted(place)}" for place in workspace)]
     return "\n".join([*lines, ""])
 

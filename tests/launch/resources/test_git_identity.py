@@ -41,6 +41,7 @@ def test_git_reads_back_the_same_values(name: str, email: str, target: str) -> N
     assert found == {
         "include.path": b"/etc/gitconfig",
         "gc.worktreepruneexpire": b"never",
+        "core.checkstat": b"minimal",
         "user.name": name.encode(),
         "user.email": email.encode(),
         "safe.directory": target.encode(),
@@ -52,6 +53,7 @@ def test_an_unknown_identity_is_left_to_the_image() -> None:
     assert found == {
         "include.path": b"/etc/gitconfig",
         "gc.worktreepruneexpire": b"never",
+        "core.checkstat": b"minimal",
         "safe.directory": b"/workspace",
     }
 
