@@ -8,6 +8,7 @@ from podbot.config.models import AppConfig
 from podbot.errors import MissingRequired, MountRefused
 from podbot.frozen import Frozen
 from podbot.launch.extra_mounts import origins_of, plan_extra
+from podbot.launch.git_settings import setting_notes
 from podbot.launch.protected import plan_protected
 from podbot.launch.refused_paths import within
 from podbot.launch.repository import plan_linked, plan_placeholders
@@ -69,12 +70,13 @@ def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> 
     protected, protects = plan_protected(config, facts, workspace, mounts)
     mounts = _ordered([*mounts, *protected], origin)
     empty, not_placed = plan_placeholders(facts, workspace, mounts, SECOND_NAME if link else None)
+    settings = setting_notes(facts.repository.settings)
     below = [path for path in facts.repository.worktrees if within(path, workspace.target)]
     return MountPlan(
         workspace,
         mounts,
         places=tuple(dict.fromkeys((*names, *((SECOND_NAME,) if link else ()), *below))),
-        notes=(*described, *notes, *why_not, *linked.notes, *protects, *not_placed),
+        notes=(*described, *notes, *why_not, *linked.notes, *settings, *protects, *not_placed),
         link=link,
         linked=linked.linked,
         empty=empty,

@@ -109,13 +109,15 @@ class LinkedGit(Frozen):
 class RepositoryFacts(Frozen):
     """The workspace's git data. ``worktrees``: paths of the repository's linked worktrees, from its own records.
 
-    Locked ones are omitted, and those over a limit are counted in ``more``. An agent may have written all of it, so
-    none of these paths was accessed.
+    Locked ones are omitted, and those over a limit are counted in ``more``. ``settings``: those of the repository's
+    configuration that ``launch.git_settings`` looks at. An agent may have written all of it, so none of these paths
+    was accessed.
     """
 
     linked: LinkedGit | None = None
     worktrees: tuple[str, ...] = ()
     more: int = 0
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 class GitFile(Frozen):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from podbot.errors import MountRefused
+from podbot.launch.git_settings import is_of_interest
 from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
 from podbot.launch.refused_paths import within
 from podbot.launch.targets import UNSHOWABLE
@@ -28,6 +29,7 @@ MOST_WORKTREES = 64  # linked worktrees that a sandbox has placeholders for; ADR
 MOST_ENTRIES = 512  # directory entries that are read at most
 _CONFIG = 1 << 20  # largest configuration of a git directory, in bytes
 _GIT_SECONDS = 5
+_SETTINGS = 1 << 16  # of which settings are read; a longer one takes 0.1 s and more
 #: Of a checkout of Android's `repo`, whose git directory has links to others itself.
 _MOUNT_IT = (
     "Mount a directory that has it and what links in it lead to with sandbox.extra_mounts, at the same path"
@@ -50,14 +52,14 @@ def look_at_repository(workspace: str, uid: int) -> RepositoryFacts:
             mode = _mode(top, ".git")
             if stat.S_ISDIR(mode):
                 with _directory(".git", top) as git:
-                    return RepositoryFacts(None, *_worktrees(git, joined(workspace, ".git")))
+                    return RepositoryFacts(None, *_worktrees(git, joined(workspace, ".git")), _settings(git))
             if not mode:  # a bare repository, or none
-                return RepositoryFacts(None, *_worktrees(top, workspace))
+                return RepositoryFacts(None, *_worktrees(top, workspace), _settings(top))
             linked = _linked(top, mode, workspace, uid)
         if linked is None or not linked.directory:
             return RepositoryFacts(linked)
         with _directory(linked.directory) as git:
-            return RepositoryFacts(linked, *_worktrees(git, linked.directory))
+            return RepositoryFacts(linked, *_worktrees(git, linked.directory), _settings(git))
     except OSError:
         return RepositoryFacts()
 
@@ -186,6 +188,18 @@ def _configured_worktree(config: bytes) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return one_path(done.stdout.rstrip(b"\0")) if done.returncode == 0 else None
+
+
+def _settings(git: int) -> tuple[tuple[str, str], ...]:
+    """The settings of a git directory's configuration that matter inside; a boolean without a value is true."""
+    data = b""
+    with contextlib.suppress(OSError):
+        data = _read(git, "config", _SETTINGS)
+    if not data:
+        return ()
+    from podbot.guard.gitconfig import parse  # imported here: few commands look at a repository
+
+    return tuple((key, "true" if value is None else value) for key, value in parse(data).entries if is_of_interest(key))
 
 
 def _worktrees(git: int, path: str) -> tuple[tuple[str, ...], int]:

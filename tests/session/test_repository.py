@@ -137,6 +137,22 @@ def test_an_ordinary_repository_leads_nowhere_and_lists_its_worktrees(repos: Rep
     assert repos.look(bare) == RepositoryFacts(None, (str(repos.root / "of-bare"),))
 
 
+def test_settings_that_matter_inside_are_read(repos: Repositories) -> None:
+    repos.git("config", "commit.gpgsign", "true")
+    repos.git("config", "filter.lfs.required", "true")
+    expected = (("commit.gpgsign", "true"), ("filter.lfs.required", "true"))
+    assert repos.look().settings == repos.look(repos.shop).settings == expected
+    with (repos.shop / ".git" / "config").open("a") as file:
+        file.write("[tag]\n\tgpgsign\n")
+    assert repos.look(repos.shop).settings == (*expected, ("tag.gpgsign", "true"))
+    bare = repos.root / "bare.git"
+    repos.git("init", "-q", "--bare", str(bare))
+    repos.git("config", "commit.gpgsign", "true", cwd=bare)
+    assert repos.look(bare).settings == (("commit.gpgsign", "true"),)
+    (repos.shop / ".git" / "config").write_bytes(b"#" * (1 << 17))
+    assert repos.look(repos.shop).settings == ()
+
+
 def test_without_repository_and_workspace(repos: Repositories) -> None:
     assert repos.look(repos.root) == repos.look(repos.root / "gone") == RepositoryFacts()
 
