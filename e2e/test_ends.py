@@ -73,15 +73,19 @@ def test_the_name_of_a_kept_session_that_was_killed_is_free_again_after_stop(own
     assert not own_world.container("e2e-again")
 
 
-@pytest.mark.parametrize("fault", ["monitor", "paused"])
+# A rootless engine on cgroup v1 cannot pause a container.
+FAULTS = ["monitor"] if ROOTLESS and not os.path.exists("/sys/fs/cgroup/cgroup.controllers") else ["monitor", "paused"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_kept_session_is_stopped_and_started_again_after_a_fault(own_world: World, fault: str) -> None:
     """Podman 4.3 calls a container without its monitor "stopping" for ever, and does not stop a paused one."""
     child, _ = own_world.start_agent("sleep 41377", "--name", "e2e-fault", "--keep")
     found = own_world.inspect("e2e-fault")
     if fault == "monitor":
         os.kill(found["State"]["ConmonPid"], signal.SIGKILL)
-    elif own_world.podman("pause", "e2e-fault").returncode:
-        pytest.skip("this engine cannot pause a container")
+    else:
+        assert own_world.podman("pause", "e2e-fault").returncode == 0
     assert left(found["Id"])
     stopped = own_world.podbot("stop", "e2e-fault", check=True)
     assert stopped.stdout == "e2e-fault  (kept, stopped)\n"

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 _ID = re.compile("[0-9a-f]{64}")  # a shorter id could be part of any name
 _LOOK = 0.02  # seconds between two looks at what is left
 _ATTENDANTS = ("conmon", "podman")
+_OWN_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv")  # that Podman mounts in each
 PROC = "/proc"
 
 
@@ -41,9 +42,19 @@ def _is_in(pid: int, container: str, ours: str, proc: str) -> bool:
             return False
         if container in _read(f"{proc}/{pid}/cgroup"):
             return True
-        return f"/{container}/userdata/" in _read(f"{proc}/{pid}/mountinfo")
+        return any(_is_own_file(line, container) for line in _read(f"{proc}/{pid}/mountinfo").splitlines())
     except OSError:
         return False
+
+
+def _is_own_file(line: str, container: str) -> bool:
+    """Whether a line of mountinfo is one of the container's own files at its place inside.
+
+    Its directory as a mount point says nothing: a rootful engine mounts the container's /dev/shm on the host, where
+    every program of the host sees it, such as a browser's, which has a pid namespace of its own.
+    """
+    fields = line.split(" ", 5)
+    return len(fields) > 4 and f"/{container}/userdata/" in fields[3] and fields[4] in _OWN_FILES
 
 
 def attended(container: str, proc: str = PROC) -> bool:

@@ -19,11 +19,13 @@ OTHER = "c0ffee" + "1" * 58
 HOSTS, THEIRS = "pid:[4026531836]", "pid:[4026532001]"
 
 
-def process(proc: Path, pid: int, *, cgroup: str = "/", namespace: str = THEIRS, mounted: str = "/") -> None:
+def process(proc: Path, pid: int, *, cgroup: str = "/", namespace: str = THEIRS, mounted: str = "/",
+    at: str = "/etc/hosts",
+) -> None:
     (proc / str(pid) / "ns").mkdir(parents=True)
     os.symlink(namespace, proc / str(pid) / "ns" / "pid")
     (proc / str(pid) / "cgroup").write_text(f"4:memory:{cgroup}\n0::{cgroup}\n")
-    (proc / str(pid) / "mountinfo").write_text(f"600 500 0:25 {mounted} /etc/hosts rw - tmpfs tmpfs rw\n")
+    (proc / str(pid) / "mountinfo").write_text(f"600 500 0:25 {mounted} {at} rw - tmpfs tmpfs rw\n")
 
 
 @pytest.fixture
@@ -41,6 +43,10 @@ def test_the_processes_of_a_container_are_found_by_its_cgroup_or_its_files(proc:
     process(proc, 14, cgroup=f"/libpod-conmon-{ID}.scope", namespace=HOSTS)  # its monitor
     process(proc, 15, mounted=f"/var/overlay-containers/{ID}/userdata/shm", namespace=HOSTS)  # any program of this host
     (proc / "16").mkdir()  # one that has just ended
+    # A browser's process, with a pid namespace of its own, sees what Podman mounted on the host; so does a container
+    # into which the host's directories are mounted.
+    process(proc, 17, mounted="/", at=f"/var/overlay-containers/{ID}/userdata/shm")
+    process(proc, 18, mounted=f"/overlay-containers/{ID}/userdata/shm", at=f"/mnt/{ID}/userdata/shm")
     assert left(ID, str(proc)) == [10, 11, 12]
     assert left("c0ffee", str(proc)) == [], "a part of an id may be that of another container"
     assert left(ID, str(proc / "none")) == []
