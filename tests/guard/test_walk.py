@@ -406,21 +406,23 @@ def test_a_root_that_was_moved_or_replaced_is_a_gap(tmp_path: Path, root: str) -
     def moved(_work: Path) -> None:
         os.rename(path, away)
 
-    def replaced(_work: Path) -> None:
+    def replaced(work: Path) -> None:
+        moved(work)
         shutil.copytree(away, path, symlinks=True)
 
-    def back(_work: Path) -> None:
+    def replaced_and_back(work: Path) -> None:
+        replaced(work)
         shutil.rmtree(path)
         os.rename(away, path)
 
     (gone,) = left_by(work, moved, linked=str(git_directory)).gaps
     assert gone.startswith(f"{path} is gone, so what the session left where it was moved")
     os.rename(away, path)
-    (other,) = left_by(work, lambda work: (moved(work), replaced(work)), linked=str(git_directory)).gaps
+    (other,) = left_by(work, replaced, linked=str(git_directory)).gaps
     assert other.startswith(f"{path} is another directory than at the start")
     shutil.rmtree(path)
     os.rename(away, path)
-    left = left_by(work, lambda work: (moved(work), replaced(work), back(work)), linked=str(git_directory))
+    left = left_by(work, replaced_and_back, linked=str(git_directory))
     assert left.gaps == ()
 
 

@@ -19,7 +19,13 @@ OTHER = "c0ffee" + "1" * 58
 HOSTS, THEIRS = "pid:[4026531836]", "pid:[4026532001]"
 
 
-def process(proc: Path, pid: int, *, cgroup: str = "/", namespace: str = THEIRS, mounted: str = "/",
+def process(
+    proc: Path,
+    pid: int,
+    *,
+    cgroup: str = "/",
+    namespace: str = THEIRS,
+    mounted: str = "/",
     at: str = "/etc/hosts",
 ) -> None:
     (proc / str(pid) / "ns").mkdir(parents=True)
