@@ -22,6 +22,7 @@ from e2e.agents.scenario import KEY, SAY, WRITE, WRITTEN, Scenario, scenario
 from e2e.harness import World
 from e2e.host.editor import hosted
 from e2e.host.pipe import Pipe
+from e2e.patience import patient
 
 # A provider of models that wants the login of Codex itself: without one, no turn begins.
 _PROVIDER: dict[str, Any] = {
@@ -69,7 +70,7 @@ def test_codex_exec_has_an_answer_with_the_key(make: Make) -> None:
 
 def test_codex_has_a_turn_over_acp_with_the_key(make: Make) -> None:
     async def turn(run: Scenario) -> str:
-        async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
+        async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(patient(100)):
             await host.initialize()
             session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
             await host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block(WRITE)])

@@ -22,6 +22,7 @@ from e2e.agents.provider import aimock
 from e2e.agents.scenario import AGAIN, ANOTHER, KEY, SAY, Scenario, scenario
 from e2e.harness import PODBOT, World, wait_for
 from e2e.host.editor import hosted
+from e2e.patience import patient
 from e2e.test_agents import typed
 from e2e.test_terminal import hang_up
 
@@ -96,7 +97,7 @@ def _assert_remembered(run: Scenario) -> None:
 
 
 async def _first(run: Scenario) -> str:
-    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
+    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(patient(100)):
         await host.initialize()
         session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
         await host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block(FIRST)])
@@ -107,7 +108,7 @@ async def _first(run: Scenario) -> str:
 async def _second(run: Scenario, session: str) -> tuple[list[str], str]:
     """A new podbot: (conversations that the agent lists, its messages when it loaded and continued that one)."""
     listed: list[str] = []
-    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
+    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(patient(100)):
         await host.initialize()
         if run.kind.lists:
             listed = [found.session_id for found in (await host.agent.list_sessions(cwd=run.workspace)).sessions]

@@ -39,7 +39,7 @@ from e2e.agents.scenario import (
 from e2e.harness import PODBOT, World, wait_for
 from e2e.host.editor import Hosted, hosted
 from e2e.host.pipe import Pipe
-from e2e.patience import bound
+from e2e.patience import bound, patient
 
 DOCS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs")
 
@@ -55,7 +55,7 @@ def make(world: World, request: pytest.FixtureRequest) -> Make:
 
 async def turn(run: Scenario, *flags: str) -> tuple[Hosted, dict[str, Any]]:
     """A whole session with one prompt, for which the agent writes a file: (its scenario, its answers)."""
-    async with hosted(run.world, run.host_command(*flags), run.secrets) as host, asyncio.timeout(100):
+    async with hosted(run.world, run.host_command(*flags), run.secrets) as host, asyncio.timeout(patient(100)):
         hello = await host.initialize()
         session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
         prompt = [acp.text_block(WRITE), acp.resource_link_block(name="notes", uri=f"file://{run.workspace}/notes.md")]
@@ -130,7 +130,10 @@ def test_a_prompt_turn_of_a_real_agent_requests_nothing_of_the_editors_machine(m
 
 async def commit(run: Scenario, env: dict[str, str], prompt: str, *flags: str) -> Hosted:
     """A session in which the model makes the agent commit the content of the workspace."""
-    async with hosted(run.world, run.host_command(*flags), {**run.secrets, **env}) as host, asyncio.timeout(100):
+    async with (
+        hosted(run.world, run.host_command(*flags), {**run.secrets, **env}) as host,
+        asyncio.timeout(patient(100)),
+    ):
         await host.initialize()
         session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
         await host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block(prompt)])
@@ -178,7 +181,7 @@ async def say(host: Hosted, workspace: str) -> None:
 async def without_login(world: World, kind: str) -> tuple[Hosted, list[str], acp.RequestError]:
     """The logins that an editor is offered, and the error when it continues nevertheless."""
     command = ["host", "--workspace", world.workspace(), "--agent", kind]
-    async with hosted(world, command) as host, asyncio.timeout(60):
+    async with hosted(world, command) as host, asyncio.timeout(patient(60)):
         hello = await host.initialize()
         offered = [method.id for method in hello.auth_methods or []]
         with pytest.raises(acp.RequestError) as caught:
@@ -204,7 +207,7 @@ def test_an_agent_without_a_login_offers_only_logins_that_can_finish(
 
 async def leave_in_the_middle(run: Scenario) -> float:
     """The editor disconnects while the agent waits for its model: seconds until podbot has exited."""
-    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(100):
+    async with hosted(run.world, run.host_command(), run.secrets) as host, asyncio.timeout(patient(100)):
         await host.initialize()
         session = await host.agent.new_session(cwd=run.workspace, mcp_servers=[])
         prompt = host.agent.prompt(session_id=session.session_id, prompt=[acp.text_block("never-said")])

@@ -15,6 +15,7 @@ from e2e.matrix.outcome import Outcome, Outcomes
 from e2e.matrix.page import claims, render, responsible, shown
 from e2e.matrix.run import PAGE, cells, run_all
 from e2e.matrix.steps import ABSENT, CLIENTS, FAILS, STEPS, WORKS
+from e2e.patience import patient
 
 PYTHON = tuple(f"python/{agent}" for agent in CLIENTS["python"].agents)
 PART = (*PYTHON, "typescript/claude", "acpx/opencode", "openai/codex")
@@ -33,7 +34,7 @@ def matrix(image: str, claimed: dict[str, dict[str, str]]) -> Iterator[dict[str,
     pairs = [(client, agent) for client, agent in cells() if f"{client.name}/{agent}" in PART]
     steps = {cell: [step for step, text in claimed.get(cell, {}).items() if text == WORKS] for cell in PART}
     try:
-        yield run_all(world, pairs, steps=steps, limit=90)
+        yield run_all(world, pairs, steps=steps, limit=patient(90))
     finally:
         close_world(world)
 

@@ -31,19 +31,24 @@ from podbot.testing.fake_github import Minted
 SHORT = BUFFER + 1.9  # lifetime of a token that is due 1 or 2 s after it was issued: the server counts whole seconds
 TOKEN = "/run/secrets/ghapp_token"
 
-# Every operation reads the token again. Prints a round's number and the failures so far.
+# Every operation reads the token again. Prints each failure, and a round's number with the failures so far.
 READY = '{"method":"ready"}'
 LOOP = """
 bad=0 round=0
-commit() { git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m "round $round"; }
+try() {
+  name=$1; shift
+  said=$("$@" 2>&1) && return
+  bad=$((bad + 1))
+  echo '{"method":"bad","params":["'"$round: $name: $(printf %s "$said" | tr -c 'a-zA-Z0-9:./_-' ' ')"'"]}'
+}
 while [ ! -e /tmp/enough ]; do
   round=$((round + 1))
-  commit || bad=$((bad + 1))
-  git push -q origin HEAD:refs/heads/loop || bad=$((bad + 1))
-  git fetch -q || bad=$((bad + 1))
-  sh -c 'bash -lc "git fetch -q origin main"' || bad=$((bad + 1))
-  bash -lc 'sh -c "sh -c \\"git ls-remote -q origin >/dev/null\\""' || bad=$((bad + 1))
-  [ "$(wc -c < /run/secrets/ghapp_token)" -eq 40 ] || bad=$((bad + 1))
+  try commit git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m "round $round"
+  try push git push -q origin HEAD:refs/heads/loop
+  try fetch git fetch -q
+  try "fetch main" sh -c 'bash -lc "git fetch -q origin main"'
+  try ls-remote bash -lc 'sh -c "sh -c \\"git ls-remote -q origin >/dev/null\\""'
+  try token sh -c '[ $(wc -c < /run/secrets/ghapp_token) -eq 40 ]'
   echo '{"method":"round","params":['"$round,$bad"']}'
 done
 """
@@ -67,8 +72,11 @@ class Loop:
 
     def _read(self, stdout: IO[bytes]) -> None:
         for line in stdout:
-            number, bad = json.loads(line)["params"]  # a frame, because podbot judges a hosted session's output
-            self.rounds.append((number, bad))
+            frame = json.loads(line)  # because podbot judges a hosted session's output
+            if frame["method"] == "bad":
+                self.complaints += frame["params"]
+            else:
+                self.rounds.append((frame["params"][0], frame["params"][1]))
 
     def _complain(self, stderr: IO[bytes]) -> None:
         for line in stderr:
