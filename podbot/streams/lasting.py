@@ -11,18 +11,21 @@ _DEEPEST = 10  # entries of a terminal's stack of titles (xterm)
 _LONGEST = 1024  # bytes of an unfinished sequence that are kept
 # C1 controls of one byte are no controls in a terminal that reads UTF-8, where that byte is a part of letters.
 _OSC = re.compile(rb"(?:\x1b\]|\xc2\x9d)([0-9]{1,4})(?:;([^\x07\x18\x1a\x1b]*))?")
-_CSI = re.compile(rb"(?:\x1b\[|\xc2\x9b)([0-9;]{0,32})( q|\$[}~]|[tgihl])", re.ASCII)
+_CSI = re.compile(rb"(?:\x1b\[|\xc2\x9b)(?:([0-9;]{0,32})( q|\$[}~]|[tgihl])|\?5W)", re.ASCII)
 _BEGUN = re.compile(
-    rb"(?:\x1b(?:\[[0-9;]{0,32}[ $]?|\][0-9]{0,4}(?:;[^\x07\x18\x1a\x1b]*)?)?|\xc2(?:[\x9b\x9d][0-9;]{0,32}[ $]?)?)\Z"
+    rb"(?:\x1b(?:\[\??[0-9;]{0,32}[ $]?|\][0-9]{0,4}(?:;[^\x07\x18\x1a\x1b]*)?)?"
+    rb"|\xc2(?:[\x9b\x9d]\??[0-9;]{0,32}[ $]?)?)\Z"
 )
 _PALETTES = (4, 5)  # the colours of text; each is reset by 100 more
 _COLOURS = range(10, 20)  # foreground, background, cursor and others; one sequence can set several
+_NO_PRINTER = b"\x1b[4i"
+_TAB_STOPS = b"\x1b[?5W"
 # A final byte and parameter that set something, those that unset it, and what undoes it.
 _SWITCHES = (
-    (b"i", (b"5",), (b"4",), b"\x1b[4i"),  # what is printed goes to a printer: the terminal seems dead
+    (b"i", (b"5",), (b"4",), _NO_PRINTER),  # what is printed goes to a printer: the terminal seems dead
     (b"$}", (b"1",), (b"0", b""), b"\x1b[0$}"),  # it goes to the status line
     (b"$~", (b"1", b"2"), (b"0", b""), b"\x1b[0$~"),  # a status line is shown
-    (b"g", (b"0", b"3", b""), (), b"\x1b[?5W"),  # tab stops are cleared
+    (b"g", (b"0", b"3", b""), (), _TAB_STOPS),  # tab stops are cleared
 )
 _NO_PROGRESS = b"\x1b]9;4;0;0\x1b\\"
 
@@ -31,7 +34,7 @@ class LastingChanges:
     """Gets all output; ``undo`` is what undoes the changes."""
 
     def __init__(self) -> None:
-        self._set: dict[bytes, None] = {}  # what undoes each change
+        self._set: set[bytes] = set()  # what undoes each change
         self._titles: list[bytes] = []
         self._rest = b""
 
@@ -46,16 +49,21 @@ class LastingChanges:
         for found in _OSC.finditer(data, 0, end):
             self._command(int(found[1]), found[2])
         for found in _CSI.finditer(data, 0, end):
-            self._control(found[1].split(b";"), found[2])
+            if found[2]:
+                self._control(found[1].split(b";"), found[2])
+            else:
+                self._mark(_TAB_STOPS, changed=False)
 
     def undo(self) -> bytes:
-        """The sequences that undo the changes; empty if there are none."""
-        return b"".join((*self._set, *(b"\x1b[23;%st" % kind for kind in reversed(self._titles))))
+        """The sequences that undo the changes; empty if there are none.
+
+        The printer first: until that is off, nothing else has an effect.
+        """
+        changes = sorted(self._set, key=lambda undo: (undo != _NO_PRINTER, undo))
+        return b"".join((*changes, *(b"\x1b[23;%st" % kind for kind in reversed(self._titles))))
 
     def _mark(self, undo: bytes, *, changed: bool) -> None:
-        self._set.pop(undo, None)
-        if changed:
-            self._set[undo] = None
+        (self._set.add if changed else self._set.discard)(undo)
 
     def _command(self, number: int, text: bytes | None) -> None:
         values = text.split(b";", 16) if text is not None else []
