@@ -142,8 +142,6 @@ def scenario(
         made.keep_conversations()
         sys.stderr.write(f"\nartefacts of {test}: {out}\n")
         raise
-    finally:
-        shutil.rmtree(made.workspace, ignore_errors=True)
     world.settled()  # a hosted agent that is being ended by a helper process still writes its log there
     shutil.rmtree(out)
     for directory in (os.path.dirname(out), ARTEFACTS):  # unless something else failed in this run, or in another

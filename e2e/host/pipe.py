@@ -6,7 +6,6 @@ import base64
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -214,5 +213,4 @@ def pipe(
         try:
             yield made
         finally:
-            made.close()
-            shutil.rmtree(workspace, ignore_errors=True)
+            made.close()  # its workspace stays: the guard looks at it once more when the session has ended

@@ -91,7 +91,8 @@ def first(names: Iterable[str], env: Mapping[str, Any]) -> str | None:
 
 def seconds(value: object, unit: float = 1.0) -> float | None:
     """A time in a file, of which ``unit`` make a second; None if it has none, or one that is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value / unit <= _YEAR_9999:
+    # Not divided before the comparison: an integer of a token can be too large for that.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _YEAR_9999 * unit:
         return None
     return value / unit
 

@@ -12,6 +12,7 @@ from podbot.agents.login_state import NONE, LoginFiles, LoginState
 from podbot.agents.registry import agent, known
 from podbot.config.models import AppConfig
 from podbot.credentials.login_reading import place_of, read_login_files
+from podbot.errors import InvalidValue
 from podbot.launch.judged_logins import judged
 from podbot.launch.resources.login import own_login, store_of
 from podbot.places import home_dir, private_runtime_root, state_dir
@@ -37,7 +38,7 @@ class AgentLogin:
 def list_logins(environ: Mapping[str, str], config: AppConfig | None = None) -> list[AgentLogin]:
     """The login of each agent whose login podbot can keep. ``config``: which variables agents get; None: none.
 
-    Raises FilesystemError subclasses, and InvalidValue for a variable that names no directory of an agent.
+    Raises FilesystemError subclasses. A variable that names no directory of an agent makes its login unreadable.
     """
     given: dict[str, str] = {}
     if config is not None:
@@ -66,7 +67,13 @@ def _logins(environ: Mapping[str, str], given: Mapping[str, str]) -> Iterator[Ag
             continue
         since = login_store(store_of(state, kind), kind).saved_at()
         family = agent(kind).family
-        directory = place_of(family, home, environ) if family is not None else ""
+        try:
+            directory = place_of(family, home, environ) if family is not None else ""
+        except InvalidValue as exc:
+            if since is None:
+                yield AgentLogin(kind, "none", state=LoginState("unreadable", exc.field, reason=exc.reason))
+                continue
+            family, directory = None, ""
         files: dict[str, bytes | str] = read_login_files(directory, family.files) if family is not None else {}
         path = os.path.join(directory, family.login) if family is not None else ""
         if since is not None:

@@ -61,9 +61,7 @@ def judge(frame: bytes, direction: Side, rule: Rule, form: Form = FORM) -> Verdi
         reason = exc.reason
     except RecursionError:  # the caller's stack is nearly used up
         reason = "too_deep"
-    # The values of a batch with too many messages have been counted, so all of it can be searched for ids.
-    head = len(frame) if reason == "bad_batch" else HEAD
-    return refused(frame[:head], frame[-TAIL:], direction, len(frame), reason, form)
+    return refused(frame[:HEAD], frame[-TAIL:], direction, len(frame), reason, form)
 
 
 def refused(head: bytes, tail: bytes, direction: Side, size: int, reason: str, form: Form) -> Verdict:  # noqa: PLR0917

@@ -70,6 +70,6 @@ def unmet_limits(plan: SandboxPlan, unmet: Sequence[Unmet]) -> Event:
 
 def _shown(limit: Unmet) -> str:
     """The limit's value, with bytes as megabytes."""
-    if limit.key == "sandbox.memory" and limit.wanted.isdigit():
+    if limit.key in ("sandbox.memory", "sandbox.shm") and limit.wanted.isdigit():
         return f"{int(limit.wanted) >> 20}m"
     return limit.wanted

@@ -19,7 +19,7 @@ def other_user(plan: SandboxPlan, user: str) -> Event | None:
         return None
     lost = []
     copied = plan.find(CredentialsPlan)
-    if (copied is not None and copied.sources) or "login" in plan.resources:
+    if (copied is not None and (copied.sources or copied.keyed)) or "login" in plan.resources:
         lost.append("cannot read the login that podbot puts below /root")
     if plan.workspace is not None and not plan.workspace.read_only:
         lost.append("can write only to what of the workspace is its own or every user's")

@@ -171,7 +171,7 @@ NAMES = [
     "auth_mode", "OPENAI_API_KEY", "expiry_date", "expires", "key", "refreshTokenExpiresAt", "apiKeyHelper",
 ]  # fmt: skip
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.just(SECRET) | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.just(SECRET) | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
@@ -191,6 +191,16 @@ def test_no_file_fails_or_is_shown(kind: str, content: bytes) -> None:
     found = judge(kind, dict.fromkeys(names, content))
     assert SECRET not in json.dumps(found.described(), allow_nan=False)
     assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize("end", [10**400, -(10**400), 1e308, -1, 0])
+def test_a_time_that_is_none(end: float) -> None:
+    """An agent can write any token into the login that podbot keeps."""
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": end}).encode()).decode()
+    content = json.dumps({"tokens": {"access_token": f"h.{claims}.s"}}).encode()
+    assert judge("codex", {"auth.json": content}) == LoginState("usable", "auth.json")
+    login = {"claudeAiOauth": {"accessToken": "x", "expiresAt": end, "scopes": ["user:inference"]}}
+    assert judge("claude", {".credentials.json": json.dumps(login).encode()}).at is None
 
 
 def test_a_deep_document_is_not_followed() -> None:

@@ -45,6 +45,15 @@ def test_own_logins_copies_and_none(environ: dict[str, str]) -> None:
     assert {row.source for row in list_logins(environ)} == {"host", "none"}
 
 
+def test_one_bad_variable_does_not_hide_the_other_logins(environ: dict[str, str]) -> None:
+    environ["CLAUDE_CONFIG_DIR"] = "relative"
+    found = {row.agent: row for row in list_logins(environ)}
+    assert list(found) == ["claude", "codex", "gemini", "opencode"]
+    state = found["claude"].state
+    assert (state.state, state.where) == ("unreadable", "CLAUDE_CONFIG_DIR")
+    assert "not an absolute path" in state.reason
+
+
 def test_listing_creates_nothing(environ: dict[str, str]) -> None:
     list_logins(environ)
     assert list(Path(environ["XDG_STATE_HOME"]).iterdir()) == []

@@ -130,10 +130,13 @@ def test_each_message_of_a_batch(side: Side) -> None:
 
 @pytest.mark.parametrize("side", ["agent", "client"])
 def test_each_message_of_a_batch_that_is_refused_as_a_whole(side: Side) -> None:
-    many = [b'{"id":%d,"result":{"id":0}}' % number for number in range(MAX_MESSAGES)]
-    result = sent(b"[" + b",".join([*many, b'{"id":"a","method":"x"}']) + b"]\n", side)
+    """With too many messages, only those at its beginning: half a million would cost seconds and 100 MB of errors."""
+    many = [b'{"id":%d,"result":{"id":0}}' % number for number in range(2 * MAX_MESSAGES)]
+    result = sent(b"[" + b'{"id":"a","method":"x"},' + b",".join(many) + b"]\n", side)
     assert result.reasons == ["bad_batch"]
-    assert [json.loads(line)["id"] for line in result.errors.splitlines()] == list(range(MAX_MESSAGES))
+    ids = [json.loads(line)["id"] for line in result.errors.splitlines()]
+    assert ids == list(range(len(ids)))
+    assert 100 < len(ids) < 200
     assert error_of(answered(result, side)) == ("a", -32600, "bad_batch")
     short = sent(b'[{"id":1,"method":"x"},{"id":2,"result":[]},{"id":3,"result":NaN}]\n', side)
     assert error_of(answered(short, side))[0] == 1

@@ -17,7 +17,11 @@ from collections.abc import Callable, Sequence
 _ID = re.compile("[0-9a-f]{64}")  # a shorter id could be part of any name
 _LOOK = 0.02  # seconds between two looks at what is left
 _ATTENDANTS = ("conmon", "podman")
-_OWN_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv")  # that Podman mounts in each
+_OWN_FILE = "/run/.containerenv"
+_OF_A_CONTAINER = re.compile("libpod-[0-9a-f]{64}")
+_MOST = (
+    1 << 18
+)  # bytes of a file that are read: a process inside can have 100,000 mounts; its own file is among the first
 PROC = "/proc"
 
 
@@ -38,23 +42,29 @@ def left(container: str, proc: str = PROC) -> list[int]:
 
 def _is_in(pid: int, container: str, ours: str, proc: str) -> bool:
     try:
-        if os.readlink(f"{proc}/{pid}/ns/pid") == ours:  # fails for one that has ended, too
+        if os.readlink(f"{proc}/{pid}/ns/pid") == ours:
             return False
-        if container in _read(f"{proc}/{pid}/cgroup"):
+        os.readlink(f"{proc}/{pid}/ns/mnt")  # fails for one that has ended, also while nobody waits for it
+        groups = _read(f"{proc}/{pid}/cgroup")
+        if container in groups:
             return True
-        return any(_is_own_file(line, container) for line in _read(f"{proc}/{pid}/mountinfo").splitlines())
+        if _OF_A_CONTAINER.search(groups):  # another one
+            return False
+        mounts = _read(f"{proc}/{pid}/mountinfo").splitlines()
     except OSError:
         return False
+    return any(_is_own_file(line, container) for line in mounts)
 
 
 def _is_own_file(line: str, container: str) -> bool:
-    """Whether a line of mountinfo is one of the container's own files at its place inside.
+    """Whether a line of mountinfo is the file that Podman mounts into this container alone.
 
-    Its directory as a mount point says nothing: a rootful engine mounts the container's /dev/shm on the host, where
-    every program of the host sees it, such as a browser's, which has a pid namespace of its own.
+    It mounts others of the container's directory elsewhere, too: /etc/hosts and /etc/resolv.conf into containers that
+    share its network, and, where the engine is rootful, its /dev/shm on the host, where every program of the host sees
+    it, such as a browser's, which has a pid namespace of its own.
     """
     fields = line.split(" ", 5)
-    return len(fields) > 4 and f"/{container}/userdata/" in fields[3] and fields[4] in _OWN_FILES
+    return len(fields) > 4 and f"/{container}/userdata/" in fields[3] and fields[4] == _OWN_FILE
 
 
 def attended(container: str, proc: str = PROC) -> bool:
@@ -108,5 +118,5 @@ def _signal(container: str, pids: Sequence[int], number: int, proc: str, send: C
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
+    with open(path, "rb") as file:
+        return file.read(_MOST).decode(errors="replace")

@@ -26,10 +26,11 @@ def process(
     cgroup: str = "/",
     namespace: str = THEIRS,
     mounted: str = "/",
-    at: str = "/etc/hosts",
+    at: str = "/run/.containerenv",
 ) -> None:
     (proc / str(pid) / "ns").mkdir(parents=True)
     os.symlink(namespace, proc / str(pid) / "ns" / "pid")
+    os.symlink("mnt:[4026532002]", proc / str(pid) / "ns" / "mnt")
     (proc / str(pid) / "cgroup").write_text(f"4:memory:{cgroup}\n0::{cgroup}\n")
     (proc / str(pid) / "mountinfo").write_text(f"600 500 0:25 {mounted} {at} rw - tmpfs tmpfs rw\n")
 
@@ -44,7 +45,7 @@ def proc(tmp_path: Path) -> Path:
 def test_the_processes_of_a_container_are_found_by_its_cgroup_or_its_files(proc: Path) -> None:
     process(proc, 10, cgroup=f"/libpod_parent/libpod-{ID}")
     process(proc, 11, cgroup=f"/machine.slice/libpod-{ID}.scope/container")
-    process(proc, 12, mounted=f"/containers/overlay-containers/{ID}/userdata/hosts")
+    process(proc, 12, mounted=f"/containers/overlay-containers/{ID}/userdata/.containerenv")
     process(proc, 13, cgroup=f"/libpod_parent/libpod-{OTHER}")
     process(proc, 14, cgroup=f"/libpod-conmon-{ID}.scope", namespace=HOSTS)  # its monitor
     process(proc, 15, mounted=f"/var/overlay-containers/{ID}/userdata/shm", namespace=HOSTS)  # any program of this host
@@ -53,9 +54,29 @@ def test_the_processes_of_a_container_are_found_by_its_cgroup_or_its_files(proc:
     # into which the host's directories are mounted.
     process(proc, 17, mounted="/", at=f"/var/overlay-containers/{ID}/userdata/shm")
     process(proc, 18, mounted=f"/overlay-containers/{ID}/userdata/shm", at=f"/mnt/{ID}/userdata/shm")
+    # One in another container that shares its network (`--network container:ID`), with and without a control group.
+    hosts = f"/containers/overlay-containers/{ID}/userdata/hosts"
+    process(proc, 19, mounted=hosts, at="/etc/hosts", cgroup=f"/libpod_parent/libpod-{OTHER}")
+    process(proc, 20, mounted=hosts, at="/etc/hosts")
+    # One in another container that has mounted what it likes.
+    file = f"/x/{ID}/userdata/.containerenv"
+    process(proc, 21, mounted=file, cgroup=f"/machine.slice/libpod-{OTHER}.scope")
+    process(proc, 22, cgroup=f"/libpod_parent/libpod-{ID}")  # it has ended, and nobody has waited for it
+    (proc / "22" / "ns" / "mnt").unlink()
     assert left(ID, str(proc)) == [10, 11, 12]
     assert left("c0ffee", str(proc)) == [], "a part of an id may be that of another container"
     assert left(ID, str(proc / "none")) == []
+
+
+def test_a_process_with_very_many_mounts_does_not_hold_podbot_up(proc: Path) -> None:
+    process(proc, 30, mounted=f"/containers/overlay-containers/{ID}/userdata/.containerenv")
+    with open(proc / "30" / "mountinfo", "a", encoding="utf-8") as file:
+        file.writelines(f"{number} 600 0:25 / /tmp/{number} rw - tmpfs tmpfs rw\n" for number in range(20_000))
+    process(proc, 31)
+    with open(proc / "31" / "mountinfo", "a", encoding="utf-8") as file:
+        file.write(f"1 600 0:25 / /{'x' * (1 << 19)} rw - tmpfs tmpfs rw\n")
+        file.write(f"2 600 0:25 /{ID}/userdata/.containerenv /run/.containerenv rw - tmpfs tmpfs rw\n")
+    assert left(ID, str(proc)) == [30], "only the first 256 KiB are read"
 
 
 def test_who_still_works_on_a_container(proc: Path) -> None:
