@@ -142,7 +142,10 @@ def scenario(
         made.keep_conversations()
         sys.stderr.write(f"\nartefacts of {test}: {out}\n")
         raise
-    world.settled()  # a hosted agent that is being ended by a helper process still writes its log there
+    finally:
+        # Until its helper process has ended a session, the agent writes its log, and the guard looks at the workspace.
+        world.settled()
+        shutil.rmtree(made.workspace, ignore_errors=True)
     shutil.rmtree(out)
     for directory in (os.path.dirname(out), ARTEFACTS):  # unless something else failed in this run, or in another
         with contextlib.suppress(OSError):
