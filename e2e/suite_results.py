@@ -127,6 +127,9 @@ def main(suite: str, status: str, seconds: str, reports: str) -> int:
     print(f"== {suite}: {counts.passed} passed, {len(counts.failures)} failed; JUnit and slowest.txt in {reports}")
     for name in counts.failures:
         print(f"failed: {name}")
+    if status not in ("0", "1"):  # pytest's, of a run without and with failures
+        print(f"== {suite}: not recorded in {PAGE}, because the run was broken off (status {status})")
+        return 0
     if changed := changes(_said("git", "status", "--porcelain")):
         print(f"== {suite}: not recorded in {PAGE}, because no commit is what was tested: {', '.join(changed[:5])}")
         return 0

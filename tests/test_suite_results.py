@@ -89,6 +89,17 @@ def test_the_command_s_status_is_that_of_the_suite(tmp_path: Path, status: int) 
     assert done.stdout.splitlines()[1].startswith(f"recorded: -m e2e.suite_results demo {status} ")
 
 
+def test_a_run_that_was_broken_off_is_not_recorded(tmp_path: Path) -> None:
+    (tmp_path / "one.xml").write_text(REPORT, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "e2e.suite_results", "test-e2e", "2", "1", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "test-e2e: 1 passed, 2 failed" in done.stdout
+    assert "the run was broken off (status 2)" in done.stdout
+    assert "test_a::test_two" in (tmp_path / "slowest.txt").read_text()
+
+
 def test_an_unknown_suite_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "e2e.suite_results", "test-all", "0", "1", "."],
