@@ -191,8 +191,12 @@ def test_a_frame_that_two_parsers_read_differently_is_not_forwarded(world: World
         host.ask("session/list")
         assert host.finish() == 0
         frames = host.frames()
-        assert [frame.get("id") for frame in frames] == [f"e2e-{number + 1}" for number in range(len(SLY) + 1)]
+        answers = [frame["id"] for frame in frames if "error" not in frame]
+        assert answers == [f"e2e-{number + 1}" for number in range(len(SLY) + 1)]
         assert all("method" not in frame for frame in frames)
+        # Whoever waits for the answer that one of them is to another parser gets an error of podbot's in its place.
+        errors = [frame for frame in frames if "error" in frame]
+        assert {frame["error"]["data"]["reason"] for frame in errors} == {"podbot_frame_form"}
 
 
 def test_login_commands_for_the_editors_machine_are_not_offered(world: World) -> None:
@@ -443,9 +447,13 @@ def test_requests_of_the_codex_app_server_are_judged_and_other_bytes_kept(world:
         assert [json.loads(frame)["id"] for frame in passed[2:]] == ["e2e-1", 77, "e2e-2", "e2e-3"]
         assert passed[3] == login % b"null"
         errors = [frame for frame in map(json.loads, host.seen()) if "error" in frame]
-        assert [(frame["id"], frame["error"]["data"]["method"]) for frame in errors] == [
+        policy = [frame for frame in errors if frame["error"]["data"]["reason"] == "podbot_capability_policy"]
+        assert [(frame["id"], frame["error"]["data"]["method"]) for frame in policy] == [
             (30 + number, method) for number, method in enumerate(CODEX_DENIED)
         ]
+        # Of the frames that are refused for their form, those with an id are answered, too.
+        form = {(frame["id"], frame["error"]["data"]["rule"]) for frame in errors if frame not in policy}
+        assert form == {(1, "ambiguous_key"), (2, "ambiguous_key")}
         assert all(set(frame) == {"id", "error"} for frame in errors)
         assert {"id": "q", "result": {"decision": "decline"}} in map(json.loads, host.seen())
         assert SECRET not in host.err.decode()
