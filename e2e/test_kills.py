@@ -112,14 +112,22 @@ def test_the_engine_is_killed_with_podbot(own_world: World, template: str, other
 
 def test_the_engines_service_is_killed_during_a_start(own_world: World, template: str) -> None:
     """The container's monitor and a process of the OCI runtime would stay, although the container is gone."""
-    with (
-        config_file(own_world) as config,
-        opened(lambda: Target(own_world, "run", template, config, random.Random(1))) as made,
-    ):
-        assert until(lambda: [line for line in made.processes() if "conmon" in line], patient(LIMIT), 0.001) is not None
-        assert kill(made.victim("service"))
-        wait_for(lambda: made.owner.poll() is not None, what="podbot's end")
-        gone(made)
+    for _ in range(10):
+        with (
+            config_file(own_world) as config,
+            opened(lambda: Target(own_world, "run", template, config, random.Random(1))) as made,
+        ):
+            seen = until(lambda m=made: [line for line in m.processes() if "conmon" in line], patient(LIMIT), 0.001)  # type: ignore[misc]
+            assert seen is not None
+            assert kill(made.victim("service"))
+            wait_for(lambda m=made: m.owner.poll() is not None or m.up, what="podbot's end")  # type: ignore[misc]
+            late = made.owner.poll() is None  # on a busy machine its agent may run by then
+            if late:
+                kill(made.owner.pid)
+            gone(made)
+        if not late:
+            return
+    raise AssertionError("each start was over before the service was killed")
 
 
 def test_a_sandbox_whose_guest_was_stopped_ends_with_its_podbot(own_world: World, template: str) -> None:
