@@ -160,7 +160,7 @@ def test_a_checkout_of_androids_repo_with_the_mount_that_the_notice_proposes(wor
     os.symlink("../.repo/projects/device.git", os.path.join(work, ".git"))
     alone = world.agent("git", "status", "--porcelain", workspace=work)
     assert alone.returncode == 128
-    assert "Mount a directory that has it" in alone.stderr
+    assert "Mount a directory that contains it" in alone.stderr
     repo = os.path.join(top, ".repo")
     mounted = world.agent("git", "status", "--porcelain", workspace=work, flags=("--mount", f"{repo}:{repo}"))
     assert (mounted.returncode, mounted.stdout) == (0, ""), mounted.stderr

@@ -47,8 +47,8 @@ def _notes(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
         elif section == "filter" and value.lower() not in _FALSE:
             program = name.removesuffix(".required")
             yield (
-                f"this repository requires the filter {_shown(program)}: git inside cannot add files of it unless the"
-                " image has its program"
+                f"this repository requires the filter {_shown(program)}: git inside cannot add files that use it"
+                " unless the image has its program"
             )
 
 

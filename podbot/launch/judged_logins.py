@@ -30,7 +30,7 @@ def inside(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> Login
     """The login of the configured agent with what its sandbox gets. ``env``: the variables of its command."""
     kind, given = config.agent.kind, {**config.sandbox.env, **env}
     made = agent(kind).key_login
-    if made is not None and uses_own_login(config, facts):  # which no login takes the place of
+    if made is not None and uses_own_login(config, facts):  # a login made of a key never replaces it
         given = {name: value for name, value in given.items() if name not in made.variables}
     return judged(kind, _files(config, facts), given, time_of(facts))
 
@@ -61,7 +61,7 @@ def login_notes(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> 
         return ()
     given = {**config.sandbox.env, **env}
     empty = [name for name in login.variables if name in given and not given[name].strip()]
-    notes = (f"{', '.join(empty)}: the value is empty, so it logs {kind} in nowhere",) if empty else ()
+    notes = (f"{', '.join(empty)}: the value is empty, so it does not log {kind} in",) if empty else ()
     if state.works or (state.state == "none" and (not login.needed or _unwanted(config))):
         return notes
     if state.state == "none":

@@ -42,8 +42,8 @@ def list_logins(environ: Mapping[str, str], config: AppConfig | None = None) -> 
     """
     given: dict[str, str] = {}
     if config is not None:
-        given |= {name: environ[name] for name in config.agent.env_allowlist if name in environ}
-        given = {**config.sandbox.env, **given}
+        allowed = {name: environ[name] for name in config.agent.env_allowlist if name in environ}
+        given = {**config.sandbox.env, **allowed}
     return list(_logins(environ, given))
 
 

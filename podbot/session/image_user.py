@@ -22,7 +22,7 @@ def other_user(plan: SandboxPlan, user: str) -> Event | None:
     if (copied is not None and (copied.sources or copied.keyed)) or "login" in plan.resources:
         lost.append("cannot read the login that podbot puts below /root")
     if plan.workspace is not None and not plan.workspace.read_only:
-        lost.append("can write only to what of the workspace is its own or every user's")
+        lost.append("can write only to those files of the workspace that belong to it or that every user may write")
     if not lost:
         return None
     image = plan.container.image

@@ -30,10 +30,10 @@ MOST_ENTRIES = 512  # directory entries that are read at most
 _CONFIG = 1 << 20  # largest configuration of a git directory, in bytes
 _GIT_SECONDS = 5
 _SETTINGS = 1 << 16  # of which settings are read; a longer one takes 0.1 s and more
-#: Of a checkout of Android's `repo`, whose git directory has links to others itself.
+#: In a checkout that Android's `repo` made, the git directory itself contains links to other directories.
 _MOUNT_IT = (
-    "Mount a directory that has it and what links in it lead to with sandbox.extra_mounts, at the same path"
-    " (of a checkout that `repo` made, the directory .repo)."
+    "Mount a directory that contains it and the targets of its links with sandbox.extra_mounts, at the same path"
+    " (for a checkout that `repo` made, the directory .repo)."
 )
 
 

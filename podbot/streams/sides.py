@@ -10,9 +10,9 @@ from podbot.streams.demux import FrameDemux, Piece
 
 # Larger reads make malloc use mmap: 1.1-1.3 times as long for 100 MB (measured); 32 KiB took 1.2 times as long.
 CHUNK = 1 << 16
-# An engine's connection takes this much whole or not at all. Of 64 KiB it took the odd part for which it had room, and
-# the command read input in such parts: `dd bs=512` 2,999 whole blocks and 2 parts where `podman exec` has 3,000 (Podman
-# 4.3, which reads its own input in pieces of this size).
+# The socket to the engine accepts a piece of this size completely or not at all. Of 64 KiB it accepted only as much as
+# it had room for, and the command read its input in such pieces: `dd bs=512` read 2,999 whole blocks and 2 partial ones
+# where it reads 3,000 with `podman exec` (Podman 4.3, which reads its own input in pieces of this size).
 _WHOLE = 1 << 15
 _HEARD = select.POLLIN | select.POLLHUP | select.POLLERR
 

@@ -64,7 +64,7 @@ def test_a_key_that_works_hides_the_file_and_an_empty_one_does_not() -> None:
         "state": "key", "where": "ANTHROPIC_API_KEY", "at": None, "renews": False, "reason": "",
     }  # fmt: skip
     text = notes_of(plan("claude", given={"ANTHROPIC_API_KEY": ""}))
-    assert "ANTHROPIC_API_KEY: the value is empty, so it logs claude in nowhere" in text
+    assert "ANTHROPIC_API_KEY: the value is empty, so it does not log claude in" in text
     assert "no login for claude was found" in text
 
 

@@ -73,13 +73,14 @@ def check(response: Response, container: str, error: ContainerError) -> None:
     """Raise ``error`` if the engine refused, or one with a more specific class."""
     if response.status == 404:
         raise ContainerNotFound(container=container)
-    if response.status >= 400:
-        full = refusal("write to its storage", response)
-        raise (
-            full
-            if isinstance(full, EngineStorageFull)
-            else limit_reached(f"run {container}", reason_of(response)) or error
-        )
+    if response.status < 400:
+        return
+    reason = reason_of(response)
+    if limit := limit_reached(f"run {container}", reason):
+        raise limit
+    if is_storage_full(reason):
+        raise EngineStorageFull(operation="write to its storage", engine_hint=WORDS.prune)
+    raise error
 
 
 def refusal(operation: str, response: Response, *, container: str = "") -> ContainerError:
