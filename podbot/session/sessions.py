@@ -312,7 +312,12 @@ def sweep(environ: Mapping[str, str]) -> None:
                 remove_tree(os.path.join(root, name))
 
 
-def _locked(path: str, session: str, sleep: Callable[[float], object] = time.sleep) -> int:
+def _locked(
+    path: str,
+    session: str,
+    sleep: Callable[[float], object] = time.sleep,
+    make: Callable[[str], object] = private_dir,
+) -> int:
     """Take the session's lock and return its descriptor.
 
     Retried for 80 ms, because the directory may be removed meanwhile, and :func:`is_live` holds the lock briefly.
@@ -322,12 +327,12 @@ def _locked(path: str, session: str, sleep: Callable[[float], object] = time.sle
             sleep(0.01)
         name = os.path.join(path, LOCK)
         try:
-            private_dir(path)
+            make(path)
             lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:
             continue
-        except PathError:  # removed after we created it
-            if attempt == ATTEMPTS - 1:
+        except PathError as exc:
+            if not isinstance(exc.__cause__, FileNotFoundError):  # removed after we created it
                 raise
             continue
         except OSError as exc:
