@@ -37,6 +37,9 @@ from podbot.agents.login_state import (
 # The adapter has neither arguments nor variables for this. A managed setting overrides the operator's own settings and
 # the repository's.
 _MANAGED = "/etc/claude-code/managed-settings.d/podbot.json"
+# Beside it, because Claude combines the files of that directory. Without it, Claude asks for the account's MCP servers
+# (mail, drive) at each start (2.1.330).
+_NO_CONNECTORS = "/etc/claude-code/managed-settings.d/podbot-connectors.json"
 _LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")  # each logs claude in
 # Each leaves the login to another provider (2.1.330); CLAUDE_CODE_USE_GATEWAY does not log in.
 _CLOUDS = (
@@ -140,6 +143,7 @@ AGENT = Agent(
         "DISABLE_AUTOUPDATER": "1",
     },
     files={"full": _mode("bypassPermissions"), "ask": _mode("default")},
+    no_connectors={_NO_CONNECTORS: json.dumps({"disableClaudeAiConnectors": True}) + "\n"},
     login=Login(
         variables=(*_LOGINS, *_CLOUDS),
         methods=frozenset({"gateway", "gateway-bedrock"}),

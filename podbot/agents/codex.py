@@ -45,6 +45,8 @@ _NEVER: Command = ("-c", 'approval_policy="never"', "-c", 'sandbox_mode="danger-
 # Codex asks only if its own sandbox forbids something: with danger-full-access and on-request it never asks, and it no
 # longer has "untrusted" (0.169).
 _CODEX_ASKS: Command = (*_CODEX, "-c", 'approval_policy="on-request"', "-c", 'sandbox_mode="read-only"')
+# Neither the operator's settings nor `-c` override it (0.169).
+_REQUIREMENTS = "/etc/codex/requirements.toml"
 _LOGIN, _CONFIG = "auth.json", "config.toml"
 _TOKEN = "CODEX_ACCESS_TOKEN"  # noqa: S105 - a variable's name
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
@@ -166,6 +168,7 @@ AGENT = Agent(
     asking={"podbot": _CODEX_ASKS, "acp": ("codex-acp",), "codex_app_server": (*_CODEX_ASKS, *_APP_SERVER)},
     trust=trusted,
     permission_env={"full": {"INITIAL_AGENT_MODE": "agent-full-access"}, "ask": {"INITIAL_AGENT_MODE": "read-only"}},
+    no_connectors={_REQUIREMENTS: "[features]\napps = false\n"},
     login=Login(
         variables=(*_KEYS, _TOKEN),
         # The code of the second method is entered in the client's browser; the agent only waits for it.

@@ -197,6 +197,7 @@ class Agent(Frozen):
     :data:`TRUSTED` of a command from the directory that the agent starts in; None: it is not to trust it.
     ``env`` is what it needs inside, ``permission_env`` what else it needs for either; neither the operator nor a
     repository can change them. ``files``: text of read-only files, by their places inside.
+    ``no_connectors``: text of read-only files that keep the connectors of its account (mail, drive, apps) out of it.
     ``login`` None: podbot does not know. ``all_families``: which logins it can use is the operator's to say.
     ``settings``: where it takes settings from the workspace that run commands; ``settings_asked``: when it asks first.
     ``through``: settings for keys that the gateway holds, from API -> address, and API -> the variable of its key.
@@ -209,6 +210,7 @@ class Agent(Frozen):
     env: Mapping[str, str] = {}
     permission_env: Mapping[Permissions, Mapping[str, str]] = {}
     files: Mapping[Permissions, Mapping[str, str]] = {}
+    no_connectors: Mapping[str, str] = {}
     login: Login | None = None
     family: Family | None = None
     own_login: OwnLogin | None = None

@@ -196,6 +196,10 @@ class AgentConfig(Frozen):
     permissions: Permissions = key(
         "full", "full: the agent never asks, because the sandbox confines it; ask: it asks before it acts."
     )
+    account_connectors: bool = key(
+        False,
+        "Let the agent use the connectors (mail, drive, apps) of the account that it is logged in to.",
+    )
     delegation: Delegation = key(
         "none", "ACP: what the agent may use of the editor's machine: none, fs, terminal or all."
     )

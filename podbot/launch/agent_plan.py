@@ -26,7 +26,7 @@ def plan_agent(
     """The agent, and what it adds to the sandbox. Raises InvalidValue, and MissingRequired without a command."""
     words = command_for(config.agent, request.words, workspace.directory if workspace.trusted else None)
     env, secrets, notes = _variables(config, request, facts)
-    files = dict(agent_files(config.agent))
+    files = agent_files(config.agent)
     if keys := held_keys(config, request, facts):
         held = held_inside(config.agent.kind, keys, env)
         files |= held.files

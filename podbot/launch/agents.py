@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from podbot.agents.definition import TRUSTED
-from podbot.agents.registry import CUSTOM
+from podbot.agents.registry import CUSTOM, agents
 from podbot.agents.registry import agent as known
 from podbot.config.models import AgentConfig
 from podbot.errors import MissingRequired
@@ -19,9 +17,15 @@ def agent_env(agent: AgentConfig) -> dict[str, str]:
     return {**found.env, **found.permission_env.get(agent.permissions, {})}
 
 
-def agent_files(agent: AgentConfig) -> Mapping[str, str]:
+def agent_files(agent: AgentConfig) -> dict[str, str]:
     """Text of the files that podbot mounts for ``agent``, by their path inside."""
-    return known(agent.kind).files.get(agent.permissions, {})
+    found = known(agent.kind)
+    files = dict(found.files.get(agent.permissions, {}))
+    if not agent.account_connectors:
+        # A custom agent can be any of them: it gets their logins, too.
+        for each in agents().values() if found.all_families else (found,):
+            files |= each.no_connectors
+    return files
 
 
 def command_for(agent: AgentConfig, words: tuple[str, ...] = (), directory: str | None = "/") -> tuple[str, ...]:

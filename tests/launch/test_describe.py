@@ -91,6 +91,11 @@ def test_a_description_contains_every_decision() -> None:
                 },
                 {
                     "source": made.sandbox.container.files[1].source,
+                    "target": "/etc/claude-code/managed-settings.d/podbot-connectors.json",
+                    "read_only": True,
+                },
+                {
+                    "source": made.sandbox.container.files[2].source,
                     "target": "/etc/claude-code/managed-settings.d/podbot.json",
                     "read_only": True,
                 },

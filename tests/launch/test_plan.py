@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import tomllib
 from types import MappingProxyType
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_a_whole_plan() -> None:
     }
     assert [(file.target, file.read_only) for file in container.files] == [
         ("/run/podbot/gitconfig", True),
+        ("/etc/codex/requirements.toml", True),
         ("/root/.codex/sessions", False),
         ("/run/podbot/guest", True),
     ]
@@ -416,7 +418,29 @@ def test_permissions_determine_the_command_the_variables_and_the_files() -> None
         made = plan({"agent.kind": "codex", "agent.permissions": permissions}, request=typed(subcommand="host"))
         wanted = {"full": "agent-full-access", "ask": "read-only"}[permissions]
         assert made.agent.command.env == {"INITIAL_AGENT_MODE": wanted}
-        assert [file.target for file in made.sandbox.files] == ["/run/podbot/gitconfig"]
+        assert [file.target for file in made.sandbox.files] == ["/run/podbot/gitconfig", "/etc/codex/requirements.toml"]
+
+
+CONNECTORS_OFF: dict[str, dict[str, Any]] = {
+    "claude": {"/etc/claude-code/managed-settings.d/podbot-connectors.json": {"disableClaudeAiConnectors": True}},
+    "codex": {"/etc/codex/requirements.toml": {"features": {"apps": False}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "families"),
+    [("claude", ["claude"]), ("codex", ["codex"]), ("gemini", []), ("opencode", []), ("custom", ["claude", "codex"])],
+)
+def test_the_connectors_of_an_account_are_off_unless_the_key_lets_them_in(kind: str, families: list[str]) -> None:
+    values = {"agent.kind": kind, "agent.command": "sh"} if kind == "custom" else {"agent.kind": kind}
+    off = {target: value for family in families for target, value in CONNECTORS_OFF[family].items()}
+    made = plan(values)
+    found = {file.target: file.text for file in made.sandbox.files}
+    read = {".json": json.loads, ".toml": tomllib.loads}
+    assert {target: read[os.path.splitext(target)[1]](found[target]) for target in off} == off
+    assert all(mount.read_only for mount in made.sandbox.container.files if mount.target in off)
+    allowed = {file.target for file in plan({**values, "agent.account_connectors": True}).sandbox.files}
+    assert allowed == found.keys() - off.keys()
 
 
 def test_codex_trusts_the_directory_in_which_it_starts() -> None:

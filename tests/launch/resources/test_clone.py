@@ -74,12 +74,13 @@ def test_a_whole_clone() -> None:
     assert [(file.target, file.read_only) for file in container.files] == [
         ("/run/podbot/askpass", True),
         ("/run/podbot/gitconfig", True),
+        ("/etc/claude-code/managed-settings.d/podbot-connectors.json", True),
         ("/etc/claude-code/managed-settings.d/podbot.json", True),
         ("/run/secrets", True),
         ("/root/.claude/projects", False),
         ("/run/podbot/guest", True),
     ]
-    assert container.files[3].source == resource(made, TokenPlan).secrets_dir
+    assert container.files[4].source == resource(made, TokenPlan).secrets_dir
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         **agent("claude").env,
