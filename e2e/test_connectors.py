@@ -6,10 +6,8 @@ no network and records what the agents ask for.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import tomli_w
 from e2e.agents.provider import HERE
 from e2e.certificates import AUTHORITY, SERVER, certificates
 from e2e.harness import World
+from e2e.logins import claude_login, codex_login
 
 _NAMES = ("api.anthropic.com", "platform.claude.com", "claude.ai", "chatgpt.com", "auth.openai.com", "api.openai.com")
 _WRAPPER = f"""#!/bin/sh
@@ -48,32 +47,12 @@ class Account:
     connectors: str
 
 
-def _token() -> str:
-    claims = {
-        "https://api.openai.com/auth": {"chatgpt_account_id": "account-1", "chatgpt_plan_type": "pro"},
-        "email": "ann@example.org",
-        "exp": int(time.time()) + 86400,
-    }
-    parts = [
-        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "none"}, claims)
-    ]
-    return ".".join((*parts, "c2lnbmF0dXJl"))
-
-
 ACCOUNTS = {
     "claude": Account(
         ("-p", "hello"),
         "CLAUDE_CONFIG_DIR",
         {
-            ".credentials.json": {
-                "claudeAiOauth": {
-                    "accessToken": "sk-ant-oat01-of-no-account",
-                    "refreshToken": "sk-ant-ort01-of-no-account",
-                    "expiresAt": int(time.time() + 86400) * 1000,
-                    "scopes": ["user:inference", "user:profile", "user:mcp_servers", "user:sessions:claude_code"],
-                    "subscriptionType": "max",
-                }
-            },
+            ".credentials.json": claude_login(),
             ".claude.json": {"oauthAccount": {"accountUuid": "1", "organizationUuid": "2", "emailAddress": "a@x.org"}},
         },
         asked="POST /v1/messages",
@@ -82,19 +61,11 @@ ACCOUNTS = {
     "codex": Account(
         ("exec", "--skip-git-repo-check", "hello"),
         "CODEX_HOME",
-        {
-            "auth.json": {
-                "auth_mode": "chatgpt",
-                "tokens": {
-                    "id_token": _token(), "access_token": _token(), "refresh_token": "rt-1", "account_id": "account-1",
-                },
-                "last_refresh": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            }
-        },
+        {"auth.json": codex_login()},
         asked="GET /backend-api/codex/models",
         connectors="POST /backend-api/ps/mcp",
     ),
-}  # fmt: skip
+}
 
 
 def requests_of(world: World, kind: str, agent: str, *, connectors: bool) -> set[str]:

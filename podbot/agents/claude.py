@@ -183,6 +183,7 @@ AGENT = Agent(
             "claudeAiOauth.clientId",
         ),
         tokens=("claudeAiOauth.accessToken", "claudeAiOauth.refreshToken"),
+        refresh="claudeAiOauth.refreshToken",
         directory_variable="CLAUDE_SECURESTORAGE_CONFIG_DIR",
     ),
     # Claude asks about the key only on its screen; otherwise no part of the key should be in a file.

@@ -210,6 +210,7 @@ AGENT = Agent(
         ),
         fixed=("auth_mode", "OPENAI_API_KEY", "tokens.account_id"),
         tokens=("OPENAI_API_KEY", "tokens.access_token", "tokens.refresh_token"),
+        refresh="tokens.refresh_token",
     ),
     settings=(".codex",),
     settings_asked="on a terminal Codex asks about them first, and `codex exec` takes none",

@@ -65,7 +65,8 @@ class OwnLogin(Frozen):
     ``env``: for the flow. ``texts``: other files below the home that select this login.
 
     ``kept``, ``fixed`` and ``tokens`` are fields of the file as names separated by dots, ``*`` for any one: those that
-    are kept, those of them that a session may not change, and those of which a login needs one.
+    are kept, those of them that a session may not change, and those of which a login needs one. ``refresh``: the one
+    that renews the others, without which the agent works until its access token ends; empty if it has no family.
     """
 
     path: str
@@ -73,6 +74,7 @@ class OwnLogin(Frozen):
     kept: tuple[str, ...]
     tokens: tuple[str, ...]
     fixed: tuple[str, ...] = ()
+    refresh: str = ""
     hint: str = ""
     directory_variable: str = ""
     env: Mapping[str, str] = {}

@@ -114,6 +114,11 @@ class CredsConfig(Frozen):
 
     copy_claude: bool = key(True, "Copy ~/.claude into the sandbox of an agent that can use it: claude, custom.")
     copy_codex: bool = key(True, "Copy ~/.codex into the sandbox of an agent that can use it: codex, custom.")
+    copy_refresh_tokens: bool = key(
+        True,
+        "Copy the token that renews a login, too. Without it the agent is logged out when the copied access token ends,"
+        " and the host stays logged in.",
+    )
     copy_podbot: bool = key(True, "Use the login that `podbot login` made for the agent, instead of the host's.")
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from podbot.agents.definition import Family
 from podbot.agents.login_state import LARGEST
+from podbot.agents.registry import agent
+from podbot.credentials.own_login import Refused, accepted, without_refresh
 from podbot.errors import InvalidValue
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -42,6 +44,24 @@ def read_login_files(directory: str, names: tuple[str, ...]) -> dict[str, bytes 
         if os.path.lexists(path):
             found[name] = _content(directory, path)
     return found
+
+
+def copied_login(family: str, content: bytes | str, *, renewable: bool) -> tuple[bytes | str, bool]:
+    """A login's file as a sandbox gets it, and whether that is a login that can be kept apart from other files.
+
+    ``renewable``: with the token that renews it. Without it, a file in which podbot does not find that token is not
+    copied, and the text says why.
+    """
+    spec = agent(family).own_login
+    if spec is None or isinstance(content, str):
+        return content, False
+    try:
+        if renewable:
+            accepted(spec, content)
+            return content, True
+        return without_refresh(spec, content), True
+    except Refused as exc:
+        return (content if renewable else f"creds.copy_refresh_tokens is false, and {exc.reason}"), False
 
 
 def _content(directory: str, path: str) -> bytes | str:

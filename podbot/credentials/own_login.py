@@ -38,6 +38,17 @@ def accepted(spec: OwnLogin, found: bytes) -> bytes:
     return _rendered(fields)
 
 
+def without_refresh(spec: OwnLogin, found: bytes) -> bytes:
+    """The login in ``found``, which ends with its access token: the token that renews it is empty. Raises Refused.
+
+    Codex does not read a file in which that token is missing (0.169).
+    """
+    fields = _fields(spec, found)
+    for path in list(_matching((spec.refresh,), fields)):
+        fields[path] = ""
+    return accepted(spec, _rendered(fields))
+
+
 def renewed(spec: OwnLogin, stored: bytes, found: bytes, *, base: bytes | None = None) -> bytes:
     """``stored`` with the tokens that a session renewed in ``found``. Raises Refused.
 

@@ -9,6 +9,7 @@ from podbot.agents.definition import HOME, OWN_LOGIN, REPLACED, Family
 from podbot.agents.registry import agent, families
 from podbot.credentials.links import settle
 from podbot.credentials.login_files import LIMIT, Entry, Skipped, scan
+from podbot.credentials.login_reading import copied_login
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
 from podbot.events import Emit, Event
@@ -38,7 +39,7 @@ def pack(plan: CredentialsPlan, emit: Emit, *, limit: int = LIMIT) -> Bundle:
     """
     entries: list[Entry] = []
     for source in plan.sources:
-        entries += _family(source, emit, limit, own=source.family in (plan.own, plan.keyed))
+        entries += _family(source, emit, limit, plan)
     entries += [_first_run(plan, source) for source in plan.first_run]
     entries += _own_login(plan.own)
     entries += _key_login(plan)
@@ -83,14 +84,19 @@ def _key_login(plan: CredentialsPlan) -> Iterator[Entry]:
         yield Entry(spec.path, "file", 0o600, spec.text(plan.key).encode())
 
 
-def _family(source: CredentialSource, emit: Emit, limit: int, *, own: bool) -> Iterator[Entry]:
+def _family(source: CredentialSource, emit: Emit, limit: int, plan: CredentialsPlan) -> Iterator[Entry]:
     family = families()[source.family]
-    if own:
+    if source.family in (plan.own, plan.keyed):
         family = replace(family, excluded={**family.excluded, REPLACED: family.login})
     _check_top(source)
     tree = settle(scan(family, source.source, limit=limit), _tops(source))
     _report(family, source, tree.skipped, emit)
     for entry in tree.entries:
+        if entry.path == family.login and not plan.renewable:
+            content, alone = copied_login(source.family, entry.data, renewable=False)
+            if not (alone and isinstance(content, bytes)):
+                continue  # its plan has a notice
+            entry = replace(entry, kind="file", data=content, link="")  # noqa: PLW2901
         yield replace(entry, path=f"{family.directory}/{entry.path}" if entry.path else family.directory)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from podbot.agents.login_state import NONE, LoginFiles, LoginState, is_filled, iso
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
-from podbot.launch.resources.login import own_login, uses_own_login
+from podbot.launch.resources.login import own_login, selected_family, uses_own_login
 from podbot.launch.types import CredentialSource, HostFacts
 
 _KEY = "_API_KEY"  # the end of the name that providers give the variable of their key
@@ -33,12 +33,6 @@ def inside(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> Login
     if made is not None and uses_own_login(config, facts):  # a login made of a key never replaces it
         given = {name: value for name, value in given.items() if name not in made.variables}
     return judged(kind, _files(config, facts), given, time_of(facts))
-
-
-def selected_family(config: AppConfig, family: str) -> bool:
-    """Whether the agent can use this family, and the configuration allows it."""
-    wanted: bool = getattr(config.creds, f"copy_{family}")
-    return wanted and agent(config.agent.kind).can_use(family)
 
 
 def copied_login(found: CredentialSource, facts: HostFacts) -> LoginState:

@@ -88,6 +88,7 @@ class CredentialSource(Frozen):
     logged_in: bool = False  # whether it contains a login that works
     renews: bool = False  # whether that login has a token that is replaced when it is used
     files: Mapping[str, bytes | str] = field(default_factory=dict, repr=False)  # of which its login is judged
+    alone: bool = False  # whether that login can be kept apart from the family's other files
 
 
 class LinkedGit(Frozen):

@@ -164,6 +164,10 @@ def _end(
             report_left(path, emit, scanner=scanner)
             after = remove_reported if removed else settle_stopped
             after(path)
+            if not removed:
+                from podbot.session.login_copies import withdraw_copies  # here, for `podbot ps` needs none of it
+
+                withdraw_copies(environ, container)
     return removed
 
 

@@ -18,6 +18,7 @@ from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.flags import ENDING, flagged
 from podbot.session.guarding import SCANNER, Scanner, report_left
+from podbot.session.login_copies import withdraw_copies
 from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
 from podbot.session.sessions import SessionDirectory, left_session
@@ -67,6 +68,7 @@ def end_abandoned(
     unsaved = _worth_keeping(engine, directory, container)
     if unsaved is not None:
         directory.move("stopped")
+        withdraw_copies(environ, container)
         emit(kept_event(container.name, unsaved))
         report_left(directory.path, emit, scanner=scanner)
         return

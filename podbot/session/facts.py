@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
-from podbot.credentials.login_reading import place_of, read_login_files
+from podbot.credentials.login_reading import copied_login, place_of, read_login_files
 from podbot.errors import InvalidValue, PathError
 from podbot.launch.extra_mounts import KEY as EXTRA
 from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.github_auth import source_of
 from podbot.launch.held_keys import BASE_VARIABLES
-from podbot.launch.judged_logins import judged, selected_family
+from podbot.launch.judged_logins import judged
 from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.resources.gateway import HOST_VARIABLES
-from podbot.launch.resources.login import store_of
+from podbot.launch.resources.login import selected_family, store_of
 from podbot.launch.security import FUSE
 from podbot.launch.terminal_variables import NAMES as TERMINAL_VARIABLES
 from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
@@ -96,7 +96,7 @@ def collect_facts(
         time_zone=time_zone(environ),
         git_name=name,
         git_email=email,
-        credentials=_credentials(places, now.timestamp()),
+        credentials=_credentials(config, places, now.timestamp()),
         login_dirs=tuple((kind, path) for kind, path in places.items() if environ.get(families()[kind].variable)),
         own_logins=_own_logins(config, state_dir(environ)),
         own_login=_own_login(config, state_dir(environ)),
@@ -206,7 +206,7 @@ def _places(config: AppConfig, home: str, environ: Mapping[str, str]) -> dict[st
     return places
 
 
-def _credentials(places: Mapping[str, str], now: float) -> tuple[CredentialSource, ...]:
+def _credentials(config: AppConfig, places: Mapping[str, str], now: float) -> tuple[CredentialSource, ...]:
     """The credential families that exist on the host. Dangling links are skipped; unreadable ones are refused later."""
     found = []
     for name, given in places.items():
@@ -214,10 +214,15 @@ def _credentials(places: Mapping[str, str], now: float) -> tuple[CredentialSourc
         if kind_of(given) == "missing":
             continue
         files = read_login_files(given, family.files)
+        alone = False
+        if family.login in files:
+            files[family.login], alone = copied_login(
+                name, files[family.login], renewable=config.creds.copy_refresh_tokens
+            )
         state = judged(name, files, {}, now)
         works, renews = state is not None and state.works, state is not None and state.renews
         source = os.path.realpath(given)
-        found.append(CredentialSource(name, given, source, family.target, works, renews, files))
+        found.append(CredentialSource(name, given, source, family.target, works, renews, files, works and alone))
     return tuple(found)
 
 

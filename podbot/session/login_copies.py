@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from podbot.agents.registry import known
 from podbot.credentials.login_store import LoginStore
@@ -29,6 +29,7 @@ def forget(store: LoginStore, name: str) -> None:
     """Remove the copy of the session ``name``, after taking what it renewed. Raises FilesystemError subclasses."""
     store.forget(name)
     remove_left(store)
+    store.settle()
 
 
 def remove_left(store: LoginStore) -> None:
@@ -57,11 +58,23 @@ def sweep(store: LoginStore, runtime: str, *, but: str = "") -> None:
 
 def forget_copies(environ: Mapping[str, str], container: ContainerInfo) -> None:
     """Remove the copies of logins of a container that is gone, after taking what its agent renewed."""
+    for store, name in _copies_of(environ, container):
+        with contextlib.suppress(FilesystemError):
+            forget(store, name)
+
+
+def withdraw_copies(environ: Mapping[str, str], container: ContainerInfo) -> None:
+    """Take the logins out of the copies of a container that was stopped and is kept; a start puts them in again."""
+    for store, name in _copies_of(environ, container):
+        with contextlib.suppress(FilesystemError):
+            store.withdraw(name)
+
+
+def _copies_of(environ: Mapping[str, str], container: ContainerInfo) -> Iterator[tuple[LoginStore, str]]:
     state = os.path.realpath(state_dir(environ))
     name = stamped(container.name, container.labels.get(f"{LABEL}.created", ""))
     for kind in known():
-        root = store_of(state, kind)
-        if own_login(kind) is None or not os.path.isdir(os.path.join(root, "sessions", name)):
-            continue
-        with contextlib.suppress(FilesystemError):
-            forget(login_store(root, kind), name)
+        for of_host in (False, True):
+            root = store_of(state, kind, of_host=of_host)
+            if own_login(kind) is not None and os.path.isdir(os.path.join(root, "sessions", name)):
+                yield login_store(root, kind), name

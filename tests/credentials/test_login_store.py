@@ -258,3 +258,71 @@ def test_threads_and_processes_that_renew_at_once_leave_one_valid_login(bench: B
 
 def test_reading_from_a_directory_that_is_missing(tmp_path: Path) -> None:
     assert read_login(str(tmp_path / "missing"), "auth.json") is None
+
+
+# --- the store that follows the host's login ---
+
+HOSTS = json.dumps(CODEX).encode()
+
+
+@pytest.fixture
+def followed(bench: Bench) -> Bench:
+    bench.store.remove()
+    bench.store.follow(HOSTS)
+    bench.store.hand_out("a")
+    return bench
+
+
+def test_what_a_session_renewed_stays_until_the_host_s_login_changes(followed: Bench) -> None:
+    followed.renew("a", "r2")
+    followed.store.synchronize()
+    followed.another().follow(HOSTS)
+    followed.store.hand_out("b")
+    assert (followed.token(), followed.token("b")) == ("r2", "r2"), "the host's is older"
+    followed.another().follow(changed(CODEX, REFRESH, "r3"))
+    assert (followed.token("a"), followed.token("b")) == ("r3", "r3"), "the host logged in again"
+
+
+def test_a_login_that_the_host_no_longer_has_is_taken_from_all_sessions(followed: Bench) -> None:
+    followed.store.follow(None)
+    assert not followed.file("a").exists()
+    assert not followed.store.hand_out("b")
+    followed.store.follow(HOSTS)
+    assert followed.store.hand_out("b"), "it is there again"
+
+
+def test_a_stopped_session_has_no_login_until_it_is_started(followed: Bench) -> None:
+    followed.renew("a", "r2")
+    followed.store.withdraw("a")
+    assert not followed.file("a").exists()
+    followed.store.withdraw("a")
+    followed.store.follow(HOSTS)
+    followed.store.hand_out("a")
+    assert followed.token("a") == "r2"
+
+
+def test_the_last_session_takes_along_what_nobody_renewed(followed: Bench) -> None:
+    followed.store.settle()
+    assert followed.store.saved_at() is not None, "a session uses it"
+    followed.store.forget("a")
+    followed.store.settle()
+    assert followed.store.saved_at() is None
+    followed.store.follow(HOSTS)
+    followed.store.hand_out("b")
+    followed.renew("b", "r2")
+    followed.store.forget("b")
+    followed.store.settle()
+    assert followed.token() == "r2", "the host's own was used up"
+
+
+def test_a_login_of_podbot_s_own_is_never_settled(bench: Bench) -> None:
+    bench.store.settle()
+    assert bench.token() == "r"
+
+
+@pytest.mark.parametrize("note", [b"", b"\xff\xfe", b"x" * 9000])
+def test_a_damaged_note_of_the_host_s_login_means_that_it_is_taken_again(followed: Bench, note: bytes) -> None:
+    Path(followed.root, "host").write_bytes(note)
+    followed.store.settle()
+    followed.store.follow(changed(CODEX, REFRESH, "r3"))
+    assert followed.token("a") == "r3"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.credentials.own_login import LARGEST, Refused, accepted, renewed
+from podbot.credentials.own_login import LARGEST, Refused, accepted, renewed, without_refresh
 from tests.credentials.logins import CLAUDE, CODEX, GEMINI, LOGINS, OPENCODE, RENEWED, changed, spec_of, value_at
 
 KINDS = sorted(LOGINS)
@@ -176,3 +176,24 @@ def test_a_refusal_does_not_show_the_file() -> None:
     with pytest.raises(Refused) as caught:
         renewed(spec_of("claude"), login("claude"), changed(CLAUDE, ("claudeAiOauth", "accessToken"), ""))
     assert "sk-ant" not in f"{caught.value!r} {caught.value}"
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_without_the_token_that_renews_it_a_login_has_the_others(kind: str) -> None:
+    reduced = without_refresh(spec_of(kind), json.dumps(LOGINS[kind]).encode())
+    assert value_at(reduced, RENEWED[kind]) == ""
+    assert reduced == accepted(spec_of(kind), changed(json.loads(login(kind)), RENEWED[kind], ""))
+    assert renewed(spec_of(kind), reduced, reduced) == reduced
+
+
+def test_a_login_with_nothing_but_that_token_is_none_without_it() -> None:
+    with pytest.raises(Refused, match="no login"):
+        without_refresh(spec_of("codex"), b'{"tokens": {"refresh_token": "r"}}')
+
+
+@given(json_values)
+def test_the_token_that_renews_never_passes(value: Any) -> None:
+    document = json.dumps(
+        {"tokens": {"refresh_token": "c4n4ry", "access_token": "a", "id_token": value}, "more": value}
+    )
+    assert b"c4n4ry" not in without_refresh(spec_of("codex"), document.encode())

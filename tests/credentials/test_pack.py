@@ -38,6 +38,16 @@ def test_both_families_in_their_order(home: Home) -> None:
     assert home.events == []
 
 
+def test_without_the_tokens_that_renew_them_logins_are_reduced_or_left_out(home: Home) -> None:
+    home.write(".codex/auth.json", '{"tokens": {"access_token": "a", "refresh_token": "c4n4ry"}}')
+    home.write(".claude/.credentials.json", '{"another": "c4n4ry"}')
+    home.write(".claude/settings.json", "{}")
+    plan = dataclasses.replace(home.plan("claude", "codex"), renewable=False)
+    found = contents(pack(plan, home.events.append).archive)
+    assert sorted(found) == [".claude/settings.json", ".codex/auth.json"]
+    assert json.loads(found[".codex/auth.json"]) == {"tokens": {"access_token": "a", "refresh_token": ""}}
+
+
 def test_nothing_selected_is_nothing_uploaded(home: Home) -> None:
     bundle = home.packed()
     assert bundle == Bundle()

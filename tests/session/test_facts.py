@@ -383,6 +383,17 @@ def test_whether_a_login_renews_itself(host: Host, text: str, renews: bool) -> N
     assert [found.renews for found in host.facts().credentials if found.family == "codex"] == [renews]
 
 
+@pytest.mark.parametrize("renewable", [True, False])
+def test_a_login_that_works_can_be_kept_apart(host: Host, renewable: bool) -> None:
+    (host.home / ".codex").mkdir()
+    text = '{"tokens": {"access_token": "a", "refresh_token": "c4n4ry"}}'
+    (host.home / ".codex" / "auth.json").write_text(text)
+    found = host.facts(host.config(creds={"copy_refresh_tokens": renewable}))
+    (codex,) = (source for source in found.credentials if source.family == "codex")
+    assert (codex.logged_in, codex.alone, codex.renews) == (True, True, renewable)
+    assert (b"c4n4ry" in bytes(codex.files["auth.json"])) is renewable  # type: ignore[arg-type]
+
+
 def test_a_login_of_podbot_s_own_is_known_for_the_configured_agent(host: Host) -> None:
     host.environ["XDG_STATE_HOME"] = str(host.root)
     codex = host.config(agent={"kind": "codex"})

@@ -11,9 +11,10 @@ import pytest
 
 from podbot.credentials.login_store import LoginStore
 from podbot.events import Event
+from podbot.frozen import replace
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.login import LoginPlan
-from podbot.session.login_copies import forget_copies, login_store, sweep
+from podbot.session.login_copies import forget_copies, login_store, sweep, withdraw_copies
 from podbot.session.resources.login import Resource
 from podbot.session.resources.resource import Opening
 from podbot.session.sessions import SessionDirectory, session_directory
@@ -101,12 +102,63 @@ def test_what_is_refused_is_reported_once_and_not_shown(bench: Bench) -> None:
     assert bench.token() == "r"
 
 
-def test_a_kept_container_keeps_its_copy(bench: Bench) -> None:
+def test_a_kept_container_has_no_login_until_it_is_started(bench: Bench) -> None:
     with claimed(bench) as directory, bench.resource(directory).opened():
         in_state(directory, "running")
         renew(bench, "r2")
     assert bench.store.names() == [NAME]
+    assert not bench.file.exists()
     assert bench.token() == "r2"
+    assert bench.store.hand_out(NAME)
+    assert value_at(bench.file.read_bytes(), REFRESH) == "r2"
+
+
+@pytest.fixture
+def host(bench: Bench) -> Path:
+    """The host's own login, which the bench's sessions follow."""
+    file = Path(bench.place.base, "codex", "auth.json")
+    file.parent.mkdir()
+    file.write_text(json.dumps(CODEX))
+    bench.root = os.path.join(bench.state, "logins", "codex.host")
+    bench.store = login_store(bench.root, "codex")
+    bench.plan = LoginPlan("codex", bench.root, NAME, of_host=True, source=str(file))
+    bench.file = Path(bench.plan.mounted, "auth.json")
+    return file
+
+
+def test_a_copy_of_the_host_s_login_ends_with_its_session(bench: Bench, host: Path) -> None:
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == "r"
+    assert sorted(os.listdir(bench.root)) == ["lock", "sessions"]
+    assert json.loads(host.read_bytes()) == CODEX
+
+
+def test_what_was_renewed_inside_is_not_replaced_by_the_host_s_older_login(bench: Bench, host: Path) -> None:
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        renew(bench, "r2")
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == "r2"
+    assert json.loads(host.read_bytes()) == CODEX, "a session changes nothing on the host"
+
+
+@pytest.mark.parametrize("content", [None, b"{}", b"{", b'{"tokens": {}}'], ids=["removed", "empty", "cut", "blank"])
+def test_a_login_that_the_host_no_longer_has_does_not_come_back(
+    bench: Bench, host: Path, content: bytes | None
+) -> None:
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        in_state(directory, "running")
+    host.unlink() if content is None else host.write_bytes(content)
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert not bench.file.exists()
+    assert bench.place.kinds() == ["login.gone"]
+    assert not os.path.exists(bench.store.path)
+
+
+def test_the_copy_can_be_without_the_token_that_renews_it(bench: Bench, host: Path) -> None:
+    bench.plan = replace(bench.plan, renewable=False)
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == ""
+        assert value_at(bench.file.read_bytes(), ("tokens", "access_token")) == "a"
 
 
 def test_a_login_that_is_gone_is_a_warning(bench: Bench) -> None:
@@ -150,6 +202,10 @@ def test_a_removed_container_s_copy_is_removed_with_it(bench: Bench, engine: Fak
     environ = {**bench.place.environ, "XDG_STATE_HOME": os.path.join(bench.place.base, "home")}
     os.makedirs(environ["XDG_STATE_HOME"])
     os.rename(bench.state, os.path.join(environ["XDG_STATE_HOME"], "podbot"))
+    withdraw_copies(environ, container)
+    assert not Path(
+        environ["XDG_STATE_HOME"], "podbot", "logins", "codex", "sessions", NAME, "login/auth.json"
+    ).exists()
     forget_copies(environ, container)
     moved = LoginStore(os.path.join(environ["XDG_STATE_HOME"], "podbot", "logins", "codex"), spec_of("codex"))
     assert moved.names() == []

@@ -10,8 +10,8 @@ from podbot.agents.registry import agent, agents
 from podbot.config.models import AgentKind, AppConfig
 from podbot.frozen import Frozen, field
 from podbot.launch.command import ExecSpec
-from podbot.launch.judged_logins import copied_login, inside, login_notes, selected_family
-from podbot.launch.resources.login import uses_own_login
+from podbot.launch.judged_logins import copied_login, inside, login_notes
+from podbot.launch.resources.login import host_login, selected_family, uses_own_login
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import CredentialSource, HostFacts, ResourcePlan, SandboxPlan
 
@@ -38,7 +38,8 @@ class CredentialsPlan(ResourcePlan):
     """The operator's logins to copy into the sandbox. ``sources``: families that are selected and exist.
 
     ``trusted``: the directory that the first-run files declare as trusted by the operator. ``own``: the agent with a
-    login of podbot's own, which replaces that of its family; empty if it has none. ``keyed``: the agent for which
+    login that the sandbox mounts in place of that of its family; empty if it has none. ``renewable``: logins are copied
+    with the token that renews them. ``keyed``: the agent for which
     podbot writes a login from ``key``, instead of that of its family; empty if it writes none.
     """
 
@@ -46,6 +47,7 @@ class CredentialsPlan(ResourcePlan):
     first_run: tuple[FirstRunSource, ...] = ()
     trusted: str | None = None
     own: str = ""
+    renewable: bool = True
     keyed: str = ""
     key: str = field(default="", repr=False)
 
@@ -65,7 +67,7 @@ class CredentialsPlan(ResourcePlan):
         """The families that were copied, as this host has them now. What podbot itself made is not made again."""
         families = {source.family for source in self.sources}
         sources = tuple(source for source in facts.credentials if source.family in families)
-        return CredentialsPlan(sources, own=self.own, keyed=self.keyed)
+        return CredentialsPlan(sources, own=self.own, renewable=self.renewable, keyed=self.keyed)
 
 
 def plan(context: Context) -> Part | None:
@@ -73,7 +75,8 @@ def plan(context: Context) -> Part | None:
     if context.command is None:
         return None
     found = plan_credentials(context.config, context.facts, context.command, trusting=context.workspace.trusted)
-    notes = [note for source in found.sources for note in _copying(source, context.facts, found)]
+    own = context.config.agent.kind if uses_own_login(context.config, context.facts) else ""
+    notes = [note for source in found.sources for note in _copying(source, context.facts, (own, found.keyed))]
     if found.keyed:
         variable = inside(context.config, context.facts, context.command.env)
         notes.append(f"{found.keyed} gets a login that podbot makes of {variable.where if variable else 'its key'}")
@@ -86,9 +89,10 @@ def copied_targets(sandbox: SandboxPlan) -> tuple[str, ...]:
     return tuple(found.target for found in credentials.sources) if credentials is not None else ()
 
 
-def _copying(found: CredentialSource, facts: HostFacts, made: CredentialsPlan) -> tuple[str, ...]:
+def _copying(found: CredentialSource, facts: HostFacts, replaced: tuple[str, ...]) -> tuple[str, ...]:
+    """``replaced``: the families whose login is not the host's."""
     key = f"(creds.copy_{found.family})"
-    if found.family in (made.own, made.keyed):
+    if found.family in replaced:
         return (f"copying {found.given} without its login to {found.target} {key}",)
     copying = f"copying {found.given} to {found.target}"
     if not found.logged_in:
@@ -111,7 +115,8 @@ def plan_credentials(config: AppConfig, facts: HostFacts, command: ExecSpec, *, 
         key=keyed,
         first_run=_first_run(config, facts, sources, command),
         trusted=command.workdir or "/" if trusting else None,
-        own=config.agent.kind if uses_own_login(config, facts) else "",
+        own=config.agent.kind if uses_own_login(config, facts) or host_login(config, facts) else "",
+        renewable=config.creds.copy_refresh_tokens,
     )
 
 

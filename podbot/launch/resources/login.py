@@ -1,4 +1,4 @@
-"""Plans the login of podbot's own that a session uses: the private copy that it mounts (ADR 0042). Pure."""
+"""Plans the login that a session mounts: a private copy of podbot's own (ADR 0042), or of the host's (ADR 0048)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,30 @@ import os
 from typing import Any
 
 from podbot.agents.definition import OWN_LOGIN, OwnLogin
-from podbot.agents.registry import agent
+from podbot.agents.registry import agent, families
 from podbot.config.models import AgentKind, AppConfig
+from podbot.frozen import replace
 from podbot.launch.labels import LABEL
 from podbot.launch.own_file import stamped
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import HostFacts, Mount, ResourcePlan, SandboxPlan
+from podbot.launch.types import CredentialSource, HostFacts, Mount, ResourcePlan, SandboxPlan
 
 DIRECTORY = "logins"  # in podbot's state directory
 
 
 class LoginPlan(ResourcePlan):
-    """The login of the agent ``kind``. ``store``: its directory on the host; ``name``: of this session's copy in it."""
+    """The login of the agent ``kind``. ``store``: its directory on the host; ``name``: of this session's copy in it.
+
+    ``of_host``: it is the host's own, in the file ``source`` (empty: the host has none any more); otherwise podbot's.
+    ``renewable``: the copy of the host's has the token that renews it.
+    """
 
     kind: AgentKind
     store: str
     name: str
+    of_host: bool = False
+    source: str = ""
+    renewable: bool = True
 
     @property
     def mounted(self) -> str:
@@ -30,26 +38,62 @@ class LoginPlan(ResourcePlan):
 
     def described(self) -> dict[str, Any]:
         """The plan as plain values."""
-        return {"agent": self.kind, "directory": self.mounted}
+        return {"agent": self.kind, "directory": self.mounted, "of_host": self.of_host}
 
     def agrees_with(self, sandbox: SandboxPlan, facts: HostFacts) -> bool:
         """See ResourcePlan."""
         created = sandbox.container.labels.get(f"{LABEL}.created", "")
-        own = own_login(self.kind) is not None and self.store == store_of(facts.state_dir, self.kind)
+        expected = store_of(facts.state_dir, self.kind, of_host=self.of_host)
+        own = own_login(self.kind) is not None and self.store == expected
         return own and self.name == stamped(sandbox.session, created)
+
+    def refreshed(self, facts: HostFacts) -> LoginPlan:
+        """See ResourcePlan. The record may have been changed: what it says of the host's file is not believed."""
+        if not self.of_host:
+            return self
+        found = next((found for found in facts.credentials if found.family == self.kind), None)
+        return replace(self, source=_file(found) if found is not None else "")
 
 
 def plan(context: Context) -> Part | None:
-    """The copy's mount and the agent's variable for it; None if the agent uses no login of podbot's own."""
-    kind = context.config.agent.kind
+    """The copy's mount and the agent's variable for it; None if the agent has no login that podbot keeps apart."""
+    config, facts, kind = context.config, context.facts, context.config.agent.kind
     spec = own_login(kind)
-    if context.command is None or spec is None or not uses_own_login(context.config, context.facts):
+    if context.command is None or spec is None:
         return None
-    session = os.path.basename(context.runtime_dir)
-    found = LoginPlan(kind, store_of(context.facts.state_dir, kind), stamped(session, context.facts.created))
+    name = stamped(os.path.basename(context.runtime_dir), facts.created)
+    notes: tuple[str, ...] = ()
+    if uses_own_login(config, facts):
+        found = LoginPlan(kind, store_of(facts.state_dir, kind), name)
+        notes = (f"the agent gets the login that `podbot login {kind}` made (creds.copy_podbot)",)
+    elif (source := host_login(config, facts)) is not None:
+        store, renewable = store_of(facts.state_dir, kind, of_host=True), config.creds.copy_refresh_tokens
+        found = LoginPlan(kind, store, name, of_host=True, source=_file(source), renewable=renewable)
+    else:
+        return None
     variable = {spec.directory_variable: OWN_LOGIN} if spec.directory_variable else {}
-    note = f"the agent gets the login that `podbot login {kind}` made (creds.copy_podbot)"
-    return Part(found, mounts=(Mount(found.mounted, OWN_LOGIN),), fixed_env=variable, notes=(note,))
+    return Part(found, mounts=(Mount(found.mounted, OWN_LOGIN),), fixed_env=variable, notes=notes)
+
+
+def selected_family(config: AppConfig, family: str) -> bool:
+    """Whether the agent can use this family, and the configuration allows it."""
+    wanted: bool = getattr(config.creds, f"copy_{family}")
+    return wanted and agent(config.agent.kind).can_use(family)
+
+
+def host_login(config: AppConfig, facts: HostFacts) -> CredentialSource | None:
+    """The family of the configured agent, if the host's login in it is copied apart from its other files.
+
+    Not for a custom agent: podbot does not know whether it finds the login elsewhere.
+    """
+    kind = config.agent.kind
+    found = next((found for found in facts.credentials if found.family == kind and found.alone), None)
+    wanted = found is not None and selected_family(config, kind) and not uses_own_login(config, facts)
+    return found if wanted else None
+
+
+def _file(found: CredentialSource) -> str:
+    return os.path.join(found.source, families()[found.family].login)
 
 
 def uses_own_login(config: AppConfig, facts: HostFacts) -> bool:
@@ -62,6 +106,6 @@ def own_login(kind: AgentKind) -> OwnLogin | None:
     return agent(kind).own_login
 
 
-def store_of(state_dir: str, kind: AgentKind) -> str:
-    """The directory on the host with the kept login of this agent."""
-    return os.path.join(state_dir, DIRECTORY, kind)
+def store_of(state_dir: str, kind: AgentKind, *, of_host: bool = False) -> str:
+    """The directory on the host with the login of this agent that podbot keeps, or with what follows the host's."""
+    return os.path.join(state_dir, DIRECTORY, f"{kind}.host" if of_host else kind)

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 
+from podbot.credentials.login_reading import copied_login, read_login_files
 from podbot.credentials.login_store import LoginStore
 from podbot.errors import FilesystemError
 from podbot.events import Event
@@ -34,8 +35,13 @@ class Resource(SessionResource[LoginPlan]):
         store = login_store(self.plan.store, self.plan.kind, self._refused)
         sweep(store, os.path.dirname(session.directory.path), but=name)
         with store.in_use(name):
+            if self.plan.of_host:
+                self._follow_host(store)
             if not store.hand_out(name):
-                text = f"the login that `podbot login {self.plan.kind}` made is gone; the agent starts without one"
+                whose = (
+                    "that this host had for it" if self.plan.of_host else f"that `podbot login {self.plan.kind}` made"
+                )
+                text = f"the login of {self.plan.kind} {whose} is gone; the agent starts without one"
                 session.emit(Event("warning", "login.gone", text, {"agent": self.plan.kind}))
             stop = threading.Event()
             thread = threading.Thread(target=self._follow, args=(stop, store), name="podbot-login", daemon=True)
@@ -48,6 +54,13 @@ class Resource(SessionResource[LoginPlan]):
                 thread.join(_JOIN)
                 self._end(store)
 
+    def _follow_host(self, store: LoginStore) -> None:
+        """Take the host's login of this moment. Raises FilesystemError subclasses."""
+        directory, name = os.path.split(self.plan.source)
+        found = read_login_files(directory, (name,)).get(name, "") if name else ""
+        login, alone = copied_login(self.plan.kind, found, renewable=self.plan.renewable)
+        store.follow(login if alone and isinstance(login, bytes) else None)
+
     def _follow(self, stop: threading.Event, store: LoginStore) -> None:
         while not stop.wait(self._pause):
             self._synchronize(store)
@@ -59,12 +72,14 @@ class Resource(SessionResource[LoginPlan]):
             self._trouble(exc)
 
     def _end(self, store: LoginStore) -> None:
-        """The last renewal, and the end of the copy unless the container is kept."""
+        """The last renewal, and the end of the copy; a container that is kept gets it again when it is started."""
         directory = self.session.directory
         try:
             store.synchronize()
             if not (directory.has_container or directory.handed_over):
                 forget(store, self.plan.name)
+            elif not directory.handed_over:
+                store.withdraw(self.plan.name)
         except FilesystemError as exc:
             self._trouble(exc)
 

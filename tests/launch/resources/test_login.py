@@ -33,7 +33,7 @@ def test_a_session_mounts_a_directory_of_its_own_and_nothing_of_another_session(
     mounts = [mount for mount in made.sandbox.container.files if mount.source.startswith(STORE)]
     assert mounts == [Mount(login.mounted, "/run/podbot/login")]
     assert resource(made, CredentialsPlan).own == kind
-    assert login.described() == {"agent": kind, "directory": login.mounted}
+    assert login.described() == {"agent": kind, "directory": login.mounted, "of_host": False}
     assert f"the agent gets the login that `podbot login {kind}` made (creds.copy_podbot)" in made.sandbox.notes
     spec = own_login(kind)
     assert spec is not None
@@ -71,6 +71,51 @@ def test_a_copy_that_can_end_the_host_s_login_is_announced_once() -> None:
     assert "`podbot login codex` makes a separate one" in note
     key = plan("codex", credentials=(replace(CODEX, renews=False),))
     assert not any("share one" in note for note in key.sandbox.notes)
+
+
+HOSTS = replace(CODEX, alone=True)
+
+
+@pytest.mark.parametrize("renewable", [True, False])
+def test_the_host_s_login_is_mounted_apart_from_the_copied_files(renewable: bool) -> None:
+    made = plan("codex", {"creds.copy_refresh_tokens": renewable}, credentials=(HOSTS,))
+    login = resource(made, LoginPlan)
+    assert (login.of_host, login.source, login.renewable) == (True, "/home/ann/.codex/auth.json", renewable)
+    assert login.store == f"{STORE}/codex.host"
+    assert Mount(login.mounted, "/run/podbot/login") in made.sandbox.container.files
+    copied = resource(made, CredentialsPlan)
+    assert (copied.own, copied.renewable, copied.sources) == ("codex", renewable, (HOSTS,))
+    assert any(
+        "copying /home/ann/.codex to /root/.codex: the agent can use that login" in n for n in made.sandbox.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "known"),
+    [
+        ("codex", {}, {"credentials": (CODEX,)}),
+        ("codex", {"creds.copy_codex": False}, {"credentials": (HOSTS,)}),
+        ("claude", {}, {"credentials": (HOSTS,)}),
+        ("gemini", {}, {"credentials": (HOSTS,)}),
+        ("custom", {"agent.command": "x"}, {"credentials": (HOSTS,)}),
+    ],
+    ids=["of-another-form", "switched-off", "another-agent", "no-family", "custom"],
+)
+def test_otherwise_nothing_of_the_host_s_login_is_mounted(
+    kind: str, values: dict[str, Any], known: dict[str, Any]
+) -> None:
+    assert plan(kind, values, **known).sandbox.find(LoginPlan) is None
+
+
+def test_a_restarted_session_believes_this_host_and_not_its_record() -> None:
+    made = plan("codex", credentials=(HOSTS,)).sandbox
+    login = made.find(LoginPlan)
+    assert login is not None
+    assert login.agrees_with(made, facts())
+    assert not replace(login, of_host=False).agrees_with(made, facts())
+    changed = replace(login, source="/home/ann/.ssh/id_rsa")
+    assert changed.refreshed(facts(credentials=(HOSTS,))).source == "/home/ann/.codex/auth.json"
+    assert changed.refreshed(facts()).source == ""
 
 
 def test_without_any_other_login_the_agent_is_not_said_to_have_none() -> None:
