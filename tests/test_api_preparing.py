@@ -19,6 +19,7 @@ from podbot.diagnosis.repair_plan import RepairPlan
 from podbot.engine.podman.engine_machine import PodmanMachine
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.errors import (
+    EngineNotInstalled,
     ImageBuildFailed,
     ImageNotFound,
     InvalidValue,
@@ -26,7 +27,6 @@ from podbot.errors import (
     PathError,
     RepairFailed,
     RequestFailed,
-    SocketNotFound,
 )
 from podbot.events import Event
 from podbot.images.newest import QUESTION
@@ -206,7 +206,7 @@ def test_set_up_begins_with_packages_where_there_is_no_engine(
     path = programs("apt-get")
     plans: list[podbot.SetupPlan] = []
     driver.locate = lambda _config, _environ: None
-    driver.failure = SocketNotFound(path="/s", origin="x")
+    driver.failure = EngineNotInstalled(engine="Podman", install="Install it")
 
     def machine(_environ: object) -> PodmanMachine:
         if any("install" in line for line in asked(tmp_path)):
@@ -219,7 +219,7 @@ def test_set_up_begins_with_packages_where_there_is_no_engine(
 
     driver.machine = machine
     given = environ(place) | path
-    with pytest.raises(SocketNotFound):
+    with pytest.raises(EngineNotInstalled):
         setup(options(place), environ=given)  # the library installs nothing by itself
     assert asked(tmp_path) == []
     result = setup(options(place), may_install=True, approve=approve, environ=given)
@@ -257,7 +257,7 @@ def test_packages_that_are_declined_are_not_installed(
         raise KeyError("no")
 
     driver.locate = lambda _config, _environ: None
-    driver.failure = SocketNotFound(path="/s", origin="x")
+    driver.failure = EngineNotInstalled(engine="Podman", install="Install it")
     driver.machine = lambda _environ: PodmanMachine(BARE, "", candidate=lambda: "5.4.2")
     with pytest.raises(KeyError):
         setup(options(place), may_install=True, approve=no, environ=environ(place) | programs("apt-get"))

@@ -28,7 +28,7 @@ def copy(
     """Copy a file or directory; one of ``source`` and ``target`` is NAME:PATH in a running session of podbot's.
 
     ``most``: bytes of all files; None: 4 GiB. Nothing is written outside of the target. Raises UsageError, CopyFailed,
-    ContainerNotFound, AmbiguousName, NotOurs, SandboxDied, SandboxPaused, DiskFull, PathError, Interrupted and other
+    ContainerNotFound, AmbiguousName, NotOurs, SandboxStopped, SandboxPaused, DiskFull, PathError, Interrupted and other
     ContainerErrors; after an error a part may have been copied.
     """
     from podbot.launch.types import LaunchRequest

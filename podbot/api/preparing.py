@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from podbot.api.engines import driver_of, environment, open_engine
 from podbot.api.images import build_context
 from podbot.config.models import AppConfig, LoadOptions
-from podbot.errors import MachineNotReady, SocketNotFound
+from podbot.errors import EngineNotInstalled, MachineNotReady
 from podbot.events import Emit, Event, ignore
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def setup(
         return call.with_packages(approve, emit, may_ask=may_ask)
     try:
         return call.on_engine(approve, emit)
-    except SocketNotFound:
+    except EngineNotInstalled:
         if not may_install or not call.can_have_engine():
             raise
         return call.with_packages(approve, emit, may_ask=may_ask)

@@ -175,9 +175,9 @@ def start(
     """Restart a kept session: its container runs again with its token, logins and guard, without a podbot process.
 
     ``exec_``, ``ps`` and ``stop`` work on it. ``session``: its name, or the beginning if no other begins so. Raises
-    ContainerNotFound, AmbiguousName, NotOurs, SessionExists, SessionNotRestorable, SessionRecordUnknown, MountRefused,
-    then ContainerError, FilesystemError and GitHubError subclasses, and Interrupted when ``wake`` got a signal;
-    after an error the container is stopped again.
+    ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted, SessionNotRestorable,
+    SessionRecordUnknown, MountRefused, then ContainerError, FilesystemError and GitHubError subclasses, and Interrupted
+    when ``wake`` got a signal; after an error the container is stopped again.
     """
     from podbot.session.starting import start_session
 

@@ -35,7 +35,7 @@ def open_shell(
     running. ``root``: an absolute path inside; None: the session's workspace. ``user``: of the commands, ``USER`` or
     ``USER:GROUP``, names or numbers inside; empty is the image's user. ``validator``: refuses commands; with None no
     command is refused. Raises ContainerNotFound, NotOurs for a container that is no session of this user's,
-    SandboxDied for one that does not run, SandboxPaused, and ContainerError subclasses; InvalidWorkingDirectory for
+    SandboxStopped for one that does not run, SandboxPaused, and ContainerError subclasses; InvalidWorkingDirectory for
     ``root``.
     """
     from podbot.session.shell_target import running_session

@@ -34,7 +34,11 @@ def init(g: Globals, *, force: bool) -> int:
 
     path, _, exists = config_location(g.load_options(os.environ, {}, {}))
     if exists and not force:
-        raise PathError(path=path, operation="write", reason="it exists already; --force replaces it")
+        raise PathError(
+            path=path,
+            operation="write",
+            reason="it exists already; --force replaces it, and all that is set in it is lost",
+        )
     write_file(path, render_example().encode())
     typer.echo(os.fsencode(path))
     return 0

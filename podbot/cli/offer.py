@@ -13,19 +13,19 @@ from podbot.config.load import load_config
 from podbot.config.models import AppConfig
 from podbot.errors import (
     AgentNotInImage,
+    EngineNotInstalled,
     ImageNotFound,
     MachineNotReady,
     MissingRequired,
     PodbotError,
     ServiceStartFailed,
-    SocketNotFound,
 )
 from podbot.images.recipe import SANDBOX_REPOSITORY, known_builds
 
 if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan
 
-OF_THE_MACHINE = (SocketNotFound, ServiceStartFailed, MachineNotReady)
+OF_THE_MACHINE = (EngineNotInstalled, ServiceStartFailed, MachineNotReady)
 
 
 class _Declined(Exception):

@@ -20,15 +20,21 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
         "`podbot setup {agent}` installs it in podbot's own image. If this is an image of yours, add {agent} to its"
         " Containerfile and to its label io.podbot.agents."
     ),
+    errors.AlreadyStarted: "`podbot exec {session}` opens a shell in it.",
     errors.ClientBroken: "Check the program that starts `podbot host`: it must send newline-delimited JSON.",
     errors.CommandSurvived: "`podbot stop --time 0 {container}` ends everything in that session.",
     errors.ConfigFileNotFound: "Name another file, or write one with `podbot config init`.",
     errors.ConnectionFailed: f"{{remedy}} {_ENGINE}",
     errors.ContainerNotFound: "`podbot ps -a` lists podbot's sessions.",
     errors.CreateFailed: "`podbot run --dry-run` shows the request; `podbot doctor` checks the engine.",
+    errors.EngineNotInstalled: (
+        "{install}, or name an engine that runs elsewhere with --engine-socket. `podbot doctor` shows what else is"
+        " missing."
+    ),
     errors.EngineGone: "When it is back, `podbot ps -a` shows what is left and `podbot stop` removes it.",
     errors.EngineStorageFull: (
-        "Free some (`podbot stop --rm` removes sessions that `podbot ps -a` lists), then try again. {engine_hint}"
+        "Free some (`podbot stop --rm NAME` removes a session that `podbot ps -a` lists, with its unsaved work), then"
+        " try again. {engine_hint}"
     ),
     errors.GitNotInImage: "`podbot doctor --image` shows what an image needs; `podbot setup` builds one that has it.",
     errors.HealthCheckFailed: f"{{remedy}} {_ENGINE}",
@@ -38,9 +44,8 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.MachineNotReady: (
         "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
     ),
-    errors.MalformedFile: "Correct that line, or write a new file with `podbot config init --force`.",
     errors.NameTaken: (
-        "Choose another --name. If it is a kept session of podbot's, `podbot stop --rm {container}` removes it."
+        "Choose another --name. If it is a kept session of podbot's, `podbot start {container}` continues it."
     ),
     errors.NoImageBuilder: "Name an image that exists on the engine: `image` in the configuration, or --image.",
     errors.NoLog: "The output of an agent is recorded with `podbot run --logs`, or session.logs = true.",
@@ -49,16 +54,21 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.PermissionDenied: (
         "Use your own rootless socket (`podbot doctor` shows how), or ask for access to this one."
     ),
-    errors.RemoveFailed: "`podbot stop --all` tries again.",
+    errors.RemoveFailed: "`podbot stop --rm {container}` tries again.",
     errors.RepairFailed: ("Run it by hand to see all of its output; `podbot doctor` shows what is still missing."),
     errors.SandboxDied: "{remedy} `podbot ps -a` shows what is left.",
+    errors.SandboxStopped: "`podbot start {container}` starts a kept session.",
     errors.ServiceStartFailed: "`podbot doctor` shows the cause; the service's output is in {log}.",
     errors.SessionExists: "Choose another --name, or end that session with `podbot stop {session}`.",
     errors.SessionKept: (
-        "`podbot start {session}` restarts it, `podbot stop --rm {session}` removes it; or choose another --name."
+        "Choose another --name. `podbot start {session}` restarts it; `podbot stop --rm {session}` removes it, and its"
+        " unsaved work is lost."
     ),
-    errors.HistoryInUse: "{remedy} `podbot stop --rm NAME` does both.",
-    errors.SessionNotRestorable: "{remedy} `podbot stop {session}` stops it, `podbot stop --rm {session}` removes it.",
+    errors.HistoryInUse: "{remedy} `podbot stop --rm NAME` does both, and its unsaved work is lost.",
+    errors.SessionNotRestorable: (
+        "{remedy} `podbot stop {session}` stops it; `podbot stop --rm {session}` removes it, and its unsaved work is"
+        " lost."
+    ),
     errors.SessionRecordUnknown: (
         "Use the podbot that wrote it. If that is gone, `podbot stop --rm {session}` removes its container, and then"
         " the record's directory can be removed."
@@ -70,7 +80,7 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.TerminalTooSmall: "Enlarge it, or run the agent without a terminal (`podbot run … < prompt`).",
     errors.TokenSessionMissing: "`podbot ps` shows which sessions have one.",
     errors.UnknownKey: "{remedy} `podbot config show` lists every key.",
-    errors.UnsafeStore: "Remove it, or start with --no-history.",
+    errors.UnsafeStore: "Move it away, or start with --no-history.",
     errors.UsageError: "`{command} --help` shows its usage.",
 }
 _NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in about a minute and writes the key."
@@ -90,6 +100,8 @@ def remedy_of(exc: PodbotError) -> str:
     """What the operator can do at the command line, or empty."""
     if isinstance(exc, errors.TokenSessionMissing) and (near := _unit_word(exc.session)):
         return f"Did you mean `podbot token-daemon {near}`?"
+    if isinstance(exc, errors.AlreadyStarted) and exc.state == exc.CHANGING:
+        return "`podbot ps -a` shows when that is done."
     if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_RUNNING:
         return f"`podbot start {exc.container}` starts a kept session."
     if isinstance(exc, errors.MissingRequired) and exc.field == "image":

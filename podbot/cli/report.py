@@ -123,6 +123,10 @@ class Reporter:
             if event.kind in _OF_THE_AGENT:
                 return f"agent: {printable(event.message.expandtabs())}"
             text = event.message
+            if event.kind == "history.resume":
+                from podbot.cli.own_name import own_name
+
+                text = text.replace("podbot", own_name(), 1)
             if event.level == "info":
                 from podbot.cli.progress import elapsed_of, progress_text
 

@@ -9,6 +9,7 @@ import typer
 
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import Streams
+from podbot.cli.own_name import own_name
 
 if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan, SetupResult
@@ -68,4 +69,4 @@ def _summary(result: SetupResult) -> str:
         first = f"{result.image}{agents} exists already; nothing was built."
     if result.other_image:
         return f"{first} It is not in use: {result.other_origin} names {result.other_image}."
-    return f"{first} Next, in a project: podbot run"
+    return f"{first} Next, in a project: {own_name()} run"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -89,7 +90,7 @@ def _key(github: GitHubConfig) -> Generator[Check, None, PrivateKey | None]:
     yield Check("github-key", "ok", f"{key.path}, RSA with {key.rsa.key_size} bits")
     if key.warnings:
         meaning = "Anyone who has the key can act as the App."
-        yield Check("github-key-mode", "warn", key.warnings[0], meaning, f"chmod 600 {key.path}")
+        yield Check("github-key-mode", "warn", key.warnings[0], meaning, f"chmod 600 {shlex.quote(key.path)}")
     else:
         yield Check("github-key-mode", "ok", "only you can read it")
     return key

@@ -38,6 +38,10 @@ class EngineWords(Frozen):
         """A sentence that says how to get ``image`` onto the engine; empty for one that was built there."""
         return f"`{self.pull} {image}` fetches it." if self.can_fetch(image) else ""
 
+    def continues(self, container: str) -> str:
+        """A sentence that says how to continue a paused container."""
+        return f"`{self.resume} {container}` continues it." if self.resume else ""
+
     def can_fetch(self, image: str) -> bool:
         """Whether the engine can get ``image`` from a registry. What is built here is named localhost/."""
         return bool(self.pull) and not image.startswith("localhost/")

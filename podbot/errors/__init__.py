@@ -8,21 +8,21 @@
      |    |   ConfigFileNotFound, UnsafeConfigFile, IllegalCombination,
      |    |   MountRefused, UsageError, TokenFileRefused, AddressUnusable
      +-- ContainerError    the engine, or a container on it               exit 1
-     |    +-- SocketNotFound, PermissionDenied, ConnectionFailed,
+     |    +-- EngineNotInstalled, SocketNotFound, PermissionDenied, ConnectionFailed,
      |    |   HealthCheckFailed, EngineGone, UnsupportedEndpoint,
      |    |   ServiceStartFailed, CreateFailed, NameTaken, StartFailed, PortUnusable,
      |    |   StopFailed, RemoveFailed, ExecFailed, UploadFailed,
      |    |   ImageNotFound, ImageBuildFailed, AgentNotInImage,
      |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed,
      |    |   EngineStorageFull, CommandSurvived, MachineNotReady, RepairFailed, NoImageBuilder,
-     |    |   SandboxPaused, AmbiguousName, SessionRuns, KernelLimitReached
+     |    |   SandboxPaused, SandboxStopped, AmbiguousName, SessionRuns, KernelLimitReached
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
      |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
      |    |   HistoryNotRemoved, SessionKept, SessionNotRestorable,
      |    |   SessionRecordUnknown, LoginFailed, CopyFailed, NoLog,
-     |    |   NoGateway, GatewayRefused,
+     |    |   NoGateway, GatewayRefused, AlreadyStarted,
      |    |   GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
@@ -90,6 +90,7 @@ from podbot.errors.container import (
     ContainerNotFound,
     CreateFailed,
     EngineGone,
+    EngineNotInstalled,
     EngineStorageFull,
     ExecFailed,
     HealthCheckFailed,
@@ -107,6 +108,7 @@ from podbot.errors.container import (
     RequestFailed,
     SandboxDied,
     SandboxPaused,
+    SandboxStopped,
     ServiceStartFailed,
     SocketNotFound,
     StartFailed,
@@ -148,6 +150,7 @@ from podbot.errors.host_files import (
 )
 from podbot.errors.mcp import AddressUnusable, TokenFileRefused
 from podbot.errors.session import (
+    AlreadyStarted,
     AmbiguousName,
     GatewayRefused,
     NoGateway,
@@ -172,6 +175,7 @@ from podbot.errors.tools import (
 __all__ = [
     "AddressUnusable",
     "AgentNotInImage",
+    "AlreadyStarted",
     "AmbiguousName",
     "BadWorkingDirectory",
     "BranchNotFound",
@@ -194,6 +198,7 @@ __all__ = [
     "DiskFull",
     "EmptyRepository",
     "EngineGone",
+    "EngineNotInstalled",
     "EngineStorageFull",
     "ExecFailed",
     "ExtraUnusable",
@@ -246,6 +251,7 @@ __all__ = [
     "RequestFailed",
     "SandboxDied",
     "SandboxPaused",
+    "SandboxStopped",
     "ServerUnreachable",
     "ServiceStartFailed",
     "SessionExists",

@@ -94,7 +94,8 @@ class UnsafeConfigFile(ConfigError):
     reason: str
     template: ClassVar[str] = "the configuration file {path} ({origin}) cannot be trusted: {reason}"
     advice: ClassVar[str] = (
-        "It controls what a sandbox can access. Make it yours: `chown $(id -u) {path}; chmod o-w {path}`."
+        "It controls what a sandbox can access, and others could have changed it. Read it first; then put a copy in its"
+        " place that is yours and that only you can write, or name that copy."
     )
 
 

@@ -24,6 +24,18 @@ class SocketNotFound(ContainerError):
     advice: ClassVar[str] = "{engine_hint} Check that the path is right and that the engine runs."
 
 
+class EngineNotInstalled(ContainerError):
+    """No engine is named or found, and the program with which podbot would start one is not on this machine.
+
+    ``engine``: its name. ``install``: what installs it, as a sentence without its end.
+    """
+
+    engine: str
+    install: str
+    template: ClassVar[str] = "{engine} is not installed"
+    advice: ClassVar[str] = "{install}; or name an engine that runs elsewhere with the key engine_socket."
+
+
 class PermissionDenied(ContainerError):
     """The engine socket exists and this user may not use it."""
 
@@ -160,7 +172,7 @@ class NameTaken(ContainerError):
 
     container: str
     template: ClassVar[str] = "the name {container} is taken by another container"
-    advice: ClassVar[str] = "Choose another name, or remove that container."
+    advice: ClassVar[str] = "Choose another name."
 
 
 class StartFailed(ContainerError):
@@ -231,6 +243,15 @@ class SandboxPaused(ContainerError):
     engine_hint: str = ""
     template: ClassVar[str] = "the sandbox {container} is paused"
     advice: ClassVar[str] = "{engine_hint}"
+
+
+class SandboxStopped(ContainerError):
+    """The container is not running, so nothing can be done inside. ``state``: the engine's term."""
+
+    container: str
+    state: str
+    template: ClassVar[str] = "the sandbox {container} is not running ({state})"
+    advice: ClassVar[str] = "Start it again if it was kept."
 
 
 class UploadFailed(ContainerError):

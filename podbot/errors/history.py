@@ -12,7 +12,7 @@ class UnsafeStore(FilesystemError):
 
     path: str
     template: ClassVar[str] = "{path}, the store of conversations, is a link or not a directory"
-    advice: ClassVar[str] = "Remove it, or set session.history = false."
+    advice: ClassVar[str] = "Move it away, or set session.history = false."
 
 
 class HistoryNotFound(FilesystemError):
@@ -45,4 +45,10 @@ class HistoryNotRemoved(FilesystemError):
     path: str
     reason: str
     template: ClassVar[str] = "could not remove all of {path}: {reason}"
-    advice: ClassVar[str] = "Remove it as the user who owns it, or as root: `sudo rm -rf {path}`."
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError. The path is quoted: a word of it alone could be another directory."""
+        import shlex
+
+        return f"Remove it as the user who owns it, or as root: `sudo rm -rf -- {shlex.quote(self.path)}`."

@@ -39,7 +39,9 @@ class CredentialsTooLarge(FilesystemError):
         "the {family} credentials in {path} are too large to copy: {size}, and the limit is {limit};"
         " the largest part is {largest}"
     )
-    advice: ClassVar[str] = "Remove files from it, or exclude the family with creds.copy_{family} = false."
+    advice: ClassVar[str] = (
+        "Exclude the family with creds.copy_{family} = false, or make that part smaller with the agent's own means."
+    )
 
 
 class LoginFailed(FilesystemError):
@@ -58,8 +60,8 @@ class UnsafeDirectory(FilesystemError):
     reason: str
     template: ClassVar[str] = "the directory {path} cannot be trusted with podbot's files: {reason}"
     advice: ClassVar[str] = (
-        "Close it to others (`chmod go-w`), remove it, or point XDG_RUNTIME_DIR or XDG_STATE_HOME at a directory that"
-        " only you can write."
+        "podbot's own directories lie below XDG_RUNTIME_DIR and XDG_STATE_HOME: set these to directories that are yours"
+        " and that only you can write."
     )
 
 

@@ -70,6 +70,20 @@ class SessionKept(FilesystemError):
     advice: ClassVar[str] = "Restart it, remove it, or choose another name."
 
 
+class AlreadyStarted(FilesystemError):
+    """``podbot start``: the session is running.
+
+    ``state``: RUNNING, or CHANGING while another podbot is at work on it.
+    """
+
+    RUNNING: ClassVar[str] = "running already"
+    CHANGING: ClassVar[str] = "being started or stopped by another podbot"
+
+    session: str
+    state: str = RUNNING
+    template: ClassVar[str] = "the session {session} is {state}"
+
+
 class SessionNotRestorable(FilesystemError):
     """``podbot start``: the session cannot be restarted as it was."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -130,7 +131,7 @@ def _unreadable(path: str, exc: OSError | ValueError) -> GitHubError:
             reason = "it is a dangling link"
         return PrivateKeyMissing(path=path, reason=reason, hint="Set github.private_key_path to the App's .pem file.")
     if isinstance(exc, PermissionError):
-        hint = f"Give it to the user that runs podbot: `chown`, then `chmod 600 {path}`."
+        hint = "Set github.private_key_path to a copy that belongs to this user, and that nobody else may read."
         return PrivateKeyLoadFailed(path=path, reason="this user may not read it", hint=hint)
     reason = (exc.strerror or type(exc).__name__) if isinstance(exc, OSError) else "the path contains a NUL character"
     return PrivateKeyLoadFailed(path=path, reason=reason, hint="Set github.private_key_path to the App's .pem file.")
@@ -142,7 +143,9 @@ def _warnings(path: str, mode: int) -> tuple[str, ...]:
     if not bits & 0o077:
         return ()
     done = "read or replace" if bits & 0o022 else "read" if bits & 0o044 else "run"
-    return (f"others on this machine may {done} the private key {path} (mode {bits:04o}): `chmod 600 {path}`",)
+    return (
+        f"others on this machine may {done} the private key {path} (mode {bits:04o}): `chmod 600 {shlex.quote(path)}`",
+    )
 
 
 # --- its content -----------------------------------------------------------------------------
@@ -230,7 +233,10 @@ def _garbled(path: str) -> GitHubError:
 
 
 def _encrypted(path: str) -> GitHubError:
-    hint = "podbot cannot ask for a passphrase while it renews tokens; remove it: `openssl rsa -in FILE`."
+    hint = (
+        "podbot cannot ask for a passphrase while it renews tokens; make a copy without one:"
+        " `openssl rsa -in FILE -out KEY.pem`."
+    )
     return PrivateKeyLoadFailed(path=path, reason="it is encrypted", hint=hint)
 
 

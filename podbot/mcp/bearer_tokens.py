@@ -7,6 +7,7 @@ import hmac
 import os
 import re
 import secrets
+import shlex
 import stat
 from collections.abc import Sequence
 
@@ -47,8 +48,12 @@ def read_tokens(path: str, *, uid: int | None = None) -> tuple[str, ...]:
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode):
                 raise TokenFileRefused(path=path, reason="it is not a regular file")
-            if found.st_uid not in (0, os.getuid() if uid is None else uid) or found.st_mode & _OTHERS:
-                raise TokenFileRefused(path=path, reason="other users may use it", hint=f"Run `chmod 600 {path}`.")
+            if found.st_uid not in (0, os.getuid() if uid is None else uid):
+                hint = "Write tokens of your own into a file that only you may read."
+                raise TokenFileRefused(path=path, reason=f"it belongs to user {found.st_uid}", hint=hint)
+            if found.st_mode & _OTHERS:
+                hint = f"Run `chmod 600 {shlex.quote(path)}`, and replace its tokens: others may know them."
+                raise TokenFileRefused(path=path, reason="other users may use it", hint=hint)
             data = os.read(handle, _FILE_BYTES + 1)
         finally:
             os.close(handle)

@@ -36,6 +36,12 @@ _MOUNT_IT = (
     " (for a checkout that `repo` made, the directory .repo)."
 )
 
+# No command: who wrote the project chose that path, and it can be any directory of the host.
+_NOT_YOURS = (
+    "The project's .git file names that directory, as it could name any other. If you did not put the project's"
+    " repository there, do not trust the project. git does not work in this session."
+)
+
 
 class _NotFollowed(Exception):
     """The git directory is refused for ``reason``."""
@@ -145,7 +151,7 @@ def _check_own(handle: int, path: str, uid: int) -> None:
     if path_of(handle, path) != path:
         raise _NotFollowed("there is a symbolic link in that path", "Write the path without links into the .git file.")
     if (owner := os.fstat(handle).st_uid) != uid:
-        raise _NotFollowed(f"it belongs to user {owner}", f"If it is yours, `chown` it to user {uid}.")
+        raise _NotFollowed(f"it belongs to user {owner}", _NOT_YOURS)
 
 
 def _check_is_git(handle: int, *, as_named: bool) -> None:

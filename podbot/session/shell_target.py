@@ -31,8 +31,8 @@ def running_session(
 ) -> ShellTarget:
     """The session of this user's with that name; waits up to 10 s for one that is being started.
 
-    Raises ContainerNotFound, NotOurs for a container that is no session of this user's, SandboxPaused, SandboxDied for
-    a session that does not run, and ContainerError subclasses.
+    Raises ContainerNotFound, NotOurs for a container that is no session of this user's, SandboxPaused, SandboxStopped
+    for a session that does not run, and ContainerError subclasses.
     """
     our_container(engine, session)
     record = record_of(environ, session)

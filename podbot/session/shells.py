@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerError, ContainerNotFound, NoGuest, PodbotError, SandboxDied, SandboxPaused
+from podbot.errors import (
+    ContainerError,
+    ContainerNotFound,
+    NoGuest,
+    PodbotError,
+    SandboxDied,
+    SandboxPaused,
+    SandboxStopped,
+)
 from podbot.guest.channel import Channel
 from podbot.guest.messages import GuestCommand, JobState
 from podbot.guest.open_channel import open_channel
@@ -74,7 +82,10 @@ def explained(connect: Connect, container: str, error: PodbotError) -> PodbotErr
         engine = connect()
         try:
             found = engine.inspect(container)
-            return unless_running(engine, found) or error
+            cause = unless_running(engine, found) or error
+            if isinstance(cause, SandboxStopped):  # a command was running in it
+                return SandboxDied(container=found.name, reason=f"the container is {found.state}")
+            return cause
         finally:
             engine.close()
     except ContainerNotFound as exc:
@@ -84,11 +95,11 @@ def explained(connect: Connect, container: str, error: PodbotError) -> PodbotErr
 
 
 def unless_running(engine: Engine, container: ContainerInfo) -> ContainerError | None:
-    """The error for a container in which no command can run: SandboxPaused or SandboxDied. None if it is running."""
-    name, state, resume = container.name, container.state, engine.words.resume
+    """The error for a container in which no command can run: SandboxPaused or SandboxStopped. None if it is running."""
+    name, state = container.name, container.state
     if state == "paused":
-        return SandboxPaused(container=name, engine_hint=f"`{resume} {name}` continues it." if resume else "")
-    return None if state == "running" else SandboxDied(container=name, reason=f"the container is {state}")
+        return SandboxPaused(container=name, engine_hint=engine.words.continues(name))
+    return None if state == "running" else SandboxStopped(container=name, state=state)
 
 
 def shell_in(

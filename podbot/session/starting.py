@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from podbot.engine.port import BindMount, ContainerInfo, Engine
-from podbot.errors import CreateFailed, MountRefused, PodbotError, SessionExists, SessionNotRestorable
+from podbot.errors import (
+    AlreadyStarted,
+    CreateFailed,
+    MountRefused,
+    PodbotError,
+    SandboxPaused,
+    SessionExists,
+    SessionNotRestorable,
+)
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen, replace
 from podbot.launch.labels import LABEL, RESOURCES, keep_of
@@ -27,6 +35,7 @@ from podbot.session.confined import check_filtered
 from podbot.session.container import check_met
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import STOP_SECONDS
+from podbot.session.flags import is_live
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.host_paths import path_facts, with_protected
 from podbot.session.mount_check import verified_mount
@@ -64,8 +73,9 @@ def start_session(
 ) -> StartResult:
     """Restart the kept session ``name``, or whose name begins so. ``facts`` collects the current facts of this host.
 
-    ``scanner``: the guard's. Raises ContainerNotFound, AmbiguousName, NotOurs, SessionExists, SessionNotRestorable,
-    SessionRecordUnknown, MountRefused, the errors of a first start, and Interrupted when a signal arrived before it was
+    ``scanner``: the guard's. Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted,
+    SessionNotRestorable, SessionRecordUnknown, MountRefused, the errors of a first start, and Interrupted when a signal
+    arrived before it was
     done.
     """
     container = session_meant(engine, name)
@@ -73,8 +83,10 @@ def start_session(
     if not engine.local:
         raise _refused(session, "its engine is on another host", "Run podbot on that host.")
     path = os.path.join(runtime_root(environ), session)
+    _check_not_started(engine, container, path)
     _check_kept(container)
-    with wake.listening(), left_session(path, otherwise=lasting_record(engine, environ, container)) as directory:
+    record = lasting_record(engine, environ, container)
+    with wake.listening(), _unless_held(session), left_session(path, otherwise=record) as directory:
         assert directory is not None  # noqa: S101 - there is a record by now
         container = engine.inspect(container.id)  # again, now that the lock keeps others from starting it
         _check_state(directory.record, container)
@@ -104,6 +116,23 @@ def start_session(
     return StartResult(session, copied_targets(plan))
 
 
+def _check_not_started(engine: Engine, container: ContainerInfo, path: str) -> None:
+    if container.state == "paused":
+        raise SandboxPaused(container=container.name, engine_hint=engine.words.continues(container.name))
+    if is_live(path):
+        state = AlreadyStarted.RUNNING if container.state == "running" else AlreadyStarted.CHANGING
+        raise AlreadyStarted(session=container.name, state=state)
+
+
+@contextlib.contextmanager
+def _unless_held(session: str) -> Iterator[None]:
+    """The error for a session that another podbot has taken since it was looked at."""
+    try:
+        yield
+    except SessionExists as exc:
+        raise AlreadyStarted(session=session, state=AlreadyStarted.CHANGING) from exc
+
+
 def _check_kept(container: ContainerInfo) -> None:
     if keep_of(container.labels) == "never":
         hint = "Remove it."
@@ -113,7 +142,7 @@ def _check_kept(container: ContainerInfo) -> None:
 def _check_state(record: SessionRecord, container: ContainerInfo) -> None:
     session = record.session
     if record.state == "detached" and container.state == "running":
-        raise SessionExists(session=session)
+        raise AlreadyStarted(session=session)
     if container.state not in ("exited", "stopped"):
         reason = f"its container is {container.state}, and podbot has not started it"
         raise _refused(session, reason, "Stop it.")

@@ -17,6 +17,7 @@ from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.errors import (
     AgentNotInImage,
     ContainerNotFound,
+    EngineNotInstalled,
     ImageNotFound,
     MachineNotReady,
     MissingRequired,
@@ -116,7 +117,8 @@ def test_an_agent_that_the_image_lacks_is_added(builder: Builder, place: Place) 
         (ImageNotFound(image="mine:1", origin="x"), "file", False),
         (AgentNotInImage(image=OURS, origin="x", agent="codex", agents="claude,codex"), "file", True),
         (AgentNotInImage(image="mine:1", origin="x", agent="codex", agents="codex"), "file", False),
-        (SocketNotFound(path="/s", origin="x"), "file", True),
+        (EngineNotInstalled(engine="Podman", install="Install it"), "file", True),
+        (SocketNotFound(path="/s", origin="flag --engine-socket"), "file", False),
         (MachineNotReady(problems="x", fixes="y"), "file", True),
         (ContainerNotFound(container="x"), "file", False),
     ],

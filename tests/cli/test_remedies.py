@@ -10,8 +10,11 @@ from podbot.cli.app import root
 from podbot.cli.remedies import _ADVICE, paragraph, remedy_of
 from podbot.errors import (
     AgentNotInImage,
+    AlreadyStarted,
     CommandSurvived,
+    EngineNotInstalled,
     ExecFailed,
+    HistoryNotRemoved,
     MissingRequired,
     NameTaken,
     PathError,
@@ -38,6 +41,34 @@ def test_every_command_that_is_advised_exists(cls: type[PodbotError]) -> None:
     assert set(verbs) <= set(root().list_commands(None))
 
 
+# A command that the reader types as it stands must not touch what belongs to somebody else, or to another session.
+HARMFUL = re.compile(r"chown|chmod|rm -r|usermod|init --force|stop --all|prune -|unset it")
+
+
+@pytest.mark.parametrize("cls", LEAVES, ids=lambda cls: cls.__name__)
+def test_no_remedy_harms_who_follows_it(cls: type[PodbotError]) -> None:
+    assert not HARMFUL.search(paragraph(sample(cls)).replace("rm -rf -- '<path>'", ""))
+    assert not HARMFUL.search(str(sample(cls)).replace("rm -rf -- '<path>'", ""))
+
+
+def test_only_the_directory_itself_is_removed_by_hand_whatever_its_name() -> None:
+    error = HistoryNotRemoved(path="/home/ada/my state/podbot/x", reason="r")
+    assert "`sudo rm -rf -- '/home/ada/my state/podbot/x'`" in remedy_of(error)
+
+
+def test_work_that_removing_a_session_loses_is_mentioned() -> None:
+    removing = [text for text in _ADVICE.values() if "stop --rm" in text and "tries again" not in text]
+    assert [text for text in removing if "unsaved work" not in text and "record" not in text] == []
+
+
+def test_without_podman_the_remedies_are_ones_that_work() -> None:
+    error = EngineNotInstalled(engine="Podman", install="Install it: `sudo apt-get install -y podman`")
+    assert paragraph(error) == (
+        "Podman is not installed. Install it: `sudo apt-get install -y podman`, or name an engine that runs elsewhere"
+        " with --engine-socket. `podbot doctor` shows what else is missing."
+    )
+
+
 def test_an_agent_that_the_image_lacks_is_installed_by_setup() -> None:
     error = AgentNotInImage(image="localhost/mine", origin="flag --image", agent="codex", agents="claude,codex")
     assert "`podbot setup codex`" in remedy_of(error)
@@ -46,7 +77,7 @@ def test_an_agent_that_the_image_lacks_is_installed_by_setup() -> None:
 
 def test_a_name_that_a_strangers_container_has_is_not_said_to_be_stoppable() -> None:
     assert remedy_of(NameTaken(container="x")) == (
-        "Choose another --name. If it is a kept session of podbot's, `podbot stop --rm x` removes it."
+        "Choose another --name. If it is a kept session of podbot's, `podbot start x` continues it."
     )
 
 
@@ -100,6 +131,8 @@ def test_a_misspelt_word_of_token_daemon_is_corrected(session: str, word: str) -
             "`podbot start shop` starts a kept session.",
         ),
         (ExecFailed(container="shop", command="true", reason="r"), ""),
+        (AlreadyStarted(session="shop"), "`podbot exec shop` opens a shell in it."),
+        (AlreadyStarted(session="shop", state=AlreadyStarted.CHANGING), "`podbot ps -a` shows when that is done."),
         (PathError(path="/p", operation="read", reason="r"), ""),
     ],
 )

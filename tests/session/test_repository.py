@@ -295,6 +295,16 @@ def test_another_users_directory_is_not_mounted(repos: Repositories, monkeypatch
     assert f"belongs to user {UID}" in str(found.reason)
 
 
+def test_no_owner_is_proposed_for_a_directory_that_the_project_chose(repos: Repositories) -> None:
+    """A cloned project can say `gitdir: /etc`: giving that to the operator would break the machine."""
+    (repos.feature / ".git").write_text("gitdir: /etc\n")
+    found = look_at_repository(str(repos.feature), UID + 1).linked
+    assert found is not None
+    assert "belongs to user 0" in str(found.reason)
+    assert "`" not in found.remedy
+    assert "do not trust the project" in found.remedy
+
+
 @pytest.mark.parametrize("what", ["fifo", "directory link", "large", "binary"])
 def test_other_files_are_not_read(repos: Repositories, planted: Path, what: str) -> None:
     path = planted / ".git"

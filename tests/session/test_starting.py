@@ -17,6 +17,7 @@ import podbot
 from podbot.config.published import Published
 from podbot.engine.port import BindMount, Unmet
 from podbot.errors import (
+    AlreadyStarted,
     ContainerNotFound,
     GitHubError,
     MountRefused,
@@ -24,7 +25,7 @@ from podbot.errors import (
     PodbotError,
     PortUnusable,
     RequestFailed,
-    SessionExists,
+    SandboxPaused,
     SessionKept,
     SessionNotRestorable,
     SessionRecordUnknown,
@@ -32,6 +33,7 @@ from podbot.errors import (
 )
 from podbot.execution.runner import ExecIO
 from podbot.github.grant import Grant
+from podbot.launch.labels import LABEL
 from podbot.launch.plan import normalize
 from podbot.launch.types import ContainerSpec, HostFacts, LaunchRequest
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
@@ -333,14 +335,36 @@ def test_names_that_are_none(host: Host) -> None:
 def test_one_that_runs_already(host: Host) -> None:
     host.start()
     token = host.token
-    with pytest.raises(SessionExists):
+    with pytest.raises(AlreadyStarted) as caught:
         host.start()
+    assert caught.value.message == f"the session {NAME} is running already"
     assert host.state() == ("detached", "running")
     assert host.token == token
 
 
 def test_one_that_another_podbot_has(host: Host) -> None:
-    with session_directory(host.directory, host.engine.endpoint), pytest.raises(SessionExists):
+    with session_directory(host.directory, host.engine.endpoint), pytest.raises(AlreadyStarted) as caught:
+        host.start()
+    assert caught.value.state == AlreadyStarted.CHANGING
+    host.engine.start(NAME)
+    with session_directory(host.directory, host.engine.endpoint), pytest.raises(AlreadyStarted) as caught:
+        host.start()
+    assert caught.value.state == AlreadyStarted.RUNNING
+
+
+def test_a_running_one_that_is_not_kept_is_not_said_to_be_removable(host: Host) -> None:
+    labels = host.engine.by_name[NAME].spec.labels
+    host.engine.by_name[NAME].info = dataclasses.replace(
+        host.engine.by_name[NAME].info, labels={**labels, f"{LABEL}.keep": "never"}, state="running"
+    )
+    with session_directory(host.directory, host.engine.endpoint), pytest.raises(AlreadyStarted):
+        host.start()
+
+
+def test_a_paused_one_is_said_to_be_paused(host: Host) -> None:
+    host.start()
+    host.engine.pause(NAME)
+    with pytest.raises(SandboxPaused):
         host.start()
 
 

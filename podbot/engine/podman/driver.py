@@ -13,7 +13,14 @@ from podbot.config.models import AppConfig
 from podbot.engine.endpoint import Endpoint, named_endpoint, parse_endpoint
 from podbot.engine.podman.sockets import SYSTEM_SOCKETS, VARIABLES, candidate_sockets
 from podbot.engine.podman.words import WORDS
-from podbot.errors import ConnectionFailed, ContainerError, HealthCheckFailed, PermissionDenied, SocketNotFound
+from podbot.errors import (
+    ConnectionFailed,
+    ContainerError,
+    EngineNotInstalled,
+    HealthCheckFailed,
+    PermissionDenied,
+    SocketNotFound,
+)
 from podbot.events import Emit, Event, ignore
 from podbot.frozen import Frozen
 
@@ -60,7 +67,10 @@ class Host(Frozen):
 def connect(
     config: AppConfig, environ: Mapping[str, str], emit: Emit = ignore, *, host: Host | None = None
 ) -> RestEngine:
-    """A checked engine. Raises SocketNotFound, PermissionDenied, ConnectionFailed, HealthCheckFailed and kin."""
+    """A checked engine.
+
+    Raises EngineNotInstalled, SocketNotFound, PermissionDenied, ConnectionFailed, HealthCheckFailed and kin.
+    """
     host = host or Host(os.getuid())
     endpoint = locate(config, environ, host=host)
     if endpoint is not None:
@@ -160,7 +170,7 @@ def _is_podman(endpoint: Endpoint) -> bool:
 def _private(environ: Mapping[str, str], emit: Emit, host: Host) -> Endpoint:
     try:
         path = host.start_service(environ, emit)
-    except SocketNotFound:
+    except EngineNotInstalled:
         # One that lets us in was skipped because it is Docker's: permission is not what is missing.
         denied = [path for path in host.sockets(environ) if os.path.exists(path) and not host.may_use(path)]
         if denied:

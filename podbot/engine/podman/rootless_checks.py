@@ -108,7 +108,7 @@ def check_delegation(facts: PodmanFacts) -> Check:
         fix = (
             "sudo mkdir -p /etc/systemd/system/user@.service.d"
             " && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n'"
-            " | sudo tee /etc/systemd/system/user@.service.d/delegate.conf"
+            " | sudo tee /etc/systemd/system/user@.service.d/podbot-delegation.conf"
             f" && sudo systemctl daemon-reload, then {AGAIN}"
         )
         return Check("delegation", "warn", found, meaning, fix)

@@ -15,7 +15,14 @@ import pytest
 from podbot.config.models import AppConfig, Origin
 from podbot.engine.podman.driver import Host, connect, locate, revive
 from podbot.engine.podman.private.service import service_dir
-from podbot.errors import ConnectionFailed, HealthCheckFailed, PermissionDenied, PodbotError, SocketNotFound
+from podbot.errors import (
+    ConnectionFailed,
+    EngineNotInstalled,
+    HealthCheckFailed,
+    PermissionDenied,
+    PodbotError,
+    SocketNotFound,
+)
 from podbot.events import Emit, Event
 from tests.engine.serving import Answer, Request, http, replay, serving
 
@@ -58,7 +65,7 @@ class Bench:
     def _start_service(self, _environ: Mapping[str, str], _emit: Emit) -> str:
         self.private_asked += 1
         if not self.private:
-            raise SocketNotFound(path=self.path("rootless"), origin="there is no podman program")
+            raise EngineNotInstalled(engine="Podman", install="Install it: `x`")
         return self.private.pop(0)
 
     def connected(self, config: AppConfig | None = None) -> str:
@@ -111,7 +118,7 @@ def test_docker_s_own_socket_is_passed_by(host: Bench) -> None:
 
 def test_docker_s_own_socket_is_not_called_a_refusal(host: Bench) -> None:
     host.listen("docker", DOCKER)
-    with pytest.raises(SocketNotFound):
+    with pytest.raises(EngineNotInstalled):
         host.connected()
     assert host.private_asked == 1
 

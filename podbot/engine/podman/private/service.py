@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.environment import for_engine
 from podbot.engine.podman.words import WORDS
-from podbot.errors import ServiceStartFailed, SocketNotFound
+from podbot.errors import EngineNotInstalled, ServiceStartFailed
 from podbot.events import Emit, Event, ignore
 from podbot.places import private_dir, private_runtime_root, runtime_root
 
@@ -58,7 +58,7 @@ def ensure_service(
 ) -> str:
     """Path of the socket of a private service that runs; starts one when there is none.
 
-    Raises SocketNotFound when there is no podman program, ServiceStartFailed when the service does
+    Raises EngineNotInstalled when there is no podman program, ServiceStartFailed when the service does
     not come up within its limit, UnsafeDirectory when its directory cannot be trusted. ``root``, ``uid``: of the
     machine that it is fitted to, as in :func:`podbot.machine.detect`.
     """
@@ -115,9 +115,11 @@ class _Start(NamedTuple):
         path = self.path
         podman = self.facts.programs.get("podman")
         if not podman:
-            raise SocketNotFound(
-                path=path, origin="no engine socket, and no podman program is installed", engine_hint=WORDS.start
-            )
+            from podbot.engine.podman.machine_checks import check_podman
+
+            fix = check_podman(self.facts, "").fix
+            install = f"{fix[:1].upper()}{fix[1:]}" if fix.startswith("install ") else f"Install it: `{fix}`"
+            raise EngineNotInstalled(engine=WORDS.name, install=install)
         if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
             raise self._failed(f"the socket path {path} is longer than {SOCKET_PATH_LIMIT} bytes")
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

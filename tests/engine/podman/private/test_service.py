@@ -23,7 +23,7 @@ from podbot.engine.podman.private.service import (
     service_environment,
     storage_is_chosen,
 )
-from podbot.errors import ServiceStartFailed, SocketNotFound, UnsafeDirectory
+from podbot.errors import EngineNotInstalled, ServiceStartFailed, UnsafeDirectory
 from podbot.events import Emit, Event, ignore
 
 PROGRAM = f"""#!{sys.executable}
@@ -163,9 +163,13 @@ def test_one_that_never_answers_is_ended(environ: dict[str, str]) -> None:
     assert [event.kind for event in said] == ["engine.service.slow"]
 
 
-def test_without_podman_there_is_no_socket(environ: dict[str, str]) -> None:
-    with pytest.raises(SocketNotFound, match="no podman program is installed"):
+def test_without_podman_the_error_says_how_to_install_it_and_names_no_socket(environ: dict[str, str]) -> None:
+    with pytest.raises(EngineNotInstalled) as caught:
         ensure(environ)
+    assert caught.value.message == "Podman is not installed"
+    assert "nstall" in caught.value.install
+    assert "podman" in caught.value.install
+    assert "sock" not in caught.value.install
 
 
 def test_a_path_too_long_for_a_socket_is_named(environ: dict[str, str]) -> None:
