@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 
@@ -13,6 +14,10 @@ import pytest
 import podbot
 from e2e.harness import World
 from podbot.engine.port import Engine
+from podbot.errors import ExecFailed
+from podbot.execution.runner import ExecIO, run_exec
+from podbot.launch.command import ExecSpec
+from podbot.streams.wake import Wake
 from podbot.testing.engine_contract import EngineContract, a_spec
 
 
@@ -25,6 +30,31 @@ class TestPodman(EngineContract):
         with podbot.open_engine(config, environ={**os.environ, **shared_world.env}) as engine:
             yield engine
 
+    def test_a_command_that_is_not_started_is_said_without_the_runtimes_words(
+        self, engine: Engine, running: str
+    ) -> None:
+        """Over the engine's own execs, as in an image without a guest."""
+        assert ran(engine, running, ExecSpec(command=("no-such",))) == (127, b"no-such: not found\n")
+        assert ran(engine, running, ExecSpec(command=("/etc",))) == (126, b"/etc: permission denied\n")
+        for spec, words in (
+            (
+                ExecSpec(command=("true",), workdir="/no-such"),
+                "its working directory /no-such: No such file or directory",
+            ),
+            (ExecSpec(command=("true",), user="no-such"), "the sandbox has no user no-such"),
+            (ExecSpec(command=("true",), workdir="relative"), "the engine could not start it"),
+        ):
+            with pytest.raises(ExecFailed) as caught:
+                ran(engine, running, spec)
+            assert caught.value.reason == words
+            assert (caught.value.container, caught.value.command) == (running, "true")
+
+    def test_the_state_of_a_container_is_said_without_the_engines_words(self, engine: Engine, running: str) -> None:
+        engine.stop(running, seconds=0)
+        with pytest.raises(ExecFailed) as caught:
+            ran(engine, running, ExecSpec(command=("true",)))
+        assert caught.value.reason == ExecFailed.NOT_RUNNING
+
     def test_a_container_that_ends_during_its_removal_is_removed(self, engine: Engine, image: str) -> None:
         """Podman 4.3 refuses when the first process ends between its check and its KILL, at 5 to 40 ms here."""
         for number in range(24):
@@ -36,6 +66,14 @@ class TestPodman(EngineContract):
             engine.remove(container)
             ending.join()
             assert spec.name not in {found.name for found in engine.containers(include_stopped=True)}
+
+
+def ran(engine: Engine, container: str, spec: ExecSpec) -> tuple[int, bytes]:
+    """The status of a command that the engine runs, and what was printed on its stderr."""
+    with tempfile.TemporaryFile() as said:
+        done = run_exec(engine, container, spec, ExecIO(None, None, said.fileno()), Wake())
+        said.seek(0)
+        return done.code, said.read()
 
 
 def _end(pid: int) -> None:

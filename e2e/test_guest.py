@@ -190,7 +190,7 @@ def test_a_named_pipe_in_the_place_of_the_users_file_does_not_block_other_comman
         assert "Uid:\t1234\t1234\t1234\t1234\nGid:\t5678\t5678\t5678\t5678\n" in done.stdout
         unknown = own_world.podbot("exec", "--user", "nobody", name, "--", "true", timeout=30)
         assert unknown.returncode != 0
-        assert "unable to find user nobody" in unknown.stderr
+        assert "has no user nobody" in unknown.stderr
         assert name in own_world.podbot("ps", timeout=30, check=True).stdout
 
 

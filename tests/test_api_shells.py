@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import podbot
-from podbot.errors import ContainerNotFound, InvalidWorkingDirectory, NotOurs, SandboxDied, SandboxPaused
+from podbot.errors import ContainerNotFound, InvalidWorkingDirectory, NotOurs, SandboxPaused, SandboxStopped
 from podbot.session.sessions import session_directory
 from podbot.session.shell_target import ShellTarget, running_session
 from podbot.testing import IMAGE, FakeEngine
@@ -110,7 +110,10 @@ def test_a_session_that_does_not_run(engine: FakeEngine, config: podbot.AppConfi
         engine.by_name[name].spec = dataclasses.replace(engine.by_name[name].spec, auto_remove=False)
         engine.die(name)
 
-    states: list[tuple[Callable[[str], None], type[Exception]]] = [(engine.pause, SandboxPaused), (stop, SandboxDied)]
+    states: list[tuple[Callable[[str], None], type[Exception]]] = [
+        (engine.pause, SandboxPaused),
+        (stop, SandboxStopped),
+    ]
     with session(config, environ) as name:
         for change, error in states:
             change(name)

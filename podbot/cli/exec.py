@@ -114,13 +114,22 @@ def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool) -> ExecSpec:
         raise UsageError(command=_COMMAND, reason="-d needs a command", hint="A shell without streams has no use.")
     return ExecSpec(
         command=args.command or SHELL,
-        workdir=_not_blank("workdir", args.workdir),
+        workdir=_absolute(_not_blank("workdir", args.workdir)),
         env=env,
         secrets=frozenset(env),
         tty=tty,
         stdin=not args.detach and args.interactive is not False,
         user=_not_blank("user", args.user),
     )
+
+
+def _absolute(workdir: str | None) -> str | None:
+    if workdir is not None and not workdir.startswith("/"):
+        hint = "Name a directory of the sandbox, such as /workspace."
+        raise InvalidValue(
+            field="workdir", origin="flag --workdir", reason=f"{workdir!r} does not begin with /", hint=hint
+        )
+    return workdir
 
 
 def _terminal(args: ExecArgs) -> bool:

@@ -100,16 +100,25 @@ def remedy_of(exc: PodbotError) -> str:
     """What the operator can do at the command line, or empty."""
     if isinstance(exc, errors.TokenSessionMissing) and (near := _unit_word(exc.session)):
         return f"Did you mean `podbot token-daemon {near}`?"
-    if isinstance(exc, errors.AlreadyStarted) and exc.state == exc.CHANGING:
-        return "`podbot ps -a` shows when that is done."
-    if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_RUNNING:
-        return f"`podbot start {exc.container}` starts a kept session."
+    if special := _by_its_state(exc):
+        return special
     if isinstance(exc, errors.MissingRequired) and exc.field == "image":
         return _NO_IMAGE
     text = _ADVICE.get(type(exc))
     if text is None or (isinstance(exc, _HINT_WINS) and exc.hint):
         return _with_options(exc.remedy)
     return text.format_map(exc.fields | {"remedy": exc.remedy}).strip().replace("  ", " ")
+
+
+def _by_its_state(exc: PodbotError) -> str:
+    """The remedy for an error whose class alone does not say what to do; empty for others."""
+    if isinstance(exc, errors.AlreadyStarted) and exc.state == exc.CHANGING:
+        return "`podbot ps -a` shows when that is done."
+    if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_RUNNING:
+        return f"`podbot start {exc.container}` starts a kept session."
+    if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_STARTED:
+        return "`podbot doctor` checks the engine; with -v podbot prints the engine's own words."
+    return ""
 
 
 def _with_options(remedy: str) -> str:

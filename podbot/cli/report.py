@@ -181,6 +181,8 @@ def report_error(exc: PodbotError, g: Globals) -> None:
         say(_json(line))
     else:
         say(f"podbot: {printable(paragraph(exc))}")
+        if g.verbose and (detail := exc.fields.get("detail")):
+            say(f"podbot: the engine's own words: {printable(detail)}")
 
 
 def printable(text: str) -> str:

@@ -6,12 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from podbot.frozen import Frozen, field
 
 if TYPE_CHECKING:
     from podbot.launch.types import ContainerSpec, ExecSpec
+
+
+class StartRefusal(Frozen):
+    """Why the engine's runtime started no command, as it printed it. ``said``: its own words, on one line.
+
+    ``named``: the program or the directory that it names, empty if it names none. ``why``: for a directory.
+    """
+
+    kind: Literal["program", "permission", "directory", "other"]
+    said: str
+    named: str = ""
+    why: str = ""
+
+
+def _no_refusal(_printed: bytes) -> StartRefusal | None:
+    return None
 
 
 class EngineWords(Frozen):
@@ -22,6 +38,8 @@ class EngineWords(Frozen):
     a full storage; ``pull`` and ``load`` are commands that fetch an image and read one from a file, ``resume`` one that
     continues a paused container. Each may be empty.
     ``unshare``: the prefix that runs a command in the user namespace of a rootless engine's containers.
+    ``start_refusal``: reads what the engine prints in place of a command's output if it could not start it; None for
+    the output of a command.
     """
 
     kind: str
@@ -33,6 +51,7 @@ class EngineWords(Frozen):
     load: str = ""
     resume: str = ""
     unshare: tuple[str, ...] = ()
+    start_refusal: Callable[[bytes], StartRefusal | None] = _no_refusal
 
     def fetch(self, image: str) -> str:
         """A sentence that says how to get ``image`` onto the engine; empty for one that was built there."""

@@ -217,13 +217,16 @@ class RemoveFailed(ContainerError):
 
 
 class ExecFailed(ContainerError):
-    """A command could not be run in the container, or its status is unknown."""
+    """A command could not be run in the container, or its status is unknown. ``detail``: the engine's own words."""
 
     NOT_RUNNING: ClassVar[str] = "it is not running"  # the reason when the container is stopped
+    NO_ACCOUNT: ClassVar[str] = "the sandbox has no"  # the beginning of the reason for a user or group
+    NOT_STARTED: ClassVar[str] = "the engine could not start it"
 
     container: str
     command: str
     reason: str
+    detail: str = ""
     template: ClassVar[str] = "could not run {command} in {container}: {reason}"
 
 

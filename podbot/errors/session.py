@@ -76,7 +76,7 @@ class AlreadyStarted(FilesystemError):
     ``state``: RUNNING, or CHANGING while another podbot is at work on it.
     """
 
-    RUNNING: ClassVar[str] = "running already"
+    RUNNING: ClassVar[str] = "already running"
     CHANGING: ClassVar[str] = "being started or stopped by another podbot"
 
     session: str

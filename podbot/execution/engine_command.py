@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from signal import SIGTERM
 
-from podbot.engine.port import Engine, Size
+from podbot.engine.port import Engine, Size, StartRefusal
 from podbot.errors import (
     CommandSurvived,
     ConnectionFailed,
@@ -21,8 +22,10 @@ from podbot.execution.command_control import LeftCommand, terminated, within
 from podbot.execution.group import is_gone, signal_group
 from podbot.execution.stopped import Group, group_of
 from podbot.execution.time_limits import TimeLimits
+from podbot.launch.command import ExecSpec
 from podbot.streams.sides import CommandSide
 
+_NOT_STARTED = (125, 126, 127)  # the statuses of a command that the engine did not start
 _GONE = (EngineGone, ConnectionFailed, SocketNotFound)
 
 
@@ -93,6 +96,29 @@ class EngineCommand:
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
         return -1 if ending else self._checked(state.exit_code, side)
+
+    def refused(self, refusal: StartRefusal, spec: ExecSpec) -> bytes | None:
+        """What to print in place of the runtime's words, if it has not started the command; None if that ran.
+
+        A command can print the same, as when it runs an engine of its own: then another program or directory is named,
+        or its status is another one. The words are the guest's. Raises ExecFailed where those would be an error.
+        """
+        state = self._engine.exec_inspect(self._exec_id)
+        if state.running or state.exit_code not in _NOT_STARTED:
+            return None
+        detail, named = refusal.said, refusal.named
+        if refusal.kind == "directory":
+            if spec.workdir not in (None, named):
+                return None
+            reason = f"its working directory {named}: {refusal.why[:1].upper()}{refusal.why[1:]}"
+        elif refusal.kind == "other":
+            reason = ExecFailed.NOT_STARTED
+        elif named not in ("", self._program):
+            return None
+        else:
+            why = "not found" if refusal.kind == "program" else "permission denied"
+            return os.fsencode(f"{self._program}: {why}\n")
+        raise ExecFailed(container=self._container, command=self._program, reason=reason, detail=detail)
 
     @property
     def out_of_memory(self) -> bool:

@@ -82,7 +82,7 @@ class GuestStart:
         except CommandRefused as exc:
             running.close()
             if exc.fields["field"] == "user":  # the engine would read the same files, which may hold it up for ever
-                reason = f"unable to find user {spec.user}: {exc.fields['reason']}"
+                reason = _no_account(spec.user or "", exc.fields["reason"])
                 raise ExecFailed(container=self.container, command=spec.command[0], reason=reason) from None
             # The engine's runtime would print several lines of its own.
             if exc.fields["field"] == "cwd" and (spec.workdir or "").startswith("/"):
@@ -114,6 +114,16 @@ class GuestStart:
             discard=self._discard and not spec.tty,
             user=spec.user or "",
         )
+
+
+def _no_account(user: str, reason: str) -> str:
+    """What is wrong with ``user``, which may be USER:GROUP. ``reason``: the guest's."""
+    if "no matching entries" not in reason:
+        return f"its user {user}: {reason}"
+    name, _, group = user.partition(":")
+    return (
+        f"{ExecFailed.NO_ACCOUNT} group {group}" if "group file" in reason else f"{ExecFailed.NO_ACCOUNT} user {name}"
+    )
 
 
 class _Waiting:

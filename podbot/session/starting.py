@@ -119,8 +119,9 @@ def start_session(
 def _check_not_started(engine: Engine, container: ContainerInfo, path: str) -> None:
     if container.state == "paused":
         raise SandboxPaused(container=container.name, engine_hint=engine.words.continues(container.name))
-    if is_live(path):
-        state = AlreadyStarted.RUNNING if container.state == "running" else AlreadyStarted.CHANGING
+    running = container.state == "running"
+    if is_live(path) or (running and keep_of(container.labels) == "never"):
+        state = AlreadyStarted.RUNNING if running else AlreadyStarted.CHANGING
         raise AlreadyStarted(session=container.name, state=state)
 
 

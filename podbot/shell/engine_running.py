@@ -32,7 +32,6 @@ from podbot.streams.wake import Message, Resize, Signal, Wake
 
 _START_SECONDS = 60.0  # within which the engine must start a command
 _CHUNK = 65536
-_NO_USER = "no matching entries in"  # Podman 4.3's and 5's reason: the user, or its group, does not exist
 _TURN = 0.05  # seconds for which a writer waits before it lets a reader in
 
 
@@ -276,7 +275,7 @@ class EngineRunning:
     def _refused(self) -> CommandRefused | None:
         """The error for a user that does not exist, if that is why the engine did not start the command."""
         error, user = self._error, self._command.user
-        if not user or not isinstance(error, ExecFailed) or _NO_USER not in error.reason:
+        if not user or not isinstance(error, ExecFailed) or not error.reason.startswith(ExecFailed.NO_ACCOUNT):
             return None
         return CommandRefused(field="user", value=user, reason="there is no such user inside")
 

@@ -225,7 +225,7 @@ def test_errors(inside: Path, engine: FakeEngine, place: Place, capfd: Capture) 
     assert "the image has no program tar" in capfd.readouterr().err
     engine.stop("shop", seconds=0)
     assert main(["cp", "shop:/a", place.workspace]) == 1
-    assert "the container is exited" in capfd.readouterr().err
+    assert "the sandbox shop is not running (exited). `podbot start shop`" in capfd.readouterr().err
 
 
 def test_what_tar_says_cannot_control_the_terminal(

@@ -139,7 +139,7 @@ def test_a_guest_that_is_root_runs_a_command_as_another_user(rig: Rig) -> None:
         return
     assert rig.exec(spec) == ExecStatus(0)
     assert rig.said(rig.stdout) == b"12345\n54321\n54321\n"
-    with pytest.raises(ExecFailed, match="unable to find user no-such-user"):
+    with pytest.raises(ExecFailed, match="the sandbox has no user no-such-user"):
         rig.exec(dataclasses.replace(spec, user="no-such-user"))
 
 

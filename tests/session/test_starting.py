@@ -337,7 +337,7 @@ def test_one_that_runs_already(host: Host) -> None:
     token = host.token
     with pytest.raises(AlreadyStarted) as caught:
         host.start()
-    assert caught.value.message == f"the session {NAME} is running already"
+    assert caught.value.message == f"the session {NAME} is already running"
     assert host.state() == ("detached", "running")
     assert host.token == token
 

@@ -74,7 +74,6 @@ Connect = Callable[[Endpoint, Dial, Deadline], socket]
 DIAL = Dial(remote=dial_stdio, start=WORDS.start)
 _T = TypeVar("_T")
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's reason, with status 500
-_NO_EXEC = "can only create exec sessions on running containers"  # its reason, with status 409
 _NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for
@@ -334,10 +333,10 @@ class RestEngine:
             "DetachKeys": _NO_DETACH,
         }
         response = self._call("POST", f"/containers/{named(container)}/exec", body)
-        reason = reason_of(response)
-        if _NO_EXEC in reason:
-            reason = ExecFailed.NOT_RUNNING
-        check(response, container, ExecFailed(container=container, command=spec.command[0], reason=reason))
+        if response.status >= 400:
+            from podbot.engine.podman.exec_errors import check_made
+
+            check_made(response, container, spec.command[0])
         return self._read(response, rest_answers.identifier)
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
@@ -351,11 +350,9 @@ class RestEngine:
             wire.send_request("POST", f"{API}/exec/{quote(exec_id)}/start", json.dumps(body).encode(), headers)
             head = wire.read_head()
             if head.status != 101:
-                response = Response(head.status, head.headers, wire.read_body(head))
-                error = refusal("start a command", response)
-                if isinstance(error, EngineStorageFull | KernelLimitReached):
-                    raise error
-                raise ExecFailed(container="the container", command="the command", reason=reason_of(response))
+                from podbot.engine.podman.exec_errors import start_error
+
+                raise start_error(Response(head.status, head.headers, wire.read_body(head)))
         except (OSError, BadResponse) as exc:
             wire.sock.close()
             raise self._gone(exc, deadline) from exc

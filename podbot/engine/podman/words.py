@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from podbot.engine.port import EngineWords
+from podbot.engine.port import EngineWords, StartRefusal
+
+
+def _start_refusal(printed: bytes) -> StartRefusal | None:
+    if not printed.startswith(b"Error: "):
+        return None
+    from podbot.engine.podman.exec_errors import start_refusal  # imported here: nearly every command starts
+
+    return start_refusal(printed)
+
 
 # `prune` is not `podman system prune`, which removes stopped containers, including kept sessions and clones with
 # unsaved work.
@@ -16,6 +25,7 @@ WORDS = EngineWords(
     load="podman load",
     resume="podman unpause",
     unshare=("podman", "unshare"),
+    start_refusal=_start_refusal,
 )
 
 
