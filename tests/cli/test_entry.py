@@ -73,8 +73,21 @@ def test_every_error_is_one_paragraph(cls: type[PodbotError], capsys: Capture) -
     assert len(captured.err.splitlines()) == 1
     assert "{" not in captured.err
     for name in set(exc.fields) - {"origin", "hint", "suggestion", "reason", "log", "operation", "effect", "agents"}:
-        if name not in ("status", "stream") and not name.startswith("minimum"):
+        if name not in ("status", "stream", "detail") and not name.startswith("minimum"):
             assert str(getattr(exc, name)) in captured.err, f"the error names its {name}"
+
+
+def test_the_engines_own_words_are_printed_with_v_alone(capsys: Capture) -> None:
+    exc = errors.ExecFailed(container="c", command="x", reason=errors.ExecFailed.NOT_STARTED, detail="runc: boom")
+    main_raising(exc)
+    assert "boom" not in capsys.readouterr().err
+    main_raising(exc, "-v")
+    assert "podbot: the engine's own words: runc: boom\n" in capsys.readouterr().err
+
+
+def test_a_relative_working_directory_is_refused_before_the_engine_is_asked(capsys: Capture) -> None:
+    assert main(["exec", "-w", "here", "shop", "true"]) == 2
+    assert "'here' does not begin with /" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("cls", LEAVES, ids=lambda cls: cls.__name__)
