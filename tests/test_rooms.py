@@ -12,6 +12,7 @@ PLANNED, OPENED = "launch/resources", "session/resources"
 
 # Basename -> the one subject, and every room that has a module about it. A name that is not here belongs to one room.
 SHARED: dict[str, tuple[str, set[str]]] = {
+    "certificates": ("additional certificate authorities", {PLANNED, OPENED}),
     "clone": ("a clone: its plan, its making, its errors", {PLANNED, OPENED, "errors"}),
     "config": ("the configuration: its commands, its errors", {"cli", "errors"}),
     "container": ("the container of a session: its life, its errors", {"session", "errors"}),

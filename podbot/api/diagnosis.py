@@ -38,11 +38,12 @@ def doctor(
 def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -> DoctorContext:
     """The real machine, configuration and engine. ``emit`` gets events about sessions that a killed podbot left."""
     from podbot.config.load import config_location, load_config
+    from podbot.diagnosis.certificate_checks import check_certificates
     from podbot.diagnosis.disk_checks import look_at_disks
     from podbot.diagnosis.doctor import DoctorContext
     from podbot.launch.seccomp import profile_path
     from podbot.management.login_list import list_logins
-    from podbot.places import private_runtime_root, state_dir
+    from podbot.places import home_dir, private_runtime_root, state_dir
     from podbot.session.confined import place_seccomp
     from podbot.session.orphans import report_orphans
     from podbot.tokens.systemd_unit import unit_path
@@ -62,5 +63,6 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
         disks=lambda host: look_at_disks(host, environ),
         seccomp=lambda: place_seccomp(profile_path(os.path.realpath(state_dir(environ)))),
         token_unit=os.path.exists(unit_path(environ)),
+        certificates=lambda config: check_certificates(config, os.path.realpath(home_dir(environ))),
         logins=lambda config: list_logins(environ, config),
     )

@@ -276,6 +276,7 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "sandbox.extra_mounts": _mounts,
     "sandbox.publish": _published,
     "sandbox.env": _variables,
+    "sandbox.ca_certificates": _host_file,
     "network.allow": _hosts,
     "network.deny": _hosts,
     "network.private": _hosts,

@@ -159,6 +159,11 @@ class SandboxConfig(Frozen):
     env: Mapping[str, str] = key(
         {}, "Variables for the sandbox. Not for secrets: see agent.env_allowlist.", {"TZ": "UTC"}
     )
+    ca_certificates: str | None = key(
+        None,
+        "PEM file on this host with certificate authorities, such as your company's, that programs inside trust, too.",
+        "/home/you/company-ca.pem",
+    )
     runtime: str | None = key(None, "OCI runtime for the container.", "crun")
 
 

@@ -38,6 +38,7 @@ class DoctorContext:
     disks: Callable[[EngineHost], Disks]
     seccomp: Callable[[], str]
     token_unit: bool = False
+    certificates: Callable[[AppConfig], Iterator[Check]] = lambda _config: iter(())
     github: Callable[[AppConfig], Iterator[Check]] = check_github
     logins: Callable[[AppConfig], Sequence[AgentLogin]] = lambda _config: ()
 
@@ -59,6 +60,7 @@ def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[C
         yield from check_host(machine.facts, token_unit=context.token_unit)
     if check_endpoint is None:
         yield from _engine(context, config, endpoint, probe_image=probe_image)
+    yield from context.certificates(config)
     yield from context.github(config)
     yield from _logins(context, config)
 

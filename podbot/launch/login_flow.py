@@ -72,7 +72,8 @@ def checked_own_login(kind: str, origin: str = "argument AGENT") -> OwnLogin:
 def _without_the_host(config: AppConfig, kind: str) -> AppConfig:
     """The configuration for a sandbox that sees nothing of the host, and of which the host sees nothing.
 
-    The network, the sandbox's variables and the limits stay. No flow needs a weaker profile.
+    The network, the sandbox's variables and certificate authorities, and the limits stay. No flow needs a weaker
+    profile.
     """
     replace = dataclasses.replace
     sandbox = replace(config.sandbox, extra_mounts=(), publish=(), privileged=False, profile="hardened")

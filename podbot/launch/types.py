@@ -13,8 +13,8 @@ from podbot.frozen import Frozen, field
 from podbot.launch.command import ExecSpec
 
 __all__ = [
-    "AgentPlan", "ContainerSpec", "CredentialSource", "ExecSpec", "GitFile", "HostFacts", "Keep", "LaunchPlan",
-    "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "OwnFile", "PathFacts", "Published",
+    "AgentPlan", "Certificates", "ContainerSpec", "CredentialSource", "ExecSpec", "GitFile", "HostFacts", "Keep",
+    "LaunchPlan", "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "OwnFile", "PathFacts", "Published",
     "RepositoryFacts", "ResourcePlan", "SandboxPlan", "Security", "Subcommand",
 ]  # fmt: skip
 
@@ -128,6 +128,19 @@ class GitFile(Frozen):
     is_file: bool
 
 
+class Certificates(Frozen):
+    """Certificate authorities for a sandbox, each a PEM block. None of them is secret.
+
+    ``path``: the file of sandbox.ca_certificates, and ``additional`` what it has; ``system_path``: the file with this
+    host's own list, and ``system`` that list.
+    """
+
+    path: str
+    additional: tuple[str, ...]
+    system_path: str
+    system: tuple[str, ...]
+
+
 class HostFacts(Frozen):
     """Everything that planning needs to know of the host; collected once, by ``session.facts``."""
 
@@ -163,6 +176,7 @@ class HostFacts(Frozen):
     own_login: bytes | str | None = field(default=None, repr=False)  # that of the configured agent
     settings: tuple[str, ...] = ()  # files of ``Agent.settings`` that exist in the workspace
     placeholder: str = field(default="", repr=False)  # 32 random hex digits, for keys that a sandbox does not get
+    certificates: Certificates | None = field(default=None, repr=False)  # None: sandbox.ca_certificates is not set
     private_key: tuple[str, ...] = ()  # github.private_key_path, as given and after resolving every link
 
 

@@ -20,7 +20,15 @@ from podbot.launch.resources.gateway import HOST_VARIABLES
 from podbot.launch.resources.login import selected_family, store_of
 from podbot.launch.security import FUSE
 from podbot.launch.terminal_variables import NAMES as TERMINAL_VARIABLES
-from podbot.launch.types import CredentialSource, GitFile, HostFacts, LaunchRequest, PathFacts, RepositoryFacts
+from podbot.launch.types import (
+    Certificates,
+    CredentialSource,
+    GitFile,
+    HostFacts,
+    LaunchRequest,
+    PathFacts,
+    RepositoryFacts,
+)
 from podbot.places import exposed, home_dir, state_dir
 from podbot.session.host_paths import (
     expanded,
@@ -52,9 +60,9 @@ def collect_facts(
     """Resolve paths, read the git identity, and copy the variables that planning needs. Changes nothing.
 
     ``runtime_dir`` is podbot's own directory, above the session's. ``engine_socket_path`` is None for an engine
-    that is not on a unix socket. ``uid`` is this process's, unless given. Raises InvalidValue for a malformed path,
-    PathError when the working directory does not exist, and UnsafeDirectory when other users can replace podbot's
-    state directory.
+    that is not on a unix socket. ``uid`` is this process's, unless given. Raises InvalidValue for a malformed path and
+    for a file of certificates that cannot be passed on, PathError when the working directory does not exist, and
+    UnsafeDirectory when other users can replace podbot's state directory.
     """
     uid = os.getuid() if uid is None else uid
     home = os.path.realpath(home_dir(environ, uid))
@@ -100,6 +108,7 @@ def collect_facts(
         login_dirs=tuple((kind, path) for kind, path in places.items() if environ.get(families()[kind].variable)),
         own_logins=_own_logins(config, state_dir(environ)),
         own_login=_own_login(config, state_dir(environ)),
+        certificates=_certificates(config, home),
         private_key=_private_key(config, home),
         settings=_settings(config, workspace),
         homes=other_homes(uid),
@@ -174,6 +183,15 @@ def _extra_mounts(config: AppConfig, request: LaunchRequest, home: str, cwd: str
             path = os.path.join(cwd, path)
         sources.append(path_facts(wanted.source, path))
     return tuple(sources)
+
+
+def _certificates(config: AppConfig, home: str) -> Certificates | None:
+    """Those of sandbox.ca_certificates; few sessions have any, and Python's ssl is slow to load."""
+    if config.sandbox.ca_certificates is None:
+        return None
+    from podbot.session.certificate_files import read_certificates
+
+    return read_certificates(config, home)
 
 
 def _private_key(config: AppConfig, home: str) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ def refused_in_file(dotted: str, value: object) -> InvalidValue:
         ("sandbox.env", {"A": "b"}, {"A": "b"}),
         ("workspace.container_path", "host", "host"),
         ("workspace.allowed_roots", ["/a", "~/b", "~"], ("/a", "~/b", "~")),
+        ("sandbox.ca_certificates", "~/company.pem", "~/company.pem"),
+        ("sandbox.ca_certificates", " ", None),
         ("sandbox.extra_mounts", ["/a:/b", "~/a:/b:ro", "/x:y:/b"], ("/a:/b", "~/a:/b:ro", "/x:y:/b")),
         ("github.server_url", "http://127.0.0.1:8080", "http://127.0.0.1:8080"),
         ("github.server_url", "http://[::1]:8080", "http://[::1]:8080"),
@@ -135,6 +137,8 @@ def test_wrong_types(dotted: str, value: object, reason: str) -> None:
     [
         ("github.app_id", 0),
         ("github.installation_id", -1),
+        ("sandbox.ca_certificates", "company.pem"),
+        ("sandbox.ca_certificates", "~"),
         ("sandbox.memory", "0%"),
         ("sandbox.memory", "101%"),
         ("sandbox.memory", "-5%"),

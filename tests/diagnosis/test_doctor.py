@@ -215,7 +215,12 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
         Check(name, "ok", "") for name in ("github-token", *GITHUB_CHECKS)
     ]  # tests/diagnosis/test_github_checks.py holds them
     logins = (AgentLogin("claude", "host", path="/h", state=LoginState("blank")),)
-    whole = context(machine=seen_by_podman(USER), github=lambda _config: iter(github), logins=lambda _config: logins)
+    whole = context(
+        machine=seen_by_podman(USER),
+        certificates=lambda _config: iter([Check("certificates", "ok", "")]),
+        github=lambda _config: iter(github),
+        logins=lambda _config: logins,
+    )
     found = diagnose(whole)
     assert own == list(dict.fromkeys(check.name for check in found))
 

@@ -406,6 +406,12 @@ def test_a_login_of_podbot_s_own_is_known_for_the_configured_agent(host: Host) -
     assert host.facts().own_logins == ()
 
 
+def test_the_certificates_of_the_operators_file_are_read(host: Host) -> None:
+    assert host.facts().certificates is None
+    with pytest.raises(InvalidValue, match=r"/ann/company\.pem: No such file"):
+        host.facts(host.config(sandbox={"ca_certificates": "~/company.pem"}))
+
+
 @pytest.mark.parametrize("given", ["~/keys/app.pem", "{home}/keys/app.pem", " ~/keys/app.pem "])
 def test_the_private_key_is_known_by_both_of_its_names(host: Host, given: str) -> None:
     real = host.root / "data"

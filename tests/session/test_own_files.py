@@ -18,16 +18,22 @@ from podbot.launch.askpass import SECRETS, askpass
 from podbot.launch.askpass import TARGET as ASKPASS
 from podbot.launch.labels import LABEL
 from podbot.launch.own_file import kept_directory, log_directory, own_file_mount
+from podbot.launch.plan import plan_sandbox
 from podbot.launch.repository import EMPTY
 from podbot.launch.resources import git_identity as git
+from podbot.launch.resources.certificates import ALL
 from podbot.launch.resources.git_identity import gitconfig
 from podbot.launch.seccomp import profile, profile_path
-from podbot.launch.types import Mount, OwnFile, SandboxPlan
+from podbot.launch.types import Certificates, LaunchRequest, Mount, OwnFile, SandboxPlan
 from podbot.places import state_dir
+from podbot.session.certificate_files import LARGEST
 from podbot.session.own_files import forget_files, kept_files, place_files
+from podbot.session.planned import plan_from, public_part
+from podbot.session.record import SessionRecord, read_record, write_record
 from podbot.session.sessions import session_directory
 from podbot.testing import FakeEngine
 from tests.faults import GiveAway, full_disk
+from tests.launch.build import config, facts
 from tests.session.plans import Place, in_state, made
 
 
@@ -270,6 +276,21 @@ def test_an_agents_own_files_are_placed_too(tmp_path: os.PathLike[str]) -> None:
     with open(mount.source, encoding="utf-8") as file:
         assert file.read() == "{}"
     assert stat.S_IMODE(os.stat(mount.source).st_mode) == 0o644
+
+
+def test_the_longest_certificates_are_in_the_record_from_which_a_kept_session_starts_again(tmp_path: Path) -> None:
+    most = tuple(f"{letter * LARGEST}\n" for letter in "ab")
+    found = Certificates("/home/ann/ca.pem", most[:1], "/etc/ssl/ca.crt", most[1:])
+    asked = config({"workspace.source": "none", "workspace.host_path": None, "session.keep": True})
+    host = facts(state_dir=str(tmp_path / "state"), workspace=None, certificates=found)
+    planned = plan_sandbox(asked, LaunchRequest(subcommand="sandbox"), host)
+    write_record(str(tmp_path), SessionRecord("s", "unix:///e", "stopped", plan=public_part(planned)))
+    record = read_record(str(tmp_path), "s")
+    assert record is not None
+    assert record.plan is not None
+    place_files(plan_from(record.plan), ignore, again=True)
+    (path,) = (mount.source for mount in planned.container.files if mount.target == ALL)
+    assert Path(path).read_text() == most[1] + most[0]
 
 
 def test_the_seccomp_profile_is_where_the_engine_reads_it(tmp_path: os.PathLike[str]) -> None:

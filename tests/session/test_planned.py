@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.launch.held_keys import HeldKey
+from podbot.launch.resources.certificates import CertificatesPlan
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.resources.every import EVERY
@@ -66,6 +67,7 @@ RESOURCES: dict[str, st.SearchStrategy[Any]] = {
     "history": HISTORIES,
     "guard": st.builds(GuardPlan, TEXTS, TEXTS),
     "git_identity": st.builds(GitIdentityPlan, NAMES),
+    "certificates": st.builds(CertificatesPlan, TEXTS, st.integers(), TEXTS),
     "guest": st.builds(GuestPlan, TEXTS),
     "gateway": st.builds(
         GatewayPlan,
@@ -98,6 +100,7 @@ def test_every_resource_has_one_plan_that_describes_itself() -> None:
         "credentials": "CredentialsPlan",
         "history": "HistoryPlan",
         "git_identity": "GitIdentityPlan",
+        "certificates": "CertificatesPlan",
         "guest": "GuestPlan",
         "gateway": "GatewayPlan",
     }

@@ -5,7 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from podbot.launch.resources import clone, credentials, gateway, git_identity, guard, guest, history, login, token
+from podbot.launch.resources import (
+    certificates,
+    clone,
+    credentials,
+    gateway,
+    git_identity,
+    guard,
+    guest,
+    history,
+    login,
+    token,
+)
 from podbot.launch.resources.part import Context, Part
 
 # The name is that of both modules, and of the key in `--dry-run --json`.
@@ -17,6 +28,7 @@ EVERY: Mapping[str, Callable[[Context], Part | None]] = {
     "credentials": credentials.plan,
     "history": history.plan,
     "git_identity": git_identity.plan,
+    "certificates": certificates.plan,
     "guest": guest.plan,
     "gateway": gateway.plan,  # after the guest, which passes it the socket
 }
