@@ -21,6 +21,7 @@ import pytest
 
 from e2e.forge import Forge, forge, git
 from e2e.harness import World, close_world, new_world, processes, wait_for
+from e2e.host.pipe import Pipe
 from podbot.config.write import set_keys
 
 BASE = "/work"  # workspace.base_dir
@@ -623,15 +624,21 @@ def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
     words = ("host", "--repo", "octo/shop", "--agent", "custom", "--name", site.name, "--", "sh", "-ec", script)
     places = {1: CLONE, 2: "/home/ada/shop"}
     ask = {n: {"jsonrpc": "2.0", "id": n, "method": "session/new", "params": {"cwd": at}} for n, at in places.items()}
-    child = site.world.start(*words)
-    out, err = child.communicate(b"".join(json.dumps(frame).encode() + b"\n" for frame in ask.values()), timeout=120)
-    frames = {frame["id"]: frame for frame in map(json.loads, out.splitlines())}
-    # The frames that the agent got, sent back as one of its own.
-    assert (child.returncode, frames[1]) == (0, ask[1] | {"method": "session/update"}), err
-    assert frames[2]["error"]["data"]["workspace"] == CLONE
+    client = Pipe(site.world.start(*words), "", site.name)
+    try:
+        for frame in ask.values():
+            client.send(frame)
+        # The frames that the agent got, sent back as one of its own. Without a client it would soon be ended.
+        sent_back = client.wait(lambda frame: frame.get("id") == 1)
+        refused = client.wait(lambda frame: frame.get("id") == 2)
+        code = client.finish()
+    finally:
+        client.close()
+    assert (code, sent_back) == (0, ask[1] | {"method": "session/update"}), client.log
+    assert refused["error"]["data"]["workspace"] == CLONE
     # A helper process checks for unsaved work; the next podbot command prints the result.
     wait_for(lambda: site.state() == "exited", what="the helper process to stop the sandbox", seconds=60)
-    said = [err.decode()]
+    said = [client.err.decode()]
 
     def is_told() -> bool:
         said.append(site.world.podbot("ps").stderr)

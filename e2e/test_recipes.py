@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import importlib.util
 import os
 import re
@@ -12,11 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from e2e.certificates import AUTHORITY, certificates
 from e2e.harness import World, wait_for
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "recipes.md"
@@ -61,35 +57,6 @@ def test_an_ssh_agent_can_be_used_and_its_key_is_not_inside(world: World, keys: 
     assert "Read-only file system" in done.stderr
 
 
-def certificates(place: str) -> None:
-    """A company's authority in ``company.pem``; a server's certificate and key, signed by it, in ``server.pem``."""
-    now = dt.datetime.now(dt.UTC)
-
-    def made(name: str, issuer: str, public: ec.EllipticCurvePublicKey, signer: ec.EllipticCurvePrivateKey) -> bytes:
-        ca = name == issuer
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
-            .public_key(public)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(days=1))
-            .not_valid_after(now + dt.timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        )
-        return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-    authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    private = server.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    with open(os.path.join(place, "company.pem"), "wb") as file:
-        file.write(made("company", "company", authority.public_key(), authority))
-    with open(os.path.join(place, "server.pem"), "wb") as file:
-        file.write(made("localhost", "company", server.public_key(), authority) + private)
-
-
 SERVER = """
 import http.server, ssl
 class Ok(http.server.BaseHTTPRequestHandler):
@@ -129,13 +96,13 @@ TRUSTED = ["ok curl", "ok python", "ok node", "ok git", "ok pip", "ok container"
 @pytest.mark.parametrize("recipe", [True, False], ids=["with the recipe", "without it"])
 def test_programs_trust_the_companys_authority(world: World, recipe: bool) -> None:
     workspace = world.workspace()
-    certificates(workspace)
+    certificates(workspace, "localhost")
     with open(os.path.join(workspace, "server.py"), "w", encoding="utf-8") as file:
         file.write(SERVER)
     # The image has no pip; that of this Python runs inside, too.
     (pip,) = importlib.util.find_spec("pip").submodule_search_locations  # type: ignore[union-attr,misc]
     shutil.copytree(pip, os.path.join(workspace, "pip"))
-    shutil.copy(os.path.join(workspace, "company.pem"), os.path.join(world.env["HOME"], "company.pem"))
+    shutil.copy(os.path.join(workspace, AUTHORITY), os.path.join(world.env["HOME"], "company.pem"))
     heading = "Behind a proxy, with a certificate authority of your company"
     flags = ("--config", configuration(world, heading)) if recipe else ()
     done = world.agent("sh", "-c", CLIENTS, workspace=workspace, flags=flags, env={"PODBOT_SANDBOX_NETWORK": "none"})
