@@ -23,7 +23,7 @@ PAST = "a record of sessions in other projects"
 SETTINGS_OF_OTHERS = "it names other projects, with their settings and keys of tool servers"
 CACHE = "the agent recreates it by itself"
 HOST = "it belongs to processes or programs of this host"
-REPLACED = "podbot's own login is used instead"
+REPLACED = "podbot puts the login in by itself"
 
 
 class Login(Frozen):

@@ -20,7 +20,7 @@ def main() -> None:
     from podbot.api.engines import reopen, revived
     from podbot.hosting.ending import run
 
-    run(sys.stdin.buffer.read(), reopen, lambda engine: revived(engine, os.environ))
+    run(sys.stdin.buffer.read(), reopen, lambda engine: revived(engine, os.environ), environ=os.environ)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class CredsConfig(Frozen):
     copy_refresh_tokens: bool = key(
         True,
         "Copy the token that renews a login, too. Without it the agent is logged out when the copied access token ends,"
-        " and the host stays logged in.",
+        " and cannot end the host's login.",
     )
     copy_podbot: bool = key(True, "Use the login that `podbot login` made for the agent, instead of the host's.")
 

@@ -40,7 +40,6 @@ NAME = "login"
 SESSIONS = "sessions"
 FOREIGN = "it belongs to another user of this host, as it does with a rootful engine that is not root's own"
 _STATE = "state.json"
-_FOLLOWED = "host"  # digests, in the store that follows the host's login
 _LOCK = "lock"
 _ASIDE = ".gone-"
 _NEW = "new-"  # begins the name of a directory in which an agent's flow makes a login
@@ -82,10 +81,6 @@ class LoginStore:
         """The login's file."""
         return os.path.join(self.root, NAME)
 
-    @property
-    def _followed_path(self) -> str:
-        return os.path.join(self.root, _FOLLOWED)
-
     def saved_at(self) -> float | None:
         """When the login was made or renewed last, in seconds since the epoch; None if there is none."""
         try:
@@ -100,54 +95,13 @@ class LoginStore:
         Raises Refused and FilesystemError subclasses.
         """
         data = accepted(self._spec, found)
-        with self._locked(), self._all_copies() as copies:
-            # What the copies contain belongs to an earlier login, also after a `podbot logout` that their agents
-            # outlived. It is noted as seen before there is a new login, of which it would be taken for a renewal.
-            for copy in copies:
-                self._note(copy.name, _State(digest(copy.data) if copy.data is not None else ""))
-            replace_file(self.path, data, operation="keep the login")
-            for copy in copies:
-                with contextlib.suppress(OSError):
-                    self._push(copy.name, copy.handle, data)
-
-    def follow(self, found: bytes | None) -> None:
-        """Keep ``found``, the host's login. One that the sessions have renewed since stays until the host's changes.
-
-        None: the host has none any more, and what is kept is removed, also from all sessions. Raises Refused and
-        FilesystemError subclasses.
-        """
-        if found is None:
-            self.remove()
-        elif self._followed()[:1] != [digest(found)] or self.saved_at() is None:
-            self.save(found)
-            marks = f"{digest(found)} {digest(accepted(self._spec, found))}"
-            replace_file(self._followed_path, marks.encode(), operation="note the host's login")
-
-    def settle(self) -> None:
-        """Remove the copy of the host's login, if no session needs it and none has renewed it.
-
-        Raises FilesystemError subclasses.
-        """
         with self._locked():
-            data = self._login()
-            if data is None or self.names() or self._followed()[1:] != [digest(data)]:
-                return
-            with file_errors(self.path, "remove the login"):
-                os.unlink(self.path)
-                os.unlink(self._followed_path)
+            self._save(data)
 
     def remove(self) -> bool:
         """Remove the login, and the copies of all sessions; False if there was none. Raises FilesystemError."""
-        with self._locked(), file_errors(self.path, "remove the login"):
-            with self._all_copies() as copies:
-                for copy in copies:
-                    with contextlib.suppress(OSError):
-                        os.unlink(self._file, dir_fd=copy.handle)
-            try:
-                os.unlink(self.path)
-            except FileNotFoundError:
-                return False
-            return True
+        with self._locked():
+            return self._remove()
 
     # --- the copies of sessions ---
 
@@ -162,7 +116,7 @@ class LoginStore:
             if data is None:
                 return False
             with file_errors(directory, "hand out the login"), opened(directory) as handle:
-                if read_file(handle, self._file) is None:
+                if read_file(handle, self._file) is None and not is_foreign(handle, self._file):
                     self._push(name, handle, data)
             self._synchronize(data)
             return True
@@ -179,19 +133,6 @@ class LoginStore:
             taken = data is not None and self._synchronize(data)
         self._any_change()
         return taken
-
-    def withdraw(self, name: str) -> None:
-        """Take the login out of the directory of the session ``name``, which is stopped.
-
-        What its agent renewed is taken first. Raises FilesystemError subclasses.
-        """
-        directory = os.path.join(self._sessions(), name, NAME)
-        with self._locked():
-            data = self._login()
-            if data is not None:
-                self._synchronize(data)
-            with contextlib.suppress(OSError), opened(directory) as handle:
-                os.unlink(self._file, dir_fd=handle)
 
     def forget(self, name: str) -> None:
         """Set the directory of the session ``name`` aside, which has ended. What its agent renewed is taken first.
@@ -267,6 +208,29 @@ class LoginStore:
 
     # --- with the lock ---
 
+    def _save(self, data: bytes) -> None:
+        with self._all_copies() as copies:
+            # What the copies contain belongs to an earlier login, also after a `podbot logout` that their agents
+            # outlived. It is noted as seen before there is a new login, of which it would be taken for a renewal.
+            for copy in copies:
+                self._note(copy.name, _State(digest(copy.data) if copy.data is not None else ""))
+            replace_file(self.path, data, operation="keep the login")
+            for copy in copies:
+                with contextlib.suppress(OSError):
+                    self._push(copy.name, copy.handle, data)
+
+    def _remove(self) -> bool:
+        with file_errors(self.path, "remove the login"):
+            with self._all_copies() as copies:
+                for copy in copies:
+                    with contextlib.suppress(OSError):
+                        os.unlink(self._file, dir_fd=copy.handle)
+            try:
+                os.unlink(self.path)
+            except FileNotFoundError:
+                return False
+            return True
+
     def _synchronize(self, login: bytes) -> bool:
         before = login
         with self._all_copies() as copies:
@@ -331,14 +295,6 @@ class LoginStore:
             return None
         except OSError as exc:
             raise PathError(path=self.path, operation="read", reason=exc.strerror or str(exc)) from exc
-
-    def _followed(self) -> list[str]:
-        """Digests of the host's file that was kept last, and of the login in it; empty for a login of podbot's own."""
-        try:
-            with open(os.open(self._followed_path, FLAGS), "rb") as file:
-                return file.read(4096).decode("ascii", "replace").split()
-        except OSError:
-            return []
 
     def _state(self, name: str) -> _State:
         try:

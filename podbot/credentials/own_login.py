@@ -49,6 +49,12 @@ def without_refresh(spec: OwnLogin, found: bytes) -> bytes:
     return accepted(spec, _rendered(fields))
 
 
+def refresh_token(spec: OwnLogin, found: bytes) -> str:
+    """The token in ``found`` that renews the login; empty if there is none. Raises Refused for no login file."""
+    fields = _fields(spec, found)
+    return next((str(fields[path]) for path in _matching((spec.refresh,), fields) if fields[path]), "")
+
+
 def renewed(spec: OwnLogin, stored: bytes, found: bytes, *, base: bytes | None = None) -> bytes:
     """``stored`` with the tokens that a session renewed in ``found``. Raises Refused.
 

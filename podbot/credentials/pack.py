@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from podbot.agents.definition import HOME, OWN_LOGIN, REPLACED, Family
 from podbot.agents.registry import agent, families
 from podbot.credentials.links import settle
 from podbot.credentials.login_files import LIMIT, Entry, Skipped, scan
 from podbot.credentials.login_reading import copied_login
+from podbot.credentials.own_login import Refused, refresh_token
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
 from podbot.events import Emit, Event
@@ -91,13 +92,43 @@ def _family(source: CredentialSource, emit: Emit, limit: int, plan: CredentialsP
     _check_top(source)
     tree = settle(scan(family, source.source, limit=limit), _tops(source))
     _report(family, source, tree.skipped, emit)
-    for entry in tree.entries:
-        if entry.path == family.login and not plan.renewable:
-            content, alone = copied_login(source.family, entry.data, renewable=False)
-            if not (alone and isinstance(content, bytes)):
-                continue  # its plan has a notice
-            entry = replace(entry, kind="file", data=content, link="")  # noqa: PLW2901
+    entries = tree.entries if plan.renewable else _without_refresh(source, tree.entries, emit)
+    for entry in entries:
         yield replace(entry, path=f"{family.directory}/{entry.path}" if entry.path else family.directory)
+
+
+def _without_refresh(source: CredentialSource, entries: tuple[Entry, ...], emit: Emit) -> list[Entry]:
+    """The family with a login that nothing renews, and without any other file that has the token for that."""
+    family, spec = families()[source.family], agent(source.family).own_login
+    if spec is None:
+        return list(entries)
+    login = _followed(family.login, {entry.path: entry for entry in entries})
+    try:
+        token = refresh_token(spec, login).encode()
+    except Refused:
+        token = b""
+    kept, left_out = [], []
+    for entry in entries:
+        if entry.path == family.login:
+            content, alone = copied_login(source.family, login, renewable=False)
+            if alone and isinstance(content, bytes):
+                kept.append(replace(entry, kind="file", mode=0o600, data=content, link=""))
+        elif token and token in entry.data:
+            left_out.append(Skipped(entry.path, "it has the token that renews the login", notify=True))
+        else:
+            kept.append(entry)
+    _report(family, source, tuple(left_out), emit)
+    return kept
+
+
+def _followed(path: str, entries: Mapping[str, Entry]) -> bytes:
+    """The content of a file of the family, or of the one that a link in its place leads to."""
+    for _ in entries:
+        entry = entries.get(path)
+        if entry is None or entry.kind != "link":
+            return entry.data if entry is not None else b""
+        path = os.path.normpath(os.path.join(os.path.dirname(path), entry.link))
+    return b""  # a loop
 
 
 def _tops(source: CredentialSource) -> list[str]:

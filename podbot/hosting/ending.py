@@ -21,10 +21,12 @@ from podbot.execution.hosted_end import HOSTED_LIMITS, HostedLimits
 from podbot.frozen import Frozen
 from podbot.guest.link import SocketLink
 from podbot.guest.polled_command import ConnectionState, PolledCommand
+from podbot.launch.labels import LABEL
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.flags import WANTED, is_live
 from podbot.session.guarding import report_left
 from podbot.session.killed import until_done
+from podbot.session.login_copies import forget_copies, withdraw_copies
 from podbot.session.network import remove_network
 from podbot.session.record import SessionRecord, read_record
 from podbot.session.sessions import SessionDirectory, remove_directory, remove_reported
@@ -61,10 +63,11 @@ def run(
     reopen: Callable[[EngineRef], Engine],
     revive: Callable[[EngineRef], Engine],
     *,
+    environ: Mapping[str, str],
     pauses: Sequence[float] = PAUSES,
     limits: HostedLimits = HOSTED_LIMITS,
 ) -> None:
-    """Carry out the job that ``data`` describes.
+    """Carry out the job that ``data`` describes. ``environ`` names podbot's directories.
 
     ``reopen`` opens its engine without contacting it: a guest ends the agent without one. ``revive`` starts the engine
     again where that is needed. Errors cannot be reported here: unfinished work stays in the session's record for the
@@ -77,12 +80,12 @@ def run(
 
     def removed() -> None:
         with contextlib.closing(revive(ref)) as engine:
-            remove_session(engine, job)
+            remove_session(engine, job, environ)
 
     until_done(removed, pauses)
 
 
-def remove_session(engine: Engine, job: Job) -> None:
+def remove_session(engine: Engine, job: Job, environ: Mapping[str, str]) -> None:
     """Remove or keep the container, and what the session has on this host.
 
     Raises ContainerError and FilesystemError subclasses; the record then stays as it is, and a further call continues.
@@ -102,6 +105,11 @@ def remove_session(engine: Engine, job: Job) -> None:
                 remove_directory(job.files)
     finally:
         _end_token(directory, events)
+    created = job.labels.get(f"{LABEL}.created", "")
+    if directory.kept:
+        withdraw_copies(environ, job.container, created)
+    elif not directory.has_container:
+        forget_copies(environ, job.container, created)
     left: list[Event] = []
     if not directory.has_container or directory.kept:
         report_left(directory.path, left.append)

@@ -162,12 +162,10 @@ def _end(
             _remove(engine, environ, container, kill=not only_ended)
         if await_release(path, release_seconds):
             report_left(path, emit, scanner=scanner)
-            after = remove_reported if removed else settle_stopped
-            after(path)
-            if not removed:
-                from podbot.session.login_copies import withdraw_copies  # here, for `podbot ps` needs none of it
-
-                withdraw_copies(environ, container)
+            if removed:
+                remove_reported(path)
+            else:
+                settle_stopped(environ, path, runs=lambda: _now(engine, container).state == "running")
     return removed
 
 

@@ -68,7 +68,7 @@ def end_abandoned(
     unsaved = _worth_keeping(engine, directory, container)
     if unsaved is not None:
         directory.move("stopped")
-        withdraw_copies(environ, container)
+        withdraw_copies(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
         emit(kept_event(container.name, unsaved))
         report_left(directory.path, emit, scanner=scanner)
         return

@@ -240,7 +240,9 @@ def _credentials(config: AppConfig, places: Mapping[str, str], now: float) -> tu
         state = judged(name, files, {}, now)
         works, renews = state is not None and state.works, state is not None and state.renews
         source = os.path.realpath(given)
-        found.append(CredentialSource(name, given, source, family.target, works, renews, files, works and alone))
+        # A link is copied with the file in the family that it leads to.
+        alone = alone and not os.path.islink(os.path.join(source, family.login))
+        found.append(CredentialSource(name, given, source, family.target, works, renews, files, alone))
     return tuple(found)
 
 

@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from podbot.agents.registry import known
+from podbot.credentials.host_login import HostLogin
 from podbot.credentials.login_store import LoginStore
-from podbot.engine.port import ContainerInfo
 from podbot.errors import FilesystemError
-from podbot.launch.labels import LABEL
 from podbot.launch.own_file import KEPT, stamped
-from podbot.launch.resources.login import own_login, store_of
+from podbot.launch.resources.login import host_store, own_login, store_of
 from podbot.places import state_dir
+from podbot.session.sessions import GONE, remove_directory
 from podbot.session.trees import remove_tree
 
 
@@ -29,7 +29,6 @@ def forget(store: LoginStore, name: str) -> None:
     """Remove the copy of the session ``name``, after taking what it renewed. Raises FilesystemError subclasses."""
     store.forget(name)
     remove_left(store)
-    store.settle()
 
 
 def remove_left(store: LoginStore) -> None:
@@ -56,25 +55,58 @@ def sweep(store: LoginStore, runtime: str, *, but: str = "") -> None:
     remove_left(store)
 
 
-def forget_copies(environ: Mapping[str, str], container: ContainerInfo) -> None:
+def sweep_host(stores: str, kind: str, runtime: str, *, but: str) -> None:
+    """Remove the copies of the host's login in ``stores`` of sessions that ended without that, see :func:`sweep`."""
+    kept = os.path.join(os.path.dirname(os.path.dirname(stores)), KEPT)
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(stores):
+            root = os.path.join(stores, name)
+            if name.startswith(GONE):
+                remove_tree(root)
+                continue
+            there = os.path.lexists(os.path.join(runtime, name.rpartition("-")[0]))
+            if name != but and not there and not os.path.lexists(os.path.join(kept, name)):
+                copy = host_copy(root, kind)
+                if copy.is_left():
+                    end_host_copy(copy)
+
+
+def host_copy(root: str, kind: str, refused: Callable[[str, str], object] | None = None) -> HostLogin:
+    """The copy of the host's login in ``root``. Raises ValueError for an agent whose login podbot does not keep."""
+    spec = own_login(kind)
+    if spec is None:
+        raise ValueError(kind)
+    return HostLogin(root, spec, os.path.basename(root), refused=refused or (lambda _name, _reason: None))
+
+
+def end_host_copy(copy: HostLogin) -> None:
+    """Remove all of it: the login at once, then what the agent may have made beside it. Raises FilesystemError."""
+    copy.remove()
+    remove_directory(copy.root)
+
+
+def forget_copies(environ: Mapping[str, str], session: str, created: str) -> None:
     """Remove the copies of logins of a container that is gone, after taking what its agent renewed."""
-    for store, name in _copies_of(environ, container):
-        with contextlib.suppress(FilesystemError):
-            forget(store, name)
-
-
-def withdraw_copies(environ: Mapping[str, str], container: ContainerInfo) -> None:
-    """Take the logins out of the copies of a container that was stopped and is kept; a start puts them in again."""
-    for store, name in _copies_of(environ, container):
-        with contextlib.suppress(FilesystemError):
-            store.withdraw(name)
-
-
-def _copies_of(environ: Mapping[str, str], container: ContainerInfo) -> Iterator[tuple[LoginStore, str]]:
-    state = os.path.realpath(state_dir(environ))
-    name = stamped(container.name, container.labels.get(f"{LABEL}.created", ""))
+    state, name = os.path.realpath(state_dir(environ)), stamped(session, created)
     for kind in known():
-        for of_host in (False, True):
-            root = store_of(state, kind, of_host=of_host)
-            if own_login(kind) is not None and os.path.isdir(os.path.join(root, "sessions", name)):
-                yield login_store(root, kind), name
+        root = store_of(state, kind)
+        if own_login(kind) is not None and os.path.isdir(os.path.join(root, "sessions", name)):
+            with contextlib.suppress(FilesystemError):
+                forget(login_store(root, kind), name)
+    for copy in _host_copies(state, name):
+        with contextlib.suppress(FilesystemError):
+            end_host_copy(copy)
+
+
+def withdraw_copies(environ: Mapping[str, str], session: str, created: str) -> None:
+    """Take the host's login out of a session that is stopped and kept; a start puts it in again."""
+    for copy in _host_copies(os.path.realpath(state_dir(environ)), stamped(session, created)):
+        with contextlib.suppress(FilesystemError):
+            copy.withdraw()
+
+
+def _host_copies(state: str, name: str) -> Iterator[HostLogin]:
+    for kind in known():
+        root = host_store(state, kind, name)
+        if own_login(kind) is not None and os.path.isdir(root):
+            yield host_copy(root, kind)

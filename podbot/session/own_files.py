@@ -101,7 +101,7 @@ def forget_files(environ: Mapping[str, str], container: ContainerInfo) -> None:
     """Remove the files outside the session's directory that belong to a container that is gone."""
     created = container.labels.get(f"{LABEL}.created", "")
     _remove_files(kept_directory(state_dir(environ), container.name, created))
-    forget_copies(environ, container)
+    forget_copies(environ, container.name, created)
 
 
 def _make_empty(path: str, emit: Emit) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import PodbotError
@@ -52,22 +52,27 @@ def restore_mounts(engine: Engine, environ: Mapping[str, str], container: Contai
         restore_resources(directory.path)
 
 
-def settle_stopped(path: str) -> None:
-    """Update a session's directory after its container was stopped and kept: state ``stopped``, no token.
+def settle_stopped(environ: Mapping[str, str], path: str, *, runs: Callable[[], bool] = lambda: False) -> None:
+    """Update a session's directory after its container was stopped and kept: state ``stopped``, no token, no login.
 
-    Does nothing when a podbot holds the session, or when its record cannot be read or written.
+    Does nothing when a podbot holds the session, when its record cannot be read or written, or when the container
+    ``runs``, because it was started again meanwhile.
     """
     from podbot.github.status import status_path
     from podbot.github.token_file import SECRETS, TokenFile
 
     with contextlib.suppress(PodbotError, OSError), left_session(path) as directory:
-        if directory is None:
+        if directory is None or runs():
             return
         if directory.record.state in ("orphaned", "detached"):
             directory.move("stopped")
         if os.path.lexists(status_path(path)):  # it had a token
             TokenFile(os.path.join(path, SECRETS)).remove()
             os.unlink(status_path(path))
+        if directory.record.state == "stopped":
+            from podbot.session.login_copies import withdraw_copies
+
+            withdraw_copies(environ, directory.record.session, directory.record.created)
 
 
 def lasting_record(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> SessionRecord:

@@ -196,4 +196,5 @@ def test_the_token_that_renews_never_passes(value: Any) -> None:
     document = json.dumps(
         {"tokens": {"refresh_token": "c4n4ry", "access_token": "a", "id_token": value}, "more": value}
     )
-    assert b"c4n4ry" not in without_refresh(spec_of("codex"), document.encode())
+    with contextlib.suppress(Refused):
+        assert b"c4n4ry" not in without_refresh(spec_of("codex"), document.encode())

@@ -42,10 +42,20 @@ def test_without_the_tokens_that_renew_them_logins_are_reduced_or_left_out(home:
     home.write(".codex/auth.json", '{"tokens": {"access_token": "a", "refresh_token": "c4n4ry"}}')
     home.write(".claude/.credentials.json", '{"another": "c4n4ry"}')
     home.write(".claude/settings.json", "{}")
+    home.write(".codex/auth.json.bak", '{"tokens": {"refresh_token": "c4n4ry"}}')
     plan = dataclasses.replace(home.plan("claude", "codex"), renewable=False)
     found = contents(pack(plan, home.events.append).archive)
     assert sorted(found) == [".claude/settings.json", ".codex/auth.json"]
+    assert "'auth.json.bak': it has the token that renews the login" in home.reported()
     assert json.loads(found[".codex/auth.json"]) == {"tokens": {"access_token": "a", "refresh_token": ""}}
+
+
+def test_a_linked_login_is_reduced_and_what_it_leads_to_is_left_out(home: Home) -> None:
+    home.write(".codex/accounts/work.json", '{"tokens": {"access_token": "a", "refresh_token": "c4n4ry"}}')
+    home.link(".codex/auth.json", "accounts/work.json")
+    archive = pack(dataclasses.replace(home.plan("codex"), renewable=False), home.events.append).archive
+    assert b"c4n4ry" not in archive
+    assert sorted(contents(archive)) == [".codex/auth.json"]
 
 
 def test_nothing_selected_is_nothing_uploaded(home: Home) -> None:

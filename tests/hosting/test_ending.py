@@ -60,7 +60,7 @@ class KilledAfter:
 def end_session(engine: FakeEngine, job: Job, limits: HostedLimits) -> None:
     """As the helper does if nothing fails."""
     end_agent(engine, job, limits)
-    remove_session(engine, job)
+    remove_session(engine, job, {"XDG_STATE_HOME": os.path.dirname(job.directory)})
 
 
 class Agent:
@@ -316,7 +316,7 @@ def test_the_process_uses_the_engine_in_its_job(place: Place) -> None:
     engine = FakeEngine(endpoint=f"unix://{place.base}/none.sock")
     made(engine, SESSION)
     with handed_over(engine, place, None) as job:
-        run(json.dumps({**vars(job)}).encode(), closed, closed, pauses=(0.0,))
+        run(json.dumps({**vars(job)}).encode(), closed, closed, environ={}, pauses=(0.0,))
     assert [record.live for record in sessions(place.environ)] == [False]
 
 
@@ -336,7 +336,14 @@ def test_it_tries_again_when_the_engines_service_was_killed(engine: FakeEngine, 
 
     agent = Agent()
     with handed_over(engine, place, agent) as job:
-        run(json.dumps({**vars(job)}).encode(), lambda _: engine, open_engine, pauses=(0.0, 0.0, 0.0), limits=AT_ONCE)
+        run(
+            json.dumps({**vars(job)}).encode(),
+            lambda _: engine,
+            open_engine,
+            environ={},
+            pauses=(0.0, 0.0, 0.0),
+            limits=AT_ONCE,
+        )
     assert len(opened) == (3 if failing == "open" else 2)
     assert engine.by_name == {}
     assert sessions(place.environ) == []

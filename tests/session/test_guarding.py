@@ -183,7 +183,7 @@ def ended_by_the_helper(engine: FakeEngine, place: Place) -> None:
             container=SESSION, labels=labels(), keep="never", clone=None, files=None, exec_id="", connection=-1,
             state={}, hurried=False,
         )  # fmt: skip
-        remove_session(engine, job)
+        remove_session(engine, job, place.environ)
 
 
 def test_the_helper_process_leaves_its_report_for_the_next_command(engine: FakeEngine, place: Place) -> None:

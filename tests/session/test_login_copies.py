@@ -14,7 +14,15 @@ from podbot.events import Event
 from podbot.frozen import replace
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.login import LoginPlan
-from podbot.session.login_copies import forget_copies, login_store, sweep, withdraw_copies
+from podbot.session.login_copies import (
+    end_host_copy,
+    forget_copies,
+    host_copy,
+    login_store,
+    sweep,
+    sweep_host,
+    withdraw_copies,
+)
 from podbot.session.resources.login import Resource
 from podbot.session.resources.resource import Opening
 from podbot.session.sessions import SessionDirectory, session_directory
@@ -102,63 +110,12 @@ def test_what_is_refused_is_reported_once_and_not_shown(bench: Bench) -> None:
     assert bench.token() == "r"
 
 
-def test_a_kept_container_has_no_login_until_it_is_started(bench: Bench) -> None:
+def test_a_kept_container_keeps_its_copy(bench: Bench) -> None:
     with claimed(bench) as directory, bench.resource(directory).opened():
         in_state(directory, "running")
         renew(bench, "r2")
     assert bench.store.names() == [NAME]
-    assert not bench.file.exists()
     assert bench.token() == "r2"
-    assert bench.store.hand_out(NAME)
-    assert value_at(bench.file.read_bytes(), REFRESH) == "r2"
-
-
-@pytest.fixture
-def host(bench: Bench) -> Path:
-    """The host's own login, which the bench's sessions follow."""
-    file = Path(bench.place.base, "codex", "auth.json")
-    file.parent.mkdir()
-    file.write_text(json.dumps(CODEX))
-    bench.root = os.path.join(bench.state, "logins", "codex.host")
-    bench.store = login_store(bench.root, "codex")
-    bench.plan = LoginPlan("codex", bench.root, NAME, of_host=True, source=str(file))
-    bench.file = Path(bench.plan.mounted, "auth.json")
-    return file
-
-
-def test_a_copy_of_the_host_s_login_ends_with_its_session(bench: Bench, host: Path) -> None:
-    with claimed(bench) as directory, bench.resource(directory).opened():
-        assert value_at(bench.file.read_bytes(), REFRESH) == "r"
-    assert sorted(os.listdir(bench.root)) == ["lock", "sessions"]
-    assert json.loads(host.read_bytes()) == CODEX
-
-
-def test_what_was_renewed_inside_is_not_replaced_by_the_host_s_older_login(bench: Bench, host: Path) -> None:
-    with claimed(bench) as directory, bench.resource(directory).opened():
-        renew(bench, "r2")
-    with claimed(bench) as directory, bench.resource(directory).opened():
-        assert value_at(bench.file.read_bytes(), REFRESH) == "r2"
-    assert json.loads(host.read_bytes()) == CODEX, "a session changes nothing on the host"
-
-
-@pytest.mark.parametrize("content", [None, b"{}", b"{", b'{"tokens": {}}'], ids=["removed", "empty", "cut", "blank"])
-def test_a_login_that_the_host_no_longer_has_does_not_come_back(
-    bench: Bench, host: Path, content: bytes | None
-) -> None:
-    with claimed(bench) as directory, bench.resource(directory).opened():
-        in_state(directory, "running")
-    host.unlink() if content is None else host.write_bytes(content)
-    with claimed(bench) as directory, bench.resource(directory).opened():
-        assert not bench.file.exists()
-    assert bench.place.kinds() == ["login.gone"]
-    assert not os.path.exists(bench.store.path)
-
-
-def test_the_copy_can_be_without_the_token_that_renews_it(bench: Bench, host: Path) -> None:
-    bench.plan = replace(bench.plan, renewable=False)
-    with claimed(bench) as directory, bench.resource(directory).opened():
-        assert value_at(bench.file.read_bytes(), REFRESH) == ""
-        assert value_at(bench.file.read_bytes(), ("tokens", "access_token")) == "a"
 
 
 def test_a_login_that_is_gone_is_a_warning(bench: Bench) -> None:
@@ -202,11 +159,7 @@ def test_a_removed_container_s_copy_is_removed_with_it(bench: Bench, engine: Fak
     environ = {**bench.place.environ, "XDG_STATE_HOME": os.path.join(bench.place.base, "home")}
     os.makedirs(environ["XDG_STATE_HOME"])
     os.rename(bench.state, os.path.join(environ["XDG_STATE_HOME"], "podbot"))
-    withdraw_copies(environ, container)
-    assert not Path(
-        environ["XDG_STATE_HOME"], "podbot", "logins", "codex", "sessions", NAME, "login/auth.json"
-    ).exists()
-    forget_copies(environ, container)
+    forget_copies(environ, container.name, container.labels[f"{LABEL}.created"])
     moved = LoginStore(os.path.join(environ["XDG_STATE_HOME"], "podbot", "logins", "codex"), spec_of("codex"))
     assert moved.names() == []
     assert value_at(Path(moved.path).read_bytes(), REFRESH) == "r2"
@@ -232,3 +185,140 @@ def test_events_name_no_token(bench: Bench) -> None:
     (event,) = bench.place.events
     assert isinstance(event, Event)
     assert event.message.endswith("it is not JSON")
+
+
+# --- a copy of the host's login (ADR 0048) ---
+
+
+@pytest.fixture
+def host(bench: Bench) -> Path:
+    """The host's own login, of which the bench's session gets a copy."""
+    file = Path(bench.place.base, "codex", "auth.json")
+    file.parent.mkdir()
+    file.write_text(json.dumps(CODEX))
+    bench.root = os.path.join(bench.state, "logins", "codex.host", NAME)
+    bench.store = host_copy(bench.root, "codex")
+    bench.plan = LoginPlan("codex", bench.root, NAME, of_host=True, source=str(file))
+    bench.file = Path(bench.plan.mounted, "auth.json")
+    return file
+
+
+def kept(bench: Bench, token: str = "") -> None:
+    """A session that is kept, whose agent renewed the login to ``token``."""
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        in_state(directory, "running")
+        if token:
+            renew(bench, token)
+
+
+def test_a_copy_of_the_host_s_login_ends_with_its_session(bench: Bench, host: Path) -> None:
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == "r"
+    assert os.listdir(os.path.dirname(bench.root)) == []
+    assert json.loads(host.read_bytes()) == CODEX
+    assert bench.place.events == []
+
+
+def test_a_kept_session_has_no_copy_until_it_is_started(bench: Bench, host: Path) -> None:
+    kept(bench)
+    assert not bench.file.exists()
+    assert not os.path.exists(bench.store.path)
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == "r"
+
+
+def test_what_was_renewed_inside_is_not_replaced_by_the_host_s_older_login(bench: Bench, host: Path) -> None:
+    kept(bench, "r2")
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == "r2"
+    assert json.loads(host.read_bytes()) == CODEX, "a session changes nothing on the host"
+
+
+def test_no_session_sees_what_another_renewed(bench: Bench, host: Path) -> None:
+    kept(bench, "r2")
+    other = "other-20260801T120000Z"
+    plan = replace(bench.plan, name=other, store=os.path.join(os.path.dirname(bench.root), other))
+    bench.plan, bench.file = plan, Path(plan.mounted, "auth.json")
+    os.makedirs(os.path.join(bench.state, "kept", NAME))
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == "r"
+
+
+def test_a_renewal_on_the_host_reaches_the_running_session(bench: Bench, host: Path) -> None:
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        host.write_bytes(b"")  # as a program that does not replace the file leaves it for a moment
+        host.write_bytes(changed(CODEX, REFRESH, "r2"))
+        wait_until(lambda: value_at(bench.file.read_bytes(), REFRESH) == "r2")
+
+
+def test_a_login_that_the_host_no_longer_has_does_not_come_back(bench: Bench, host: Path) -> None:
+    kept(bench, "r2")
+    host.unlink()
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert not bench.file.exists()
+    assert bench.place.kinds() == ["login.gone"]
+
+
+@pytest.mark.parametrize("content", [b"{}", b"{", b'{"tokens": {}}'], ids=["empty", "cut", "blank"])
+@pytest.mark.parametrize("token", ["", "r2"], ids=["as it was given", "renewed"])
+def test_a_file_without_a_login_ends_only_one_that_was_not_renewed(
+    bench: Bench, host: Path, content: bytes, token: str
+) -> None:
+    kept(bench, token)
+    host.write_bytes(content)
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert bench.file.exists() is bool(token)
+
+
+@pytest.mark.parametrize("token", ["", "r2"], ids=["as it was given", "renewed"])
+def test_a_host_whose_login_lies_elsewhere_says_nothing_about_it(bench: Bench, host: Path, token: str) -> None:
+    """As `podbot start` without the CODEX_HOME with which the session was made."""
+    kept(bench, token)
+    bench.plan = replace(bench.plan, is_there=False)
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert bench.file.exists() is bool(token)
+    assert bench.place.kinds() == ([] if token else ["login.gone"])
+
+
+def test_the_copy_can_be_without_the_token_that_renews_it(bench: Bench, host: Path) -> None:
+    bench.plan = replace(bench.plan, renewable=False)
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert value_at(bench.file.read_bytes(), REFRESH) == ""
+        assert value_at(bench.file.read_bytes(), ("tokens", "access_token")) == "a"
+
+
+def test_copies_of_sessions_that_were_killed_are_removed(bench: Bench, host: Path) -> None:
+    stores = os.path.dirname(bench.root)
+    copy = host_copy(bench.root, "codex")
+    copy.follow(json.dumps(CODEX).encode())
+    copy.hand_out(NAME)
+    os.makedirs(os.path.join(stores, ".gone-x", "deep"))
+    for directory in (bench.place.directory(), os.path.join(bench.state, "kept", NAME)):
+        os.makedirs(directory, 0o700)
+        sweep_host(stores, "codex", bench.place.runtime, but="")
+        assert os.listdir(stores) == [NAME]
+        os.rmdir(directory)
+    with copy.in_use(NAME):
+        sweep_host(stores, "codex", bench.place.runtime, but="")
+    sweep_host(stores, "codex", bench.place.runtime, but=NAME)
+    assert os.listdir(stores) == [NAME]
+    nest(str(bench.file.parent))
+    sweep_host(stores, "codex", bench.place.runtime, but="")
+    assert os.listdir(stores) == []
+
+
+def test_a_stopped_and_a_removed_session_are_known_by_their_names(bench: Bench, host: Path) -> None:
+    environ = {**bench.place.environ, "XDG_STATE_HOME": os.path.join(bench.place.base, "home")}
+    moved = os.path.join(environ["XDG_STATE_HOME"], "podbot", "logins", "codex.host", NAME)
+    os.makedirs(environ["XDG_STATE_HOME"])
+    copy = host_copy(bench.root, "codex")
+    copy.follow(json.dumps(CODEX).encode())
+    copy.hand_out(NAME)
+    os.rename(bench.state, os.path.join(environ["XDG_STATE_HOME"], "podbot"))
+    withdraw_copies(environ, SESSION, "2026-07-31T00:00:00Z")
+    assert os.path.exists(os.path.join(moved, "login")), "an earlier session of that name"
+    withdraw_copies(environ, SESSION, "2026-08-01T12:00:00Z")
+    assert not os.path.exists(os.path.join(moved, "login"))
+    forget_copies(environ, SESSION, "2026-08-01T12:00:00Z")
+    assert not os.path.exists(moved)
+    end_host_copy(host_copy(moved, "codex"))

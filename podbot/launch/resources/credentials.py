@@ -17,8 +17,9 @@ from podbot.launch.types import CredentialSource, HostFacts, ResourcePlan, Sandb
 
 # Each renewal replaces the token for the next one, and the server may then refuse the old one, or end the login.
 _ENDS = (
-    "the sandbox's copy and this host now share one {kind} login: when one of them renews it, the other may have to log"
-    " in again; `podbot login {kind}` makes a separate one"
+    "the sandbox's copy and this host now share one {kind} login: when the sandbox renews it, this host may have to log"
+    " in again; `podbot login {kind}` makes a separate one, creds.copy_refresh_tokens = false copies one that is not"
+    " renewed"
 )
 
 

@@ -20,8 +20,9 @@ DIRECTORY = "logins"  # in podbot's state directory
 class LoginPlan(ResourcePlan):
     """The login of the agent ``kind``. ``store``: its directory on the host; ``name``: of this session's copy in it.
 
-    ``of_host``: it is the host's own, in the file ``source`` (empty: the host has none any more); otherwise podbot's.
-    ``renewable``: the copy of the host's has the token that renews it.
+    ``of_host``: it is a copy of the host's own, which follows the file ``source``; otherwise it is podbot's.
+    ``renewable``: that copy has the token that renews it. ``is_there``: whether the host has the agent's directory, and
+    has it where it was; ``source`` is only read then.
     """
 
     kind: AgentKind
@@ -30,6 +31,7 @@ class LoginPlan(ResourcePlan):
     of_host: bool = False
     source: str = ""
     renewable: bool = True
+    is_there: bool = True
 
     @property
     def mounted(self) -> str:
@@ -42,17 +44,15 @@ class LoginPlan(ResourcePlan):
 
     def agrees_with(self, sandbox: SandboxPlan, facts: HostFacts) -> bool:
         """See ResourcePlan."""
-        created = sandbox.container.labels.get(f"{LABEL}.created", "")
-        expected = store_of(facts.state_dir, self.kind, of_host=self.of_host)
-        own = own_login(self.kind) is not None and self.store == expected
-        return own and self.name == stamped(sandbox.session, created)
+        name = stamped(sandbox.session, sandbox.container.labels.get(f"{LABEL}.created", ""))
+        state = facts.state_dir
+        store = host_store(state, self.kind, name) if self.of_host else store_of(state, self.kind)
+        return own_login(self.kind) is not None and (self.store, self.name) == (store, name)
 
     def refreshed(self, facts: HostFacts) -> LoginPlan:
-        """See ResourcePlan. The record may have been changed: what it says of the host's file is not believed."""
-        if not self.of_host:
-            return self
+        """See ResourcePlan. The record may have been changed: the file that it names is not read on its word."""
         found = next((found for found in facts.credentials if found.family == self.kind), None)
-        return replace(self, source=_file(found) if found is not None else "")
+        return replace(self, is_there=found is not None and _file(found) == self.source) if self.of_host else self
 
 
 def plan(context: Context) -> Part | None:
@@ -67,7 +67,7 @@ def plan(context: Context) -> Part | None:
         found = LoginPlan(kind, store_of(facts.state_dir, kind), name)
         notes = (f"the agent gets the login that `podbot login {kind}` made (creds.copy_podbot)",)
     elif (source := host_login(config, facts)) is not None:
-        store, renewable = store_of(facts.state_dir, kind, of_host=True), config.creds.copy_refresh_tokens
+        store, renewable = host_store(facts.state_dir, kind, name), config.creds.copy_refresh_tokens
         found = LoginPlan(kind, store, name, of_host=True, source=_file(source), renewable=renewable)
     else:
         return None
@@ -88,8 +88,10 @@ def host_login(config: AppConfig, facts: HostFacts) -> CredentialSource | None:
     """
     kind = config.agent.kind
     found = next((found for found in facts.credentials if found.family == kind and found.alone), None)
-    wanted = found is not None and selected_family(config, kind) and not uses_own_login(config, facts)
-    return found if wanted else None
+    if found is None or not selected_family(config, kind) or uses_own_login(config, facts):
+        return None
+    # In place of one that does not work, podbot may make a login of a key.
+    return found if found.logged_in or agent(kind).key_login is None else None
 
 
 def _file(found: CredentialSource) -> str:
@@ -106,6 +108,16 @@ def own_login(kind: AgentKind) -> OwnLogin | None:
     return agent(kind).own_login
 
 
-def store_of(state_dir: str, kind: AgentKind, *, of_host: bool = False) -> str:
-    """The directory on the host with the login of this agent that podbot keeps, or with what follows the host's."""
-    return os.path.join(state_dir, DIRECTORY, f"{kind}.host" if of_host else kind)
+def store_of(state_dir: str, kind: AgentKind) -> str:
+    """The directory on the host with the login of this agent that podbot keeps."""
+    return os.path.join(state_dir, DIRECTORY, kind)
+
+
+def host_stores(state_dir: str, kind: AgentKind) -> str:
+    """The directory on the host with the copies of this host's login, one for each session."""
+    return os.path.join(state_dir, DIRECTORY, f"{kind}.host")
+
+
+def host_store(state_dir: str, kind: AgentKind, name: str) -> str:
+    """The directory on the host with the copy of this host's login for the session ``name``."""
+    return os.path.join(host_stores(state_dir, kind), name)

@@ -81,7 +81,8 @@ def test_the_host_s_login_is_mounted_apart_from_the_copied_files(renewable: bool
     made = plan("codex", {"creds.copy_refresh_tokens": renewable}, credentials=(HOSTS,))
     login = resource(made, LoginPlan)
     assert (login.of_host, login.source, login.renewable) == (True, "/home/ann/.codex/auth.json", renewable)
-    assert login.store == f"{STORE}/codex.host"
+    assert login.store == f"{STORE}/codex.host/{login.name}"
+    assert login.name == f"{made.sandbox.session}-20260801T120000Z"
     assert Mount(login.mounted, "/run/podbot/login") in made.sandbox.container.files
     copied = resource(made, CredentialsPlan)
     assert (copied.own, copied.renewable, copied.sources) == ("codex", renewable, (HOSTS,))
@@ -107,15 +108,23 @@ def test_otherwise_nothing_of_the_host_s_login_is_mounted(
     assert plan(kind, values, **known).sandbox.find(LoginPlan) is None
 
 
-def test_a_restarted_session_believes_this_host_and_not_its_record() -> None:
+def test_a_login_that_does_not_work_is_mounted_unless_a_key_may_take_its_place() -> None:
+    expired = replace(HOSTS, logged_in=False)
+    assert plan("codex", credentials=(expired,)).sandbox.find(LoginPlan) is None
+    claude = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude", alone=True)
+    assert resource(plan("claude", credentials=(claude,)), LoginPlan).of_host
+
+
+def test_a_restarted_session_reads_the_host_s_login_only_where_it_was() -> None:
     made = plan("codex", credentials=(HOSTS,)).sandbox
     login = made.find(LoginPlan)
     assert login is not None
     assert login.agrees_with(made, facts())
-    assert not replace(login, of_host=False).agrees_with(made, facts())
-    changed = replace(login, source="/home/ann/.ssh/id_rsa")
-    assert changed.refreshed(facts(credentials=(HOSTS,))).source == "/home/ann/.codex/auth.json"
-    assert changed.refreshed(facts()).source == ""
+    for changed in (replace(login, of_host=False), replace(login, name="another"), replace(login, kind="claude")):
+        assert not changed.agrees_with(made, facts())
+    assert login.refreshed(facts(credentials=(HOSTS,))).is_there
+    assert not login.refreshed(facts()).is_there
+    assert not replace(login, source="/home/ann/.ssh/id_rsa").refreshed(facts(credentials=(HOSTS,))).is_there
 
 
 def test_without_any_other_login_the_agent_is_not_said_to_have_none() -> None:
