@@ -262,7 +262,11 @@ class LoginStore:
     def _push(self, name: str, handle: int, data: bytes) -> None:
         """Replace the session's file by a rename, so that nothing the agent put there is followed. Raises OSError."""
         sweep_at(handle, self._file)
-        replace_at(handle, self._file, data, mode=0o600)
+        try:
+            replace_at(handle, self._file, data, mode=0o600)
+        except IsADirectoryError:  # the agent's, which would end each later start
+            os.rename(self._file, f"{self._file}.{os.urandom(4).hex()}", src_dir_fd=handle, dst_dir_fd=handle)
+            replace_at(handle, self._file, data, mode=0o600)
         self._note(name, _State(digest(data), digest(data)))
 
     @contextlib.contextmanager

@@ -49,6 +49,13 @@ def without_refresh(spec: OwnLogin, found: bytes) -> bytes:
     return accepted(spec, _rendered(fields))
 
 
+def tokens_of(spec: OwnLogin, login: bytes) -> bytes:
+    """What makes it another login than one before: its tokens and its account, in a fixed order. Raises Refused."""
+    fields = _fields(spec, login)
+    found = [[list(path), fields[path]] for path in sorted(fields) if _is((*spec.tokens, *spec.fixed), path)]
+    return json.dumps(found).encode()
+
+
 def refresh_token(spec: OwnLogin, found: bytes) -> str:
     """The token in ``found`` that renews the login; empty if there is none. Raises Refused for no login file."""
     fields = _fields(spec, found)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from podbot.agents.definition import HOME, OWN_LOGIN, REPLACED, Family
 from podbot.agents.registry import agent, families
 from podbot.credentials.links import settle
 from podbot.credentials.login_files import LIMIT, Entry, Skipped, scan
-from podbot.credentials.login_reading import copied_login
+from podbot.credentials.login_reading import copied_login, read_login_files
 from podbot.credentials.own_login import Refused, refresh_token
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
@@ -102,7 +102,8 @@ def _without_refresh(source: CredentialSource, entries: tuple[Entry, ...], emit:
     family, spec = families()[source.family], agent(source.family).own_login
     if spec is None:
         return list(entries)
-    login = _followed(family.login, {entry.path: entry for entry in entries})
+    login = read_login_files(source.source, (family.login,)).get(family.login, b"")  # links in it are followed
+    login = login if isinstance(login, bytes) else b""
     try:
         token = refresh_token(spec, login).encode()
     except Refused:
@@ -119,16 +120,6 @@ def _without_refresh(source: CredentialSource, entries: tuple[Entry, ...], emit:
             kept.append(entry)
     _report(family, source, tuple(left_out), emit)
     return kept
-
-
-def _followed(path: str, entries: Mapping[str, Entry]) -> bytes:
-    """The content of a file of the family, or of the one that a link in its place leads to."""
-    for _ in entries:
-        entry = entries.get(path)
-        if entry is None or entry.kind != "link":
-            return entry.data if entry is not None else b""
-        path = os.path.normpath(os.path.join(os.path.dirname(path), entry.link))
-    return b""  # a loop
 
 
 def _tops(source: CredentialSource) -> list[str]:

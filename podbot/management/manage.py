@@ -212,7 +212,7 @@ def _remove(engine: Engine, environ: Mapping[str, str], container: ContainerInfo
         if not kill:
             _check_ended(_now(engine, container), runtime_root(environ))
         raise
-    forget_files(environ, container)
+    forget_files(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
 
 
 def _is_kept(

@@ -73,7 +73,7 @@ def end_abandoned(
         report_left(directory.path, emit, scanner=scanner)
         return
     remove_sandbox(engine, container.id, container.name)
-    forget_files(environ, container)
+    forget_files(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
     directory.move("gone")
     text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"
     emit(Event("notice", "session.removed", text, {"session": container.name}))

@@ -21,9 +21,9 @@ from podbot.session.first_process import first_process, lives
 from podbot.session.flags import ENDING, flagged, is_in_use, is_live
 from podbot.session.guarding import report_left
 from podbot.session.left_processes import end_left
-from podbot.session.login_copies import forget_copies
 from podbot.session.network import remove_network
 from podbot.session.orphans import container_called
+from podbot.session.own_files import forget_files
 from podbot.session.sessions import left_session
 from podbot.session.states import observed
 
@@ -100,7 +100,7 @@ def remove_left(
             container = _container(engine, directory.record)
         if container is None:
             remove_network(engine, record.session)
-            forget_copies(environ, record.session, record.created)
+            forget_files(environ, record.session, record.created)
             directory.move("gone")
             report_left(path, events.append)
         else:

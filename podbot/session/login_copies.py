@@ -58,14 +58,17 @@ def sweep(store: LoginStore, runtime: str, *, but: str = "") -> None:
 def sweep_host(stores: str, kind: str, runtime: str, *, but: str) -> None:
     """Remove the copies of the host's login in ``stores`` of sessions that ended without that, see :func:`sweep`."""
     kept = os.path.join(os.path.dirname(os.path.dirname(stores)), KEPT)
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(stores):
-            root = os.path.join(stores, name)
+    try:
+        names = os.listdir(stores)
+    except OSError:
+        return
+    for name in names:
+        root, session = os.path.join(stores, name), os.path.join(runtime, name.rpartition("-")[0])
+        # Another podbot may be removing it, and its copy must not prevent the start of another session.
+        with contextlib.suppress(FilesystemError, OSError):
             if name.startswith(GONE):
                 remove_tree(root)
-                continue
-            there = os.path.lexists(os.path.join(runtime, name.rpartition("-")[0]))
-            if name != but and not there and not os.path.lexists(os.path.join(kept, name)):
+            elif name != but and not os.path.lexists(session) and not os.path.lexists(os.path.join(kept, name)):
                 copy = host_copy(root, kind)
                 if copy.is_left():
                     end_host_copy(copy)

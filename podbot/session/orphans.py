@@ -116,7 +116,7 @@ def report_orphans(
         try:
             container = container_called(engine, found.session)
         except (ContainerNotFound, NotOurs):
-            _forget(engine, path, emit, scanner)
+            _forget(engine, environ, path, emit, scanner)
             continue
         needed = is_in_use(path) or (spare and (container.name.startswith(spare) or container.id.startswith(spare)))
         if found.left_behind and (needed or not _removed(engine, environ, container, emit, scanner)):
@@ -127,7 +127,7 @@ def report_orphans(
             emit(Event("notice", "session.orphan", f"{text}; {hint}", {"session": found.session}))
 
 
-def _forget(engine: Engine, path: str, emit: Emit, scanner: Scanner) -> None:
+def _forget(engine: Engine, environ: Mapping[str, str], path: str, emit: Emit, scanner: Scanner) -> None:
     """Remove the directory of a session whose container is gone, unless another podbot now uses the name."""
     with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path) as left:
         if left is None:
@@ -135,7 +135,10 @@ def _forget(engine: Engine, path: str, emit: Emit, scanner: Scanner) -> None:
         try:
             container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):
+            from podbot.session.own_files import forget_files  # imported here: few commands find such a session
+
             remove_network(engine, os.path.basename(path))
+            forget_files(environ, left.record.session, left.record.created)
             if left.has_container:
                 left.move("gone")
             report_left(path, emit, scanner=scanner)

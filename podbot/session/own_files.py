@@ -7,10 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 
 from podbot.atomic import file_errors
-from podbot.engine.port import ContainerInfo
 from podbot.errors import UnsafeDirectory
 from podbot.events import Emit, Event
-from podbot.launch.labels import LABEL
 from podbot.launch.own_file import kept_directory, log_directory, own_file_mount
 from podbot.launch.repository import is_placeholder
 from podbot.launch.types import SandboxPlan
@@ -97,11 +95,13 @@ def kept_files(plan: SandboxPlan, directory: SessionDirectory) -> Iterator[None]
             _remove_files(plan.files_dir)
 
 
-def forget_files(environ: Mapping[str, str], container: ContainerInfo) -> None:
-    """Remove the files outside the session's directory that belong to a container that is gone."""
-    created = container.labels.get(f"{LABEL}.created", "")
-    _remove_files(kept_directory(state_dir(environ), container.name, created))
-    forget_copies(environ, container.name, created)
+def forget_files(environ: Mapping[str, str], session: str, created: str) -> None:
+    """Remove the files outside the session's directory that belong to a container that is gone.
+
+    ``created``: from its label.
+    """
+    _remove_files(kept_directory(state_dir(environ), session, created))
+    forget_copies(environ, session, created)
 
 
 def _make_empty(path: str, emit: Emit) -> None:

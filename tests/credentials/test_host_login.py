@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,63 @@ def test_a_login_of_another_account_that_was_made_inside_stays_there(bench: Benc
     assert bench.started_again()
     assert value_at(bench.file.read_bytes(), ("tokens", "account_id")) == "another"
     assert set(bench.told) == {"it contains another login"}
+
+
+@pytest.mark.parametrize("host", [None, changed(CODEX, REFRESH, "r9")], ids=["logged out", "renewed"])
+def test_what_the_host_does_leaves_a_login_that_was_made_inside(bench: Bench, host: bytes | None) -> None:
+    inside = changed(CODEX, ("tokens", "account_id"), "another")
+    bench.write(inside)
+    bench.copy.follow(host)
+    assert bench.file.read_bytes() == inside
+    bench.copy.withdraw()
+    bench.started_again(host)
+    assert bench.file.read_bytes() == inside
+
+
+def test_a_login_that_was_made_inside_where_the_host_has_none_stays(bench: Bench) -> None:
+    bench.started_again(None)
+    bench.write(HOSTS)
+    bench.copy.withdraw()
+    assert bench.started_again(None) is False
+    assert bench.file.read_bytes() == HOSTS
+
+
+def test_the_order_of_the_host_s_file_and_its_other_fields_make_no_newer_login(bench: Bench) -> None:
+    bench.renew("r2")
+    same = {**dict(reversed(CODEX.items())), "last_refresh": "2027-01-01T00:00:00Z"}
+    assert bench.started_again(json.dumps(same).encode())
+    assert bench.token() == "r2"
+
+
+def test_a_directory_in_place_of_the_login_prevents_no_start(bench: Bench) -> None:
+    bench.file.unlink()
+    (bench.file / "deep").mkdir(parents=True)
+    bench.copy.withdraw()
+    assert bench.started_again()
+    assert bench.token() == "r"
+
+
+def test_part_of_a_login_that_a_killed_podbot_wrote_goes_at_stop(bench: Bench) -> None:
+    bench.file.with_name(".auth.json.0123456789abcdef.tmp").write_bytes(HOSTS)
+    bench.copy.withdraw()
+    assert bench.at_rest() == []
+
+
+def test_a_removed_copy_is_not_made_again(bench: Bench) -> None:
+    other = bench.another()
+    bench.copy.remove()
+    shutil.rmtree(bench.root)
+    other.synchronize()
+    other.withdraw()
+    assert not bench.root.exists()
+
+
+def test_a_killed_start_that_had_not_noted_the_host_s_login_changes_nothing(bench: Bench) -> None:
+    (bench.root / "given").unlink()
+    bench.renew("r2")
+    bench.copy.synchronize()
+    assert bench.started_again(changed(CODEX, REFRESH, "r2"))
+    assert bench.token() == "r2"
 
 
 def test_what_is_no_login_is_not_kept(bench: Bench) -> None:

@@ -50,6 +50,13 @@ def test_without_the_tokens_that_renew_them_logins_are_reduced_or_left_out(home:
     assert json.loads(found[".codex/auth.json"]) == {"tokens": {"access_token": "a", "refresh_token": ""}}
 
 
+def test_a_backup_of_a_login_that_is_mounted_is_left_out_too(home: Home) -> None:
+    home.write(".codex/auth.json", '{"tokens": {"access_token": "a", "refresh_token": "c4n4ry"}}')
+    home.write(".codex/auth.json.bak", '{"tokens": {"refresh_token": "c4n4ry"}}')
+    plan = dataclasses.replace(home.plan("codex"), own="codex", renewable=False)
+    assert b"c4n4ry" not in pack(plan, home.events.append).archive
+
+
 def test_a_linked_login_is_reduced_and_what_it_leads_to_is_left_out(home: Home) -> None:
     home.write(".codex/accounts/work.json", '{"tokens": {"access_token": "a", "refresh_token": "c4n4ry"}}')
     home.link(".codex/auth.json", "accounts/work.json")

@@ -287,6 +287,15 @@ def test_the_copy_can_be_without_the_token_that_renews_it(bench: Bench, host: Pa
         assert value_at(bench.file.read_bytes(), ("tokens", "access_token")) == "a"
 
 
+def test_a_copy_that_cannot_be_removed_prevents_no_other_session(bench: Bench, host: Path) -> None:
+    stores = os.path.dirname(bench.root)
+    os.makedirs(stores, 0o700)
+    os.symlink(bench.place.base, os.path.join(stores, "dead-20260101T000000Z"))
+    Path(stores, "file").touch()
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        assert bench.file.exists()
+
+
 def test_copies_of_sessions_that_were_killed_are_removed(bench: Bench, host: Path) -> None:
     stores = os.path.dirname(bench.root)
     copy = host_copy(bench.root, "codex")

@@ -101,7 +101,7 @@ def test_the_log_of_a_killed_restart_goes_with_its_session(tmp_path: Path) -> No
     files = kept_directory(state_dir(environ), "shop", found.labels[f"{LABEL}.created"])
     for path in (files, f"{files}.log"):
         os.makedirs(path, 0o700)
-    forget_files(environ, found)
+    forget_files(environ, found.name, found.labels[f"{LABEL}.created"])
     assert os.listdir(os.path.dirname(files)) == []
 
 

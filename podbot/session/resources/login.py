@@ -36,26 +36,25 @@ class Resource(SessionResource[LoginPlan]):
         """See SessionResource. Raises FilesystemError subclasses."""
         session, name, kind = self.session, self.plan.name, self.plan.kind
         store = self._store()
+        stop = threading.Event()
+        thread = threading.Thread(target=self._follow, args=(stop, store), name="podbot-login", daemon=True)
         with store.in_use(name):
-            if isinstance(store, HostLogin):
-                self._follow_host(store)
-            if not store.hand_out(name):
-                which = (
-                    f"this host's login of {kind}"
-                    if self.plan.of_host
-                    else f"the login that `podbot login {kind}` made"
-                )
-                text = f"{which} is gone; the agent starts without one"
-                session.emit(Event("warning", "login.gone", text, {"agent": kind}))
-            stop = threading.Event()
-            thread = threading.Thread(target=self._follow, args=(stop, store), name="podbot-login", daemon=True)
-            with signals_blocked():
-                thread.start()
             try:
+                if isinstance(store, HostLogin):
+                    self._follow_host(store)
+                if not store.hand_out(name):
+                    which = f"this host's login of {kind}"
+                    if not self.plan.of_host:
+                        which = f"the login that `podbot login {kind}` made"
+                    text = f"{which} is gone; the agent starts without one"
+                    session.emit(Event("warning", "login.gone", text, {"agent": kind}))
+                with signals_blocked():
+                    thread.start()
                 yield
             finally:
                 stop.set()
-                thread.join(_JOIN)
+                if thread.ident is not None:
+                    thread.join(_JOIN)
                 self._end(store)
 
     def _store(self) -> LoginStore:
@@ -69,6 +68,8 @@ class Resource(SessionResource[LoginPlan]):
 
     def _follow_host(self, copy: HostLogin) -> None:
         """Take the host's login of this moment. Raises FilesystemError subclasses."""
+        if not self.plan.is_there:
+            return
         self._host = mark(self.plan.source)
         if not os.path.lexists(self.plan.source):
             copy.follow(None)
