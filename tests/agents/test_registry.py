@@ -86,7 +86,7 @@ def test_an_unknown_agent_is_refused_with_a_list_of_the_known_ones() -> None:
 
 def test_each_family_is_called_as_its_agent_and_has_a_key() -> None:
     keys = {field.name for field in dataclasses.fields(CredsConfig)}
-    assert keys == {"copy_podbot", *(f"copy_{name}" for name in families())}
+    assert keys == {"copy_podbot", "copy_refresh_tokens", *(f"copy_{name}" for name in families())}
     for kind, family in families().items():
         assert family.name == kind
         assert agent(kind).can_use(kind)

@@ -495,8 +495,13 @@ def test_start_restarts_kept_sessions(engine: FakeEngine, place: Place, capfd: C
 
 
 def test_start_of_a_session_that_is_not_kept(engine: FakeEngine, place: Place, capfd: Capture) -> None:
-    made(engine, "a")
-    for name, words in (("a", "it is a session that is not kept"), ("nosuch", "there is no container nosuch")):
+    made(engine, "a", "b")
+    engine.stop("b", seconds=0)
+    for name, words in (
+        ("a", "the session a is already running"),
+        ("b", "it is a session that is not kept"),
+        ("nosuch", "there is no container nosuch"),
+    ):
         assert main(["start", name]) == 1
         captured = capfd.readouterr()
         assert words in str(captured.err)
