@@ -36,11 +36,10 @@ class BearerTokens:
         return AccessToken(token="", client_id=f"client-{found[0]}", scopes=[]) if found else None
 
 
-def read_tokens(path: str, *, uid: int | None = None) -> tuple[str, ...]:
+def read_tokens(path: str) -> tuple[str, ...]:
     """The tokens of a file, one on a line; empty lines and those that begin with ``#`` are skipped.
 
-    ``uid``: of this user. Raises TokenFileRefused for a file that others may read, and for no or a short token;
-    PathError.
+    Raises TokenFileRefused for a file that others may read, and for no or a short token; PathError.
     """
     with file_errors(path, "read"):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -48,7 +47,7 @@ def read_tokens(path: str, *, uid: int | None = None) -> tuple[str, ...]:
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode):
                 raise TokenFileRefused(path=path, reason="it is not a regular file")
-            if found.st_uid not in (0, os.getuid() if uid is None else uid):
+            if found.st_uid not in (0, os.getuid()):
                 hint = "Write tokens of your own into a file that only you may read."
                 raise TokenFileRefused(path=path, reason=f"it belongs to user {found.st_uid}", hint=hint)
             if found.st_mode & _OTHERS:

@@ -16,6 +16,7 @@ from podbot.mcp.bearer_tokens import BearerTokens, own_tokens, read_tokens
 from podbot.mcp.kept_output import KeptOutputs
 from podbot.mcp.offered_mounts import chosen, offered_mounts
 from podbot.mcp.resource_reader import file_uri, output_uri, parse_uri
+from tests.faults import STRANGER, GiveAway
 from tests.mcp.workspaces import Served
 
 TOKEN = "t" * 40
@@ -143,9 +144,14 @@ def test_other_files_of_tokens_are_refused(tmp_path: Path) -> None:
         with pytest.raises(PathError):
             read_tokens(str(tmp_path / name))
     with pytest.raises(TokenFileRefused, match="other users"):
-        read_tokens(str(tmp_path / "t"), uid=os.getuid() + 1) if os.getuid() else read_tokens(
-            write(tmp_path / "u", TOKEN, 0o644)
-        )
+        read_tokens(write(tmp_path / "u", TOKEN, 0o644))
+
+
+def test_a_file_of_tokens_of_another_user_is_refused(tmp_path: Path, give_away: GiveAway) -> None:
+    path = write(tmp_path / "t", TOKEN)
+    give_away(path)
+    with pytest.raises(TokenFileRefused, match=f"it belongs to user {STRANGER}"):
+        read_tokens(path)
 
 
 def test_podbots_own_token_is_made_once_and_private(tmp_path: Path) -> None:
