@@ -150,8 +150,15 @@ class World:
 
     def podman(self, *args: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Podman's own CLI on the same store, configured like podbot's private service."""
+        # A container's monitor leaves an empty file "oom" in the directory where it was started, if memory ran out.
         return subprocess.run(
-            ["podman", *args], env=self.podman_env(), capture_output=True, text=True, timeout=timeout, check=False
+            ["podman", *args],
+            env=self.podman_env(),
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
 
     def podman_env(self) -> dict[str, str]:

@@ -620,7 +620,7 @@ def test_no_token_is_issued_for_a_name_that_a_container_still_has(site: Site) ->
 def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
     fresh(site)
     site.names.append(f"clone-{uuid.uuid4().hex[:8]}")
-    script = "test -s /run/secrets/ghapp_token; git fetch -q; sed s#session/new#session/update#; touch new"
+    script = "test -s /run/secrets/ghapp_token; git fetch -q; sed -u s#session/new#session/update#; touch new"
     words = ("host", "--repo", "octo/shop", "--agent", "custom", "--name", site.name, "--", "sh", "-ec", script)
     places = {1: CLONE, 2: "/home/ada/shop"}
     ask = {n: {"jsonrpc": "2.0", "id": n, "method": "session/new", "params": {"cwd": at}} for n, at in places.items()}
