@@ -46,7 +46,7 @@ def read_login_files(directory: str, names: tuple[str, ...]) -> dict[str, bytes 
     return found
 
 
-def copied_login(family: str, content: bytes | str, *, renewable: bool) -> tuple[bytes | str, bool]:
+def login_to_copy(family: str, content: bytes | str, *, renewable: bool) -> tuple[bytes | str, bool]:
     """A login's file as a sandbox gets it, and whether that is a login that can be kept apart from other files.
 
     ``renewable``: with the token that renews it. Without it, a file in which podbot does not find that token is not

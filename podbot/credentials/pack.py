@@ -9,7 +9,7 @@ from podbot.agents.definition import HOME, OWN_LOGIN, REPLACED, Family
 from podbot.agents.registry import agent, families
 from podbot.credentials.links import settle
 from podbot.credentials.login_files import LIMIT, Entry, Skipped, scan
-from podbot.credentials.login_reading import copied_login, read_login_files
+from podbot.credentials.login_reading import login_to_copy, read_login_files
 from podbot.credentials.own_login import Refused, refresh_token
 from podbot.engine.port import Engine
 from podbot.errors import CredentialUnreadable
@@ -111,7 +111,7 @@ def _without_refresh(source: CredentialSource, entries: tuple[Entry, ...], emit:
     kept, left_out = [], []
     for entry in entries:
         if entry.path == family.login:
-            content, alone = copied_login(source.family, login, renewable=False)
+            content, alone = login_to_copy(source.family, login, renewable=False)
             if alone and isinstance(content, bytes):
                 kept.append(replace(entry, kind="file", mode=0o600, data=content, link=""))
         elif token and token in entry.data:

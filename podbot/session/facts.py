@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
-from podbot.credentials.login_reading import copied_login, place_of, read_login_files
+from podbot.credentials.login_reading import login_to_copy, place_of, read_login_files
 from podbot.errors import InvalidValue, PathError
 from podbot.launch.extra_mounts import KEY as EXTRA
 from podbot.launch.extra_mounts import wanted_mounts
@@ -234,7 +234,7 @@ def _credentials(config: AppConfig, places: Mapping[str, str], now: float) -> tu
         files = read_login_files(given, family.files)
         alone = False
         if family.login in files:
-            files[family.login], alone = copied_login(
+            files[family.login], alone = login_to_copy(
                 name, files[family.login], renewable=config.creds.copy_refresh_tokens
             )
         state = judged(name, files, {}, now)

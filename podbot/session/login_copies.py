@@ -46,32 +46,34 @@ def sweep(store: LoginStore, runtime: str, *, but: str = "") -> None:
     A session has ended if no podbot holds its copy, and it has neither a directory in ``runtime`` nor files of a kept
     container: the podbot of a live session can have another runtime directory. Raises FilesystemError subclasses.
     """
-    kept = os.path.join(os.path.dirname(os.path.dirname(store.root)), KEPT)
     for name in store.names():
-        session = name.rpartition("-")[0]
-        there = os.path.lexists(os.path.join(runtime, session)) or os.path.lexists(os.path.join(kept, name))
-        if name != but and not there and not store.is_in_use(name):
+        if name != but and not _has_session(store.root, runtime, name) and not store.is_in_use(name):
             store.forget(name)
     remove_left(store)
 
 
 def sweep_host(stores: str, kind: str, runtime: str, *, but: str) -> None:
     """Remove the copies of the host's login in ``stores`` of sessions that ended without that, see :func:`sweep`."""
-    kept = os.path.join(os.path.dirname(os.path.dirname(stores)), KEPT)
     try:
         names = os.listdir(stores)
     except OSError:
         return
     for name in names:
-        root, session = os.path.join(stores, name), os.path.join(runtime, name.rpartition("-")[0])
+        root = os.path.join(stores, name)
         # Another podbot may be removing it, and its copy must not prevent the start of another session.
         with contextlib.suppress(FilesystemError, OSError):
             if name.startswith(GONE):
                 remove_tree(root)
-            elif name != but and not os.path.lexists(session) and not os.path.lexists(os.path.join(kept, name)):
+            elif name != but and not _has_session(stores, runtime, name):
                 copy = host_copy(root, kind)
                 if copy.is_left():
                     end_host_copy(copy)
+
+
+def _has_session(logins: str, runtime: str, name: str) -> bool:
+    """Whether a copy's session has a directory, or files of a kept container. ``logins``: one of an agent's."""
+    kept = os.path.join(os.path.dirname(os.path.dirname(logins)), KEPT, name)
+    return os.path.lexists(os.path.join(runtime, name.rpartition("-")[0])) or os.path.lexists(kept)
 
 
 def host_copy(root: str, kind: str, refused: Callable[[str, str], object] | None = None) -> HostLogin:

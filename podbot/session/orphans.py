@@ -138,7 +138,7 @@ def _forget(engine: Engine, environ: Mapping[str, str], path: str, emit: Emit, s
             from podbot.session.own_files import forget_files  # imported here: few commands find such a session
 
             remove_network(engine, os.path.basename(path))
-            forget_files(environ, left.record.session, left.record.created)
+            forget_files(environ, os.path.basename(path), left.record.created)
             if left.has_container:
                 left.move("gone")
             report_left(path, emit, scanner=scanner)

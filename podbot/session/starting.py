@@ -75,8 +75,7 @@ def start_session(
 
     ``scanner``: the guard's. Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted,
     SessionNotRestorable, SessionRecordUnknown, MountRefused, the errors of a first start, and Interrupted when a signal
-    arrived before it was
-    done.
+    arrived before it was done.
     """
     container = session_meant(engine, name)
     session = container.name

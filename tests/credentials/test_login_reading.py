@@ -9,7 +9,7 @@ import pytest
 
 from podbot.agents.login_state import LARGEST
 from podbot.agents.registry import families
-from podbot.credentials.login_reading import copied_login, place_of, read_login_files
+from podbot.credentials.login_reading import login_to_copy, place_of, read_login_files
 from podbot.errors import InvalidValue
 
 
@@ -54,8 +54,8 @@ def test_a_file_that_cannot_be_read_has_a_reason(tmp_path: Path) -> None:
 
 def test_a_sandbox_gets_the_login_as_it_is_or_without_what_renews_it() -> None:
     codex = b'{"auth_mode": "chatgpt", "tokens": {"access_token": "a", "refresh_token": "c4n4ry"}, "more": 1}'
-    assert copied_login("codex", codex, renewable=True) == (codex, True)
-    content, alone = copied_login("codex", codex, renewable=False)
+    assert login_to_copy("codex", codex, renewable=True) == (codex, True)
+    content, alone = login_to_copy("codex", codex, renewable=False)
     assert alone
     assert isinstance(content, bytes)
     assert b"c4n4ry" not in content
@@ -63,7 +63,7 @@ def test_a_sandbox_gets_the_login_as_it_is_or_without_what_renews_it() -> None:
 
 def test_a_file_in_which_podbot_finds_no_login_is_copied_only_with_what_renews_it() -> None:
     other = b'{"auth_mode": "of-another-kind", "agent_identity": "c4n4ry"}'
-    assert copied_login("codex", other, renewable=True) == (other, False)
-    content, alone = copied_login("codex", other, renewable=False)
+    assert login_to_copy("codex", other, renewable=True) == (other, False)
+    content, alone = login_to_copy("codex", other, renewable=False)
     assert (content, alone) == ("creds.copy_refresh_tokens is false, and it contains no login", False)
-    assert copied_login("codex", "Permission denied", renewable=True) == ("Permission denied", False)
+    assert login_to_copy("codex", "Permission denied", renewable=True) == ("Permission denied", False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ import pytest
 from podbot.credentials.login_store import LoginStore
 from podbot.events import Event
 from podbot.frozen import replace
+from podbot.hosting.ending import Job, remove_session
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.login import LoginPlan
+from podbot.launch.types import Keep
+from podbot.session.abandoned import remove_abandoned
 from podbot.session.login_copies import (
     end_host_copy,
     forget_copies,
@@ -23,13 +27,16 @@ from podbot.session.login_copies import (
     sweep_host,
     withdraw_copies,
 )
+from podbot.session.orphans import report_orphans
+from podbot.session.record import SessionRecord
 from podbot.session.resources.login import Resource
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import SessionDirectory, session_directory
+from podbot.session.restore import settle_stopped
+from podbot.session.sessions import SessionDirectory, left_session, session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.credentials.logins import CODEX, changed, spec_of, value_at
-from tests.session.plans import SESSION, Place, in_state, nest
+from tests.session.plans import SESSION, Place, container, in_state, labels, nest
 from tests.waiting import wait_until
 
 REFRESH = ("tokens", "refresh_token")
@@ -331,3 +338,75 @@ def test_a_stopped_and_a_removed_session_are_known_by_their_names(bench: Bench, 
     forget_copies(environ, SESSION, "2026-08-01T12:00:00Z")
     assert not os.path.exists(moved)
     end_host_copy(host_copy(moved, "codex"))
+
+
+# --- every end of a session that has such a copy ---
+
+CREATED = "2026-08-01T12:00:00Z"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A session in state ``running`` with a copy of the host's login, whose podbot is gone."""
+
+    place: Place
+    engine: FakeEngine
+    environ: dict[str, str]
+    marks: dict[str, str]
+    root: Path
+
+    @property
+    def is_logged_in(self) -> bool:
+        return (self.root / "sessions" / NAME / "login" / "auth.json").exists() or (self.root / "login").exists()
+
+
+@pytest.fixture
+def copied(place: Place, engine: FakeEngine, tmp_path: Path) -> Copied:
+    environ = {**place.environ, "XDG_STATE_HOME": str(tmp_path)}
+    tmp_path.chmod(0o700)
+    marks = labels(SESSION, keep="true") | {f"{LABEL}.created": CREATED}
+    engine.start(engine.create(container(SESSION, marks=marks)))
+    record = SessionRecord(SESSION, engine.endpoint, "claimed", created=CREATED)
+    with session_directory(place.directory(), engine.endpoint, record=record) as directory:
+        in_state(directory, "running")
+    root = tmp_path / "podbot" / "logins" / "codex.host" / NAME
+    copy = host_copy(str(root), "codex")
+    copy.follow(json.dumps(CODEX).encode())
+    assert copy.hand_out(NAME)
+    return Copied(place, engine, environ, marks, root)
+
+
+def test_a_copy_goes_with_a_container_that_the_engine_s_own_command_removed(copied: Copied) -> None:
+    files = Path(copied.environ["XDG_STATE_HOME"], "podbot", "kept", NAME)
+    files.mkdir(parents=True)
+    copied.engine.remove(SESSION)
+    report_orphans(copied.engine, copied.environ, copied.place.events.append)
+    assert not copied.root.exists()
+    assert not files.exists()
+
+
+@pytest.mark.parametrize("keep", ["never", "always"])
+def test_the_helper_of_a_hosted_session_ends_its_copy(copied: Copied, keep: Keep) -> None:
+    with left_session(copied.place.directory()) as directory:
+        assert directory is not None
+        directory.handed_over = True
+        job = Job(
+            directory=directory.path, endpoint=copied.engine.endpoint, engine="fake", lock=directory.lock,
+            container=SESSION, labels=copied.marks, keep=keep, clone=None, files=None, exec_id="", connection=-1,
+            state={}, hurried=False,
+        )  # fmt: skip
+        remove_session(copied.engine, job, copied.environ)
+    assert not copied.is_logged_in
+    assert copied.root.exists() == (keep == "always")
+
+
+def test_a_session_that_a_killed_podbot_left_is_kept_without_its_copy(copied: Copied) -> None:
+    remove_abandoned(copied.engine, copied.environ, copied.engine.inspect(SESSION), copied.place.events.append)
+    assert copied.place.kinds() == ["container.kept"]
+    assert not copied.is_logged_in
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_stopped_session_has_no_copy_unless_it_was_started_again_meanwhile(copied: Copied, runs: bool) -> None:
+    settle_stopped(copied.environ, copied.place.directory(), runs=lambda: runs)
+    assert copied.is_logged_in == runs

@@ -40,8 +40,8 @@ class CredentialsPlan(ResourcePlan):
 
     ``trusted``: the directory that the first-run files declare as trusted by the operator. ``own``: the agent with a
     login that the sandbox mounts in place of that of its family; empty if it has none. ``renewable``: logins are copied
-    with the token that renews them. ``keyed``: the agent for which
-    podbot writes a login from ``key``, instead of that of its family; empty if it writes none.
+    with the token that renews them. ``keyed``: the agent for which podbot writes a login from ``key``, instead of that
+    of its family; empty if it writes none.
     """
 
     sources: tuple[CredentialSource, ...] = ()

@@ -113,11 +113,6 @@ def store_of(state_dir: str, kind: AgentKind) -> str:
     return os.path.join(state_dir, DIRECTORY, kind)
 
 
-def host_stores(state_dir: str, kind: AgentKind) -> str:
-    """The directory on the host with the copies of this host's login, one for each session."""
-    return os.path.join(state_dir, DIRECTORY, f"{kind}.host")
-
-
 def host_store(state_dir: str, kind: AgentKind, name: str) -> str:
     """The directory on the host with the copy of this host's login for the session ``name``."""
-    return os.path.join(host_stores(state_dir, kind), name)
+    return os.path.join(state_dir, DIRECTORY, f"{kind}.host", name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from podbot.credentials.host_login import HostLogin
 from podbot.credentials.login_access import Mark, mark
-from podbot.credentials.login_reading import copied_login, read_login_files
+from podbot.credentials.login_reading import login_to_copy, read_login_files
 from podbot.credentials.login_store import LoginStore
 from podbot.errors import FilesystemError
 from podbot.events import Event
@@ -81,7 +81,7 @@ class Resource(SessionResource[LoginPlan]):
         return read_login_files(directory, (name,)).get(name) if self.plan.is_there else None
 
     def _login_in(self, found: bytes) -> bytes | None:
-        login, alone = copied_login(self.plan.kind, found, renewable=self.plan.renewable)
+        login, alone = login_to_copy(self.plan.kind, found, renewable=self.plan.renewable)
         return login if alone and isinstance(login, bytes) else None
 
     def _follow(self, stop: threading.Event, store: LoginStore) -> None:
