@@ -173,6 +173,7 @@ def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enfor
     assert done.returncode == 137
     assert "out of memory: the kernel killed the agent; the limit is 128 MiB (sandbox.memory, " in done.stderr
     assert "PODBOT_SANDBOX_MEMORY" in done.stderr.split("out of memory", 1)[1].splitlines()[0], done.stderr
+    at_the_root = os.path.exists("/oom")
     logged = world.agent(*hog, env=SMALL, flags=("--log-format", "json")).stderr.splitlines()
     events = [json.loads(line) for line in logged if line.startswith("{")]
     (event,) = [event for event in events if event["kind"] == "agent.out_of_memory"]
@@ -181,4 +182,23 @@ def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enfor
     with world.session(flags=("--memory", "128m")) as name:
         done = world.podbot("exec", name, *hog)
     assert done.returncode == 137
-    assert "out of memory: the kernel killed the command" in done.stderr
+    assert "out of memory: the kernel killed the command; the limit is 128 MiB (sandbox.memory)" in done.stderr
+    assert os.path.exists("/oom") == at_the_root, "the monitor of the container leaves this file where it was started"
+
+
+def test_what_an_agent_survives_is_reported_at_its_end(world: World, enforced: bool) -> None:
+    """A build that is killed, or cannot fork, inside an agent that goes on (issue 29.7)."""
+    if not enforced:
+        assert_reported(world)
+        return
+    hog = "python3 -c 'bytearray(1 << 30)' || echo killed; exit 0"
+    done = world.agent("sh", "-c", hog, env=SMALL, check=True)
+    assert "out of memory: the kernel killed 1 process in the sandbox; the limit is 128 MiB" in done.stderr
+    forks = "import subprocess\nwhile True: subprocess.Popen(['sleep', '600'])"
+    done = world.agent("python3", "-c", forks, env=SMALL)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "out of processes: the kernel refused 1 process" in line]
+    assert "the limit is 100 (sandbox.pids, variable PODBOT_SANDBOX_PIDS)" in line
+    with pipe(world, "/bin/sh", "-c", "python3 -c 'bytearray(1 << 30)'; kill -KILL $$", env=SMALL) as host:
+        assert host.end(60) == 137
+        assert host.said("out of memory: the kernel killed the agent; the limit is 128 MiB (sandbox.memory, ")

@@ -21,6 +21,11 @@ CAPABILITIES = [
     "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 ]  # fmt: skip
 
+# Seconds that the monitor of an ended exec waits before it removes the exec's status. Podman's default is 300, in which
+# a loop of `podbot exec` without a guest leaves hundreds of processes. podbot asks for the status as soon as the
+# output has ended, but may itself be stopped then (Ctrl-Z).
+EXEC_MONITOR_SECONDS = 30
+
 NATIVE_OVERLAY = (5, 13)  # the first kernel on which an ordinary user may mount overlay
 
 
@@ -35,13 +40,12 @@ def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = 
         return None
     import tomli_w
 
-    merged: dict[str, Any] = {}
-    for layer in existing:
-        _merge(merged, layer)
+    merged = _merged(existing)
     for table, key, value, traps in needed:
         section = merged.setdefault(table, {})
         if key not in section or section[key] in traps:
             section[key] = value
+    merged.setdefault("engine", {}).setdefault("exit_command_delay", EXEC_MONITOR_SECONDS)
     containers = merged.setdefault("containers", {})
     containers.setdefault("default_capabilities", list(CAPABILITIES))
     if _ulimits_trap(facts):
@@ -49,6 +53,17 @@ def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = 
     if "netavark" in facts.programs:
         merged.setdefault("network", {}).setdefault("network_backend", "netavark")
     return tomli_w.dumps(merged)
+
+
+def containers_conf_override(existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
+    """Text of a file for CONTAINERS_CONF_OVERRIDE, which Podman 4.3 ignores; None where ``existing`` decides already.
+
+    For a machine that needs no :func:`containers_conf`. The operator's files are read beside it.
+    """
+    engine = _merged(existing).get("engine")
+    if isinstance(engine, Mapping) and "exit_command_delay" in engine:
+        return None
+    return f"[engine]\nexit_command_delay = {EXEC_MONITOR_SECONDS}\n"
 
 
 def storage_driver(facts: PodmanFacts, *, chosen: bool) -> str:
@@ -87,6 +102,13 @@ def _ulimits(facts: PodmanFacts, theirs: Any) -> list[Any]:
     ours = [(name, min(ULIMIT, ceiling)) for name, ceiling in (("nofile", facts.nofile), ("nproc", facts.nproc))]
     kept = [row for row in theirs if not str(row).startswith(("nofile=", "nproc="))] if isinstance(theirs, list) else []
     return [*kept, *(f"{name}={value}:{value}" for name, value in ours)]
+
+
+def _merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        _merge(merged, layer)
+    return merged
 
 
 def _merge(into: dict[str, Any], layer: Mapping[str, Any]) -> None:

@@ -131,6 +131,7 @@ class _Start(NamedTuple):
             began = time.monotonic()
             conf = self._write_conf()
             self._launch(podman, conf)
+            seconds = round(time.monotonic() - began, 3)
         finally:
             os.close(lock)
         self.emit(
@@ -138,7 +139,7 @@ class _Start(NamedTuple):
                 "debug",
                 "engine.service.started",
                 f"started a private engine service on {path}",
-                {"socket": path, "containers_conf": conf, "seconds": round(time.monotonic() - began, 3)},
+                {"socket": path, "containers_conf": "".join(conf.values()), "seconds": seconds},
             )
         )
         return path
@@ -146,15 +147,14 @@ class _Start(NamedTuple):
     def _failed(self, reason: str) -> ServiceStartFailed:
         return ServiceStartFailed(reason=reason, log=self.log)
 
-    def _write_conf(self) -> str:
-        """Path of the fitted containers.conf, or empty: none is needed, or the operator named one."""
+    def _write_conf(self) -> dict[str, str]:
+        """The variable that names the file with podbot's settings for Podman; none where the operator set one."""
         import tomllib
 
-        from podbot.engine.podman.private.fit import containers_conf
+        from podbot.engine.podman.private.fit import containers_conf, containers_conf_override
 
-        target = os.path.join(self.directory, "containers.conf")
         if self.environ.get("CONTAINERS_CONF"):
-            return ""
+            return {}
         layers = []
         for name in conf_files(self.environ, rootless=self.facts.rootless, root=self.root):
             try:
@@ -164,25 +164,28 @@ class _Start(NamedTuple):
                 continue
             except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
                 raise self._failed(f"{name} is not valid TOML: {exc}") from exc
-        text = containers_conf(self.facts, layers)
+        variable, name, text = "CONTAINERS_CONF", "containers.conf", containers_conf(self.facts, layers)
         if text is None:
-            return ""
+            variable, name, text = "CONTAINERS_CONF_OVERRIDE", "override.conf", containers_conf_override(layers)
+        if text is None or self.environ.get(variable):
+            return {}
+        target = os.path.join(self.directory, name)
         temporary = f"{target}.{os.getpid()}"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(temporary, target)
-        return target
+        return {variable: target}
 
-    def _environment(self, conf: str) -> dict[str, str]:
+    def _environment(self, conf: Mapping[str, str]) -> dict[str, str]:
         from podbot.engine.podman.private.fit import storage_driver
 
-        environment = service_environment(self.environ, conf)
+        environment = {**service_environment(self.environ), **conf}
         if driver := storage_driver(self.facts, chosen=storage_is_chosen(self.environ, self.root)):
             environment["STORAGE_DRIVER"] = driver
         return environment
 
-    def _launch(self, podman: str, conf: str) -> None:
+    def _launch(self, podman: str, conf: Mapping[str, str]) -> None:
         import subprocess
 
         path, facts = self.path, self.facts
@@ -192,10 +195,11 @@ class _Start(NamedTuple):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         output = os.open(self.log, flags, 0o600)
         try:
-            # Its own session: Ctrl-C in the terminal, or its closing, must not end a service that others share.
+            # Its own session: Ctrl-C in the terminal, or its closing, must not end a service that others share. Its own
+            # directory: a container's monitor inherits it, and leaves an empty file `oom` there when memory runs out.
             child = subprocess.Popen(
                 [podman, "system", "service", "--time", str(idle), f"unix://{path}"],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", env=self._environment(conf),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory, env=self._environment(conf),
                 start_new_session=True, close_fds=True,
             )  # fmt: skip
         except OSError as exc:
@@ -268,15 +272,13 @@ def _listdir(path: str) -> Iterable[str]:
         return ()
 
 
-def service_environment(environ: Mapping[str, str], conf: str) -> dict[str, str]:
+def service_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of the operator's environment that the service gets."""
     kept = for_engine(environ)
     # An ordinary user's PATH lacks the directories where Debian installs runc and iptables.
     path = [part for part in kept.get("PATH", "").split(os.pathsep) if part.startswith("/")]
     missing = (part for part in ("/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin") if part not in path)
     kept["PATH"] = os.pathsep.join([*path, *missing])
-    if conf:
-        kept["CONTAINERS_CONF"] = conf
     return kept
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.podman.private.fit import CAPABILITIES, containers_conf, storage_driver
+from podbot.engine.podman.private.fit import CAPABILITIES, containers_conf, containers_conf_override, storage_driver
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 
 ALL = {"podman": "/usr/bin/podman", "runc": "/usr/sbin/runc", "netavark": "/usr/lib/podman/netavark"}
@@ -22,6 +22,7 @@ ENGINE_FACTS = """\
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+exit_command_delay = 30
 
 [containers]
 log_driver = "k8s-file"
@@ -102,6 +103,23 @@ def test_the_operators_settings_are_kept() -> None:
     assert merged["network"]["network_backend"] == "cni"
 
 
+@pytest.mark.parametrize(
+    ("theirs", "text"),
+    [
+        ([], "[engine]\nexit_command_delay = 30\n"),
+        ([{"engine": {"runtime": "crun"}}], "[engine]\nexit_command_delay = 30\n"),
+        ([{"engine": {"exit_command_delay": 5}}, {"engine": {"runtime": "crun"}}], None),
+        ([{"engine": 1}], "[engine]\nexit_command_delay = 30\n"),
+    ],
+)
+def test_a_workstation_gets_the_time_of_exec_monitors_alone(theirs: list[dict[str, Any]], text: str | None) -> None:
+    assert containers_conf_override(theirs) == text
+
+
+def test_the_operators_time_of_exec_monitors_is_kept() -> None:
+    assert conf(CI, {"engine": {"exit_command_delay": 300}})["engine"]["exit_command_delay"] == 300
+
+
 def test_later_files_override_earlier_ones_and_inputs_are_not_changed() -> None:
     first, second = {"engine": {"events_logger": "none", "x": 1}}, {"engine": {"x": 2}}
     assert conf(CI, first, second)["engine"] | {"runtime": ""} == {
@@ -109,6 +127,7 @@ def test_later_files_override_earlier_ones_and_inputs_are_not_changed() -> None:
         "x": 2,
         "runtime": "",
         "cgroup_manager": "cgroupfs",
+        "exit_command_delay": 30,
     }
     assert first == {"engine": {"events_logger": "none", "x": 1}}
     assert second == {"engine": {"x": 2}}

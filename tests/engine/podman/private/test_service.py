@@ -34,6 +34,8 @@ with open(os.environ["XDG_DATA_HOME"] + "/environ", "w") as log:
     log.write("\\n".join(f"{{k}}={{v}}" for k, v in os.environ.items()))
 with open(os.environ["XDG_DATA_HOME"] + "/argv", "w") as log:
     log.write(" ".join(sys.argv[1:]))
+with open(os.environ["XDG_DATA_HOME"] + "/cwd", "w") as log:
+    log.write(os.getcwd())
 server = socket.socket(socket.AF_UNIX)
 server.bind(sys.argv[-1].removeprefix("unix://"))
 server.listen()
@@ -101,6 +103,8 @@ def test_a_service_is_started_once_and_shared(environ: dict[str, str]) -> None:
     directory = os.path.dirname(path)
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
     assert stat.S_IMODE(os.stat(os.path.join(directory, "service.log")).st_mode) == 0o600
+    # Monitors of containers write `oom` into the directory that they inherit, which was the machine's root.
+    assert Path(environ["HOME"], "cwd").read_text() == os.path.realpath(directory)
 
 
 @pytest.mark.parametrize(("uid", "subids", "seconds"), [(1000, True, 300), (1000, False, 15), (0, False, 300)])
@@ -196,8 +200,9 @@ def test_the_service_gets_no_secret(environ: dict[str, str]) -> None:
         "https_proxy": "http://proxy:3128",
         "LC_ALL": "C",
         "CONTAINERS_STORAGE_CONF": "/s",
+        "CONTAINERS_CONF": "/c.conf",
     }
-    seen = service_environment(given, "/c.conf")
+    seen = service_environment(given)
     assert "canary" not in seen.values()
     assert seen["https_proxy"] == "http://proxy:3128"
     assert (seen["LC_ALL"], seen["CONTAINERS_STORAGE_CONF"], seen["CONTAINERS_CONF"]) == ("C", "/s", "/c.conf")
@@ -205,7 +210,7 @@ def test_the_service_gets_no_secret(environ: dict[str, str]) -> None:
 
 
 def test_a_relative_path_entry_does_not_reach_the_service(environ: dict[str, str]) -> None:
-    seen = service_environment({**environ, "PATH": ".::bin:/usr/bin"}, "")
+    seen = service_environment({**environ, "PATH": ".::bin:/usr/bin"})
     assert all(part.startswith("/") for part in seen["PATH"].split(":"))
 
 
@@ -223,6 +228,20 @@ def test_the_operators_own_containers_conf_stands(environ: dict[str, str]) -> No
     directory = os.path.dirname(ensure({**environ, "CONTAINERS_CONF": "/mine.conf"}))
     assert not os.path.exists(os.path.join(directory, "containers.conf"))
     assert "CONTAINERS_CONF=/mine.conf" in Path(environ["HOME"], "environ").read_text().splitlines()
+
+
+@pytest.mark.parametrize("theirs", ["", "/mine.conf"])
+def test_a_machine_that_needs_no_fitted_file_gets_an_override(environ: dict[str, str], theirs: str) -> None:
+    install(environ, PROGRAM)
+    put(environ, "sys/fs/cgroup/cgroup.controllers")
+    put(environ, "run/systemd/system/x")
+    environ |= {"CONTAINERS_CONF_OVERRIDE": theirs} if theirs else {}
+    directory = os.path.dirname(ensure(environ, uid=1000))
+    override = os.path.join(directory, "override.conf")
+    lines = Path(environ["HOME"], "environ").read_text().splitlines()
+    assert f"CONTAINERS_CONF_OVERRIDE={theirs or override}" in lines
+    assert not [line for line in lines if line.startswith("CONTAINERS_CONF=")]
+    assert os.path.exists(override) is not bool(theirs)
 
 
 def test_the_users_files_are_read_for_a_rootless_engine_only(tmp_path: Path) -> None:
