@@ -22,6 +22,15 @@ DELEGATED = "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup
 BUS_UNITS = ("usr/lib/systemd/user/dbus.socket", "lib/systemd/user/dbus.socket", "etc/systemd/user/dbus.socket")
 
 
+class KernelKeys(Frozen):
+    """What of the kernel's quota of keys this user has used: their number, and the bytes of their descriptions."""
+
+    number: int
+    most: int
+    size: int
+    most_size: int
+
+
 class MachineFacts(Frozen):
     """One machine. ``nofile`` and ``nproc`` are the highest values that a container's rlimits can take.
 
@@ -31,7 +40,7 @@ class MachineFacts(Frozen):
     ``user_bus``: whether the user's D-Bus exists, which an engine needs to request cgroups; ``bus_unit``: whether
     systemd would start it at a login. ``linger``: whether the user's systemd outlives the last login.
     ``subids``: whether the user has ranges of user and group ids; ``free_subids``: the first of :data:`SUBIDS` ids of
-    both kinds that no user has, None if that is not known.
+    both kinds that no user has, None if that is not known. ``keys``: see :class:`KernelKeys`; None if not known.
     """
 
     uid: int = 0
@@ -56,6 +65,7 @@ class MachineFacts(Frozen):
     user_bus: bool = True
     bus_unit: bool = True
     linger: bool = False
+    keys: KernelKeys | None = None
 
     @property
     def rootless(self) -> bool:
@@ -124,7 +134,18 @@ def detect(
         user_bus=_has_bus(environ, root, uid),
         bus_unit=any(os.path.exists(os.path.join(root, place)) for place in BUS_UNITS),
         linger=bool(user) and os.path.exists(os.path.join(root, "var/lib/systemd/linger", user)),
+        keys=_keys(root, uid),
     )
+
+
+def _keys(root: str, uid: int) -> KernelKeys | None:
+    """From /proc/key-users, "UID: USAGE KEYS/INSTANTIATED NUMBER/MOST SIZE/MOST"."""
+    for line in _read(root, "proc/key-users").splitlines():
+        words = line.split()
+        if len(words) == 5 and words[0] == f"{uid}:":
+            numbers = [*words[3].split("/"), *words[4].split("/")]
+            return KernelKeys(*map(int, numbers)) if len(numbers) == 4 and all(map(str.isdecimal, numbers)) else None
+    return None
 
 
 def _opens(path: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from podbot.engine.check import Check, Repair, Status, install_command, lacks, repaired_by
 from podbot.engine.podman.private.podman_facts import PodmanFacts
-from podbot.machine import SUBIDS
+from podbot.machine import SUBIDS, KernelKeys
 
 HELPERS = ("pasta", "slirp4netns")
 NEEDED_CONTROLLERS = ("cpu", "memory", "pids")  # for sandbox.cpus, memory and pids; cpuset is not needed
@@ -15,6 +15,7 @@ _BY_HAND = (
     f"Have root add {SUBIDS} ids that no other user has:"
     " `usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST USER`"
 )
+KEYS_LOW = 0.9  # the part of the quota of kernel keys from which doctor warns
 AGAIN = "log out of all sessions and in again"
 
 
@@ -24,6 +25,8 @@ def check_rootless(facts: PodmanFacts, number: tuple[int, ...], network: str) ->
     yield check_rootless_network(facts, number, network)
     if facts.cgroups == "v2" and facts.systemd:
         yield check_delegation(facts)
+    if facts.keys is not None:
+        yield check_keys(facts, facts.keys)
 
 
 def check_user_ids(facts: PodmanFacts) -> Check:
@@ -85,6 +88,20 @@ def _helpers(facts: PodmanFacts, number: tuple[int, ...]) -> tuple[str, ...]:
     if not number:
         return HELPERS
     return ("pasta",) if number >= (5,) else ("slirp4netns",)
+
+
+def check_keys(facts: PodmanFacts, keys: KernelKeys) -> Check:
+    """Rootless: each running container has a key of this user's quota, which the kernel calls a full disk."""
+    found = f"{keys.number} of {keys.most} kernel keys used"
+    number, size = (max(1, most) for most in (keys.most, keys.most_size))
+    used = max(keys.number / number, keys.size / size)
+    if used < KEYS_LOW:
+        return Check("kernel-keys", "ok", found)
+    if keys.size / size > keys.number / number:
+        found += f", with {keys.size} of {keys.most_size} bytes"
+    meaning = "Each running sandbox needs one; without, it does not start. Sessions that are stopped give theirs back."
+    raised = Repair(f"sysctl -w kernel.keys.maxkeys={10 * number} kernel.keys.maxbytes={10 * size}")
+    return repaired_by(facts, "kernel-keys", "fail" if used >= 1 else "warn", (found, meaning), raised)
 
 
 def check_delegation(facts: PodmanFacts) -> Check:

@@ -13,7 +13,7 @@ from podbot.engine.check import Check, install_command
 from podbot.engine.podman.machine_checks import check_machine
 from podbot.engine.podman.private.podman_facts import PROGRAMS, PodmanFacts
 from podbot.engine.podman.rootless_checks import user_ids_hint
-from podbot.machine import PACKAGE_TOOLS
+from podbot.machine import PACKAGE_TOOLS, KernelKeys
 
 ALL = {name: f"/usr/bin/{name}" for name in (*PROGRAMS, *PACKAGE_TOOLS)}
 ROOT = PodmanFacts(programs=ALL, distribution=("debian",), codename="bookworm")
@@ -190,6 +190,26 @@ def test_a_missing_network_helper_is_a_warning_when_the_network_needs_none(facts
 )
 def test_machines_that_need_no_firewall_program(facts: PodmanFacts, network: str, version: str) -> None:
     assert checks(facts, version, network=network)["netavark"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("keys", "status", "found"),
+    [
+        (KernelKeys(179, 200, 5370, 20000), "ok", "179 of 200 kernel keys used"),
+        (KernelKeys(180, 200, 5400, 20000), "warn", "180 of 200 kernel keys used"),
+        (KernelKeys(200, 200, 6000, 20000), "fail", "200 of 200 kernel keys used"),
+        (KernelKeys(20, 200, 19000, 20000), "warn", "20 of 200 kernel keys used, with 19000 of 20000 bytes"),
+        (KernelKeys(0, 0, 0, 0), "ok", "0 of 0 kernel keys used"),
+    ],
+)
+def test_a_used_up_quota_of_kernel_keys_is_counted(keys: KernelKeys, status: str, found: str) -> None:
+    """Issue 29.8: the kernel calls that a full disk."""
+    check = checks(replace(DEBIAN_13, keys=keys), VERSION_5)["kernel-keys"]
+    assert (check.status, check.found) == (status, found)
+    raised = "sudo sysctl -w kernel.keys.maxkeys=2000 kernel.keys.maxbytes=200000"
+    assert check.fix == ("" if status == "ok" else raised)
+    assert "kernel-keys" not in checks(replace(ROOT, keys=keys))
+    assert "kernel-keys" not in checks(replace(DEBIAN_13, keys=None), VERSION_5)
 
 
 @pytest.mark.parametrize(

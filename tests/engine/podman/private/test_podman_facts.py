@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from podbot import machine as podbot_machine
 from podbot.engine.podman.private.podman_facts import PROGRAMS, detect
+from podbot.machine import KernelKeys
 
 
 def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> None:
@@ -48,6 +49,35 @@ def test_an_empty_machine_is_read_without_errors(tmp_path: Path) -> None:
     facts = detect({}, str(tmp_path))
     assert (facts.systemd, facts.dev_fuse, facts.dev_net_tun, facts.subids) == (False, False, False, False)
     assert (facts.programs, facts.distribution, facts.codename, facts.container, facts.init) == ({}, (), "", "", "")
+
+
+KEYS = """\
+    0:    11 10/10 5/1000000 188/25000000
+ 1000:   181 181/181 180/200 5400/20000
+65534:     1 1/1 1/200
+"""
+
+
+@pytest.mark.parametrize(
+    ("uid", "keys"),
+    [
+        (1000, KernelKeys(180, 200, 5400, 20000)),
+        (0, KernelKeys(5, 1000000, 188, 25000000)),
+        (100, None),
+        (65534, None),
+    ],
+)
+def test_the_kernel_s_keys_of_this_user(tmp_path: Path, uid: int, keys: KernelKeys | None) -> None:
+    put(tmp_path, "proc/key-users", KEYS)
+    assert detect({}, str(tmp_path), uid).keys == keys
+
+
+@given(st.text(max_size=200))
+def test_any_list_of_keys_is_read(text: str) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        put(Path(root), "proc/key-users", f"{text}\n 1000: 1 1/1 2/3 4/5\n")
+        found = detect({}, root, 1000).keys
+        assert found == KernelKeys(2, 3, 4, 5) or "1000:" in text
 
 
 def test_process_ceiling_is_the_kernels_where_that_is_lower(tmp_path: Path) -> None:
