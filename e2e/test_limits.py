@@ -11,6 +11,7 @@ import uuid
 import pytest
 
 from e2e.harness import ROOTLESS, World, processes, small_disk, wait_for
+from e2e.host.pipe import pipe
 from podbot.session.memory import machine_memory
 
 SMALL = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
@@ -160,8 +161,11 @@ def test_low_disk_space_is_reported_at_the_start(own_world: World) -> None:
     os.makedirs(os.path.dirname(place))
     with small_disk(own_world, place, "100m"):
         done = own_world.agent("true", workspace=place, check=True)
+        full = own_world.agent("sh", "-c", "head -c 200M /dev/zero > big", workspace=place)
     lines = [line for line in done.stderr.splitlines() if "MB are free on the file system of the workspace" in line]
     assert len(lines) == (0 if ROOTLESS else 1), done.stderr
+    assert full.returncode == 1
+    assert "the disk is full: 0 MB are free on the file system of the workspace" in full.stderr or ROOTLESS
 
 
 def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enforced: bool) -> None:
@@ -169,11 +173,11 @@ def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enfor
         assert_reported(world)
         return
     hog = ("python3", "-c", "bytearray(1 << 30)")
+    at_the_root = os.path.exists("/oom")
     done = world.agent(*hog, env=SMALL)
     assert done.returncode == 137
     assert "out of memory: the kernel killed the agent; the limit is 128 MiB (sandbox.memory, " in done.stderr
     assert "PODBOT_SANDBOX_MEMORY" in done.stderr.split("out of memory", 1)[1].splitlines()[0], done.stderr
-    at_the_root = os.path.exists("/oom")
     logged = world.agent(*hog, env=SMALL, flags=("--log-format", "json")).stderr.splitlines()
     events = [json.loads(line) for line in logged if line.startswith("{")]
     (event,) = [event for event in events if event["kind"] == "agent.out_of_memory"]

@@ -96,6 +96,7 @@ def _hosting(
             return run_hosted(
                 engine, decided, io, wake, emit, channel=channel, transcript=transcript, helper=helper,
                 killed_helper=HelperProgram(killed_helper.__file__, environ), limits=limits or HOSTED_LIMITS,
+                origin=config.origin,
             )  # fmt: skip
 
     return channel, work

@@ -71,7 +71,7 @@ def run(
         try:
             result = run_session(
                 engine, decided, io or ExecIO(), waker, emit,
-                killed_helper=helper, memory_origin=str(config.origin("sandbox.memory")),
+                killed_helper=helper, origin=config.origin,
             )  # fmt: skip
         except NOT_STARTED as exc:
             raise explained(exc, engine, config, environ) from exc
@@ -113,6 +113,10 @@ def exec_(
         if (guest := _guest_of(config, environ, container)) is not None:
             status = run_in_guest(guest, container, spec, io, waker, connect=connect)
             if status is not None:
+                if status.out_of_memory:
+                    from podbot.session.limits_reached import tell_command_limits
+
+                    tell_command_limits(connect(), container, status, emit)
                 return status
         engine = connect()
         report_left(engine, environ, emit, spare=container)

@@ -103,9 +103,6 @@ def execute(g: Globals, args: ExecArgs) -> int:
             return api.exec_(config, args.session, spec, io=io, wake=wake, environ=environ, emit=emit)
 
         status = work(ExecIO(None, None, None)) if args.detach else attached(work, tty=spec.tty, wake=wake)
-    if status.out_of_memory:
-        text = "out of memory: the kernel killed the command, because the sandbox's memory was used up"
-        emit(Event("warning", "exec.out_of_memory", text, {"session": args.session}))
     return exit_code(status.code)
 
 

@@ -14,6 +14,7 @@ from podbot.streams.wake import Wake
 if TYPE_CHECKING:
     from podbot.engine.port import Size
     from podbot.execution.stopped import Group
+    from podbot.guest.messages import Ended
     from podbot.launch.command import ExecSpec
 
 
@@ -64,8 +65,8 @@ class CommandControl(Protocol):
         ...
 
     @property
-    def out_of_memory(self) -> bool:
-        """Whether it was killed because the sandbox's memory was used up, once its status is known."""
+    def ended(self) -> Ended | None:
+        """How its guest says that it ended, once its status is known; None where the engine runs it."""
         ...
 
     def hand_over(self) -> LeftCommand:

@@ -22,6 +22,7 @@ from podbot.execution.command_control import LeftCommand, terminated, within
 from podbot.execution.group import is_gone, signal_group
 from podbot.execution.stopped import Group, group_of
 from podbot.execution.time_limits import TimeLimits
+from podbot.guest.messages import Ended
 from podbot.launch.command import ExecSpec
 from podbot.streams.sides import CommandSide
 
@@ -121,9 +122,9 @@ class EngineCommand:
         raise ExecFailed(container=self._container, command=self._program, reason=reason, detail=detail)
 
     @property
-    def out_of_memory(self) -> bool:
-        """See CommandControl. The engine does not say it of a command."""
-        return False
+    def ended(self) -> Ended | None:
+        """See CommandControl."""
+        return None
 
     def hand_over(self) -> LeftCommand:
         """See CommandControl. The engine's monitor continues to read its output (measured)."""

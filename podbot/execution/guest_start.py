@@ -215,9 +215,8 @@ class GuestControl:
         return self._checked(end)
 
     @property
-    def out_of_memory(self) -> bool:
-        end = self._running.end
-        return end is not None and end.out_of_memory
+    def ended(self) -> Ended | None:
+        return self._running.end
 
     def hand_over(self) -> LeftCommand:
         """See CommandControl. The guest would terminate the command if the connection ended."""

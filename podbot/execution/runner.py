@@ -49,12 +49,16 @@ class ExecIO(Frozen):
 class ExecStatus(Frozen):
     """How a command ended. ``code`` is its own status; ``signal`` is set when a signal asked podbot to end it.
 
-    ``out_of_memory``: it was killed because the sandbox's memory was used up.
+    ``out_of_memory``: it was killed because the sandbox's memory was used up. ``memory_kills``: how many of the
+    sandbox's processes the kernel killed for that meanwhile; ``forks_refused``: how many new ones it refused because of
+    the limit of processes. All three are known only of a command that the guest ran to its end.
     """
 
     code: int
     signal: int | None = None
     out_of_memory: bool = False
+    memory_kills: int = 0
+    forks_refused: int = 0
 
 
 def run_exec(
@@ -264,6 +268,13 @@ class ExecSession:
     def _status(self, started: Started) -> ExecStatus:
         ending = self._policy.ending
         code = started.control.code(started.side, ending=ending is not None, sandbox_ends=self._sandbox_ends)
-        if ending is None:
-            return ExecStatus(code, out_of_memory=started.control.out_of_memory)
-        return ExecStatus(BY_SIGNAL + ending, ending)
+        if ending is not None:
+            return ExecStatus(BY_SIGNAL + ending, ending)
+        if (ended := started.control.ended) is None:
+            return ExecStatus(code)
+        return ExecStatus(
+            code,
+            out_of_memory=ended.out_of_memory,
+            memory_kills=ended.memory_kills,
+            forks_refused=ended.forks_refused,
+        )

@@ -16,6 +16,7 @@ _TEXT = frames.TEXT_LIMIT
 _PIDS = 1 << 22  # the kernel's limit for process ids
 _TOTAL = 1 << 53
 _IDS = (1 << 32) - 1
+_COUNTS = {"memory_kills": 0, "forks_refused": 0}  # an older podbot's guest, in a kept session, lacks them
 
 
 class Malformed(ValueError):
@@ -75,7 +76,9 @@ class Ended(Frozen):
     ``code``: its exit status; 128 + the signal if a signal ended it; 127 not found, 126 not executable. ``signal``: the
     signal that ended it. ``timed_out``: its deadline passed. ``out_of_memory``: KILL ended it, and while it ran
     the kernel killed a process of the sandbox because memory ran out. ``seconds``: from start to end. ``survivors``:
-    the number of processes that KILL did not end within 5 s.
+    the number of processes that KILL did not end within 5 s. ``memory_kills``: how many of the sandbox's processes
+    the kernel killed meanwhile because memory ran out; ``forks_refused``: how many new ones it refused because of the
+    limit of processes.
     """
 
     code: int
@@ -84,6 +87,8 @@ class Ended(Frozen):
     out_of_memory: bool
     seconds: float
     survivors: int = 0
+    memory_kills: int = 0
+    forks_refused: int = 0
 
 
 class GuestFacts(Frozen):
@@ -149,7 +154,7 @@ def facts_from(payload: bytes) -> GuestFacts:
 
 def ended_from(payload: bytes | Mapping[str, Any]) -> Ended:
     """Raises Malformed."""
-    message = parsed(payload) if isinstance(payload, bytes) else payload
+    message = {**_COUNTS, **(parsed(payload) if isinstance(payload, bytes) else payload)}
     signal = message.get("signal")
     return Ended(
         code=_number(message, "code", 0, 255),
@@ -158,6 +163,8 @@ def ended_from(payload: bytes | Mapping[str, Any]) -> Ended:
         out_of_memory=_flag(message, "out_of_memory"),
         seconds=_seconds(message, "seconds"),
         survivors=_number(message, "survivors", 0, _PIDS),
+        memory_kills=_number(message, "memory_kills", 0, _TOTAL),
+        forks_refused=_number(message, "forks_refused", 0, _TOTAL),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 
 from podbot.agents.registry import agent
+from podbot.config.models import DEFAULT_ORIGIN
 from podbot.engine.port import Engine
 from podbot.errors import ClientBroken
 from podbot.events import Emit, Event
@@ -22,6 +24,7 @@ from podbot.launch.types import LaunchPlan
 from podbot.protocol.path_map import PathScope
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
+from podbot.session.limits_reached import tell_limits_reached
 from podbot.session.session import opened_sandbox
 from podbot.session.sessions import SessionDirectory
 from podbot.streams.protocol_channel import Channel, Counts
@@ -91,13 +94,15 @@ def run_hosted(
     killed_helper: HelperProgram | None = None,
     limits: HostedLimits = HOSTED_LIMITS,
     scanner: Scanner = SCANNER,
+    origin: Callable[[str], object] = lambda _key: DEFAULT_ORIGIN,
 ) -> HostResult:
     """Carry out ``plan`` between the client on ``io`` and the agent; everything created is undone, whatever happens.
 
     With ``io.stderr`` None, the agent's diagnostics become events. ``helper``: path of the program that finishes a
     slow end after the client has left; None: this call ends the session itself. ``killed_helper``: see
-    ``session.kill_watcher``; ``scanner``: the guard's. Raises ContainerError, FilesystemError, GitHubError, CloneError
-    and StreamError subclasses. A failure of the agent itself is a status.
+    ``session.kill_watcher``; ``scanner``: the guard's; ``origin``: where a configuration key's value comes from. Raises
+    ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses. A failure of the agent itself
+    is a status.
     """
     secrets = [plan.agent.command.env[name] for name in plan.agent.command.secrets]
     with contextlib.ExitStack() as stack:
@@ -121,13 +126,14 @@ def run_hosted(
         )
         try:
             status, directory = _carried_out(
-                engine, plan, session, end, emit, helper=helper, killed_helper=killed_helper, scanner=scanner
-            )
+                engine, plan, session, end, emit, helper=helper, killed_helper=killed_helper, scanner=scanner,
+                origin=origin,
+            )  # fmt: skip
         except Interrupted as exc:  # a signal arrived before the agent ran
             status = ExecStatus(code=128 + exc.number, signal=exc.number)
             return HostResult(plan.sandbox.session, status, kept=False, statistics=channel.counts)
     _check_started(plan, status, channel.counts, emit)
-    if channel.client_broken and status == ExecStatus(0):
+    if channel.client_broken and status.code == 0 and status.signal is None:
         raise ClientBroken(reason=channel.client_broken)
     copied = copied_targets(plan.sandbox)
     return HostResult(
@@ -145,6 +151,7 @@ def _carried_out(
     helper: str | None,
     killed_helper: HelperProgram | None,
     scanner: Scanner,
+    origin: Callable[[str], object],
 ) -> tuple[ExecStatus, SessionDirectory]:
     if plan.agent.mode == "acp" and plan.agent.delegation != "none":
         what = _DELEGATED[plan.agent.delegation]
@@ -170,6 +177,7 @@ def _carried_out(
             emit(
                 Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code})
             )
+            tell_limits_reached(box.engine, session, status, origin, emit, workspace=box.plan.workspace)
         if successor is not None and end.client_left is not None and not directory.handed_over:
             successor.clean_up_unless_soon(time.monotonic() - end.client_left)
     return status, directory

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from podbot.config.models import DEFAULT_ORIGIN
 from podbot.engine.port import Engine, Size
 from podbot.errors import TerminalTooSmall
 from podbot.events import Emit, Event
@@ -18,6 +19,7 @@ from podbot.launch.types import LaunchPlan
 from podbot.session.conversation_store import offer_to_resume
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
+from podbot.session.limits_reached import tell_limits_reached
 from podbot.session.session import OpenSandbox, opened_sandbox
 from podbot.streams.wake import Interrupted, Wake
 
@@ -44,13 +46,13 @@ def run_session(
     *,
     scanner: Scanner = SCANNER,
     killed_helper: HelperProgram | None = None,
-    memory_origin: str = "",
+    origin: Callable[[str], object] = lambda _key: DEFAULT_ORIGIN,
 ) -> SessionResult:
     """Carry out ``plan``; everything created is undone in reverse order, whatever happens.
 
-    ``scanner``: the guard's. ``killed_helper``: see ``kill_watcher``. ``memory_origin``: where the
-    limit of memory was set. Raises ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses.
-    A failure of the agent itself is a status.
+    ``scanner``: the guard's. ``killed_helper``: see ``kill_watcher``. ``origin``: where the value of a configuration
+    key comes from. Raises ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses. A
+    failure of the agent itself is a status.
     """
     _check_terminal(plan, io)
     try:
@@ -58,12 +60,10 @@ def run_session(
             engine, plan.sandbox, wake, emit,
             secrets=plan.agent.command.secrets, scanner=scanner, killed_helper=killed_helper,
         )  # fmt: skip
-        status, box = _carried_out(opening, plan, io, wake, emit)
+        status, box = _carried_out(opening, plan, io, wake, emit, origin=origin)
     except Interrupted as exc:  # a signal arrived before the agent ran
         status = ExecStatus(code=128 + exc.number, signal=exc.number)
         return SessionResult(plan.sandbox.session, status, kept=False, agent_ran=False)
-    if status.out_of_memory:
-        emit(_out_of_memory(box.plan.session, box.plan.container.limits.memory, memory_origin))
     copied = copied_targets(plan.sandbox)
     return SessionResult(
         plan.sandbox.session, status, box.directory.kept, credentials=copied, guard=box.directory.guard
@@ -71,7 +71,13 @@ def run_session(
 
 
 def _carried_out(
-    opening: contextlib.AbstractContextManager[OpenSandbox], plan: LaunchPlan, io: ExecIO, wake: Wake, emit: Emit
+    opening: contextlib.AbstractContextManager[OpenSandbox],
+    plan: LaunchPlan,
+    io: ExecIO,
+    wake: Wake,
+    emit: Emit,
+    *,
+    origin: Callable[[str], object],
 ) -> tuple[ExecStatus, OpenSandbox]:
     session = plan.sandbox.session
     with opening as box:
@@ -81,15 +87,9 @@ def _carried_out(
             command = plan.agent.command
             status = run_exec(box.engine, session, command, recorded, wake, sandbox_ends=True, guest=box.guest)
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
+        tell_limits_reached(box.engine, session, status, origin, emit, workspace=box.plan.workspace)
     offer_to_resume(plan.sandbox, began=began, kept=box.directory.kept, emit=emit)
     return status, box
-
-
-def _out_of_memory(session: str, limit: int | None, origin: str) -> Event:
-    key = f"sandbox.memory, {origin}" if origin else "sandbox.memory"
-    said = f"the limit is {limit / (1 << 20):,.4g} MiB ({key})" if limit else f"there is no limit ({key})"
-    text = f"out of memory: the kernel killed the agent; {said}"
-    return Event("warning", "agent.out_of_memory", text, {"session": session, "limit": limit, "origin": origin})
 
 
 @contextlib.contextmanager

@@ -231,11 +231,13 @@ def test_that_memory_ran_out_is_a_part_of_the_status(rig: Rig, tmp_path: Path) -
         peer.greet()
         _, ident, _ = peer.hear(frames.START)
         peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
-        peer.say(frames.ENDED, ident, {**ENDED, "code": 137, "out_of_memory": True})
+        peer.say(
+            frames.ENDED, ident, {**ENDED, "code": 137, "out_of_memory": True, "memory_kills": 2, "forks_refused": 3}
+        )
         peer.stay()
 
     with lies(rig, tmp_path, out_of_memory):
-        assert rig.sh("true") == ExecStatus(137, out_of_memory=True)
+        assert rig.sh("true") == ExecStatus(137, out_of_memory=True, memory_kills=2, forks_refused=3)
 
 
 def test_an_interrupt_is_passed_on_and_term_ends_it(rig: Rig) -> None:

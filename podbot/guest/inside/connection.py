@@ -231,7 +231,7 @@ class Connection:
 
     def _command(self, spec: dict[str, Any], sink: Sink, job: Job | None) -> Command:
         try:
-            return Command(self.loop, spec, self.guest.environment, sink, self.guest.oom_kills)
+            return Command(self.loop, spec, self.guest.environment, sink, self.guest.counters)
         except BaseException:
             if job is not None:
                 job.outcome = {}

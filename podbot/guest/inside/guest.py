@@ -26,7 +26,7 @@ class Guest:
     """``commands``: those that run, by the pid of their first process. ``ending``: exit when none is left."""
 
     def __init__(self) -> None:
-        self.oom_kills = processes.OomKills()
+        self.counters = processes.Counters()
         self.environment = spawn.first_environment()
         self.cwd = os.getcwd()
         os.chdir("/")

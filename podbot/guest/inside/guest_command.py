@@ -24,10 +24,10 @@ class Command:
     count = 0
 
     def __init__(
-        self, loop: Loop, spec: dict[str, Any], base: dict[bytes, bytes], sink: Sink, oom_kills: processes.OomKills
+        self, loop: Loop, spec: dict[str, Any], base: dict[bytes, bytes], sink: Sink, counters: processes.Counters
     ) -> None:
-        self.loop, self.oom_kills = loop, oom_kills
-        self.oom_before = oom_kills.count()
+        self.loop, self.counters = loop, counters
+        self.counts_before = counters.counts()
         self.streams = Streams(loop, sink, self._report, self.fail)
         self.argv = [spawn.raw(word) for word in spec["argv"]]
         self.grace = spawn.seconds("term_grace", spec["grace"])
@@ -153,13 +153,16 @@ class Command:
         for name in ("deadline", "members"):
             self.loop.cancel((self, name))
         code, number = processes.outcome(self.status) if self.status >= 0 else (128 + _KILL, _KILL)
+        kills, forks = self.counters.since(self.counts_before)
         self.streams.sink.ended(
             {
                 "code": code,
                 "signal": number,
                 "timed_out": self.timed_out,
-                "out_of_memory": code == 128 + _KILL and self.oom_kills.count() > self.oom_before,
+                "out_of_memory": code == 128 + _KILL and kills > 0,
                 "seconds": self.seconds or time.monotonic() - self.started,
                 "survivors": self.survivors,
+                "memory_kills": kills,
+                "forks_refused": forks,
             }
         )

@@ -146,15 +146,16 @@ def _content(pid: int, name: str) -> bytes:
         os.close(fd)
 
 
-class OomKills:
-    """The kernel's count of this sandbox's processes that it killed because memory ran out.
+class Counter:
+    """A count that the kernel keeps of this sandbox: the number after ``word`` in the first of ``paths`` that opens.
 
     The file stays open, because it is read at the start of each command; a read takes 2 µs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paths: tuple[str, ...], word: bytes) -> None:
+        self._word = word
         self._fd = -1
-        for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        for path in paths:
             try:
                 self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 break
@@ -165,9 +166,27 @@ class OomKills:
         """The count; 0 if the kernel does not report it."""
         try:
             words = os.pread(self._fd, 4096, 0).split() if self._fd >= 0 else []
-            return int(words[words.index(b"oom_kill") + 1])
+            return int(words[words.index(self._word) + 1])
         except (OSError, ValueError, IndexError):
             return 0
+
+
+class Counters:
+    """What the kernel did to this sandbox because of its limits: processes killed for memory, and new ones refused."""
+
+    def __init__(self) -> None:
+        memory = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+        self._kills = Counter(memory, b"oom_kill")
+        self._forks = Counter(("/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"), b"max")
+
+    def counts(self) -> tuple[int, int]:
+        """Kills and refused processes since the sandbox started; 0 what the kernel does not report."""
+        return self._kills.count(), self._forks.count()
+
+    def since(self, before: tuple[int, int]) -> tuple[int, int]:
+        """The same since ``before``."""
+        kills, forks = self.counts()
+        return max(0, kills - before[0]), max(0, forks - before[1])
 
 
 def outcome(status: int) -> tuple[int, int | None]:
