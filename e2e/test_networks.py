@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +18,8 @@ import pytest
 import tomli_w
 
 import podbot
-from e2e.harness import ROOTLESS, World, processes, wait_for
+from e2e.harness import PODBOT, ROOTLESS, World, processes, wait_for
+from e2e.patience import patient
 from podbot.engine.port import Engine
 from podbot.launch.types import ContainerSpec, Security
 
@@ -192,6 +194,20 @@ if not ROOTLESS:  # a rootless one needs /dev/net/tun, which not every machine h
         open_world.podman("rm", "--force", "--time", "0", "e2e-killed")
         open_world.podbot("ps", check=True)
         assert listed(open_world, "e2e-killed") == ""
+
+    def test_public_name_servers_in_place_of_the_hosts_are_reported(own_world: World) -> None:
+        """Issue 29.21: of a host whose only server is at a loopback address. Nothing is resolved here."""
+        conf = os.path.join(own_world.root, "resolv.conf")
+        with open(conf, "w", encoding="utf-8") as file:
+            file.write("nameserver 127.0.0.1\n")
+        mounted = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
+        run = ("run", "--workspace", own_world.workspace(), "--agent", "custom", "--", "cat", "/etc/resolv.conf")
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", mounted, conf, *PODBOT, *run],
+            env={**own_world.env, **DEFAULT}, capture_output=True, text=True, check=False, timeout=patient(120),
+        )  # fmt: skip
+        assert "nameserver 8.8.8.8" in done.stdout, done.stderr
+        assert "cannot reach this host's own (127.0.0.1)" in done.stderr
 
     def test_no_containers_conf_opens_the_hosts_loopback(own_world: World) -> None:
         """slirp4netns, which rootless engines use, and root's engine can use."""

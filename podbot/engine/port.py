@@ -96,7 +96,7 @@ class ContainerInfo(Frozen):
     """A container as the engine lists it. ``created`` in seconds since the epoch.
 
     ``storage``: the directory on the engine's machine for files written inside; ``mounts``: paths mounted from that
-    machine; ``user``: of its processes, ``USER[:GROUP]``, empty is root; only :meth:`Engine.inspect` sets them.
+    machine; ``resolv_conf``: path of its /etc/resolv.conf on that machine. Only :meth:`Engine.inspect` sets them.
     """
 
     id: str
@@ -109,7 +109,7 @@ class ContainerInfo(Frozen):
     pid: int = 0
     storage: str = ""
     mounts: frozenset[BindMount] = frozenset()
-    user: str = ""
+    resolv_conf: str = ""
 
 
 class ImageInfo(Frozen):

@@ -18,6 +18,7 @@ from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
 from podbot.session.image_user import other_user
+from podbot.session.name_servers import public_servers
 from podbot.session.mount_check import verified_mount
 from podbot.session.network import isolate, remove_network
 from podbot.session.own_files import place_files
@@ -121,7 +122,7 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
             resource.inspected(found)
             resource.running(found)
         check_filtered(found, plan)
-        if (event := other_user(plan, found.user)) is not None:
+        if (event := public_servers(plan, found)) is not None:
             emit(event)
         for event in low_disks(plan.workspace, found.storage):
             emit(event)

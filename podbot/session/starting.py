@@ -39,6 +39,7 @@ from podbot.session.flags import is_live
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.host_paths import path_facts, with_protected
 from podbot.session.mount_check import verified_mount
+from podbot.session.name_servers import public_servers
 from podbot.session.network import isolate
 from podbot.session.own_files import place_files
 from podbot.session.planned import NotAPlan, plan_from
@@ -234,6 +235,8 @@ def _bring_back(session: Opening, container: ContainerInfo) -> None:
                 check_filtered(started, plan)
                 for resource in resources:
                     resource.running(started)
+                if (event := public_servers(plan, started)) is not None:
+                    session.emit(event)
                 for event in low_disks(plan.workspace, started.storage):
                     session.emit(event)
                 # Only now: the engine copies into a running container through the container's own mounts. In a stopped

@@ -83,7 +83,7 @@ def inspected(found: Any) -> ContainerInfo:
         pid=int(state.get("Pid") or 0),
         storage=_storage(found.get("GraphDriver") or {}),
         mounts=frozenset(map(_mount, found.get("Mounts") or ())),
-        user=str(found["Config"].get("User") or ""),
+        resolv_conf=str(found.get("ResolvConfPath") or ""),
     )
 
 

@@ -36,10 +36,10 @@ def test_confinement() -> None:
     assert (found.memory_limit, found.cpus_limit, found.pids_limit, found.nofile_limit) == (1 << 30, 1.5, 512, 4096)
 
 
-def test_a_containers_user() -> None:
+def test_the_path_of_a_containers_resolv_conf() -> None:
     found = {"Id": "0" * 64, "Name": "/c", "State": {"Status": "running"}, "Created": "2026-08-01T12:00:00Z"}
-    assert inspected(found | {"Config": {"User": "1000:1000"}}).user == "1000:1000"
-    assert not inspected(found | {"Config": {}}).user
+    assert inspected(found | {"Config": {}, "ResolvConfPath": "/run/c/resolv.conf"}).resolv_conf == "/run/c/resolv.conf"
+    assert not inspected(found | {"Config": {}}).resolv_conf
 
 
 def test_what_is_zero_negative_or_missing_is_no_limit() -> None:
