@@ -12,6 +12,7 @@ from podbot.config.models import AppConfig, CredsConfig
 from podbot.errors import InvalidValue
 from podbot.launch.plan import plan_sandbox
 from podbot.launch.resources.login import own_login, store_of
+from podbot.launch.security import for_agent
 from podbot.launch.terminal_variables import USUAL, terminal_variables
 from podbot.launch.types import ExecSpec, HostFacts, LaunchRequest, Mount, SandboxPlan
 
@@ -43,7 +44,8 @@ def plan_login_flow(config: AppConfig, kind: str, facts: HostFacts) -> LoginFlow
     container = dataclasses.replace(
         sandbox.container,
         files=(*sandbox.container.files, Mount(directory, inside)),
-        env={**sandbox.container.env, **agent(kind).env, **spec.env, **variable},
+        security=for_agent(sandbox.container.security),
+        env={**sandbox.container.env, "HOME": HOME, **agent(kind).env, **spec.env, **variable},
         workdir=HOME,
     )
     terminal, _ = terminal_variables(facts.env)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from podbot._version import __version__
+from podbot.agents.definition import HOME
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
@@ -20,7 +21,7 @@ from podbot.launch.resources.clone import plan_clone
 from podbot.launch.resources.every import planned
 from podbot.launch.resources.guest import TARGET as GUEST
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.security import nested_env, plan_limits, plan_security, plan_shm
+from podbot.launch.security import for_agent, nested_env, plan_limits, plan_security, plan_shm
 from podbot.launch.types import (
     AgentPlan,
     ContainerSpec,
@@ -89,6 +90,8 @@ def _sandbox(
     files_dir = files_directory(keep, session, runtime_dir, facts)
     command = agent.command if agent is not None else None
     security, security_notes = plan_security(config, facts)
+    if agent is not None:
+        security = for_agent(security)
     network = network_of(config, request)
     ports, port_lines = plan_ports(config, request, network)
     resources = planned(Context(config, request, facts, runtime_dir, keep, workspace, command))
@@ -123,6 +126,7 @@ def _sandbox(
         env={
             **nested_env(security),
             **({"HOME": security.tmpfs[0]} if security.tmpfs else {}),
+            **({"HOME": HOME} if agent is not None else {}),
             **({"TZ": facts.time_zone} if facts.time_zone else {}),
             **_merged(part.env for part in parts),
             **_sandbox_env(config),

@@ -17,9 +17,8 @@ from podbot.session.degraded import MAIN_ENDED, unmet_limits, with_less
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
-from podbot.session.image_user import other_user
-from podbot.session.name_servers import public_servers
 from podbot.session.mount_check import verified_mount
+from podbot.session.name_servers import public_servers
 from podbot.session.network import isolate, remove_network
 from podbot.session.own_files import place_files
 from podbot.session.planned import public_part
