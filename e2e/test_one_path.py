@@ -145,6 +145,19 @@ def test_git_inside_hashes_no_file_that_did_not_change(world: World, repository:
     assert index.read_bytes() == before
 
 
+def test_commits_of_a_repository_that_signs_them_are_made_without_a_signature(
+    world: World, repository: Repository
+) -> None:
+    """Issue 29.13: git said "failed to write commit object", because there is no key inside."""
+    repository.git("config", "commit.gpgsign", "true")
+    repository.git("config", "tag.gpgsign", "true")
+    script = "git commit -q --allow-empty -m unsigned && git tag -a -m it v1"
+    done = world.agent("sh", "-c", script, workspace=repository.shop)
+    assert done.returncode == 0, done.stderr
+    assert repository.last(repository.shop) == "unsigned"
+    assert "git inside makes them without a signature" in done.stderr
+
+
 def test_a_checkout_of_androids_repo_with_the_mount_that_the_notice_proposes(world: World) -> None:
     """Its ``.git`` is a link to a directory that has links itself."""
     top = world.workspace("android")

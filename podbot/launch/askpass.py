@@ -13,7 +13,10 @@ where no variable can change it. It uses only shell builtins: a program such as 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from podbot.agents.definition import ASKPASS
+from podbot.launch.git_settings import config_variables
 
 TARGET = ASKPASS
 SECRETS = "/run/secrets"
@@ -22,19 +25,14 @@ USER = "x-access-token"
 UNREADABLE = f"podbot: this user cannot read {TOKEN}"
 
 
-def environment(server: str) -> dict[str, str]:
+def environment(server: str, configuration: Mapping[str, str]) -> dict[str, str]:
     """The variables, which are public, that make git in the sandbox use the askpass program.
 
     They disable every credential helper in the image's configuration for that server: one would store the token and
-    return it when it is no longer valid.
+    return it when it is no longer valid. ``configuration``: more of git's, which the same variables name.
     """
-    return {
-        "GIT_ASKPASS": TARGET,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"credential.{server}.helper",
-        "GIT_CONFIG_VALUE_0": "",
-    }
+    without = {f"credential.{server}.helper": ""}
+    return {"GIT_ASKPASS": TARGET, "GIT_TERMINAL_PROMPT": "0", **config_variables(without | dict(configuration))}
 
 
 def askpass(server: str, token: str = TOKEN) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 #: What git 2.39, of podbot's own images, knows; with another one git refuses the whole repository.
 _EXTENSIONS = frozenset({"noop", "noop-v1", "partialclone", "preciousobjects", "objectformat", "worktreeconfig"})
@@ -27,14 +27,33 @@ def is_of_interest(key: str) -> bool:
     return key in _SIGNED or key.startswith("extensions.") or (key.startswith("filter.") and key.endswith(".required"))
 
 
+def unsigned(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The configuration with which git inside does not sign; empty if this repository's does not ask for it.
+
+    With it git would make no commit at all: the sandbox has no key, and often no program for one.
+    """
+    return dict.fromkeys(_signed(dict(settings).items()), "false")
+
+
+def config_variables(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The variables with which git takes ``configuration`` over that of every file."""
+    found = {"GIT_CONFIG_COUNT": str(len(configuration))} if configuration else {}
+    for number, (key, value) in enumerate(configuration.items()):
+        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+def _signed(settings: Iterable[tuple[str, str]]) -> list[str]:
+    return [key for key, value in settings if key in _SIGNED and value.lower() not in _FALSE]
+
+
 def _notes(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
-    signed = [key for key, value in settings if key in _SIGNED and value.lower() not in _FALSE]
-    if signed:
+    settings = list(settings)
+    if signed := _signed(settings):
         made = " and ".join(dict.fromkeys(_SIGNED[key] for key in signed))
-        unset = " and ".join(f"`git config {key} false`" for key in signed)
         yield (
-            f"this repository signs {made} ({', '.join(signed)}), and the sandbox has no key: making them inside fails;"
-            f" use `--no-gpg-sign` or `--no-sign` inside and sign on the host, or run {unset} on the host"
+            f"this repository signs {made} ({', '.join(signed)}), and the sandbox has no key: git inside makes them"
+            " without a signature. Sign them on the host, the last commit by `git commit --amend --no-edit -S`"
         )
     for key, value in settings:
         section, _, name = key.partition(".")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from podbot.launch.git_settings import MOST, is_of_interest, setting_notes
+from podbot.launch.git_settings import MOST, config_variables, is_of_interest, setting_notes, unsigned
 
 
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("commit.gpgsign", "true", ["signs commits (commit.gpgsign)", "`git config commit.gpgsign false`"]),
-        ("tag.gpgsign", "yes", ["signs tags", "--no-sign"]),
+        ("commit.gpgsign", "true", ["signs commits (commit.gpgsign)", "without a signature"]),
+        ("tag.gpgsign", "yes", ["signs tags (tag.gpgsign)", "on the host"]),
         ("extensions.refstorage", "reftable", ["git 2.45", "refstorage = reftable", "git refs migrate"]),
         ("extensions.relativeworktrees", "true", ["git 2.48"]),
         ("extensions.future", "x\x1b[2J", ["a newer git", "\\x1b[2J"]),
@@ -36,6 +36,30 @@ def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: li
 )
 def test_what_git_inside_can_follow_has_none(settings: list[tuple[str, str]]) -> None:
     assert setting_notes(settings) == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables"),
+    [
+        ([], {}),
+        ([("commit.gpgsign", "true"), ("commit.gpgsign", "false"), ("filter.lfs.required", "true")], {}),
+        (
+            [("commit.gpgsign", "true"), ("tag.forcesignannotated", "YES")],
+            {
+                "GIT_CONFIG_COUNT": "2",
+                "GIT_CONFIG_KEY_0": "commit.gpgsign",
+                "GIT_CONFIG_VALUE_0": "false",
+                "GIT_CONFIG_KEY_1": "tag.forcesignannotated",
+                "GIT_CONFIG_VALUE_1": "false",
+            },
+        ),
+    ],
+)
+def test_signing_is_switched_off_where_the_repository_asks_for_it(
+    settings: list[tuple[str, str]], variables: dict[str, str]
+) -> None:
+    """Issue 29.13: git inside made no commit."""
+    assert config_variables(unsigned(settings)) == variables
 
 
 def test_a_hostile_configuration_makes_few_notes() -> None:

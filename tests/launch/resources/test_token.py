@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import TokenPlan
-from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, Subcommand
+from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, RepositoryFacts, Subcommand
 from podbot.session.planned import public_part
 from tests.launch.build import config, facts, resource, text_of, typed
 
@@ -30,8 +31,8 @@ CLONING = {"workspace.source": "github_clone"}
 TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
-def plan(values: dict[str, Any] | None = None, request: LaunchRequest = ACCESS) -> LaunchPlan:
-    return normalize(config(APP | (values or {})), request, facts())
+def plan(values: dict[str, Any] | None = None, request: LaunchRequest = ACCESS, **found: Any) -> LaunchPlan:
+    return normalize(config(APP | (values or {})), request, facts(**found))
 
 
 @pytest.mark.parametrize("subcommand", ["run", "host"])
@@ -76,6 +77,24 @@ def test_without_a_request_there_is_no_token() -> None:
     assert "/run/podbot/askpass" not in [file.target for file in made.sandbox.files]
     assert not {"GIT_ASKPASS", "GIT_CONFIG_COUNT"} & set(made.sandbox.container.env)
     assert "/run/secrets" not in [file.target for file in made.sandbox.container.files]
+
+
+SIGNS = RepositoryFacts(settings=(("commit.gpgsign", "true"),))
+
+
+def test_a_repository_that_signs_its_commits_does_not_inside() -> None:
+    made = plan(request=typed(), repository=SIGNS).sandbox.container.env
+    names = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0")
+    assert [made[name] for name in names] == ["1", "commit.gpgsign", "false"]
+    theirs = {"sandbox.env": MappingProxyType({"GIT_CONFIG_COUNT": "0"})}
+    assert plan(theirs, request=typed(), repository=SIGNS).sandbox.container.env["GIT_CONFIG_COUNT"] == "0"
+
+
+def test_with_a_token_no_credential_helper_is_asked_either() -> None:
+    made = plan(repository=SIGNS).sandbox.container.env
+    pairs = {made[f"GIT_CONFIG_KEY_{number}"]: made[f"GIT_CONFIG_VALUE_{number}"] for number in range(2)}
+    assert made["GIT_CONFIG_COUNT"] == "2"
+    assert pairs == {"credential.https://github.com.helper": "", "commit.gpgsign": "false"}
 
 
 def test_a_clone_has_its_own_token() -> None:
