@@ -48,7 +48,7 @@ def test_a_terminal_that_the_image_does_not_describe(shared_world: World, sessio
     """Issue 29.18: tput and every full-screen program ended with "unknown terminal type"."""
     env = {**shared_world.env, "TERM": "xterm-ghostty", "TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.3"}
     command = "tput colors; echo $TERM $TERM_PROGRAM $TERM_PROGRAM_VERSION"
-    words = [*PODBOT, "exec", session, "--", "sh", "-c", command]
+    words = [*PODBOT, "-v", "exec", session, "--", "sh", "-c", command]
     child = pexpect.spawn(words[0], words[1:], env=env, timeout=30, encoding="utf-8", dimensions=(30, 300))
     child.expect("TERM is xterm-256color inside: podbot's images have no entry for xterm-ghostty")
     child.expect("\r\n256\r\nxterm-256color ghostty 1.2.3\r\n")

@@ -93,7 +93,7 @@ def execute(g: Globals, args: ExecArgs) -> int:
         text = f"passing variables of this host that --env-file names: {', '.join(given.taken)}"
         emit(Event("notice", "exec.variables", text, {"names": list(given.taken)}))
     if changed and "TERM" not in given.env:
-        emit(Event("notice", "exec.terminal", changed))
+        emit(Event("info", "exec.terminal", changed))
     if notice := _without_effect(args, tty=spec.tty):
         emit(Event("notice", "exec.streams", notice))
 

@@ -233,7 +233,7 @@ def test_when_a_command_gets_a_terminal(  # noqa: PLR0917 - four of them are the
     assert notice in err
 
 
-def test_exec_replaces_an_odd_term_and_says_so(
+def test_exec_replaces_an_odd_term_and_says_so_with_v_because_run_has_said_it(
     engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
     made(engine, "a")
@@ -249,10 +249,13 @@ def test_exec_replaces_an_odd_term_and_says_so(
     engine.on("it", it)
     with terminal_on(0, 1):
         assert main(["exec", "a", "it"]) == 0
+        assert str(capfd.readouterr().err) == ""
+        assert main(["-v", "exec", "a", "it"]) == 0
         assert "no entry for foot" in str(capfd.readouterr().err)
         assert main(["exec", "-e", "TERM", "a", "it"]) == 0
         assert str(capfd.readouterr().err) == ""
-    assert seen == [{"TERM": "xterm-256color", "TERM_PROGRAM": "foot"}, {"TERM": "foot", "TERM_PROGRAM": "foot"}]
+    replaced = {"TERM": "xterm-256color", "TERM_PROGRAM": "foot"}
+    assert seen == [replaced, replaced, {"TERM": "foot", "TERM_PROGRAM": "foot"}]
 
 
 def test_exec_in_a_missing_container(engine: FakeEngine, place: Place, capfd: Capture) -> None:
