@@ -166,7 +166,7 @@ def test_a_sandbox_without_an_agent(engine: Closable, place: Place, capfd: pytes
         result = box.run(["tool"], capture=True)
         assert (box.name, result.exit_code, result.stdout) == ("mine", 3, "done")
     assert engine.by_name == {}
-    assert engine.closed == 1
+    assert engine.closed == 2  # of the sandbox itself, and of its commands
     assert "agent.start" not in place.kinds()
     with pytest.raises(ContainerNotFound):
         box.run(["tool"])

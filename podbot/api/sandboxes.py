@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from podbot.api.calls import check_subcommand, host_facts, woken
-from podbot.api.engines import NOT_STARTED, environment, explained, open_engine, reopen, report_left
+from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
 from podbot.config.models import AppConfig
-from podbot.engine.endpoint import EngineRef
 from podbot.events import Emit, ignore
 
 if TYPE_CHECKING:
@@ -60,7 +59,8 @@ def sandbox(
             opened = stack.enter_context(opening)
         except NOT_STARTED as exc:
             raise explained(exc, engine, config, environ) from exc
-        made = Sandbox(opened, lambda: reopen(EngineRef(engine.endpoint, engine.words.kind)))
+        driver, origin = driver_of(config), str(config.origin("engine"))
+        made = Sandbox(opened, lambda: driver.reopen(engine.endpoint, origin))
         stack.callback(made.close)
         yield made
 

@@ -1,4 +1,4 @@
-"""An open sandbox for Python callers: run commands in it, one after another."""
+"""An open sandbox for Python callers: run commands in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from podbot.engine.port import Engine
@@ -18,6 +18,7 @@ from podbot.launch.command import ExecSpec
 from podbot.session.session import OpenSandbox
 from podbot.session.shells import connected, explained, shell_in
 from podbot.shell.cancellation import waiting_for
+from podbot.shell.engine_pool import EnginePool
 from podbot.shell.podman_shell import PodmanShell
 from podbot.shell.reconnecting import Connection
 from podbot.shell.shell_limits import ShellLimits
@@ -53,25 +54,23 @@ class _Running:
 
 
 class Sandbox:
-    """An open sandbox. It may be used from any thread; its commands run one at a time."""
+    """An open sandbox. It may be used from any thread, and runs the commands of several threads at once."""
 
     def __init__(
         self,
         opened: OpenSandbox,
-        connect: Callable[[], Engine] | None = None,
+        connect: Callable[[], Engine],
         *,
         timer: StartTimer = threading.Timer,
     ) -> None:
-        """``connect``: opens further connections to the engine, for shells; None: shells share the sandbox's own.
-
-        ``timer``: measures the timeouts of commands.
-        """
+        """``connect``: opens further connections to the engine. ``timer``: measures the timeouts of commands."""
         self._opened = opened
-        self._connect = connect or (lambda: opened.engine)
+        self._connect = connect
+        self._engines = EnginePool(connect)
         self._timer = timer
         self._made: list[_Closable] = []
-        self._lock = threading.Lock()  # a connection to the engine serves one thread
-        self._lists = threading.Lock()  # protects the attributes below, and is never held during a command
+        self._changed = threading.Condition()  # protects the attributes below, and is never held during a command
+        self._calls = 0  # of ``run`` and its kin, in progress
         self._over = False
         self._channels: list[_Closable] = []
 
@@ -143,16 +142,14 @@ class Sandbox:
         data = input.encode() if isinstance(input, str) else input
         spec = ExecSpec(command=words, workdir=cwd, env=dict(env or {}), stdin=data is not None)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._lock)
-            if self._over:
-                raise ContainerNotFound(container=self.name)
-            opened = self._opened
+            stack.enter_context(self._call())
+            engine = stack.enter_context(self._engines.engine())
             wake = stack.enter_context(contextlib.closing(Wake()))
             stack.enter_context(waiting_for(stack.enter_context(contextlib.closing(_Running(wake)))))
             begun = time.monotonic()
             status = run_fed(
-                opened.engine, self.name, spec, wake, data=data, out=out, err=err, seconds=timeout, guest=opened.guest,
-                timer=self._timer,
+                engine, self.name, spec, wake, data=data, out=out, err=err, seconds=timeout,
+                guest=self._opened.guest, timer=self._timer,
             )  # fmt: skip
             seconds = time.monotonic() - begun
         # Only the timeout posts a signal to this wake pipe, and the cancellation of a call, whose result nobody sees.
@@ -165,7 +162,22 @@ class Sandbox:
             "truncated": any(kept is not None and kept.truncated for kept in (out, err)),
             "timed_out": timed_out,
             "signal": status.signal,
+            "out_of_memory": status.out_of_memory,
         }
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[None]:
+        """A call in progress, for which :meth:`close` waits. Raises ContainerNotFound once the sandbox is closed."""
+        with self._changed:
+            if self._over:
+                raise ContainerNotFound(container=self.name)
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._calls -= 1
+                self._changed.notify_all()
 
     def channel(self) -> Channel:
         """A new channel to the sandbox's guest, for many commands at once. It ends with the sandbox.
@@ -178,8 +190,7 @@ class Sandbox:
         try:
             channel = open_channel(engine, self.name, self._opened.guest)
         finally:
-            if engine is not self._opened.engine:
-                engine.close()  # the channel has a connection of its own
+            engine.close()  # the channel has a connection of its own
         self._add(channel, self._channels)
         return channel
 
@@ -236,7 +247,7 @@ class Sandbox:
 
     def _add(self, made: _Closable, to: list[_Closable]) -> None:
         """Close it with the sandbox; at once, if that has been closed meanwhile. Raises ContainerNotFound then."""
-        with self._lists:
+        with self._changed:
             if not self._over:
                 to.append(made)
                 return
@@ -250,25 +261,22 @@ class Sandbox:
 
     def is_running(self) -> bool:
         """Whether the container is running. Raises ContainerError subclasses when the engine does not answer."""
-        with self._lock:
-            if self._over:
-                return False
-            try:
-                return self._opened.engine.inspect(self.name).state == "running"
-            except ContainerNotFound:
-                return False
+        try:
+            with self._call(), self._engines.engine() as engine:
+                return engine.inspect(self.name).state == "running"
+        except ContainerNotFound:
+            return False
 
     def close(self) -> None:
-        """Refuse further commands, and wait for a running one. The code that opened the sandbox removes it."""
-        with self._lists:
+        """Refuse further commands, and wait for running ones. The code that opened the sandbox removes it."""
+        with self._changed:
             self._over = True
             made, self._made = self._made, []
             channels, self._channels = self._channels, []
-        with self._lock:  # a running command has ended
-            for channel in channels:
-                channel.close()
-            for part in made:
-                part.close()
+            self._changed.wait_for(lambda: not self._calls)
+        for part in (*channels, *made):
+            part.close()
+        self._engines.close()
 
 
 def _checked(command: Sequence[str], timeout: float | None) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def opened(
     with contextlib.closing(Wake()) as wake:
         plan = place.sandbox(image_agent=None, **changes)
         with opened_sandbox(engine, plan, wake, place.events.append) as found:
-            yield Sandbox(found, connect, timer=timer)
+            yield Sandbox(found, connect or (lambda: engine), timer=timer)
 
 
 def test_a_command_s_result(engine: FakeEngine, place: Place) -> None:
@@ -261,19 +261,24 @@ def test_a_closed_sandbox_gives_no_shell(engine: FakeEngine, place: Place) -> No
             box.shell()
 
 
-def test_several_threads_take_turns(engine: FakeEngine, place: Place) -> None:
-    busy = threading.Lock()
+def test_the_commands_of_several_threads_run_at_once_each_over_a_connection_of_its_own(
+    engine: FakeEngine, place: Place
+) -> None:
+    all_run = threading.Barrier(4)
+    made: list[Closable] = []
+
+    def connect() -> Engine:
+        made.append(Closable(engine))
+        return made[-1]
 
     def tool(peer: ExecPeer) -> int:
-        free = busy.acquire(blocking=False)
-        peer.write(STDOUT, b"free" if free else b"busy")
-        if free:
-            busy.release()
+        all_run.wait(HANG)
+        peer.write(STDOUT, b"done")
         return 0
 
     engine.on("tool", tool)
     results: list[str] = []
-    with opened(engine, place) as box:
+    with opened(engine, place, connect=connect) as box:
         threads = [
             threading.Thread(target=lambda: results.append(box.run(["tool"], capture=True).stdout)) for _ in range(4)
         ]
@@ -281,7 +286,41 @@ def test_several_threads_take_turns(engine: FakeEngine, place: Place) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert results == ["free"] * 4
+        assert len(made) == 4
+        box.close()
+    assert results == ["done"] * 4
+    assert [found.closed for found in made] == [1] * 4
+
+
+def test_closing_waits_for_a_command_that_runs(engine: FakeEngine, place: Place) -> None:
+    begun, may_end, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def tool(_peer: ExecPeer) -> int:
+        begun.set()
+        assert may_end.wait(HANG)
+        assert not closed.is_set()
+        return 0
+
+    engine.on("tool", tool)
+    codes: list[int] = []
+    with opened(engine, place) as box:
+        running = threading.Thread(target=lambda: codes.append(box.run(["tool"]).exit_code))
+        running.start()
+        assert begun.wait(HANG)
+
+        def close() -> None:
+            box.close()
+            closed.set()
+
+        closing = threading.Thread(target=close)
+        closing.start()
+        while box.is_running():
+            pass  # until ``close`` has begun
+        may_end.set()
+        for thread in (running, closing):
+            thread.join(HANG)
+    assert codes == [0]
+    assert closed.is_set()
 
 
 @given(st.text(max_size=40), st.integers(0, 60), st.integers(1, 7))
