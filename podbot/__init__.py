@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from podbot.api.hosting import host
     from podbot.api.images import build_image, list_images
     from podbot.api.preparing import setup
-    from podbot.api.sandboxes import open_async_sandbox, open_sandbox, sandbox
+    from podbot.api.sandboxes import async_sandbox, sandbox
     from podbot.api.sessions import exec_, load_config, plan, ps, run, start, stop
     from podbot.api.shells import open_shell
     from podbot.api.tokens import token_daemon
@@ -135,6 +135,7 @@ __all__ = [
     "Wake",
     "WhichResult",
     "__version__",
+    "async_sandbox",
     "build_image",
     "describe",
     "doctor",
@@ -147,9 +148,7 @@ __all__ = [
     "login",
     "logins",
     "logout",
-    "open_async_sandbox",
     "open_engine",
-    "open_sandbox",
     "open_shell",
     "plan",
     "ps",
@@ -170,7 +169,7 @@ _HOME = {
     "podbot.api.hosting": ("host",),
     "podbot.api.images": ("build_image", "list_images"),
     "podbot.api.preparing": ("setup",),
-    "podbot.api.sandboxes": ("open_async_sandbox", "open_sandbox", "sandbox"),
+    "podbot.api.sandboxes": ("async_sandbox", "sandbox"),
     "podbot.api.sessions": ("exec_", "load_config", "plan", "ps", "run", "start", "stop"),
     "podbot.api.shells": ("open_shell",),
     "podbot.api.tokens": ("token_daemon",),

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,15 +179,26 @@ def test_a_sandbox_on_a_directory(engine: Closable, place: Place, capfd: pytest.
     engine.on("tool", ScriptedExec(stdout=b"\xff"))
     given = {**environ(place), "PODBOT_IMAGE": IMAGE}
     name = f"~/{os.path.relpath(place.workspace, place.base)}"
-    with podbot.open_sandbox(name, overrides={"sandbox.network": "none"}, environ=given) as box:
+    with podbot.sandbox(name, network="none", overrides={"sandbox.memory": "1g"}, environ=given) as box:
         spec = engine.by_name[box.name].spec
-        assert spec.network == "none"
+        assert (spec.network, spec.limits.memory) == ("none", 1 << 30)
         assert place.workspace in [mount.source for mount in spec.mounts]
         assert (box.root, box.run_bytes(["tool"]).stdout) == (place.workspace, b"\xff")
-    with podbot.open_sandbox(None, environ=given) as box:
+    with podbot.sandbox(None, environ=given) as box:
         assert place.workspace not in [mount.source for mount in engine.by_name[box.name].spec.mounts]
     assert engine.by_name == {}
     assert tuple(capfd.readouterr()) == ("", "")
+
+
+def test_the_two_forms_of_a_sandbox_are_not_mixed(engine: Closable, place: Place) -> None:
+    call: Any = podbot.sandbox
+    with pytest.raises(TypeError, match="needs a request"), call(configured(place)):
+        pass
+    with pytest.raises(TypeError, match="takes neither network"), call(configured(place), BOX, network="none"):
+        pass
+    with pytest.raises(TypeError, match="needs a configuration, not '~/src'"), call("~/src", BOX):
+        pass
+    assert engine.calls == []
 
 
 def test_a_sandbox_for_asyncio(engine: Closable, place: Place) -> None:
@@ -194,7 +206,7 @@ def test_a_sandbox_for_asyncio(engine: Closable, place: Place) -> None:
     given = {**environ(place), "PODBOT_IMAGE": IMAGE}
 
     async def work() -> None:
-        async with podbot.open_async_sandbox(place.workspace, environ=given) as box:
+        async with podbot.async_sandbox(place.workspace, environ=given) as box:
             results = await asyncio.gather(*(box.run(["tool"], capture=True) for _ in range(5)))
             assert [result.stdout for result in results] == ["done"] * 5
             assert (await box.run_bytes(["tool"])).stdout == b"done"
@@ -202,7 +214,7 @@ def test_a_sandbox_for_asyncio(engine: Closable, place: Place) -> None:
             assert (box.root, box.image) == (place.workspace, IMAGE)
             assert box.name in engine.by_name
         with pytest.raises(ZeroDivisionError):
-            async with podbot.open_async_sandbox(place.workspace, environ=given):
+            async with podbot.async_sandbox(place.workspace, environ=given):
                 raise ZeroDivisionError
 
     asyncio.run(work())
@@ -222,7 +234,7 @@ def test_a_cancelled_command_is_terminated_and_the_sandbox_removed(engine: Closa
     engine.on("tool", tool)
 
     async def work() -> None:
-        async with podbot.open_async_sandbox(place.workspace, environ=given) as box:
+        async with podbot.async_sandbox(place.workspace, environ=given) as box:
             running = asyncio.create_task(box.run(["tool"]))
             queued = asyncio.create_task(box.run(["tool"]))
             assert await asyncio.to_thread(started.wait, 60)

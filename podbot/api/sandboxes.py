@@ -1,7 +1,7 @@
 """Sandboxes without an agent, to run commands in.
 
 >>> import podbot
->>> with podbot.open_sandbox("~/src/shop") as box:      # doctest: +SKIP
+>>> with podbot.sandbox("~/src/shop") as box:      # doctest: +SKIP
 ...     print(box.run(["make", "test"], capture=True))
 """
 
@@ -11,7 +11,8 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import TYPE_CHECKING, Any, overload
 
 from podbot.api.calls import check_subcommand, host_facts, woken
 from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
@@ -23,18 +24,42 @@ if TYPE_CHECKING:
     from podbot.session.async_sandbox import AsyncSandbox
     from podbot.session.sandbox import Sandbox
 
-__all__ = ["open_async_sandbox", "open_sandbox", "sandbox"]
+__all__ = ["async_sandbox", "sandbox"]
+
+_AT_ONCE = 64  # calls of an AsyncSandbox, each in a thread; further ones wait
 
 
+@overload
+def sandbox(
+    workspace: str | os.PathLike[str] | None,
+    /,
+    *,
+    network: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit | None = None,
+) -> AbstractContextManager[Sandbox]: ...
+@overload
+def sandbox(
+    config: AppConfig, request: LaunchRequest, /, *, environ: Mapping[str, str] | None = None, emit: Emit | None = None
+) -> AbstractContextManager[Sandbox]: ...
 @contextlib.contextmanager
 def sandbox(
-    config: AppConfig,
-    request: LaunchRequest,
+    what: AppConfig | str | os.PathLike[str] | None,
+    request: LaunchRequest | None = None,
+    /,
     *,
+    network: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     emit: Emit | None = None,
 ) -> Iterator[Sandbox]:
     """A sandbox without an agent for the block, to run commands in: see :class:`Sandbox`.
+
+    ``sandbox(workspace)``: on a directory of this host, which commands may change, with the user's configuration; ``~``
+    is the home directory, None: no workspace. ``network``: a value of ``sandbox.network``; ``overrides``: dotted key ->
+    value. Both count more than the configuration file and the variables ``PODBOT_*`` of ``environ`` (None:
+    ``os.environ``). ``sandbox(config, request)``: of this configuration alone.
 
     It has the same refusals, limits, guard, GitHub token and clone as :func:`run`; agent settings have no effect.
     At the end of the block it is removed, or kept as by ``run``. Raises ConfigError before anything is created, then
@@ -47,6 +72,7 @@ def sandbox(
     from podbot.session.session import opened_sandbox
 
     environ, emit = environment(environ), emit or ignore
+    config, request = _asked(what, request, network, overrides, environ)
     check_subcommand(request, "sandbox")
     decided = plan_sandbox(config, request, host_facts(config, request, environ))
     with contextlib.ExitStack() as stack:
@@ -65,51 +91,58 @@ def sandbox(
         yield made
 
 
-@contextlib.contextmanager
-def open_sandbox(
-    workspace: str | os.PathLike[str] | None,
-    *,
-    overrides: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] | None = None,
-    emit: Emit | None = None,
-) -> Iterator[Sandbox]:
-    """:func:`sandbox` on a directory of this host, with the user's configuration.
-
-    ``workspace``: the directory, which commands may change; ``~`` is the home directory; None: no workspace.
-    ``overrides``: dotted key -> value, such as ``{"sandbox.network": "none"}``, over the configuration file and the
-    variables ``PODBOT_*`` of ``environ`` (None: ``os.environ``). Raises as :func:`sandbox` does.
-    """
+def _asked(
+    what: AppConfig | str | os.PathLike[str] | None,
+    request: LaunchRequest | None,
+    network: str | None,
+    overrides: Mapping[str, Any] | None,
+    environ: Mapping[str, str],
+) -> tuple[AppConfig, LaunchRequest]:
+    """The configuration and the request of either form of :func:`sandbox`. Raises TypeError, and ConfigError."""
     from podbot.config.load import load_config
     from podbot.config.models import LoadOptions
     from podbot.launch.types import LaunchRequest
 
+    if isinstance(what, AppConfig):
+        if request is None or network is not None or overrides is not None:
+            raise TypeError("a configuration needs a request, and takes neither network nor overrides")
+        return what, request
+    if request is not None:
+        raise TypeError(f"a request needs a configuration, not {what!r}")
     chosen: dict[str, Any] = {"workspace.source": "none"}
-    if workspace is not None:
-        chosen = {"workspace.source": "host_mount", "workspace.host_path": os.fspath(workspace)}
-    environ = environment(environ)
+    if what is not None:
+        chosen = {"workspace.source": "host_mount", "workspace.host_path": os.fspath(what)}
+    if network is not None:
+        chosen["sandbox.network"] = network
     config = load_config(LoadOptions(environ=environ, overrides={**(overrides or {}), **chosen}))
-    request = LaunchRequest(subcommand="sandbox", trusted_workspace=True)
-    with sandbox(config, request, environ=environ, emit=emit) as box:
-        yield box
+    return config, LaunchRequest(subcommand="sandbox", trusted_workspace=True)
 
 
-@contextlib.asynccontextmanager
-async def open_async_sandbox(
+@overload
+def async_sandbox(
     workspace: str | os.PathLike[str] | None,
+    /,
     *,
+    network: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     emit: Emit | None = None,
-) -> AsyncIterator[AsyncSandbox]:
-    """:func:`open_sandbox` for asyncio: nothing blocks the event loop.
+) -> AbstractAsyncContextManager[AsyncSandbox]: ...
+@overload
+def async_sandbox(
+    config: AppConfig, request: LaunchRequest, /, *, environ: Mapping[str, str] | None = None, emit: Emit | None = None
+) -> AbstractAsyncContextManager[AsyncSandbox]: ...
+@contextlib.asynccontextmanager
+async def async_sandbox(*given: Any, **options: Any) -> AsyncIterator[AsyncSandbox]:
+    """:func:`sandbox` for asyncio, with the same arguments: nothing blocks the event loop.
 
     When the task is cancelled, the sandbox is removed before the block ends. ``emit`` is called from another thread.
     """
     from podbot.session.async_sandbox import AsyncSandbox
     from podbot.shell.async_calls import AsyncCalls
 
-    opening = open_sandbox(workspace, overrides=overrides, environ=environ, emit=emit)
-    with contextlib.closing(AsyncCalls(1)) as calls:
+    opening = sandbox(*given, **options)
+    with contextlib.closing(AsyncCalls(_AT_ONCE)) as calls:
         box = await calls.call(opening.__enter__, discard=lambda _box: opening.__exit__(None, None, None))
         try:
             yield AsyncSandbox(box, calls)

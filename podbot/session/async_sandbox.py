@@ -10,12 +10,11 @@ from podbot.shell.async_calls import AsyncCalls
 class AsyncSandbox:
     """A sandbox's calls as coroutines, with the same arguments, results and errors: :class:`Sandbox`.
 
-    ``run`` and ``run_bytes`` run one command at a time; further calls are queued. A cancelled call returns when its
-    command has been terminated. For several commands at once there is ``shell``.
+    Several commands run at once. A cancelled call returns when its command has been terminated.
     """
 
     def __init__(self, sandbox: Sandbox, calls: AsyncCalls) -> None:
-        """``calls`` runs the commands, in one thread."""
+        """``calls`` runs the commands, each in a thread."""
         self._sandbox = sandbox
         self.run = calls.asynchronous(sandbox.run)
         self.run_bytes = calls.asynchronous(sandbox.run_bytes)
