@@ -93,6 +93,8 @@ def bench_commands(world: World, session: str, rounds: int) -> list[dict[str, An
                 "podman exec X true", other(["podman", "exec", session, "true"]), "<= 0.35", rounds),
         compare("podbot ps", cli("ps"), "podman ps", other(["podman", "ps"]), "<= 2.5", rounds),
         compare("podbot --help", cli("--help"), "python -c 'import typer'", other(typer), "<= 2", rounds),
+        compare("an answer of completion", cli("__complete", "bash", "podbot exec "),
+                "python -c pass", other([sys.executable, "-c", "pass"]), "<= 4", rounds),
         compare("podbot run … -- true", cli(*run), "podman create, start, exec, rm -f", sequence, "<= 0.6", half),
     ]  # fmt: skip
 
