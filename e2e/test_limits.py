@@ -201,7 +201,7 @@ def test_what_an_agent_survives_is_reported_at_its_end(world: World, enforced: b
     forks = "import subprocess\nwhile True: subprocess.Popen(['sleep', '600'])"
     done = world.agent("python3", "-c", forks, env=SMALL)
     assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if "out of processes: the kernel refused 1 process" in line]
+    (line,) = [line for line in done.stderr.splitlines() if "out of processes: the kernel refused " in line]
     assert "the limit is 100 (sandbox.pids, variable PODBOT_SANDBOX_PIDS)" in line
     with pipe(world, "/bin/sh", "-c", "python3 -c 'bytearray(1 << 30)'; kill -KILL $$", env=SMALL) as host:
         assert host.end(60) == 137
