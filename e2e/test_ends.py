@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,10 +16,13 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from e2e.harness import ROOTLESS, TAG, World, running, wait_for
+import podbot
+from e2e.harness import ROOTLESS, TAG, World, processes, running, wait_for
 from podbot.engine.podman.leftovers import left
 from podbot.engine.podman.private.fit import containers_conf
 from podbot.engine.podman.private.podman_facts import detect
+from podbot.engine.port import Engine
+from podbot.launch.types import ExecSpec
 
 
 def test_after_kill_9_the_sandbox_ends_by_itself_and_nothing_is_left(own_world: World) -> None:
@@ -71,6 +75,47 @@ def test_the_name_of_a_kept_session_that_was_killed_is_free_again_after_stop(own
     assert "podbot stop e2e-again" in again.stderr
     own_world.podbot("stop", "--rm", "e2e-again", check=True)
     assert not own_world.container("e2e-again")
+
+
+if not ROOTLESS:  # an ordinary user cannot choose the next process id
+
+    def start_with(pid: int) -> subprocess.Popen[bytes] | None:
+        """A process with this id; None if other processes were faster, or have it."""
+        for _ in range(200):
+            Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1), encoding="ascii")
+            child = subprocess.Popen(["sleep", f"41377.{TAG}"])
+            if child.pid == pid:
+                return child
+            child.kill()
+            child.wait()
+        return None
+
+    def ended_command(engine: Engine, container: str) -> int:
+        """The process id of a command whose end Podman does not know, because its monitor was killed."""
+        made = engine.exec_create(container, ExecSpec(("sleep", "600"), stdin=False))
+        with contextlib.closing(engine.exec_start(made, tty=False, size=None)):
+            wait_for(lambda: engine.exec_inspect(made).pid, what="the command")
+            pid = engine.exec_inspect(made).pid
+            (monitor,) = [found for found, words in processes() if "conmon" in words and made in words]
+            for found in (monitor, pid):
+                os.kill(found, signal.SIGKILL)
+        wait_for(lambda: not os.path.exists(f"/proc/{pid}"), what="the command to end")
+        return pid
+
+    def test_a_process_with_the_id_of_an_ended_command_is_not_killed(own_world: World) -> None:
+        """Issue 29.9: the removal of a container that runs killed whatever had that id."""
+        environ = {**os.environ, **own_world.env}
+        config = podbot.load_config(podbot.LoadOptions(environ=environ))
+        with own_world.session("sleep", "600") as name, podbot.open_engine(config, environ=environ) as engine:
+            stranger = None
+            while stranger is None:
+                stranger = start_with(ended_command(engine, name))
+            try:
+                engine.remove(name, kill=True)
+                assert stranger.poll() is None
+            finally:
+                stranger.kill()
+                stranger.wait()
 
 
 # A rootless engine on cgroup v1 cannot pause a container.
@@ -138,7 +183,7 @@ def test_the_engine_stops_during_a_session(own_world: World) -> None:
     Path(work, "over").touch()
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (1, b"bye\n"), err
-    assert err.count(b"went away") == 1, err
+    assert err.count(b"nothing listens on that socket any more") == 1, err
     assert b"Traceback" not in err
     wait_for(lambda: not own_world.container("e2e-gone"), what="the sandbox to end")
     own_world.cleaned()

@@ -209,11 +209,15 @@ class RemoveFailed(ContainerError):
     """The container could not be removed."""
 
     UNKNOWN: ClassVar[str] = "it still runs, although the engine records that it does not"
+    OTHERS: ClassVar[str] = (
+        "the engine would kill process {pid} of this machine, which has the process id of a command that has ended;"
+        " it can be removed when that process has ended"
+    )
 
     container: str
     reason: str
     template: ClassVar[str] = "the container {container} could not be removed: {reason}"
-    advice: ClassVar[str] = "Try again, or remove it with the engine's own tools."
+    advice: ClassVar[str] = "Try again."
 
 
 class ExecFailed(ContainerError):

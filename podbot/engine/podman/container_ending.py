@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.podman import leftovers
 from podbot.engine.podman.mapping import check, reason_of
-from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
+from podbot.errors import ContainerError, ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
 from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
     from podbot.engine.http import Response
     from podbot.engine.podman.rest_answers import Life
+    from podbot.engine.port import ExecState
 
 STATE_CHANGED = "container state improper"  # part of Podman's reason when it has not noticed a container's end yet
 ENDED = ("exited", "stopped", "created", "configured", "removing")
@@ -31,11 +32,13 @@ class Container(NamedTuple):
     """A container, and requests about it. ``life`` raises ContainerNotFound, and other ContainerErrors.
 
     ``send``: the method, the end of the path, and how many seconds beyond the engine's patience that may take.
+    ``command``: the record of an exec session, by its id.
     """
 
     name: str
     send: Callable[[str, str, int], Response]
     life: Callable[[], Life]
+    command: Callable[[str], ExecState]
 
 
 def exit_directories(environ: Mapping[str, str], uid: int) -> tuple[str, ...]:
@@ -55,12 +58,16 @@ def _is_monitored(found: Life) -> bool:
         return False
 
 
+def _exists(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")
+
+
 class Ending(Frozen):
     """How containers are ended. ``exits``: see :func:`exit_directories`; ``local``: their processes are on this host.
 
     ``kill``: seconds for processes to end after KILL. ``pauses``: seconds between looks at a record that is changing.
-    ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives. The
-    other functions: see ``leftovers``.
+    ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives;
+    ``exists``: whether a process does. The other functions: see ``leftovers``.
     """
 
     local: bool
@@ -72,6 +79,7 @@ class Ending(Frozen):
     end: Callable[..., list[int]] = leftovers.end
     attended: Callable[[str], bool] = leftovers.attended
     monitored: Callable[[Life], bool] = _is_monitored
+    exists: Callable[[int], bool] = _exists
 
     def stop(self, container: Container, seconds: int) -> None:
         """Stop it, whatever Podman answers. Raises ContainerNotFound, StopFailed, EngineStorageFull and kin."""
@@ -148,7 +156,11 @@ class Ending(Frozen):
         found = None
         with contextlib.suppress(RequestFailed):  # one that Podman cannot describe may still be removable
             found = _life(container) if self.local else None
-        if found is None or found.pid > 0:  # Podman itself ends those that it knows of
+        if found is None:
+            return
+        if kill and found.execs:
+            self._spare_others(container, found)
+        if found.pid > 0:  # Podman itself ends the processes that it knows of
             return
         reason = ""
         if not kill:
@@ -157,6 +169,37 @@ class Ending(Frozen):
             reason = f"{len(rest)} of its processes do not end"
         if reason:
             raise RemoveFailed(container=container.name, reason=reason)
+
+    def _spare_others(self, container: Container, life: Life) -> None:
+        """Wait until the removal would kill no process of another program. Raises RemoveFailed if it still would.
+
+        Podman signals the recorded process of each command. If the command's monitor was killed, Podman may not know
+        that it has ended, and its process id may have been given to any process of this machine (measured: that got
+        TERM, then KILL). A service that started the command notices after 5 s, one that was killed itself never.
+        """
+        others = self._others(container, life)
+        if others and life.pid > 0:
+            if life.status == "paused":
+                container.send("POST", "/unpause", 0)
+            container.send("POST", "/stop?timeout=0", 0)  # ends the container's own processes alone
+        for pause in self.tidying:
+            if not others:
+                return
+            time.sleep(pause)
+            found = _life(container)
+            others = [] if found is None else self._others(container, found)
+        if others:
+            raise RemoveFailed(container=container.name, reason=RemoveFailed.OTHERS.format(pid=others[0]))
+
+    def _others(self, container: Container, life: Life) -> list[int]:
+        """Processes of this host that Podman takes for commands of the container."""
+        recorded: set[int] = set()
+        for ident in life.execs:
+            with contextlib.suppress(ContainerError):  # its record has been removed meanwhile
+                state = container.command(ident)
+                recorded |= {state.pid} if state.running and state.pid > 0 else set()
+        own = self.left(life.id) if recorded else []
+        return [pid for pid in sorted(recorded.difference(own)) if self.exists(pid)]
 
 
 def _life(container: Container) -> Life | None:

@@ -288,7 +288,9 @@ class RestEngine:
 
         path = f"/containers/{named(container)}"
         about = {"operation": "inspect a container", "container": container}
-        return Container(container, send, lambda: self._get(f"{path}/json", rest_answers.life, **about))
+        return Container(
+            container, send, lambda: self._get(f"{path}/json", rest_answers.life, **about), self.exec_inspect
+        )
 
     def inspect(self, container: str) -> ContainerInfo:
         path = f"/containers/{named(container)}/json"

@@ -18,18 +18,28 @@ _RESET = ("created", "configured")
 
 
 class Life(NamedTuple):
-    """What Podman records of a container's run. ``monitor``: the pid of the process that waits for its end."""
+    """What Podman records of a container's run. ``monitor``: the pid of the process that waits for its end.
+
+    ``execs``: the ids of its exec sessions, whose commands may have ended.
+    """
 
     id: str
     status: str
     pid: int
     monitor: int
+    execs: tuple[str, ...] = ()
 
 
 def life(found: Any) -> Life:
     """``GET /containers/{name}/json``."""
     state = found["State"]
-    return Life(str(found["Id"]), str(state["Status"]), int(state.get("Pid") or 0), int(state.get("ConmonPid") or 0))
+    return Life(
+        str(found["Id"]),
+        str(state["Status"]),
+        int(state.get("Pid") or 0),
+        int(state.get("ConmonPid") or 0),
+        tuple(map(str, found.get("ExecIDs") or ())),
+    )
 
 
 def identifier(found: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from podbot.engine.http import Response
 from podbot.engine.podman.container_ending import Container, Ending, exit_directories
 from podbot.engine.podman.rest_answers import Life, inspected, listed
+from podbot.engine.port import ExecState
 from podbot.errors import ContainerNotFound, EngineStorageFull, RemoveFailed, RequestFailed, StopFailed
 
 ID = "c0ffee" + "0" * 58
@@ -20,8 +21,18 @@ DONE, REFUSED = Response(204, {}, b""), Response(500, {}, json.dumps({"message":
 class Podman:
     """One container as Podman records it, and the processes that it has."""
 
-    def __init__(self, status: str, *, pid: int = 0, processes: int = 0, answer: Response = DONE) -> None:
+    def __init__(
+        self,
+        status: str,
+        *,
+        pid: int = 0,
+        processes: int = 0,
+        answer: Response = DONE,
+        execs: Mapping[str, int] | None = None,
+    ) -> None:
         self.status, self.pid, self.processes, self.answer = status, pid, processes, answer
+        self.execs = dict(execs or {})
+        self.looks = 1000  # after so many at a command, Podman knows that it has ended
         self.asked: list[str] = []
         self.ended: list[float] = []
         self.after_stop: Callable[[], object] = lambda: None
@@ -39,11 +50,19 @@ class Podman:
     def life(self) -> Life:
         if not self.status:
             raise ContainerNotFound(container="c")
-        return Life(ID, self.status, self.pid, 0)
+        return Life(ID, self.status, self.pid, 0, tuple(self.execs))
+
+    def command(self, ident: str) -> ExecState:
+        pid = self.execs[ident]
+        if pid < 0:
+            raise RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
+        self.looks -= pid == STRANGER
+        running = self.looks >= 0 or pid != STRANGER
+        return ExecState(running, None if running else 0, pid if running else 0)
 
     @property
     def container(self) -> Container:
-        return Container("c", self.send, self.life)
+        return Container("c", self.send, self.life, self.command)
 
     def left(self, container: str) -> list[int]:
         assert container == ID
@@ -58,8 +77,9 @@ class Podman:
     def ending(self, *exits: Path, local: bool = True) -> Ending:
         exits_ = tuple(map(str, exits))
         return Ending(
-            local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0), left=self.left, end=self.end, attended=self.attended
-        )
+            local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0, 0.0), left=self.left, end=self.end,
+            attended=self.attended, exists=lambda pid: pid != GONE,
+        )  # fmt: skip
 
     def attended(self, container: str) -> bool:
         assert container == ID
@@ -158,6 +178,45 @@ def test_a_removal_ends_what_the_engine_does_not_know() -> None:
     podman.immortal = True
     with pytest.raises(RemoveFailed, match="do not end"):
         podman.ending().remove(podman.container, kill=True, pauses=())
+
+
+STRANGER, OWN, GONE = 4321, 2, 4444  # of them, OWN is one of the container's processes
+
+
+@pytest.mark.parametrize(
+    ("execs", "kill", "asked"),
+    [
+        ({"e1": STRANGER}, True, ["POST /stop", "DELETE "]),
+        ({"e1": OWN, "e2": STRANGER}, True, ["POST /stop", "DELETE "]),
+        ({"e1": OWN}, True, ["DELETE "]),
+        ({"e1": GONE, "e2": 0, "e3": -1}, True, ["DELETE "]),
+        ({"e1": STRANGER}, False, ["DELETE "]),
+        ({}, True, ["DELETE "]),
+    ],
+)
+def test_a_removal_waits_until_podman_knows_that_a_command_has_ended(
+    execs: dict[str, int], kill: bool, asked: list[str]
+) -> None:
+    """Issue 29.9: it kills whatever process has the recorded id now. -1: the record is removed meanwhile."""
+    podman = Podman("running", pid=1, processes=3, execs=execs)
+    podman.looks = 2
+    podman.ending().remove(podman.container, kill=kill, pauses=())
+    assert podman.asked == asked
+
+
+def test_a_paused_container_is_stopped_before_that() -> None:
+    podman = Podman("paused", pid=1, processes=3, execs={"e1": STRANGER})
+    podman.looks = 2
+    podman.ending().remove(podman.container, kill=True, pauses=())
+    assert podman.asked == ["POST /unpause", "POST /stop", "DELETE "]
+
+
+def test_a_removal_that_would_kill_another_process_is_refused() -> None:
+    """The service that started the command was killed, too, so Podman never learns of its end."""
+    podman = Podman("exited", execs={"e1": STRANGER})
+    with pytest.raises(RemoveFailed, match=f"would kill process {STRANGER} of this machine"):
+        podman.ending().remove(podman.container, kill=True, pauses=())
+    assert podman.asked == []
 
 
 def test_a_container_that_podman_cannot_describe_is_still_removed() -> None:
