@@ -352,12 +352,13 @@ def test_an_image_without_git(site: Site) -> None:
     assert site.state() == "gone"
 
 
-def test_an_image_whose_user_may_not_read_the_token(site: Site) -> None:
+def test_a_clone_in_an_image_with_a_user_of_its_own(site: Site) -> None:
+    """Issue 29.23: that user could not read the token; the agent is root inside, whatever the image says."""
     fresh(site)
     image = image_with(site, "chmod 777 /opt", "--change", "USER 1000")
-    done = site.run("true", flags=("--image", image), env={"PODBOT_CREDS_COPY_CLAUDE": "false"})
-    assert done.returncode == 1
-    assert f"the user that {image} names may not read {TOKEN}" in done.stderr
+    script = f"id -u; test -s {TOKEN} && git fetch && echo fetched"
+    done = site.run("sh", "-c", script, flags=("--image", image), env={"PODBOT_CREDS_COPY_CLAUDE": "false"})
+    assert done.stdout.split() == ["0", "fetched"], done.stderr
     assert site.state() == "gone"
 
 

@@ -64,15 +64,18 @@ class RestLimits(Frozen):
     check: float = TIMEOUT  # for the health check
     upload_rate: int = 128 * 1024  # bytes a second: what an upload, which may go over ssh, has beyond that
     young: float = 1.0  # for which an idle connection is reused; older ones may have been closed by the engine
-    # Between attempts to remove a container whose first process ended while the engine was about to kill it. Podman 4.3
-    # then refuses, and 6 of 60 sandboxes that the kernel ended at their memory limit were left behind.
-    remove_pauses: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.6)
+    # Between attempts at what Podman 4.3 refuses, and does a moment later: to remove a container whose first process
+    # ended while the engine was about to kill it (6 of 60 sandboxes that the kernel ended at their memory limit were
+    # left behind), and to create several at once that map the user's range of ids (seen once: see _NO_RANGE).
+    pauses: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.6)
 
 
 REST_LIMITS = RestLimits()
 Connect = Callable[[Endpoint, Dial, Deadline], socket]
 DIAL = Dial(remote=dial_stdio, start=WORDS.start)
 _T = TypeVar("_T")
+# Said of a user who has a range, too, when several containers were created at once.
+_NO_RANGE = "keep-id requires additional UIDs or GIDs"
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's reason, with status 500
 _NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
@@ -225,7 +228,13 @@ class RestEngine:
     def create(self, spec: ContainerSpec) -> str:
         from podbot.engine.podman.create_body import create_body
 
-        response = self._call("POST", "/containers/create", create_body(spec))
+        body = create_body(spec)
+        response = self._call("POST", "/containers/create", body)
+        for pause in self._limits.pauses:
+            if response.status < 300 or _NO_RANGE not in reason_of(response):
+                break
+            time.sleep(pause)
+            response = self._call("POST", "/containers/create", body)
         if response.status < 300:
             return self._read(response, rest_answers.identifier)
         reason = reason_of(response)
@@ -272,7 +281,7 @@ class RestEngine:
         self._ending.stop(self._container(container), seconds)
 
     def remove(self, container: str, *, kill: bool = True) -> None:
-        self._ending.remove(self._container(container), kill=kill, pauses=self._limits.remove_pauses)
+        self._ending.remove(self._container(container), kill=kill, pauses=self._limits.pauses)
 
     @property
     def _ending(self) -> Ending:

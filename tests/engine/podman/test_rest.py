@@ -188,7 +188,7 @@ STATE_CHANGED = http(  # Podman 4.3.1, when the first process ends between its c
         }
     ),
 )
-WITHOUT_PAUSES = RestLimits(remove_pauses=(0.0,) * len(REST_LIMITS.remove_pauses))
+WITHOUT_PAUSES = RestLimits(pauses=(0.0,) * len(REST_LIMITS.pauses))
 
 
 def test_a_container_that_ends_during_its_removal_is_removed_by_a_later_attempt(serve: Serve) -> None:
@@ -214,7 +214,30 @@ def test_the_number_of_attempts_to_remove_is_limited(serve: Serve) -> None:
     ):
         engine.remove("c")
     assert len(server.requests) == 6
-    assert sum(REST_LIMITS.remove_pauses) == pytest.approx(1.6)
+    assert sum(REST_LIMITS.pauses) == pytest.approx(1.6)
+
+
+NO_RANGE = http(
+    500,
+    json.dumps(
+        {"message": "keep-id requires additional UIDs or GIDs defined in /etc/subuid and /etc/subgid to function"}
+    ),
+)
+
+
+@pytest.mark.parametrize(("refusals", "asked"), [(1, 2), (3, 4), (20, 6)])
+def test_a_container_that_needs_the_user_s_range_is_created_by_a_later_attempt(
+    serve: Serve, refusals: int, asked: int
+) -> None:
+    """Podman 4.3 said that of a user who has one, while three workspaces were opened at once."""
+    _, server = serve(*[NO_RANGE] * refusals, replay("create"))
+    with contextlib.closing(RestEngine(server.endpoint, limits=WITHOUT_PAUSES)) as engine:
+        if refusals < asked:
+            assert engine.create(SPEC)
+        else:
+            with pytest.raises(CreateFailed, match="keep-id requires"):
+                engine.create(SPEC)
+    assert len(server.requests) == asked
 
 
 @pytest.mark.parametrize("answer", [http(500, '{"message": "it broke"}'), http(409, '{"message": "is paused"}')])
