@@ -107,9 +107,7 @@ if not ROOTLESS:  # an ordinary user cannot choose the next process id
         environ = {**os.environ, **own_world.env}
         config = podbot.load_config(podbot.LoadOptions(environ=environ))
         with own_world.session("sleep", "600") as name, podbot.open_engine(config, environ=environ) as engine:
-            stranger = None
-            while stranger is None:
-                stranger = start_with(ended_command(engine, name))
+            stranger = next(filter(None, (start_with(ended_command(engine, name)) for _ in range(20))))
             try:
                 engine.remove(name, kill=True)
                 assert stranger.poll() is None

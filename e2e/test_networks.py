@@ -207,7 +207,7 @@ if not ROOTLESS:  # a rootless one needs /dev/net/tun, which not every machine h
             env={**own_world.env, **DEFAULT}, capture_output=True, text=True, check=False, timeout=patient(120),
         )  # fmt: skip
         assert "nameserver 8.8.8.8" in done.stdout, done.stderr
-        assert "cannot reach this host's own (127.0.0.1)" in done.stderr
+        assert "not by this host's servers (127.0.0.1)" in done.stderr
 
     def test_no_containers_conf_opens_the_hosts_loopback(own_world: World) -> None:
         """slirp4netns, which rootless engines use, and root's engine can use."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["async_sandbox", "sandbox"]
 
-_AT_ONCE = 64  # calls of an AsyncSandbox, each in a thread; further ones wait
+_AT_ONCE = 32  # calls of an AsyncSandbox, each in a thread; a guest has 64 connections for all of podbot's processes
 
 
 @overload

@@ -116,7 +116,7 @@ def exec_(
                 if status.out_of_memory:
                     from podbot.session.limits_reached import tell_command_limits
 
-                    tell_command_limits(connect(), container, status, emit)
+                    tell_command_limits(connect, container, status, emit)
                 return status
         engine = connect()
         report_left(engine, environ, emit, spare=container)

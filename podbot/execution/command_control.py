@@ -69,6 +69,10 @@ class CommandControl(Protocol):
         """How its guest says that it ended, once its status is known; None where the engine runs it."""
         ...
 
+    def output_ended(self) -> None:
+        """Called when its output has ended, but delivering the rest may take long."""
+        ...
+
     def hand_over(self) -> LeftCommand:
         """What another process needs to end the command."""
         ...

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from signal import SIGTERM
 
-from podbot.engine.port import Engine, Size, StartRefusal
+from podbot.engine.port import Engine, ExecState, Size, StartRefusal
 from podbot.errors import (
     CommandSurvived,
     ConnectionFailed,
@@ -27,6 +28,8 @@ from podbot.launch.command import ExecSpec
 from podbot.streams.sides import CommandSide
 
 _NOT_STARTED = (125, 126, 127)  # the statuses of a command that the engine did not start
+# Seconds between looks at whether a command has ended whose output has. One can close its output and go on.
+_LOOKS = (0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
 _GONE = (EngineGone, ConnectionFailed, SocketNotFound)
 
 
@@ -36,6 +39,7 @@ class EngineCommand:
     def __init__(self, engine: Engine, container: str, exec_id: str, program: str, limits: TimeLimits) -> None:
         self._engine, self._container, self._program = engine, container, program
         self._limits, self._exec_id = limits, exec_id
+        self._last: ExecState | None = None
 
     def signal(self, number: int) -> bool:
         return signal_group(self._engine, self._container, self._exec_id, number, seconds=self._limits.shell)
@@ -71,12 +75,14 @@ class EngineCommand:
             return not state.running or is_gone(self._engine, self._container, state.pid)
 
         try:
-            return within(seconds, ended)
+            return self._last is not None or within(seconds, ended)
         except ContainerError:
             return None
 
     def code(self, side: CommandSide, *, ending: bool, sandbox_ends: bool) -> int:
         """See CommandControl. The engine is asked again until it reports a status."""
+        if self._last is not None:
+            return -1 if ending else self._checked(self._last.exit_code, side)
         # If the sandbox continues to run, it is worth waiting longer to know whether the command has ended.
         end = time.monotonic() + (self._limits.kill if ending and sandbox_ends else self._limits.status)
         pause = 0.002
@@ -125,6 +131,16 @@ class EngineCommand:
     def ended(self) -> Ended | None:
         """See CommandControl."""
         return None
+
+    def output_ended(self) -> None:
+        """See CommandControl. The engine forgets the status some time after the end, so it is asked for it now."""
+        with contextlib.suppress(ContainerError):
+            for pause in _LOOKS:
+                state = self._engine.exec_inspect(self._exec_id)
+                if not state.running:
+                    self._last = state
+                    return
+                time.sleep(pause)
 
     def hand_over(self) -> LeftCommand:
         """See CommandControl. The engine's monitor continues to read its output (measured)."""

@@ -218,6 +218,9 @@ class GuestControl:
     def ended(self) -> Ended | None:
         return self._running.end
 
+    def output_ended(self) -> None:
+        """See CommandControl. The guest reports the end at once."""
+
     def hand_over(self) -> LeftCommand:
         """See CommandControl. The guest would terminate the command if the connection ended."""
         if self._running.end is not None:

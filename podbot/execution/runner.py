@@ -13,7 +13,7 @@ from podbot.errors import CommandSurvived, DiskFull, OutputClosed, PodbotError
 from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.command_control import CommandStart, LeftCommand, Started, terminated
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
-from podbot.frozen import Frozen
+from podbot.frozen import Frozen, replace
 from podbot.launch.command import ExecSpec
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
@@ -183,6 +183,7 @@ class ExecSession:
                     through=self._through,
                     watch=self.suspension,
                     record=io.record,
+                    output_ended=started.control.output_ended,
                 )
                 with contextlib.closing(relay):
                     self._policy.relay(self, relay)
@@ -268,13 +269,12 @@ class ExecSession:
     def _status(self, started: Started) -> ExecStatus:
         ending = self._policy.ending
         code = started.control.code(started.side, ending=ending is not None, sandbox_ends=self._sandbox_ends)
-        if ending is not None:
-            return ExecStatus(BY_SIGNAL + ending, ending)
+        status = ExecStatus(code) if ending is None else ExecStatus(BY_SIGNAL + ending, ending)
         if (ended := started.control.ended) is None:
-            return ExecStatus(code)
-        return ExecStatus(
-            code,
-            out_of_memory=ended.out_of_memory,
+            return status
+        return replace(
+            status,
+            out_of_memory=ended.out_of_memory and ending is None,
             memory_kills=ended.memory_kills,
             forks_refused=ended.forks_refused,
         )

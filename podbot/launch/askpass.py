@@ -13,10 +13,7 @@ where no variable can change it. It uses only shell builtins: a program such as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from podbot.agents.definition import ASKPASS
-from podbot.launch.git_settings import config_variables
 
 TARGET = ASKPASS
 SECRETS = "/run/secrets"
@@ -25,14 +22,16 @@ USER = "x-access-token"
 UNREADABLE = f"podbot: this user cannot read {TOKEN}"
 
 
-def environment(server: str, configuration: Mapping[str, str]) -> dict[str, str]:
-    """The variables, which are public, that make git in the sandbox use the askpass program.
+# The variables, which are public, that make git in the sandbox use the askpass program.
+ENVIRONMENT = {"GIT_ASKPASS": TARGET, "GIT_TERMINAL_PROMPT": "0"}
 
-    They disable every credential helper in the image's configuration for that server: one would store the token and
-    return it when it is no longer valid. ``configuration``: more of git's, which the same variables name.
+
+def configuration(server: str) -> dict[str, str]:
+    """That of git, for the askpass program. It disables every credential helper of other configuration for that server.
+
+    A helper would store the token and return it when it is no longer valid.
     """
-    without = {f"credential.{server}.helper": ""}
-    return {"GIT_ASKPASS": TARGET, "GIT_TERMINAL_PROMPT": "0", **config_variables(without | dict(configuration))}
+    return {f"credential.{server}.helper": ""}
 
 
 def askpass(server: str, token: str = TOKEN) -> str:

@@ -70,7 +70,7 @@ def plan_mounts(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> 
     protected, protects = plan_protected(config, facts, workspace, mounts)
     mounts = _ordered([*mounts, *protected], origin)
     empty, not_placed = plan_placeholders(facts, workspace, mounts, SECOND_NAME if link else None)
-    settings = setting_notes(facts.repository.settings)
+    settings = setting_notes(facts.repository.settings, config.sandbox.env)
     below = [path for path in facts.repository.worktrees if within(path, workspace.target)]
     return MountPlan(
         workspace,

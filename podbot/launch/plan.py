@@ -11,6 +11,7 @@ from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.agent_plan import labels, plan_agent
+from podbot.launch.git_settings import config_variables
 from podbot.launch.labels import LABEL, RESOURCES, keep_label
 from podbot.launch.legality import check, check_effects, check_project, check_sealed, for_subcommand
 from podbot.launch.names import session_name
@@ -131,6 +132,7 @@ def _sandbox(
             **_merged(part.env for part in parts),
             **_sandbox_env(config),
             **_merged(part.fixed_env for part in parts),
+            **config_variables(_merged(part.git_config for part in parts), config.sandbox.env),
         },
         runtime=config.sandbox.runtime,
     )

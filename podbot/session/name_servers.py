@@ -1,4 +1,4 @@
-"""The notice for a sandbox that resolves names by an engine's public servers, because it cannot reach this host's."""
+"""The notice for a sandbox that resolves names by an engine's public servers, and not by this host's."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ def public_servers(plan: SandboxPlan, found: ContainerInfo, root: str = "/") -> 
     ours = set[str]().union(*(servers(os.path.join(root, name)) for name in _HOSTS))
     if ours >= PUBLIC:
         return None
-    text = "names inside are resolved by public servers (8.8.8.8, 8.8.4.4), the engine's default, because a container"
-    text += f" cannot reach this host's own ({', '.join(sorted(ours)) or 'none'}). Other servers: `dns_servers` in the"
-    text += " table [containers] of containers.conf; or `--network filtered`, where this host resolves the names"
+    named = f" ({', '.join(sorted(ours))})" if ours else ""
+    text = (
+        f"names inside are resolved by 8.8.8.8 and 8.8.4.4, not by this host's servers{named}: Podman uses public ones"
+    )
+    text += " where a container cannot reach the host's. Other servers: `dns_servers` in the table [containers] of"
+    text += " containers.conf; or `--network filtered`, where this host resolves the names"
     return Event("notice", "network.public_servers", text, {"session": plan.session, "host": sorted(ours)})
 
 

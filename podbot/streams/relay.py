@@ -58,6 +58,7 @@ class Relay:
     its frames are read.
 
     ``watch``: sees all data when there is no filter; ``record``: the output then. ``log_patience``: see LogSink.
+    ``output_ended``: called when the command's output has ended and some of it is not delivered yet.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Relay:
         watch: Watch | None = None,
         record: Callable[[bytes | memoryview], object] | None = None,
         log_patience: float = LOG_PATIENCE,
+        output_ended: Callable[[], object] = lambda: None,
     ) -> None:
         self._side = side
         self._stdin = stdin
@@ -83,6 +85,7 @@ class Relay:
         self._through = through
         self._watch = watch
         self._record = record
+        self._output_ended: Callable[[], object] | None = output_ended
         self._news: list[Pause] = []
         self._room = True  # whether there was room for the command's output at the last poll
         if stdin is None:
@@ -114,6 +117,9 @@ class Relay:
             self._flush_sinks({})
             if self._side.ended and not self.undelivered:
                 return "ended"
+            if self._side.ended and self._output_ended is not None:
+                tell, self._output_ended = self._output_ended, None
+                tell()
             if self._news and not (self._news[0] == "input_closed" and self._outbox.open):
                 return self._news.pop(0)
             left = None if deadline is None else deadline - time.monotonic()

@@ -298,6 +298,26 @@ def test_a_second_signal_while_it_ends_is_not_sent_again(rig: Rig) -> None:
 # --- the ways in which it can break ---------------------------------------------------------------
 
 
+def test_the_status_is_known_although_the_engine_forgets_it_before_all_output_is_read(rig: Rig) -> None:
+    """A reader such as a pager may read on for minutes; the engine removes the record 30 s after the end."""
+    size = 600_000  # more than a pipe holds, and less than podbot keeps
+    read: list[bytes] = []
+
+    def slow() -> None:
+        wait_until(lambda: "exec_inspect" in [name for name, _ in rig.engine.calls], "podbot to ask for the status")
+        error = RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
+        rig.engine.fail("exec_inspect", error, times=None)
+        while sum(map(len, read)) < size:
+            read.append(os.read(rig.stdout.read, 1 << 16))
+
+    reader = threading.Thread(target=slow)
+    reader.start()
+    status = rig.run(ScriptedExec(stdout=b"x" * size, code=3))
+    reader.join(HANG)
+    assert status == ExecStatus(3)
+    assert sum(map(len, read)) == size
+
+
 def test_a_missing_container(rig: Rig) -> None:
     with pytest.raises(ContainerNotFound):
         run_exec(rig.engine, "nobody", ExecSpec(command=("true",)), rig.io(), rig.wake)

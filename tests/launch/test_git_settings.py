@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from podbot.launch.git_settings import MOST, config_variables, is_of_interest, setting_notes, unsigned
+from podbot.launch.git_settings import (
+    MOST,
+    config_variables,
+    given_by_variables,
+    is_of_interest,
+    setting_notes,
+    unsigned,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +29,7 @@ from podbot.launch.git_settings import MOST, config_variables, is_of_interest, s
 )
 def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: list[str]) -> None:
     assert is_of_interest(key)
-    (note,) = setting_notes([(key, value)])
+    (note,) = setting_notes([(key, value)], {})
     assert all(word in note for word in words), note
     assert note.isprintable()
 
@@ -35,7 +44,7 @@ def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: li
     ],
 )
 def test_what_git_inside_can_follow_has_none(settings: list[tuple[str, str]]) -> None:
-    assert setting_notes(settings) == ()
+    assert setting_notes(settings, {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -59,11 +68,50 @@ def test_signing_is_switched_off_where_the_repository_asks_for_it(
     settings: list[tuple[str, str]], variables: dict[str, str]
 ) -> None:
     """Issue 29.13: git inside made no commit."""
-    assert config_variables(unsigned(settings)) == variables
+    assert config_variables(unsigned(settings, {}), {}) == variables
+
+
+SIGNS = [("commit.gpgsign", "true"), ("tag.gpgsign", "true")]
+THEIRS = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "http.proxy",
+    "GIT_CONFIG_VALUE_0": "http://proxy:3128",
+    "GIT_CONFIG_KEY_1": "commit.gpgSign",
+    "GIT_CONFIG_VALUE_1": "true",
+}
+
+
+def test_the_operator_s_own_configuration_stays_and_decides_about_signing() -> None:
+    made = config_variables(unsigned(SIGNS, THEIRS), THEIRS)
+    assert made.pop("GIT_CONFIG_COUNT") == "3"
+    pairs = [(made.pop(f"GIT_CONFIG_KEY_{n}"), made.pop(f"GIT_CONFIG_VALUE_{n}")) for n in range(3)]
+    assert pairs == [("http.proxy", "http://proxy:3128"), ("commit.gpgSign", "true"), ("tag.gpgsign", "false")]
+    assert made == {}
+    (note,) = setting_notes(SIGNS, THEIRS)
+    assert "signs tags (tag.gpgsign)" in note
+    assert config_variables({}, THEIRS) == {}, "theirs are in the sandbox anyway"
+
+
+@pytest.mark.parametrize("count", ["", "x", "-1", "3", "1000", "\u0663", "2 "])
+def test_variables_that_git_would_not_take_are_not_counted(count: str) -> None:
+    theirs = {**THEIRS, "GIT_CONFIG_COUNT": count}
+    assert unsigned(SIGNS, theirs) == {"commit.gpgsign": "false", "tag.gpgsign": "false"}
+    assert config_variables({"a.b": "c"}, theirs)["GIT_CONFIG_COUNT"] == "1"
+
+
+@given(
+    st.dictionaries(st.text(min_size=1), st.text(), max_size=4), st.lists(st.tuples(st.text(), st.text()), max_size=4)
+)
+def test_git_s_variables_name_both_configurations_in_their_order(
+    ours: dict[str, str], theirs: list[tuple[str, str]]
+) -> None:
+    given_ = config_variables(dict(theirs), {})
+    made = config_variables(ours, given_)
+    assert given_by_variables(given_ | made) == [*dict(theirs).items(), *ours.items()]
 
 
 def test_a_hostile_configuration_makes_few_notes() -> None:
-    notes = setting_notes([(f"extensions.{'x' * 500}{number}", "y" * 500) for number in range(1000)])
+    notes = setting_notes([(f"extensions.{'x' * 500}{number}", "y" * 500) for number in range(1000)], {})
     assert len(notes) == MOST
     assert max(map(len, notes)) < 300
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from podbot.config.models import Origin
-from podbot.errors import ContainerNotFound
+from podbot.engine.port import Engine
+from podbot.errors import ContainerNotFound, EngineGone
 from podbot.events import Event
 from podbot.execution.runner import ExecStatus
 from podbot.frozen import replace
-from podbot.launch.types import Limits, Mount
+from podbot.launch.types import Limits, Mount, SandboxPlan
 from podbot.machine import Disk
 from podbot.session.disk_notice import FULL_MEGABYTES, full_disks
 from podbot.session.limits_reached import tell_command_limits, tell_limits_reached
@@ -19,16 +22,25 @@ from tests.session.plans import SESSION, Place
 LIMITED = Limits(memory=256 << 20, pids=100)
 
 
-@pytest.fixture
-def running(engine: FakeEngine, place: Place) -> FakeEngine:
-    engine.create(replace(place.plan().sandbox.container, limits=LIMITED))
+def planned(place: Place, limits: Limits = LIMITED) -> SandboxPlan:
+    plan = place.plan().sandbox
+    return replace(plan, container=replace(plan.container, limits=limits))
+
+
+def started(engine: FakeEngine, plan: SandboxPlan) -> FakeEngine:
+    engine.create(plan.container)
     engine.start(SESSION)
     return engine
 
 
-def told(engine: FakeEngine, status: ExecStatus) -> list[Event]:
+@pytest.fixture
+def running(engine: FakeEngine, place: Place) -> FakeEngine:
+    return started(engine, planned(place))
+
+
+def told(engine: FakeEngine, plan: SandboxPlan, status: ExecStatus) -> list[Event]:
     events: list[Event] = []
-    tell_limits_reached(engine, SESSION, status, lambda key: Origin("file", f"/c.toml {key}"), events.append)
+    tell_limits_reached(engine, plan, status, lambda key: Origin("file", f"/c.toml {key}"), events.append)
     return events
 
 
@@ -56,48 +68,60 @@ def told(engine: FakeEngine, status: ExecStatus) -> list[Event]:
     ],
 )
 def test_a_limit_is_named_with_its_value_and_origin(
-    running: FakeEngine, status: ExecStatus, kind: str, said: str, key: str
+    *, running: FakeEngine, place: Place, status: ExecStatus, kind: str, said: str, key: str
 ) -> None:
-    (event,) = [event for event in told(running, status) if not event.kind.startswith("disk.")]
+    (event,) = told(running, planned(place), status)
     assert (event.level, event.kind, event.message) == ("warning", kind, f"{said} ({key}, config file /c.toml {key})")
 
 
-def test_an_agent_that_reached_no_limit_costs_no_question(running: FakeEngine) -> None:
+def test_an_engine_that_does_not_answer_costs_no_warning(engine: FakeEngine, place: Place) -> None:
+    with pytest.raises(ContainerNotFound):
+        engine.confinement(SESSION)
+    (event,) = told(engine, planned(place), ExecStatus(137, out_of_memory=True, memory_kills=1))
+    assert "the limit is 256 MiB (sandbox.memory, " in event.message
+
+
+def test_an_agent_that_reached_no_limit_costs_no_question(running: FakeEngine, place: Place) -> None:
     before = len(running.calls)
-    assert told(running, ExecStatus(0)) == []
-    assert told(running, ExecStatus(143, 15)) == []
+    assert told(running, planned(place), ExecStatus(0)) == []
+    assert told(running, planned(place), ExecStatus(143, 15)) == []
     assert running.calls[before:] == []
 
 
-def test_without_a_limit_of_processes_the_kernel_s_count_is_not_the_sandbox_s(engine: FakeEngine, place: Place) -> None:
-    """A rootless engine with cgroup v1 applies none, and the count is that of other processes."""
-    engine.create(replace(place.plan().sandbox.container, limits=Limits()))
-    engine.start(SESSION)
-    assert told(engine, ExecStatus(1, forks_refused=3)) == []
-    (event,) = told(engine, ExecStatus(137, out_of_memory=True, memory_kills=3))
+def test_without_a_limit_the_kernel_s_counts_are_not_the_sandbox_s(engine: FakeEngine, place: Place) -> None:
+    """A rootless engine with cgroup v1 applies none, and the counts are those of other processes."""
+    plan = planned(place, Limits())
+    started(engine, plan)
+    assert told(engine, plan, ExecStatus(0, memory_kills=3, forks_refused=3)) == []
+    (event,) = told(engine, plan, ExecStatus(137, out_of_memory=True, memory_kills=3))
     assert "there is no limit (sandbox.memory, " in event.message
 
 
-def test_a_container_that_is_gone_is_not_an_error(engine: FakeEngine) -> None:
-    with pytest.raises(ContainerNotFound):
-        engine.confinement(SESSION)
-    assert told(engine, ExecStatus(1, memory_kills=1)) == []
-    assert commanded(engine, ExecStatus(137, out_of_memory=True)) == [
-        "out of memory: the kernel killed the command; there is no limit (sandbox.memory)"
-    ]
+def test_a_count_that_an_agent_could_have_made_up_is_not_printed(running: FakeEngine, place: Place) -> None:
+    (event,) = told(running, planned(place), ExecStatus(0, forks_refused=1 << 52))
+    assert "refused very many processes" in event.message
 
 
-def commanded(engine: FakeEngine, status: ExecStatus) -> list[str]:
+def commanded(connect: Callable[[], Engine], status: ExecStatus) -> list[str]:
     events: list[Event] = []
-    tell_command_limits(engine, SESSION, status, events.append)
+    tell_command_limits(connect, SESSION, status, events.append)
     return [event.message for event in events]
 
 
 def test_a_command_that_memory_ended_names_the_limit(running: FakeEngine) -> None:
-    assert commanded(running, ExecStatus(137, out_of_memory=True, memory_kills=1)) == [
+    assert commanded(lambda: running, ExecStatus(137, out_of_memory=True, memory_kills=1)) == [
         "out of memory: the kernel killed the command; the limit is 256 MiB (sandbox.memory)"
     ]
-    assert commanded(running, ExecStatus(137, memory_kills=1)) == []
+
+
+def test_that_memory_ended_a_command_is_said_without_an_engine(engine: FakeEngine) -> None:
+    def connect() -> Engine:
+        raise EngineGone(endpoint="unix:///e", reason="connection refused")
+
+    killed = ExecStatus(137, out_of_memory=True)
+    assert commanded(connect, killed) == ["out of memory: the kernel killed the command"]
+    assert commanded(lambda: engine, killed) == ["out of memory: the kernel killed the command"], "it is gone"
+    assert commanded(connect, ExecStatus(137, memory_kills=1)) == []
 
 
 def test_a_full_disk_is_named() -> None:
@@ -111,8 +135,8 @@ def test_a_full_disk_is_named() -> None:
 
 @pytest.mark.parametrize(("code", "signal", "number"), [(1, None, 1), (0, None, 0), (127, None, 0), (143, 15, 0)])
 def test_the_disks_are_looked_at_where_the_agent_failed(
-    running: FakeEngine, code: int, signal: int | None, number: int
+    running: FakeEngine, place: Place, code: int, signal: int | None, number: int
 ) -> None:
     before = len(running.calls)
-    told(running, ExecStatus(code, signal))
+    told(running, planned(place), ExecStatus(code, signal))
     assert [call[0] for call in running.calls[before:]] == ["inspect"] * number

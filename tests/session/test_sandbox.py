@@ -23,7 +23,7 @@ from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.guest.test_over_engine import real_python
 from tests.session.plans import SESSION, Place
-from tests.waiting import HANG
+from tests.waiting import HANG, pause, wait_until
 
 
 @contextlib.contextmanager
@@ -293,12 +293,13 @@ def test_the_commands_of_several_threads_run_at_once_each_over_a_connection_of_i
 
 
 def test_closing_waits_for_a_command_that_runs(engine: FakeEngine, place: Place) -> None:
-    begun, may_end, closed = threading.Event(), threading.Event(), threading.Event()
+    begun, may_end = threading.Event(), threading.Event()
+    order: list[str] = []
 
     def tool(_peer: ExecPeer) -> int:
         begun.set()
         assert may_end.wait(HANG)
-        assert not closed.is_set()
+        order.append("ended")
         return 0
 
     engine.on("tool", tool)
@@ -310,17 +311,17 @@ def test_closing_waits_for_a_command_that_runs(engine: FakeEngine, place: Place)
 
         def close() -> None:
             box.close()
-            closed.set()
+            order.append("closed")
 
         closing = threading.Thread(target=close)
         closing.start()
-        while box.is_running():
-            pass  # until ``close`` has begun
+        wait_until(lambda: not box.is_running(), "the close to begin")
+        pause(0.02)
         may_end.set()
         for thread in (running, closing):
             thread.join(HANG)
     assert codes == [0]
-    assert closed.is_set()
+    assert order == ["ended", "closed"]
 
 
 @given(st.text(max_size=40), st.integers(0, 60), st.integers(1, 7))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.podman import leftovers
 from podbot.engine.podman.mapping import check, reason_of
-from podbot.errors import ContainerError, ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
+from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
 from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
@@ -58,16 +58,12 @@ def _is_monitored(found: Life) -> bool:
         return False
 
 
-def _exists(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")
-
-
 class Ending(Frozen):
     """How containers are ended. ``exits``: see :func:`exit_directories`; ``local``: their processes are on this host.
 
     ``kill``: seconds for processes to end after KILL. ``pauses``: seconds between looks at a record that is changing.
-    ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives;
-    ``exists``: whether a process does. The other functions: see ``leftovers``.
+    ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives. The
+    other functions: see ``leftovers``.
     """
 
     local: bool
@@ -79,7 +75,7 @@ class Ending(Frozen):
     end: Callable[..., list[int]] = leftovers.end
     attended: Callable[[str], bool] = leftovers.attended
     monitored: Callable[[Life], bool] = _is_monitored
-    exists: Callable[[int], bool] = _exists
+    lives: Callable[[int], bool] = leftovers.lives
 
     def stop(self, container: Container, seconds: int) -> None:
         """Stop it, whatever Podman answers. Raises ContainerNotFound, StopFailed, EngineStorageFull and kin."""
@@ -138,7 +134,10 @@ class Ending(Frozen):
                     file.write(_KILLED)
 
     def remove(self, container: Container, *, kill: bool, pauses: Sequence[float]) -> None:
-        """Remove it; ``pauses``: see ``RestLimits``. Raises RemoveFailed, EngineStorageFull and kin."""
+        """Remove it; ``pauses``: see ``RestLimits``. Raises RemoveFailed, EngineStorageFull and kin.
+
+        RequestFailed, if Podman does not say which processes a removal with ``kill`` would signal.
+        """
         self._before_removal(container, kill=kill)
         request = "?force=true&v=true&timeout=0" if kill else "?v=true"
         response = container.send("DELETE", request, 0)
@@ -195,11 +194,15 @@ class Ending(Frozen):
         """Processes of this host that Podman takes for commands of the container."""
         recorded: set[int] = set()
         for ident in life.execs:
-            with contextlib.suppress(ContainerError):  # its record has been removed meanwhile
+            try:
                 state = container.command(ident)
-                recorded |= {state.pid} if state.running and state.pid > 0 else set()
+            except RequestFailed as exc:
+                if exc.status != 404:  # or its record has been removed meanwhile
+                    raise
+                continue
+            recorded |= {state.pid} if state.running and state.pid > 0 else set()
         own = self.left(life.id) if recorded else []
-        return [pid for pid in sorted(recorded.difference(own)) if self.exists(pid)]
+        return [pid for pid in sorted(recorded.difference(own)) if self.lives(pid)]
 
 
 def _life(container: Container) -> Life | None:

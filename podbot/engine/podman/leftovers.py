@@ -67,6 +67,17 @@ def _is_own_file(line: str, container: str) -> bool:
     return len(fields) > 4 and f"/{container}/userdata/" in fields[3] and fields[4] == _OWN_FILE
 
 
+def lives(pid: int, proc: str = PROC) -> bool:
+    """Whether there is such a process. One that has ended and that nobody has waited for is none."""
+    try:
+        os.readlink(f"{proc}/{pid}/ns/mnt")
+    except PermissionError:  # another user's
+        return True
+    except OSError:
+        return False
+    return True
+
+
 def attended(container: str, proc: str = PROC) -> bool:
     """Whether Podman or the container's monitor still works on it, such as to unmount what was mounted for it."""
     try:

@@ -230,7 +230,7 @@ class RestEngine:
 
         body = create_body(spec)
         response = self._call("POST", "/containers/create", body)
-        for pause in self._limits.pauses:
+        for pause in self._limits.pauses[:2]:
             if response.status < 300 or _NO_RANGE not in reason_of(response):
                 break
             time.sleep(pause)

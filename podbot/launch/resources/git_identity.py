@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from podbot.agents.definition import GITCONFIG
-from podbot.launch.git_settings import config_variables, unsigned
+from podbot.launch.git_settings import unsigned
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import HostFacts, OwnFile, ResourcePlan
 
@@ -41,7 +41,8 @@ def plan(context: Context) -> Part:
     return Part(
         GitIdentityPlan(identity),
         files=(OwnFile(TARGET, gitconfig(identity, *context.workspace.places)),),
-        env=ENV | config_variables(unsigned(context.facts.repository.settings)),
+        env=ENV,
+        git_config=unsigned(context.facts.repository.settings, context.config.sandbox.env),
         notes=identity_note(identity, {*context.config.sandbox.env, *variables}),
     )
 

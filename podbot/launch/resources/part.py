@@ -30,8 +30,9 @@ class Part(Frozen):
 
     ``value``: its own plan, used while the sandbox is open; None if there is nothing to open. ``mounts``, ``files``:
     additional mounts of the container. ``env``: variables that the operator's own override; ``fixed_env``: variables
-    that nothing overrides. ``labels``: includes empty ones if the resource is absent, because the container would
-    inherit its image's. ``notes``: lines that the operator must see.
+    that nothing overrides. ``git_config``: configuration of git that counts more than that of any file. ``labels``:
+    includes empty ones if the resource is absent, because the container would inherit its image's. ``notes``: lines
+    that the operator must see.
     """
 
     value: ResourcePlan | None = None
@@ -39,5 +40,6 @@ class Part(Frozen):
     files: tuple[OwnFile, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     fixed_env: Mapping[str, str] = field(default_factory=dict)
+    git_config: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

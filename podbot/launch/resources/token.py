@@ -10,7 +10,6 @@ from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import field
 from podbot.launch import askpass
-from podbot.launch.git_settings import unsigned
 from podbot.launch.github_auth import APP, NONE, VARIABLE, WAYS, Source, owner_of, source_of
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.clone import ClonePlan, checked_repo, server_of
@@ -77,7 +76,8 @@ def plan(context: Context) -> Part:
         mounts=(Mount(token.secrets_dir, askpass.SECRETS, read_only=True),),
         files=(OwnFile(askpass.TARGET, askpass.askpass(token.server), executable=True),),
         # Without these, a credential helper would store the token, or git would ask another program.
-        fixed_env=askpass.environment(token.server, unsigned(context.facts.repository.settings)),
+        fixed_env=askpass.ENVIRONMENT,
+        git_config=askpass.configuration(token.server),
         labels={_ACCESS: repo},
         notes=(token_note(token), *_unused_permissions(context.config, token)),
     )

@@ -55,7 +55,8 @@ class Podman:
     def command(self, ident: str) -> ExecState:
         pid = self.execs[ident]
         if pid < 0:
-            raise RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
+            status = 404 if pid == -1 else -pid
+            raise RequestFailed(operation="inspect an exec session", status=status, reason="no such exec session")
         self.looks -= pid == STRANGER
         running = self.looks >= 0 or pid != STRANGER
         return ExecState(running, None if running else 0, pid if running else 0)
@@ -78,7 +79,7 @@ class Podman:
         exits_ = tuple(map(str, exits))
         return Ending(
             local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0, 0.0), left=self.left, end=self.end,
-            attended=self.attended, exists=lambda pid: pid != GONE,
+            attended=self.attended, lives=lambda pid: pid != GONE,
         )  # fmt: skip
 
     def attended(self, container: str) -> bool:
@@ -209,6 +210,13 @@ def test_a_paused_container_is_stopped_before_that() -> None:
     podman.looks = 2
     podman.ending().remove(podman.container, kill=True, pauses=())
     assert podman.asked == ["POST /unpause", "POST /stop", "DELETE "]
+
+
+def test_an_engine_that_does_not_say_what_it_would_kill_removes_nothing() -> None:
+    podman = Podman("running", pid=1, execs={"e1": -500})
+    with pytest.raises(RequestFailed):
+        podman.ending().remove(podman.container, kill=True, pauses=())
+    assert podman.asked == []
 
 
 def test_a_removal_that_would_kill_another_process_is_refused() -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.leftovers import attended, end, left
+from podbot.engine.podman.leftovers import attended, end, left, lives
+from tests.waiting import wait_until
 
 ID = "c0ffee" + "0" * 58
 OTHER = "c0ffee" + "1" * 58
@@ -140,3 +141,14 @@ def test_a_process_that_does_not_end_is_returned_and_no_other_is_signalled(
 
     rest = end(ID, grace=0, kill=2, proc=str(proc), send=send, clock=lambda: now[0], sleep=sleep)
     assert (rest, sent) == ([stubborn.pid], {signal.SIGKILL})
+
+
+def test_a_process_that_has_ended_lives_no_more_although_nobody_has_waited_for_it() -> None:
+    assert lives(os.getpid())
+    child = subprocess.Popen(["sleep", "600"])
+    assert lives(child.pid)
+    child.send_signal(signal.SIGKILL)
+    wait_until(lambda: not lives(child.pid), "the process to end")
+    assert os.path.exists(f"/proc/{child.pid}"), "nobody has waited for it"
+    child.wait()
+    assert not lives(child.pid)

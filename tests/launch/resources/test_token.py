@@ -86,8 +86,10 @@ def test_a_repository_that_signs_its_commits_does_not_inside() -> None:
     made = plan(request=typed(), repository=SIGNS).sandbox.container.env
     names = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0")
     assert [made[name] for name in names] == ["1", "commit.gpgsign", "false"]
-    theirs = {"sandbox.env": MappingProxyType({"GIT_CONFIG_COUNT": "0"})}
-    assert plan(theirs, request=typed(), repository=SIGNS).sandbox.container.env["GIT_CONFIG_COUNT"] == "0"
+    proxy = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.proxy", "GIT_CONFIG_VALUE_0": "http://proxy:3128"}
+    theirs = plan({"sandbox.env": MappingProxyType(proxy)}, request=typed(), repository=SIGNS).sandbox.container.env
+    assert [theirs[name] for name in names] == ["2", "http.proxy", "http://proxy:3128"]
+    assert theirs["GIT_CONFIG_KEY_1"] == "commit.gpgsign"
 
 
 def test_with_a_token_no_credential_helper_is_asked_either() -> None:

@@ -23,7 +23,7 @@ CAPABILITIES = [
 
 # Seconds that the monitor of an ended exec waits before it removes the exec's status. Podman's default is 300, in which
 # a loop of `podbot exec` without a guest leaves hundreds of processes. podbot asks for the status as soon as the
-# output has ended, but may itself be stopped then (Ctrl-Z).
+# output has ended, before it is delivered, but may itself be stopped then (Ctrl-Z).
 EXEC_MONITOR_SECONDS = 30
 
 NATIVE_OVERLAY = (5, 13)  # the first kernel on which an ordinary user may mount overlay
@@ -60,8 +60,7 @@ def containers_conf_override(existing: Iterable[Mapping[str, Any]] = ()) -> str 
 
     For a machine that needs no :func:`containers_conf`. The operator's files are read beside it.
     """
-    engine = _merged(existing).get("engine")
-    if isinstance(engine, Mapping) and "exit_command_delay" in engine:
+    if "exit_command_delay" in _merged(existing).get("engine", {}):
         return None
     return f"[engine]\nexit_command_delay = {EXEC_MONITOR_SECONDS}\n"
 
@@ -105,9 +104,10 @@ def _ulimits(facts: PodmanFacts, theirs: Any) -> list[Any]:
 
 
 def _merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The tables of the files; Podman itself refuses a file with anything else at its top."""
     merged: dict[str, Any] = {}
     for layer in layers:
-        _merge(merged, layer)
+        _merge(merged, {name: table for name, table in layer.items() if isinstance(table, Mapping)})
     return merged
 
 

@@ -195,11 +195,10 @@ class _Start(NamedTuple):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         output = os.open(self.log, flags, 0o600)
         try:
-            # Its own session: Ctrl-C in the terminal, or its closing, must not end a service that others share. Its own
-            # directory: a container's monitor inherits it, and leaves an empty file `oom` there when memory runs out.
+            # Its own session: Ctrl-C in the terminal, or its closing, must not end a service that others share.
             child = subprocess.Popen(
                 [podman, "system", "service", "--time", str(idle), f"unix://{path}"],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory, env=self._environment(conf),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self._cwd(), env=self._environment(conf),
                 start_new_session=True, close_fds=True,
             )  # fmt: skip
         except OSError as exc:
@@ -207,6 +206,14 @@ class _Start(NamedTuple):
         finally:
             os.close(output)
         self._await(child)
+
+    def _cwd(self) -> str:
+        """The service's working directory, which the monitors of containers inherit.
+
+        Root's leave an empty file `oom` in it when a sandbox's memory runs out, which was the machine's own root. An
+        ordinary user's cannot write there, and start a rootless Podman, which ends where that directory is gone.
+        """
+        return "/" if self.facts.rootless else self.directory
 
     def _await(self, child: subprocess.Popen[bytes]) -> None:
         import signal

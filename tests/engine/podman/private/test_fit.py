@@ -116,6 +116,10 @@ def test_a_workstation_gets_the_time_of_exec_monitors_alone(theirs: list[dict[st
     assert containers_conf_override(theirs) == text
 
 
+def test_what_is_no_table_is_left_to_podman() -> None:
+    assert conf(CI, {"engine": 1, "containers": []}) == conf(CI)
+
+
 def test_the_operators_time_of_exec_monitors_is_kept() -> None:
     assert conf(CI, {"engine": {"exit_command_delay": 300}})["engine"]["exit_command_delay"] == 300
 

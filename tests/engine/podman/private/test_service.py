@@ -103,8 +103,6 @@ def test_a_service_is_started_once_and_shared(environ: dict[str, str]) -> None:
     directory = os.path.dirname(path)
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
     assert stat.S_IMODE(os.stat(os.path.join(directory, "service.log")).st_mode) == 0o600
-    # Monitors of containers write `oom` into the directory that they inherit, which was the machine's root.
-    assert Path(environ["HOME"], "cwd").read_text() == os.path.realpath(directory)
 
 
 @pytest.mark.parametrize(("uid", "subids", "seconds"), [(1000, True, 300), (1000, False, 15), (0, False, 300)])
@@ -228,6 +226,14 @@ def test_the_operators_own_containers_conf_stands(environ: dict[str, str]) -> No
     directory = os.path.dirname(ensure({**environ, "CONTAINERS_CONF": "/mine.conf"}))
     assert not os.path.exists(os.path.join(directory, "containers.conf"))
     assert "CONTAINERS_CONF=/mine.conf" in Path(environ["HOME"], "environ").read_text().splitlines()
+
+
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_no_file_of_a_monitor_is_left_at_the_machine_s_root(environ: dict[str, str], uid: int) -> None:
+    """Monitors inherit the service's directory, and root's can write `oom` into it. A user's must not vanish."""
+    install(environ, PROGRAM)
+    directory = os.path.dirname(ensure(environ, uid=uid))
+    assert Path(environ["HOME"], "cwd").read_text() == ("/" if uid else os.path.realpath(directory))
 
 
 @pytest.mark.parametrize("theirs", ["", "/mine.conf"])
