@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from podbot.engine.port import ExecState
 
 STATE_CHANGED = "container state improper"  # part of Podman's reason when it has not noticed a container's end yet
+# The same of what is still mounted for a container that it had forgotten, until it has noticed that, too.
+BUSY = "device or resource busy"
 ENDED = ("exited", "stopped", "created", "configured", "removing")
 _KILLED = "137"  # written for a status that nobody knows
 
@@ -142,7 +144,7 @@ class Ending(Frozen):
         request = "?force=true&v=true&timeout=0" if kill else "?v=true"
         response = container.send("DELETE", request, 0)
         for pause in pauses:
-            if response.status < 500 or STATE_CHANGED not in reason_of(response):
+            if response.status < 500 or not any(words in reason_of(response) for words in (STATE_CHANGED, BUSY)):
                 break
             time.sleep(pause)
             response = container.send("DELETE", request, 0)

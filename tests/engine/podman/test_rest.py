@@ -191,8 +191,12 @@ STATE_CHANGED = http(  # Podman 4.3.1, when the first process ends between its c
 WITHOUT_PAUSES = RestLimits(pauses=(0.0,) * len(REST_LIMITS.pauses))
 
 
-def test_a_container_that_ends_during_its_removal_is_removed_by_a_later_attempt(serve: Serve) -> None:
-    _, server = serve(STATE_CHANGED, STATE_CHANGED, replay("remove"))
+BUSY = http(500, json.dumps({"message": "unlinkat /s/userdata/shm: device or resource busy", "response": 500}))
+
+
+@pytest.mark.parametrize("refusal", [STATE_CHANGED, BUSY])
+def test_a_container_that_ends_during_its_removal_is_removed_by_a_later_attempt(serve: Serve, refusal: Answer) -> None:
+    _, server = serve(refusal, refusal, replay("remove"))
     with contextlib.closing(RestEngine(server.endpoint, limits=WITHOUT_PAUSES, ending=Ending(local=False))) as engine:
         engine.remove("c")
     assert len(server.requests) == 3
