@@ -1,4 +1,4 @@
-"""An image with a user and a home directory of its own: an agent works in it as in podbot's image."""
+"""An image with a user of its own: an agent works in it as in podbot's image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from e2e.harness import World
 from e2e.logins import codex_login
 from e2e.shells import image_with
 
-LINES = ("RUN useradd --create-home --uid 4321 dev", "USER dev", "ENV HOME=/home/dev")
+LINES = ("RUN useradd --create-home --uid 4321 dev", "USER dev")
 
 
 def test_the_agent_has_its_login_and_writes_to_the_workspace(world: World) -> None:

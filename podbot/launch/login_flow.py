@@ -45,7 +45,7 @@ def plan_login_flow(config: AppConfig, kind: str, facts: HostFacts) -> LoginFlow
         sandbox.container,
         files=(*sandbox.container.files, Mount(directory, inside)),
         security=for_agent(sandbox.container.security),
-        env={**sandbox.container.env, "HOME": HOME, **agent(kind).env, **spec.env, **variable},
+        env={**sandbox.container.env, **agent(kind).env, **spec.env, **variable},
         workdir=HOME,
     )
     terminal, _ = terminal_variables(facts.env)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 
 from podbot._version import __version__
-from podbot.agents.definition import HOME
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
@@ -127,7 +126,6 @@ def _sandbox(
         env={
             **nested_env(security),
             **({"HOME": security.tmpfs[0]} if security.tmpfs else {}),
-            **({"HOME": HOME} if agent is not None else {}),
             **({"TZ": facts.time_zone} if facts.time_zone else {}),
             **_merged(part.env for part in parts),
             **_sandbox_env(config),

@@ -29,7 +29,7 @@ SEALED_TMPFS = ("/tmp",)  # noqa: S108 - inside the sandbox, which has one of it
 # Since then a user's processes are counted for each user namespace. So RLIMIT_NPROC limits a rootless sandbox with one
 # user, also on cgroup v1, where nothing else does: its operator's other processes do not count.
 _COUNTS_BY_NAMESPACE = (5, 14)
-ROOT = "0:0"
+ROOT = "0"  # and no group, so that the engine adds those that the image gives root, as it does for `exec`
 V = TypeVar("V")
 R = TypeVar("R")
 

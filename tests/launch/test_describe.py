@@ -118,7 +118,7 @@ def test_a_description_contains_every_decision() -> None:
                 "seccomp": made.sandbox.container.security.seccomp,
                 "read_only_root": False,
                 "tmpfs": [],
-                "user": "0:0",
+                "user": "0",
             },
             "limits": {
                 "memory": 1 << 30,
@@ -128,7 +128,7 @@ def test_a_description_contains_every_decision() -> None:
                 "by_default": ["pids", "nofile"],
             },
             "shm": 1 << 30,
-            "env": {"HOME": "/root", "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **agent("claude").env},
+            "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **agent("claude").env},
             "labels": dict(made.sandbox.container.labels),
         },
         "agent": {

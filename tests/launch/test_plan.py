@@ -86,12 +86,11 @@ def test_a_whole_plan() -> None:
         dropped=DROPPED,
         selinux_disable=True,
         seccomp=profile_path("/home/ann/.local/state/podbot"),
-        user="0:0",
+        user="0",
     )
     assert container.limits == Limits(memory=1 << 30, pids=64, nofile=65_536, by_default=("nofile",))
     assert container.network == "default"
     assert container.env == {
-        "HOME": "/root",
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         "TZ": "UTC",
         "INITIAL_AGENT_MODE": "agent-full-access",
@@ -457,10 +456,9 @@ def test_the_locale_is_the_images_and_the_time_zone_the_hosts() -> None:
     made = plan(request=typed(tty=True), env={"LANG": "de_DE.UTF-8"}, time_zone="Europe/Berlin")
     assert "LANG" not in {**made.agent.command.env, **made.sandbox.container.env}
     assert made.sandbox.container.env["TZ"] == "Europe/Berlin"
-    theirs = {"sandbox.env": MappingProxyType({"TZ": "UTC", "LANG": "de_DE.UTF-8", "HOME": "/home/ann"})}
+    theirs = {"sandbox.env": MappingProxyType({"TZ": "UTC", "LANG": "de_DE.UTF-8"})}
     made = plan(theirs, time_zone="Europe/Berlin")
     assert (made.sandbox.container.env["TZ"], made.sandbox.container.env["LANG"]) == ("UTC", "de_DE.UTF-8")
-    assert made.sandbox.container.env["HOME"] == "/home/ann"
     assert "TZ" not in plan(time_zone=None).sandbox.container.env
 
 

@@ -82,7 +82,6 @@ def test_a_whole_clone() -> None:
     ]
     assert container.files[4].source == resource(made, TokenPlan).secrets_dir
     assert container.env == {
-        "HOME": "/root",
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         **agent("claude").env,
         "GIT_ASKPASS": "/run/podbot/askpass",
