@@ -113,13 +113,14 @@ class ContainerInfo(Frozen):
 
 
 class ImageInfo(Frozen):
-    """An image on the engine; ``size`` in bytes."""
+    """An image on the engine; ``size`` in bytes. ``user``: of its processes, empty is root; only ``image`` sets it."""
 
     id: str
     tags: tuple[str, ...]
     labels: Mapping[str, str]
     size: int
     created: str
+    user: str = ""
 
 
 class Unmet(Frozen):

@@ -12,7 +12,6 @@ from podbot.config.models import AppConfig, CredsConfig
 from podbot.errors import InvalidValue
 from podbot.launch.plan import plan_sandbox
 from podbot.launch.resources.login import own_login, store_of
-from podbot.launch.security import for_agent
 from podbot.launch.terminal_variables import USUAL, terminal_variables
 from podbot.launch.types import ExecSpec, HostFacts, LaunchRequest, Mount, SandboxPlan
 
@@ -44,7 +43,6 @@ def plan_login_flow(config: AppConfig, kind: str, facts: HostFacts) -> LoginFlow
     container = dataclasses.replace(
         sandbox.container,
         files=(*sandbox.container.files, Mount(directory, inside)),
-        security=for_agent(sandbox.container.security),
         env={**sandbox.container.env, **agent(kind).env, **spec.env, **variable},
         workdir=HOME,
     )

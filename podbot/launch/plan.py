@@ -21,7 +21,7 @@ from podbot.launch.resources.clone import plan_clone
 from podbot.launch.resources.every import planned
 from podbot.launch.resources.guest import TARGET as GUEST
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.security import for_agent, nested_env, plan_limits, plan_security, plan_shm
+from podbot.launch.security import nested_env, plan_limits, plan_security, plan_shm
 from podbot.launch.types import (
     AgentPlan,
     ContainerSpec,
@@ -90,8 +90,6 @@ def _sandbox(
     files_dir = files_directory(keep, session, runtime_dir, facts)
     command = agent.command if agent is not None else None
     security, security_notes = plan_security(config, facts)
-    if agent is not None:
-        security = for_agent(security)
     network = network_of(config, request)
     ports, port_lines = plan_ports(config, request, network)
     resources = planned(Context(config, request, facts, runtime_dir, keep, workspace, command))

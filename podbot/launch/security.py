@@ -29,7 +29,6 @@ SEALED_TMPFS = ("/tmp",)  # noqa: S108 - inside the sandbox, which has one of it
 # Since then a user's processes are counted for each user namespace. So RLIMIT_NPROC limits a rootless sandbox with one
 # user, also on cgroup v1, where nothing else does: its operator's other processes do not count.
 _COUNTS_BY_NAMESPACE = (5, 14)
-ROOT = "0"  # and no group, so that the engine adds those that the image gives root, as it does for `exec`
 V = TypeVar("V")
 R = TypeVar("R")
 
@@ -52,14 +51,6 @@ def effective_profile(config: AppConfig) -> Profile:
             hint="Remove one of the two.",
         )
     return "privileged"
-
-
-def for_agent(security: Security) -> Security:
-    """The confinement of an agent: root inside, whatever the image's own user.
-
-    The login is below root's home directory, and a rootless engine maps root to the operator, who owns the workspace.
-    """
-    return replace(security, user=ROOT)
 
 
 def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[str, ...]]:

@@ -29,6 +29,8 @@ from podbot.session.resources.resource import Opening
 from podbot.session.sessions import SessionDirectory, session_directory, take_untold
 from podbot.streams.wake import Wake
 
+_ROOT = ("", "0", "root")  # spellings of an image's user
+
 
 class OpenSandbox(Frozen):
     """A sandbox whose container ``plan.session`` runs. After it has ended, ``directory`` shows whether it was kept."""
@@ -144,15 +146,31 @@ def _fitted(engine: Engine, plan: SandboxPlan, emit: Emit) -> SandboxPlan:
     ``/workspace``; its container would end as soon as it is started.
     """
     image = engine.image(plan.container.image)
-    label = image.labels.get(LABEL_AGENTS) if image is not None else None
+    if image is None:
+        return plan
+    plan = _as_root(plan, image.user)
+    label = image.labels.get(LABEL_AGENTS)
     if label is None:
-        return _without_link(plan, emit) if image is not None else plan
+        return _without_link(plan, emit)
     wanted = plan.image_agent
     if wanted is None or wanted in (there := agents_in(label)):
         return plan
     agents = ",".join([*(name for name in there if name in names()), wanted])  # the image's author controls the label
     spec = plan.container
     raise AgentNotInImage(image=spec.image, origin=spec.image_origin, agent=wanted, agents=agents)
+
+
+def _as_root(plan: SandboxPlan, user: str) -> SandboxPlan:
+    """Root for an agent in an image of another ``user`` (``USER[:GROUP]``).
+
+    The login is below root's home directory, and a rootless engine maps root to the operator, who owns the workspace.
+    In other images no user is named: the engine would give processes another supplementary group than those of `exec`.
+    """
+    spec = plan.container
+    for_agent = plan.image_agent is not None or spec.labels.get(f"{LABEL}.agent")
+    if not for_agent or user.partition(":")[0] in _ROOT:
+        return plan
+    return replace(plan, container=replace(spec, security=replace(spec.security, user="0")))
 
 
 def _without_link(plan: SandboxPlan, emit: Emit) -> SandboxPlan:

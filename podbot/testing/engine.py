@@ -87,6 +87,7 @@ class FakeEngine:
         self.sessions: dict[str, Session] = {}
         self.images = list(images)
         self.image_labels: dict[str, str] = {}  # of every image
+        self.image_user = ""  # of every image
         self.ignored: tuple[Unmet, ...] = ()  # parts of every spec that this engine drops silently
         self.networks: dict[str, Mapping[str, str]] = {}  # networks that ``isolate`` made: name -> labels
         self.unisolated: Unmet | None = None  # the result of ``isolate`` if networks cannot be isolated
@@ -347,7 +348,8 @@ class FakeEngine:
         if ref not in self.images:
             return None
         labels = dict(self.image_labels)
-        return ImageInfo(id="f" * 64, tags=(ref,), labels=labels, size=1 << 20, created="2026-01-01T00:00:00Z")
+        created, user = "2026-01-01T00:00:00Z", self.image_user
+        return ImageInfo(id="f" * 64, tags=(ref,), labels=labels, size=1 << 20, created=created, user=user)
 
     def _session(self, exec_id: str) -> Session:
         if exec_id not in self.sessions:

@@ -118,7 +118,7 @@ def test_a_description_contains_every_decision() -> None:
                 "seccomp": made.sandbox.container.security.seccomp,
                 "read_only_root": False,
                 "tmpfs": [],
-                "user": "0",
+                "user": None,
             },
             "limits": {
                 "memory": 1 << 30,

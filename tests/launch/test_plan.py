@@ -86,7 +86,6 @@ def test_a_whole_plan() -> None:
         dropped=DROPPED,
         selinux_disable=True,
         seccomp=profile_path("/home/ann/.local/state/podbot"),
-        user="0",
     )
     assert container.limits == Limits(memory=1 << 30, pids=64, nofile=65_536, by_default=("nofile",))
     assert container.network == "default"

@@ -92,6 +92,23 @@ def test_the_record_contains_what_a_start_needs_and_no_secret(engine: FakeEngine
             assert "sk-live" not in file.read()
 
 
+@pytest.mark.parametrize(
+    ("user", "given"), [("", None), ("0", None), ("root:wheel", None), ("1000", "0"), ("node", "0"), ("0x0:0", "0")]
+)
+def test_an_agent_is_root_whatever_user_its_image_has(
+    engine: FakeEngine, place: Place, wake: Wake, user: str, given: str | None
+) -> None:
+    """Issue 29.23. No user is named where the image has root."""
+    engine.image_user = user
+    engine.on("claude", ScriptedExec())
+    plan = place.plan(keep="always")
+    labels = {**plan.sandbox.container.labels, "io.podbot.agent": "claude"}
+    container = dataclasses.replace(plan.sandbox.container, labels=labels)
+    plan = dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, container=container))
+    run_session(engine, plan, SILENT, wake, place.events.append)
+    assert engine.by_name[SESSION].spec.security.user == given
+
+
 def test_a_name_that_another_podbot_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:
     with session_directory(place.directory(), engine.endpoint), pytest.raises(SessionExists):
         run_session(engine, place.plan(), SILENT, wake, place.events.append)

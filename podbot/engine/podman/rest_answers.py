@@ -66,6 +66,7 @@ def image(found: Any) -> ImageInfo:
         labels=_labels(found),
         size=int(found.get("Size") or 0),
         created=str(found.get("Created") or ""),
+        user=str((found.get("Config") or {}).get("User") or ""),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podbot.engine.podman.rest_answers import MISSHAPEN, confinement, inspected
+from podbot.engine.podman.rest_answers import MISSHAPEN, confinement, image, inspected
 
 FOUND: dict[str, Any] = {
     "OCIRuntime": "runc",
@@ -34,6 +34,11 @@ def test_confinement() -> None:
     assert (found.bounding, found.devices, found.no_new_privileges) == ((), ("/dev/fuse",), True)
     assert (found.user, found.network, found.runtime, found.read_only_root) == ("1000:1000", "none", "runc", True)
     assert (found.memory_limit, found.cpus_limit, found.pids_limit, found.nofile_limit) == (1 << 30, 1.5, 512, 4096)
+
+
+@pytest.mark.parametrize(("config", "user"), [({"User": "node"}, "node"), ({"User": ""}, ""), ({}, ""), (None, "")])
+def test_the_user_of_an_image(config: dict[str, str] | None, user: str) -> None:
+    assert image({"Id": "f0", "Config": config}).user == user
 
 
 def test_the_path_of_a_containers_resolv_conf() -> None:
