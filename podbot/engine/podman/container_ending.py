@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from podbot.engine.podman.rest_answers import Life
     from podbot.engine.port import ExecState
 
-STATE_CHANGED = "container state improper"  # part of Podman's reason when it has not noticed a container's end yet
-# The same of what is still mounted for a container that it had forgotten, until it has noticed that, too.
-BUSY = "device or resource busy"
+# Parts of Podman's reason when it has not noticed a container's end yet, and while something of it is still mounted,
+# as of one that Podman had forgotten.
+STATE_CHANGED, BUSY = "container state improper", "device or resource busy"
 ENDED = ("exited", "stopped", "created", "configured", "removing")
 _KILLED = "137"  # written for a status that nobody knows
 

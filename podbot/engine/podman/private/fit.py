@@ -104,7 +104,7 @@ def _ulimits(facts: PodmanFacts, theirs: Any) -> list[Any]:
 
 
 def _merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The tables of the files; Podman itself refuses a file with anything else at its top."""
+    """The tables of the files. Anything else at the top of one is no setting."""
     merged: dict[str, Any] = {}
     for layer in layers:
         _merge(merged, {name: table for name, table in layer.items() if isinstance(table, Mapping)})
