@@ -99,16 +99,16 @@ def _asked(
     environ: Mapping[str, str],
 ) -> tuple[AppConfig, LaunchRequest]:
     """The configuration and the request of either form of :func:`sandbox`. Raises TypeError, and ConfigError."""
-    from podbot.config.load import load_config
-    from podbot.config.models import LoadOptions
-    from podbot.launch.types import LaunchRequest
-
     if isinstance(what, AppConfig):
         if request is None or network is not None or overrides is not None:
             raise TypeError("a configuration needs a request, and takes neither network nor overrides")
         return what, request
     if request is not None:
         raise TypeError(f"a request needs a configuration, not {what!r}")
+    from podbot.config.load import load_config
+    from podbot.config.models import LoadOptions
+    from podbot.launch.types import LaunchRequest
+
     chosen: dict[str, Any] = {"workspace.source": "none"}
     if what is not None:
         chosen = {"workspace.source": "host_mount", "workspace.host_path": os.fspath(what)}

@@ -27,9 +27,9 @@ ENVIRONMENT = {"GIT_ASKPASS": TARGET, "GIT_TERMINAL_PROMPT": "0"}
 
 
 def configuration(server: str) -> dict[str, str]:
-    """That of git, for the askpass program. It disables every credential helper of other configuration for that server.
+    """The configuration of git that the askpass program needs: no credential helper for that server.
 
-    A helper would store the token and return it when it is no longer valid.
+    A helper of the image's or the repository's own would store the token, and return it when it is no longer valid.
     """
     return {f"credential.{server}.helper": ""}
 

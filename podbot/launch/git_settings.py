@@ -44,7 +44,7 @@ def unsigned(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]) -> 
 def config_variables(configuration: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
     """The variables with which git takes ``configuration`` over that of every file, after ``theirs``, the operator's.
 
-    Of theirs, those count that git would take; with any other number of them it refuses to run.
+    If GIT_CONFIG_COUNT does not match the operator's other variables, git refuses to run, so all of them are ignored.
     """
     pairs = [*given_by_variables(theirs), *configuration.items()]
     found = {"GIT_CONFIG_COUNT": str(len(pairs))} if configuration else {}
