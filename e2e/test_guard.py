@@ -59,6 +59,36 @@ def test_each_finding_is_an_event_for_programs(world: World, checkout: str) -> N
     assert findings(done.stderr) == PLANTED
 
 
+SWITCH_OFF = r"""set -e
+git config core.fsmonitor ./x.sh
+python3 - <<'END'
+import os
+open("pyproject.toml", "w").write(".".join(["a"] * 100_000) + " = 1\n")
+open("package.json", "w").write('{"scripts": ' + "[" * 100_000)
+for number in range(1100):
+    os.makedirs(f".a{number:04}")
+    open(f".a{number:04}/.envrc", "w").close()
+END"""
+
+
+def test_no_file_switches_the_guard_off_and_no_finding_pushes_another_out(world: World, checkout: str) -> None:
+    done = world.agent("sh", "-c", SWITCH_OFF, workspace=checkout)
+    assert done.returncode == 0, done.stderr
+    block = [line for line in done.stderr.splitlines() if line.startswith("podbot:   ")]
+    assert "core.fsmonitor = ./x.sh" in block[0], done.stderr
+    assert "could not" not in done.stderr
+    again = world.agent("true", workspace=checkout)
+    assert "act on this machine" not in again.stderr
+    assert "could not" not in again.stderr
+
+
+def test_programs_get_every_finding(world: World, checkout: str) -> None:
+    done = world.agent("sh", "-c", SWITCH_OFF, workspace=checkout, flags=("--log-format", "json"))
+    found = findings(done.stderr)
+    assert len(found) == 1103
+    assert {(1, ".git/config"), (4, "package.json"), (4, "pyproject.toml"), (1, ".a1099/.envrc")} <= set(found)
+
+
 def test_file_capabilities_are_reported_where_the_sandbox_can_set_them(world: World, checkout: str) -> None:
     words = "cp /bin/true cap; chmod 755 cap; setcap cap_net_raw+ep cap 2>/dev/null || echo refused"
     done = world.agent("sh", "-c", words, workspace=checkout, flags=("--log-format", "json"))

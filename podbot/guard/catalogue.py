@@ -1,13 +1,14 @@
 """The catalogue of files that run, or are trusted, on the host, as data.
 
-A pattern is a name (``Makefile``), a suffix (``*.code-workspace``), or either of them below directories
-(``.vscode/tasks.json``, ``.run/*.xml``, ``.cursor/**`` for everything below). It applies in every directory of the
-workspace except in :data:`DEPENDENCIES`. Git's own files need more than names: see ``gitdirs`` and ``gitkeys``.
+A pattern is a name (``Makefile``), a shape with one star (``*.code-workspace``, ``mise.*.toml``), or either of them
+below directories (``.vscode/tasks.json``, ``.run/*.xml``, ``.cursor/**`` for everything below). It applies in every
+directory of the workspace except in :data:`DEPENDENCIES`. Git's own files need more than names: see ``gitdirs`` and
+``gitkeys``.
 """
 
 from __future__ import annotations
 
-from podbot.guard.marks import AGENT, BUILD, EDITOR, FILE, GIT_OR_SHELL
+from podbot.guard.marks import AGENT, BUILD, EDITOR, FILE, GIT_OR_SHELL, SETTINGS
 from podbot.guard.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ RULES: Mapping[str, Rule] = {
     "direnv": Rule(GIT_OR_SHELL, ".envrc", "direnv", "it runs at `cd`, once it is allowed"),
     "mise": Rule(
         GIT_OR_SHELL,
-        ".mise.toml mise.toml .mise.local.toml mise.local.toml .mise/** mise/config.toml mise/config.local.toml"
-        " .config/mise.toml .config/mise.local.toml .config/mise/** .miserc.toml .rtx.toml",
+        ".mise.toml mise.toml .mise.*.toml mise.*.toml .mise/** mise/config.toml mise/config.*.toml"
+        " mise/conf.d/** mise/tasks/** .config/mise.toml .config/mise.*.toml"
+        " .config/mise/** .miserc.toml .miserc.*.toml .config/miserc.toml .rtx.toml .rtx.*.toml",
         "mise",
         "it sets variables, and runs hooks, at `cd`",
     ),
@@ -51,7 +53,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "hg": Rule(
         GIT_OR_SHELL,
-        ".hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .sl/sharedpath .jj/repo .jj/repo/config.toml",
+        ".hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .hg/requires .sl/config .sl/sharedpath .sl/requires .jj/repo"
+        " .jj/repo/config.toml .jj/working_copy/config.toml",
         "Mercurial, Sapling, jj",
         "its hooks and extensions run, or those of a repository that it leads to",
     ),
@@ -87,7 +90,7 @@ RULES: Mapping[str, Rule] = {
         "an editor",
         "project settings name programs",
     ),
-    "r": Rule(EDITOR, ".Rprofile .Renviron", "R, RStudio", "it runs when R starts in the directory"),
+    "r": Rule(EDITOR, ".Rprofile .Renviron .RData", "R, RStudio", "it runs when R starts in the directory"),
     # 3: someone starts an agent
     "claude": Rule(
         AGENT,
@@ -107,7 +110,10 @@ RULES: Mapping[str, Rule] = {
     "cursor": Rule(AGENT, ".cursor/** .cursorrules", "Cursor", "MCP servers, hooks and rules of the project"),
     "gemini": Rule(AGENT, ".gemini/**", "Gemini CLI", "settings, commands and MCP servers of the project"),
     "opencode": Rule(
-        AGENT, "opencode.json opencode.jsonc .opencode/**", "opencode", "plugins, commands and MCP servers run"
+        AGENT,
+        "opencode.json opencode.jsonc .opencode/** tui.json tui.jsonc",
+        "opencode",
+        "plugins, commands and MCP servers run",
     ),
     "agents": Rule(
         AGENT,
@@ -119,7 +125,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "instructions": Rule(
         AGENT,
-        "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md"
+        "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md CONTEXT.md GEMINI.md QWEN.md"
         " .github/copilot-instructions.md .github/instructions/** .github/agents/** .github/prompts/**"
         " .github/hooks/** .github/skills/**",
         "agents",
@@ -131,7 +137,8 @@ RULES: Mapping[str, Rule] = {
         "Makefile makefile GNUmakefile Justfile justfile .justfile Taskfile.yml Taskfile.yaml taskfile.yml"
         " taskfile.yaml Rakefile rakefile noxfile.py tox.ini dodo.py fabfile.py SConstruct SConscript"
         " CMakeLists.txt CMakePresets.json CMakeUserPresets.json meson.build BUILD BUILD.bazel WORKSPACE"
-        " WORKSPACE.bazel MODULE.bazel .bazelrc .buckconfig build.ninja configure Earthfile Tiltfile dagger.json",
+        " WORKSPACE.bazel MODULE.bazel .bazelrc .bazeliskrc tools/bazel .buckconfig build.ninja configure Earthfile"
+        " Tiltfile dagger.json build.zig build.zig.zon",
         "make and similar tools",
         "it runs at the next build",
     ),
@@ -139,31 +146,53 @@ RULES: Mapping[str, Rule] = {
     "node": Rule(
         BUILD,
         ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs .pnpmfile.mjs"
-        " pnpm-workspace.yaml bunfig.toml .puppeteerrc.cjs .node-gyp/** binding.gyp",
+        " pnpm-workspace.yaml bunfig.toml .puppeteerrc.cjs .node-gyp/** binding.gyp .pnp.cjs .pnp.js .pnp.loader.mjs",
         "npm, pnpm, yarn, bun",
         "it sets where packages come from, and which program installs them",
     ),
     "node.tools": Rule(
         BUILD,
-        "*.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts *.config.cts .babelrc .babelrc.js .babelrc.json"
+        "*.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts *.config.cts .babelrc .babelrc.js .babelrc.cjs"
+        " .babelrc.mjs .babelrc.json babel.config.json tsconfig.json tsconfig.*.json jsconfig.json .swcrc .nycrc .c8rc"
         " .eslintrc .eslintrc.js .eslintrc.cjs .eslintrc.json .eslintrc.yml .eslintrc.yaml .prettierrc .prettierrc.js"
         " .prettierrc.cjs .prettierrc.mjs .prettierrc.json .prettierrc.yml .prettierrc.yaml .prettierrc.toml"
-        " gulpfile.js gulpfile.ts Gruntfile.js .mocharc.js .mocharc.cjs .mocharc.json .mocharc.yml karma.conf.js",
+        " .prettierrc.json5 .prettierrc.ts .prettierrc.mts .prettierrc.cts .stylelintrc .stylelintrc.js"
+        " .stylelintrc.cjs .stylelintrc.mjs .stylelintrc.json .stylelintrc.yml .stylelintrc.yaml .mocharc.yaml"
+        " .mocharc.jsonc gulpfile.js gulpfile.ts Gruntfile.js .mocharc.js .mocharc.cjs .mocharc.json .mocharc.yml"
+        " karma.conf.js",
         "JavaScript tools",
         "it is code that the tool loads, or names it; also from an editor's plugin",
     ),
     "python": Rule(
         BUILD,
         "conftest.py setup.py sitecustomize.py usercustomize.py *.pth pytest.ini setup.cfg mypy.ini"
-        " .mypy.ini .pylintrc pylintrc .pdbrc .pythonrc.py"
+        " .mypy.ini .pylintrc pylintrc .pylintrc.toml pylintrc.toml .pytest.ini pytest.toml .pytest.toml .flake8"
+        " .coveragerc mkdocs.yml mkdocs.yaml docs/conf.py doc/conf.py docs/source/conf.py .pdbrc .pythonrc.py"
         " pip.conf .condarc hatch_build.py pixi.toml",
         "Python, pip, pytest",
         "it runs at import, test or install",
     ),
     "python.project": Rule(BUILD, "pyproject.toml", "pip, pytest and similar tools", "its build and tool settings run"),
+    "requirements": Rule(
+        BUILD,
+        "requirements*.txt requirements*.in requirements/*.txt requirements/*.in"
+        " *-requirements.txt *_requirements.txt *-requirements.in constraints*.txt",
+        "pip, uv",
+        "it has an option, a file or an address, from which something is installed",
+    ),
+    "locks": Rule(
+        BUILD,
+        "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock uv.lock poetry.lock pdm.lock"
+        " pylock.toml pylock.*.toml Pipfile.lock Cargo.lock Gemfile.lock gems.locked composer.lock",
+        "package managers",
+        "it leads to a package that is not a public registry's",
+    ),
+    "rust.crate": Rule(
+        BUILD, "Cargo.toml", "cargo", "a build script, a replaced source or a setting runs, or chooses what runs"
+    ),
     "rust": Rule(
         BUILD,
-        "build.rs Cargo.toml .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
+        "build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
         "cargo, rustup",
         "it runs, or chooses what runs, at a build; also from an editor's language server",
     ),
@@ -179,7 +208,15 @@ RULES: Mapping[str, Rule] = {
     "ruby": Rule(
         BUILD, "Gemfile gems.rb .bundle/config .irbrc .pryrc .rspec *.gemspec", "Ruby", "it is code, or loads it"
     ),
-    "php": Rule(BUILD, "composer.json .user.ini phpunit.xml phpstan.neon artisan", "PHP", "scripts run at install"),
+    "php": Rule(
+        BUILD,
+        ".user.ini phpunit.xml phpunit.xml.dist phpstan.neon phpstan.neon.dist .php-cs-fixer.php .php-cs-fixer.dist.php"
+        " artisan",
+        "PHP",
+        "it is code, or names it",
+    ),
+    "php.composer": Rule(BUILD, "composer.json", "Composer", "scripts and plugins run at install"),
+    "go.mod": Rule(BUILD, "go.mod", "go", "it replaces a module, or chooses the program that builds"),
     "go": Rule(
         BUILD,
         "go.work .golangci.yml .golangci.yaml magefile.go .goreleaser.yml .goreleaser.yaml .air.toml",
@@ -204,8 +241,12 @@ RULES: Mapping[str, Rule] = {
     "debuggers": Rule(BUILD, ".gdbinit .lldbinit", "gdb, lldb", "it runs when a debugger starts there"),
     "pre-commit": Rule(
         BUILD,
-        ".pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook/**"
-        " .husky/** .overcommit.yml .lintstagedrc .lintstagedrc.json .lintstagedrc.js",
+        ".pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml"
+        " lefthook.toml lefthook.json .lefthook.yml .lefthook.yaml .lefthook.toml .lefthook.json lefthook-local.yml"
+        " lefthook-local.yaml lefthook-local.toml lefthook-local.json .lefthook-local.yml .lefthook-local.yaml"
+        " .lefthook-local.toml .lefthook-local.json .lefthook/** .lefthook-local/** .husky/** .overcommit.yml"
+        " .lintstagedrc .lintstagedrc.json .lintstagedrc.js .lintstagedrc.cjs .lintstagedrc.mjs .lintstagedrc.yaml"
+        " .lintstagedrc.yml",
         "pre-commit, husky and similar tools",
         "an installed hook runs its commands at the next commit",
     ),
@@ -231,7 +272,9 @@ RULES: Mapping[str, Rule] = {
     "link": Rule(FILE, "", "any program", "it leads out of the workspace, so reads and writes go elsewhere"),
     "hard link": Rule(FILE, "", "any program", "the file has another name outside the scanned directories"),
     "special": Rule(FILE, "", "any program", "it is not a regular file: opening it may block, or reach a process"),
-    "name": Rule(FILE, "", "terminals and scripts", "its name has control characters"),
+    "name": Rule(FILE, "", "terminals and scripts", "its name has characters that are not seen, or that reorder it"),
+    # 6: what no rule names
+    "settings": Rule(SETTINGS, "", "a tool", "it looks like settings that a tool reads in this directory"),
 }
 
 DEPENDENCIES = frozenset({

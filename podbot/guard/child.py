@@ -15,7 +15,7 @@ from podbot.children import gone, interpreter, leave, sweep
 from podbot.guard import scan
 from podbot.guard.marks import Finding, GuardReport
 
-_ANSWER = 16 << 20  # bytes
+_ANSWER = 24 << 20  # bytes: two parts, each with what ``scan.ANSWER`` allows, and gaps
 # Some interpreters need it to find libpython; HOME is for `~` in git's configuration. No secrets are passed.
 _PASSED_ON = ("LD_LIBRARY_PATH", "HOME")
 
@@ -59,7 +59,10 @@ class Child:
         self._say(b"\n")
 
     def answer(self, seconds: float) -> dict[str, Any] | None:
-        """The result, after which the process has ended; None if it failed or did not answer within ``seconds``."""
+        """The last part of the answer, after which the process has ended; None if there is none within ``seconds``.
+
+        ``whole`` in it is false when the process failed, or took longer, after that part.
+        """
         end = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._out, select.POLLIN)
@@ -72,11 +75,7 @@ class Child:
                 break
             data += more
         self.close()
-        try:
-            answer = marshal.loads(data)  # noqa: S302 - from a process that runs podbot's own code
-        except (EOFError, TypeError, ValueError):
-            return None
-        return answer if isinstance(answer, dict) else None
+        return _last_part(data)
 
     def close(self) -> None:
         """End the process. One that is blocked in the kernel is abandoned and reaped later."""
@@ -93,6 +92,21 @@ class Child:
     def _say(self, data: bytes) -> None:
         with contextlib.suppress(BrokenPipeError):  # a missing answer shows that it has ended
             os.write(self._in, data)
+
+
+def _last_part(data: bytes) -> dict[str, Any] | None:
+    """The last one that arrived completely."""
+    last = None
+    while len(data) >= 4:
+        size = 4 + int.from_bytes(data[:4], "big")
+        try:
+            part = marshal.loads(data[4:size]) if size <= len(data) else None  # noqa: S302 - podbot's own process
+        except (EOFError, TypeError, ValueError):
+            break
+        if not isinstance(part, dict):
+            break
+        last, data = part, data[size:]
+    return last
 
 
 def left_of(answer: Mapping[str, Any]) -> GuardReport:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from podbot.guard.catalogue import RULES
 from podbot.guard.marks import (
     AGENT,
     BUILD,
     EDITOR,
     MISSING,
+    SETTINGS,
     Finding,
     GuardReport,
     Key,
@@ -15,9 +18,13 @@ from podbot.guard.marks import (
     Snapshot,
     directories_above,
 )
+from podbot.guard.values import TYPE_CHECKING
 
-MOST = 1000
-"""Findings that are listed; the rest are only counted."""
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Found = tuple[Key, Mark, "Mark | None"]
+"""A new or changed mark, and what it was before."""
 
 TIMED = frozenset({"setuid", "capability", "hard link"})
 """Detected by a file's ctime, which nothing inside can set, so the first scan need not examine every file."""
@@ -26,15 +33,41 @@ TIMED = frozenset({"setuid", "capability", "hard link"})
 def compare(before: Snapshot, after: Snapshot) -> GuardReport:
     """Only files that exist afterwards can act, so a removed file is not a finding."""
     found = [
-        _finding(key, mark, old)
+        (key, mark, old)
         for key, mark in after.marks.items()
         if (old := before.marks.get(key)) != mark
         and (_is_new(before, after, key, mark) if old is None else old[:2] != mark[:2])
     ]
-    found.sort(key=_order)
+    named = {key[0] for key, mark, _ in found if RULES[mark.rule].danger != SETTINGS}
+    found = [one for one in found if RULES[one[1].rule].danger != SETTINGS or one[0][0] not in named]
     # All gaps, including earlier ones: a gap hides files that were created in it since.
     gaps = (*_moved(before, after), *after.gaps)
-    return GuardReport(tuple(found[:MOST]), gaps, len(found) - len(found[:MOST]), after.entries)
+    return GuardReport(tuple(_finding(*one) for one in ordered(found)), gaps, entries=after.entries)
+
+
+def ordered(found: Sequence[Found]) -> list[Found]:
+    """The order in which they are shown, so that nothing of little danger can push the rest out of the list.
+
+    Of each class, the repository at the top comes first, then one finding of each rule before the second of any.
+    """
+    counts: dict[tuple[str, bool], int] = {}
+    places = []
+    for one in sorted(found, key=_place):
+        key, mark, _ = one
+        below = not _is_at_the_top(key[0])
+        counts[mark.rule, below] = count = counts.get((mark.rule, below), 0) + 1
+        places.append(((RULES[mark.rule].danger, below, count, *_place(one)), one))
+    return [one for _, one in sorted(places, key=itemgetter(0))]
+
+
+def _place(one: Found) -> tuple[int, str, bool, str]:
+    (path, detail), _, _ = one
+    return path.count("/"), path, not detail.startswith("core."), detail  # aliases run only if somebody types them
+
+
+def _is_at_the_top(path: str) -> bool:
+    """Whether it belongs to the repository at the top; the path of a linked worktree's git directory is absolute."""
+    return path in (".git", ".gitmodules") or path.startswith((".git/", "/"))
 
 
 def _moved(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
@@ -58,7 +91,7 @@ def _is_new(before: Snapshot, after: Snapshot, key: Key, mark: Mark) -> bool:
         return mark.changed >= before.began
     if before.gaps and _was_there(before, after, key[0], mark):
         return False
-    return RULES[mark.rule].danger not in (EDITOR, AGENT, BUILD) or not _has_acted_above(before, key, mark)
+    return RULES[mark.rule].danger not in (EDITOR, AGENT, BUILD, SETTINGS) or not _has_acted_above(before, key, mark)
 
 
 def _has_acted_above(before: Snapshot, key: Key, mark: Mark) -> bool:
@@ -92,7 +125,3 @@ def _was_there(before: Snapshot, after: Snapshot, path: str, mark: Mark) -> bool
 def _finding(key: Key, mark: Mark, old: Mark | None) -> Finding:
     rule = RULES[mark.rule]
     return Finding(rule.danger, key[0], mark.shown, "new" if old is None else "changed", rule.acts, rule.why)
-
-
-def _order(found: Finding) -> tuple[int, int, str, str]:
-    return (found.danger, found.path.count("/"), found.path, found.what)

@@ -1,6 +1,6 @@
-"""Reduces a file's content to a short value that changes when the relevant part changes. Pure.
+"""Reduces a file's content to a short value that changes when the part that acts changes. Pure.
 
-The JSON and TOML parsers are imported only for such a file, because the import takes longer than most scans.
+Parsers are imported only for such a file, because the import takes longer than most scans.
 """
 
 from __future__ import annotations
@@ -15,105 +15,88 @@ if TYPE_CHECKING:
 MOST = 256 << 10
 """Bytes of a file that are read at most."""
 
-_SCRIPTS = (
-    "scripts", "husky", "lint-staged", "simple-git-hooks", "pre-commit", "ghooks", "gypfile", "bin", "pnpm",
-    "packageManager", "workspaces", "overrides", "resolutions", "jest", "eslintConfig", "babel", "config", "prettier",
-    "nodemonConfig", "mocha", "ava", "nyc", "c8", "stylelint", "commitlint", "imports",
-)  # fmt: skip
-_DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
-_TOOLS = (
-    "build", "hooks", "scripts", "tasks", "cmdclass", "index", "sources", "envs", "poe", "taskipy", "pytest",
-    "pixi", "cibuildwheel", "uv", "pip", "tox", "nox", "invoke", "hatch", "pdm", "pylint", "plugins",
-)  # fmt: skip
+_LOCK = 4 << 20
+_TEXT, _TOML = 16 << 20, 1 << 20
+# tomllib's time and memory grow with the square of a key's parts, or worse: 16 KB of `a.a.a…` took 0.7 s, and 200 KB
+# 24 GB (Python 3.11).
+_PARTS = 1 << 20
 
 
-def value(rule: str, name: str, data: bytes) -> str:
-    """``data`` is the whole file. Of some files only a part runs: a new dependency or version is not a finding."""
-    part: object = None
-    if rule == "node.scripts":
-        part = _package(data)
-    elif name == "composer.json":
-        part = _part_of_json(data, ("scripts", "config", "repositories", "autoload-dev"))
-    elif rule == "python.project":
-        part = _project(data)
-    elif name == "Cargo.toml":
-        part = _crate(data)
-    if part is not None:
-        import json
+_PARTIAL = frozenset((
+    "node.scripts", "php.composer", "python.project", "rust.crate", "locks", "requirements", "go.mod",
+))  # fmt: skip
+"""Rules for files of which only a part acts."""
 
-        data = json.dumps(part, sort_keys=True, default=str).encode()
-    return digest(data)
+
+class Budget:
+    """How much may still be parsed in one scan. What exceeds it is compared byte by byte.
+
+    ``text``: bytes of JSON and lock files; ``toml``: bytes of TOML, of which tomllib reads 1 to 2 MB a second;
+    ``parts``: the sum of the squares of the dots in each line of TOML.
+    """
+
+    def __init__(self, text: int = _TEXT, toml: int = _TOML, parts: int = _PARTS) -> None:
+        self.text, self.toml, self.parts = text, toml, parts
+
+    def allows(self, data: bytes) -> bool:
+        """Count ``data``; false when it is not to be parsed."""
+        if len(data) > self.text:
+            return False
+        self.text -= len(data)
+        return True
+
+    def allows_toml(self, data: bytes) -> bool:
+        """Count ``data``; false when it is not to be parsed."""
+        parts = sum(line.count(b".") ** 2 for line in data.splitlines())
+        if len(data) > self.toml or parts > self.parts:
+            return False
+        self.toml -= len(data)
+        self.parts -= parts
+        return True
+
+
+def most(rule: str) -> int:
+    """How many bytes of a file of that rule are read."""
+    return _LOCK if rule == "locks" else MOST
+
+
+def value(rule: str, name: str, data: bytes, budget: Budget) -> str:
+    """``data`` is the whole file. Empty if nothing in it acts: of some files only a part does.
+
+    Where that part cannot be determined, or not within the budget, every byte counts.
+    """
+    if rule not in _PARTIAL:
+        return digest(data)
+    part = _part(rule, name, data, budget)
+    return digest(data) if part is None else _digest_of(part, data) if part else ""
+
+
+def _part(rule: str, name: str, data: bytes, budget: Budget) -> dict[str, Any] | list[str] | None:
+    """What acts; None if every byte does."""
+    toml = rule in ("python.project", "rust.crate")
+    if not (budget.allows_toml(data) if toml else budget.allows(data)):
+        return None
+    if rule in ("locks", "requirements", "go.mod"):
+        from podbot.guard.references import references
+
+        return references(rule, name, data)
+    from podbot.guard.manifests import part_of
+
+    try:
+        return part_of(rule, data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _digest_of(part: dict[str, Any] | list[str], data: bytes) -> str:
+    import json
+
+    try:
+        return digest(json.dumps(part, sort_keys=True, default=str).encode())
+    except RecursionError:  # parsers accept deeper nesting than this
+        return digest(data)
 
 
 def digest(data: bytes) -> str:
     """A hash of sixteen bytes, as hexadecimal digits."""
     return blake2b(data, digest_size=16).hexdigest()
-
-
-def _part_of_json(data: bytes, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """The members ``keys``; None if the data is not a JSON object, so that every byte counts."""
-    import json
-
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return {key: found[key] for key in keys if key in found} if isinstance(found, dict) else None
-
-
-def _package(data: bytes) -> dict[str, Any] | None:
-    """package.json: commands, and dependencies that are not from a registry, whose scripts run at an install."""
-    part = _part_of_json(data, (*_SCRIPTS, *_DEPENDENCIES))
-    if part is None:
-        return None
-    for name in _DEPENDENCIES:
-        table = part.pop(name, {})
-        if not isinstance(table, dict):
-            return None
-        if elsewhere := {key: spec for key, spec in table.items() if ":" in str(spec) or "/" in str(spec)}:
-            part[name] = elsewhere
-    return part
-
-
-def _toml(data: bytes) -> dict[str, Any] | None:
-    import tomllib
-
-    try:
-        return tomllib.loads(data.decode())
-    except (ValueError, RecursionError):
-        return None
-
-
-def _table(found: object, key: str) -> dict[str, Any]:
-    table = found.get(key) if isinstance(found, dict) else None
-    return table if isinstance(table, dict) else {}
-
-
-def _crate(data: bytes) -> dict[str, Any] | None:
-    """Cargo.toml: a build script with another name, and sources that replace the registry's."""
-    found = _toml(data)
-    if found is None:
-        return None
-    return {
-        "build": _table(found, "package").get("build"),
-        "patch": found.get("patch"),
-        "replace": found.get("replace"),
-    }
-
-
-def _project(data: bytes) -> dict[str, Any] | None:
-    found = _toml(data)
-    if found is None:
-        return None
-    tools = _table(found, "tool")
-    kept = {name: part for name, part in tools.items() if name in _TOOLS or _some(part)}
-    return {
-        "build-system": found.get("build-system"),
-        "entry-points": _table(found, "project").get("entry-points"),  # pytest loads its plugins by them
-        "tool": {n: p if n in _TOOLS else _some(p) for n, p in kept.items()},
-    }
-
-
-def _some(part: object) -> dict[str, Any]:
-    """The entries of a tool's table that contain commands."""
-    return {key: value for key, value in part.items() if key in _TOOLS} if isinstance(part, dict) else {}

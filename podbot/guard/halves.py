@@ -50,6 +50,22 @@ def alarm(seconds: int) -> None:
     _signal.alarm(seconds)
 
 
+def interrupt_after(seconds: float, act: Callable[[], None]) -> None:
+    """Call ``act``, which may raise, half a second after that time, in the middle of whatever Python is doing then.
+
+    A scan looks at the clock between files; this is for one file that takes too long. If the process still runs half a
+    minute later, it ends.
+    """
+    import _signal
+
+    def strike(_signal_number: int, _frame: object) -> None:
+        _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+        act()
+
+    _signal.signal(_signal.SIGALRM, strike)
+    _signal.setitimer(_signal.ITIMER_REAL, seconds + 0.5, _SECONDS)
+
+
 def can_share() -> bool:
     """Whether there is a second processor."""
     return hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1

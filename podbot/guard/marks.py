@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-GIT_OR_SHELL, EDITOR, AGENT, BUILD, FILE = 1, 2, 3, 4, 5
+GIT_OR_SHELL, EDITOR, AGENT, BUILD, FILE, SETTINGS = 1, 2, 3, 4, 5, 6
 
 ACTS_AT: Mapping[int, str] = {
     GIT_OR_SHELL: "as soon as you run `git status` or `cd`",
@@ -16,6 +16,7 @@ ACTS_AT: Mapping[int, str] = {
     AGENT: "when an agent starts there",
     BUILD: "when it is built, tested or installed",
     FILE: "as files that are not what they seem",
+    SETTINGS: "perhaps, if a tool takes it for its settings",
 }
 """The danger classes, the most dangerous first."""
 
@@ -39,6 +40,9 @@ Key = tuple[str, str]
 Stamp = tuple[int, int, int, int]
 """inode, size, mtime and ctime: if ``filesystem.is_stamped``, the same stamp means the same content."""
 
+Known = tuple[Stamp, str, str]
+"""What a scan knows of a file that it read: a digest of all its content, and the value of the part that acts."""
+
 
 MISSING = (0, 0)
 """Instead of the device and inode of a directory that does not exist."""
@@ -57,7 +61,7 @@ class Snapshot(NamedTuple):
     marks: dict[Key, Mark]
     gaps: tuple[str, ...] = ()
     entries: int = 0
-    values: Mapping[str, tuple[Stamp, str]] = {}
+    values: Mapping[str, Known] = {}
     directories: Mapping[str, tuple[int, int]] = {}
     roots: Mapping[str, tuple[int, int]] = {}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from podbot.events import Event
 from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, Finding, GuardReport
 
-_LINES = 8  # findings of the first class that get a line each
+_LINES = 8  # files of the first class that get a line each
+_ITEMS = 6  # findings that are named in the line of one file
 _NAMES = 4  # findings of another class that are named in its one line
 _LONGEST = 120  # characters of a path
 
@@ -38,8 +39,9 @@ def lines(left: GuardReport, workspace: str) -> list[str]:
     for danger, when in ACTS_AT.items():
         found = [finding for finding in left.findings if finding.danger == danger]
         if danger == GIT_OR_SHELL:
-            summary += [f"  {when}: {_short(one.path)} ({_said(one)})" for one in found[:_LINES]]
-            found = found[_LINES:]
+            files = _by_path(found)
+            summary += [f"  {when}: {_short(path)} ({_said_of(files[path])})" for path in list(files)[:_LINES]]
+            found = [one for path in list(files)[_LINES:] for one in files[path]]
         if found:
             names = list(dict.fromkeys(_short(one.path) for one in found))
             more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
@@ -49,8 +51,27 @@ def lines(left: GuardReport, workspace: str) -> list[str]:
     return summary
 
 
+def _by_path(found: Sequence[Finding]) -> dict[str, list[Finding]]:
+    files: dict[str, list[Finding]] = {}
+    for one in found:
+        files.setdefault(one.path, []).append(one)
+    return files
+
+
+def _said_of(found: Sequence[Finding]) -> str:
+    """What is said of one file. Most have one finding; a configuration of git has one for each key."""
+    kinds: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        kinds.setdefault((one.change, one.acts, one.why), []).append(one.what)
+    said = []
+    for (change, acts, why), items in kinds.items():
+        more = f"{len(items) - _ITEMS} more" if len(items) > _ITEMS else ""
+        said.append(", ".join(filter(None, (change, *items[:_ITEMS], more, f"{acts}: {why}"))))
+    return "; ".join(said)
+
+
 def _said(found: Finding) -> str:
-    return ", ".join([found.change, *([found.what] if found.what else []), f"{found.acts}: {found.why}"])
+    return _said_of([found])
 
 
 def _short(path: str) -> str:

@@ -3,8 +3,8 @@
 A file system that does not answer blocks a process in the kernel, where no signal reaches it. Then this process hangs,
 and podbot continues. It imports only this room and cheap parts of the standard library: json and signal take as long
 to import as the interpreter takes to start. stdin carries the job and, for a comparison, a byte that starts it, unless
-the end of a process does (see ``comparison``). The job, the record and the answer on stdout are in ``marshal`` format,
-which is safe between processes of one podbot.
+the end of a process does (see ``comparison``). The job, the record and the parts of the answer on stdout are in
+``marshal`` format, which is safe between processes of one podbot.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from podbot.guard.marks import GuardReport, Snapshot, Stamp
+    from podbot.guard.marks import GuardReport, Known, Snapshot
 
-ANSWER = 8 << 20  # bytes of the findings; podbot reads twice as much
+ANSWER = 8 << 20  # bytes of the findings in one part; podbot reads three times as much
 _PATH, _WHAT = 1000, 300  # characters of a finding's fields
 LIMIT = 60  # seconds for everything except the waiting
 ENDED = 3
@@ -45,7 +45,8 @@ def comparison(job: dict[str, Any]) -> dict[str, Any]:
     """Do the second scan and compare. The first scan is read while podbot is still removing the container.
 
     The scan begins when podbot sends a byte. With ``job["ended"]`` it also begins when the container's first process,
-    and so every process in it, has ended, while the engine is still removing the container.
+    and so every process in it, has ended, while the engine is still removing the container. What the repository at the
+    top has is sent before the rest is scanned, so that nothing in the rest can take it away.
     """
     from podbot.guard.compare import compare
     from podbot.guard.halves import alarm
@@ -57,11 +58,16 @@ def comparison(job: dict[str, Any]) -> dict[str, Any]:
     _await(ended=job.get("ended", False))
     alarm(LIMIT)
     begin = time.perf_counter()
-    left = bounded(compare(before, _scan({**job, **data}, before.values, modes=True)))
+
+    def answer(after: Snapshot, *, whole: bool) -> dict[str, Any]:
+        left = bounded(compare(before, after))
+        findings = [tuple(found) for found in left.findings]
+        parts = (findings, left.gaps, left.more, left.entries, time.perf_counter() - begin)
+        return {"workspace": data["workspace"], "session": data["session"], "left": parts, "whole": whole}
+
+    after = _scan({**job, **data}, before.values, modes=True, early=lambda first: _send(answer(first, whole=False)))
     alarm(0)  # it may take podbot a while to read the answer
-    findings = [tuple(found) for found in left.findings]
-    answer = (findings, left.gaps, left.more, left.entries, time.perf_counter() - begin)
-    return {"workspace": data["workspace"], "session": data["session"], "left": answer}
+    return answer(after, whole=True)
 
 
 def _await(*, ended: bool) -> None:
@@ -93,13 +99,23 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2) + 1 :]}"
 
 
-def _scan(job: dict[str, Any], known: Mapping[str, tuple[Stamp, str]], *, modes: bool) -> Snapshot:
-    from podbot.guard.halves import can_share
+def _scan(
+    job: dict[str, Any],
+    known: Mapping[str, Known],
+    *,
+    modes: bool,
+    early: Callable[[Snapshot], None] | None = None,
+) -> Snapshot:
+    from podbot.guard.halves import alarm, can_share, interrupt_after
     from podbot.guard.tree import Limits
     from podbot.guard.walk import Scan
 
-    scan = Scan(Limits(**job["limits"]), known, modes=modes, beside=modes and can_share())
-    return scan.directories(job["workspace"], job["git"])
+    limits = Limits(**job["limits"])
+    scan = Scan(limits, known, modes=modes, beside=modes and can_share(), early=early)
+    interrupt_after(limits.seconds, scan.interrupt)
+    found = scan.directories(job["workspace"], job["git"])
+    alarm(LIMIT)
+    return found
 
 
 def _write(path: str, data: bytes) -> None:
@@ -112,9 +128,14 @@ def _write(path: str, data: bytes) -> None:
 
 
 def framed(job: Mapping[str, Any]) -> bytes:
-    """A job in the form in which this process reads it."""
+    """A job, or a part of the answer, as it is written to a pipe: four bytes of its length first."""
     data = marshal.dumps(dict(job))
     return len(data).to_bytes(4, "big") + data
+
+
+def _send(answer: Mapping[str, Any]) -> None:
+    with open(1, "wb", closefd=False) as file:
+        file.write(framed(answer))
 
 
 def _read(count: int) -> bytes:
@@ -135,8 +156,7 @@ def main() -> None:
     sys.modules["podbot"] = package
     job = marshal.loads(_read(int.from_bytes(_read(4), "big")))  # noqa: S302 - from the podbot that started this
     answer = record(job) if job["what"] == "record" else comparison(job)
-    with open(1, "wb", closefd=False) as file:
-        file.write(marshal.dumps(answer))
+    _send(answer)
     os._exit(0)  # noqa: TID251 - skips the interpreter's slow tear-down
 
 

@@ -15,15 +15,15 @@ GIT_FILE, COMMON, WORKTREE_CONFIG, MODULES = "\0git", "\0commondir", "\0config",
 class Scope:
     """The rules of one kind of directory.
 
-    ``names``: rule by a file's name; ``suffixes``: rule by its suffix; ``everything``: the rule of all other files.
-    ``below``: the scopes of subdirectories that have their own. ``rule``: the rule for a link in place of this
-    directory. ``links``: whether links that lead out are reported. ``needles``: substrings, one of which is in every
-    name that has one of the suffixes.
+    ``names``: rule by a file's name; ``shapes``: beginning, end and rule, for names such as ``mise.*.toml``; the
+    beginning may be empty. ``everything``: the rule of all other files. ``below``: the scopes of subdirectories that
+    have their own. ``rule``: the rule for a link in place of this directory. ``links``: whether links that lead out are
+    reported. ``ends``: those of ``shapes``; ``needles``: substrings, one of which is in every name of a shape.
     """
 
     def __init__(self, everything: str = "", *, links: bool = True) -> None:
         self.names: dict[str, str] = {}
-        self.suffixes: dict[str, str] = {}
+        self.shapes: dict[tuple[str, str], str] = {}
         self.ends: tuple[str, ...] = ()
         self.needles: frozenset[str] = frozenset()
         self.everything = everything
@@ -38,7 +38,7 @@ class Scope:
         return self.below.get(name) or (INSTALLED if name in DEPENDENCIES else ORDINARY)
 
     def has_end(self, names: str) -> bool:
-        """Whether one of ``names``, which are joined by slashes, may have one of the suffixes."""
+        """Whether one of ``names``, which are joined by slashes, may have one of the shapes."""
         names += "/"
         for needle in self.needles:  # noqa: SIM110 - takes half the time of `any`
             if needle in names:
@@ -49,7 +49,9 @@ class Scope:
         """The rule for a file of that name, or empty."""
         rule = self.names.get(name) or self.everything
         if not rule and name.endswith(self.ends):
-            rule = next(self.suffixes[end] for end in self.ends if name.endswith(end))
+            for (begin, end), found in self.shapes.items():
+                if name.endswith(end) and name.startswith(begin) and len(name) >= len(begin) + len(end):
+                    return found
         return rule
 
 
@@ -74,23 +76,29 @@ def _add(scope: Scope, pattern: list[str], rule: str) -> None:
         below = scope.below.setdefault(first, Scope())
         below.rule = below.rule or rule
         _add(below, rest, rule)
-    elif first.startswith("*"):
-        scope.suffixes[first[1:]] = rule
+    elif "*" in first:
+        begin, _, end = first.partition("*")
+        scope.shapes[begin, end] = rule
     else:
         scope.names[first] = rule
 
 
 def _set_ends(scope: Scope) -> None:
-    """Set ``ends`` and ``needles``: for the many suffixes like `.config.js`, the needle `.config.` is enough."""
-    scope.ends = tuple(scope.suffixes)
-    halves = (end.rpartition(".") for end in scope.ends)
-    scope.needles = frozenset(f"{first}." if first else f".{last}/" for first, _, last in halves)
+    """Set ``ends`` and ``needles``: for the many ends like `.config.js`, the needle `.config.` is enough."""
+    scope.ends = tuple(dict.fromkeys(end for _, end in scope.shapes))
+    halves = (end.rpartition(".") for begin, end in scope.shapes if not begin)
+    scope.needles = frozenset(
+        (
+            *(f"{first}." if first else f".{last}/" for first, _, last in halves),
+            *filter(None, (b for b, _ in scope.shapes)),
+        )
+    )
 
 
 def _complete(scope: Scope, top: Scope) -> None:
     """Add the rules that apply in every directory; the scope's own rules take precedence."""
     scope.names = {**top.names, **scope.names}
-    scope.suffixes = {**top.suffixes, **scope.suffixes}
+    scope.shapes = {**top.shapes, **scope.shapes}
     _set_ends(scope)
     for below in scope.below.values():
         _complete(below, top)

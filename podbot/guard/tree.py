@@ -48,6 +48,7 @@ class Walk:
     ``opened``: inode and ctime of each opened directory, by path; ``at``: the directory being scanned.
     ``roots``: see ``Snapshot``.
     ``half``: which of two processes this is; the second one, 1, records nothing above the level that is divided.
+    ``walking``: whether ``Over`` would be handled now.
     ``above``: its gaps above that level, and limits that it reached, most of which the first process has too.
     """
 
@@ -56,6 +57,7 @@ class Walk:
         self._end = time.monotonic() + limits.seconds
         self.gaps: dict[str, int] = {}
         self.entries = 0
+        self.walking = False
         self.opened: dict[str, tuple[int, int]] = {}
         self.roots: dict[str, tuple[int, int]] = {}
         self.at = ""
@@ -93,6 +95,12 @@ class Walk:
         self.gap(text)
         self.above[text] = 1
         raise Over
+
+    def interrupt(self) -> None:
+        """Stop the scan in the middle of whatever it is doing. For a signal's handler."""
+        if self.walking:
+            self.walking = False
+            self.over(f"it took longer than {self._limits.seconds:g} s")
 
     def check(self, count: int) -> None:
         """Stop the scan if a limit is reached. ``count``: entries of a directory that is still being read."""

@@ -8,32 +8,30 @@ import sys
 import time
 from itertools import islice
 
-from podbot.guard import files, gitdirs, gitsteps, repositories
+from podbot.guard import files, gitdirs, gitsteps, repositories, settings
 from podbot.guard.catalogue import RULES
-from podbot.guard.content import MOST, value
+from podbot.guard.content import Budget, most, value
 from podbot.guard.filesystem import is_stamped
-from podbot.guard.halves import Half
+from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
 from podbot.guard.modes import Modes, roots_of
+from podbot.guard.names import are_plain, deceives, leads_out
 from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
 from podbot.guard.tree import Limits, Over, Room, Walk
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from podbot.guard.marks import Key, Stamp
+    from podbot.guard.marks import Key, Known
     from podbot.guard.tree import Below
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE, for which Python has no constant
 _TICK = 20_000_000  # nanoseconds, used where there is no such clock
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 _MANY = 1024  # entries of a directory that are read at once
-_PLAIN = bytes(range(0x20, 0x7F))
-# Bidirectional controls, which reorder a line. Other unprintable characters do not deceive (such as ZWJ in emoji).
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
 class Scan(Walk):
@@ -42,31 +40,35 @@ class Scan(Walk):
     ``modes``: examine every file; a first scan need not, because files older than that scan had their mode before.
     ``beside``: scan half of the directories in a second process, a fork, so the caller must have one thread. Each
     process has the full limits, and both end at the same time.
+    ``early``: called with what is known once the repository at the top has been scanned, before anything else is.
     ``root``: the directory being scanned. ``known_roots``: all of them. ``scripts``: files that were read because git's
-    configurations name them.
+    configurations name them. ``links``: directories that links lead to. ``budget``: what may still be parsed.
     """
 
     def __init__(
         self,
         limits: Limits | None = None,
-        known: Mapping[str, tuple[Stamp, str]] | None = None,
+        known: Mapping[str, Known] | None = None,
         *,
         modes: bool = True,
         beside: bool = False,
+        early: Callable[[Snapshot], None] | None = None,
     ) -> None:
         super().__init__(limits or Limits())
         self._known = known or {}
         self._reuse = False
         self._began = _now()
         self._marks: dict[Key, Mark] = {}
-        self._values: dict[str, tuple[Stamp, str]] = {}
+        self._values: dict[str, Known] = {}
+        self._early = early
+        self.budget = Budget()
         self._modes = Modes() if modes else None
         self._beside = beside
         # Class 1 has its own limits, so that no amount of other files can hide its findings.
         self._rooms = {first: Room(*self._limits[3:]) for first in (True, False)}
         self._looked: set[str] = set()
         self.scripts: set[str] = set()
-        self._links = Links()
+        self.links = Links()
         self._follows = False
         self.root = ""
         self.known_roots: Sequence[str] = ()
@@ -86,22 +88,32 @@ class Scan(Walk):
         found = self.around_gaps() if self._modes is None else self.opened
         return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found, self.roots)
 
+    def _tell(self) -> None:
+        early, self._early = self._early, None
+        if early is not None:
+            early(Snapshot(self._began, dict(self._marks), tuple(self.gaps), self.entries, roots=dict(self.roots)))
+
     def _walk(self, roots: Sequence[tuple[str, str, Scope]], linked: tuple[str, str] | None = None) -> None:
         """``linked``: a workspace and its git directory outside it, which is scanned first."""
         try:
+            self.walking = True
             # The most dangerous comes first, so that nothing in the workspace can use up the time for it.
             if linked is not None:
                 self._linked(*linked)
             for path, name, scope in roots:
                 self._root(path, name, scope)
+            if self.half != 1:
+                settings.look(self, roots[0][0])
             self.half = None
             self._follows = True
-            self._links.walk(self)
+            self.links.walk(self)
+            self.walking = False
         except Over:
-            return  # a gap records this
+            self.walking = False  # a gap records this
 
     def _second_half(self, roots: Sequence[tuple[str, str, Scope]]) -> dict[str, Any]:
         self.half = 1
+        interrupt_after(self._limits.seconds, self.interrupt)
         self._walk(roots)
         return {
             "marks": {key: tuple(mark) for key, mark in self._marks.items()},
@@ -149,6 +161,7 @@ class Scan(Walk):
             self._reuse = bool(self._known) and is_stamped(handle)
             if self.half != 1:
                 self._first(handle, scope)
+                self._tell()
             self.tree(handle, name, scope)
         finally:
             os.close(handle)
@@ -203,7 +216,7 @@ class Scan(Walk):
     ) -> Below:
         """Record one directory; returns its subdirectories, each with its scope."""
         if self._follows:
-            return self._links.listing(self, handle, path, scope)
+            return self.links.listing(self, handle, path, scope)
         names, everything = scope.names, scope.everything
         look = None if self._modes is None else self._modes.look
         prefix = f"{path}/" if path else ""
@@ -218,8 +231,8 @@ class Scan(Walk):
                     if len(some) == _MANY:
                         self.check(count)
                     text = "/".join([entry.name for entry in some])
-                    if not _is_plain(text):
-                        odd += [entry.name for entry in some if not entry.name.isprintable()]
+                    if not are_plain(text):
+                        odd += [entry.name for entry in some if deceives(entry.name)]
                     refs = refs or "refs" in text
                     ends = scope.ends if scope.has_end(text) else ()
                     for entry in some:
@@ -242,7 +255,7 @@ class Scan(Walk):
         self.entries += count
         self.check(0)
         for name in odd:
-            self._name(prefix + name)
+            self.mark(prefix + name, "name", Mark("name", ""))
         for name, found in mine:
             self._file(handle, prefix, name, scope, found)
         if ".git" in below:
@@ -264,23 +277,33 @@ class Scan(Walk):
         elif rule == MODULES:
             gitdirs.modules(self, handle, path)
         elif rule:
-            text = self._value(handle, path, name, rule, found)
-            if text is not None and self.mark(path, "", Mark(rule, text, "", files.changed(found))):
-                self._values[path] = (files.stamp_of(found), text)
+            self.record(handle, path, name, rule, found)
 
-    def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str | None:
-        """The file's value; None if a limit is reached."""
-        stamp = files.stamp_of(found)
-        known = self._known.get(path) if self._reuse and RULES[rule].danger != GIT_OR_SHELL else None
-        if known is not None and known[0] == stamp:
-            return known[1]
-        if not self.has_room(rule, min(found.st_size, MOST)):
-            return None
-        read = files.read(handle, name, MOST)
+    def record(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> None:
+        """Record the part of a file that acts by ``rule``."""
+        text = self._value(handle, path, name, rule, found)
+        if text:
+            self.mark(path, "", Mark(rule, text, "", files.changed(found)))
+
+    def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str:
+        """The file's value; empty if nothing in it acts, or if a limit is reached."""
+        stamp, known = files.stamp_of(found), self._known.get(path)
+        if known is not None and self._reuse and known[0] == stamp and RULES[rule].danger != GIT_OR_SHELL:
+            self._values[path] = known
+            return known[2]
+        if not self.has_room(rule, min(found.st_size, most(rule))):
+            return ""
+        read = files.read(handle, name, most(rule))
         if read is None:
             self.gap("files that cannot be read")
             return str(stamp)
-        return value(rule, name, read.data) if read.whole else gitdirs.content(read)
+        whole = gitdirs.content(read)
+        if known is not None and known[1] == whole:
+            text = known[2]  # not parsed again, because this scan's budget may be spent where the first one's was not
+        else:
+            text = value(rule, name, read.data, self.budget) if read.whole else whole
+        self._values[path] = (stamp, whole, text)
+        return text
 
     def has_room(self, rule: str, size: int) -> bool:
         """Count ``size`` bytes to be read for ``rule``; returns false, with a gap, if a limit is reached."""
@@ -338,8 +361,8 @@ class Scan(Walk):
         if not rule and name in scope.below:
             rule = scope.below[name].rule
         if rule:
-            self._links.look(self, where, leads, rule, scope)
-        elif scope.links and _leads_out(self.root, path, leads):
+            self.links.look(self, where, leads, rule, scope)
+        elif scope.links and leads_out(self.root, path, leads):
             found = files.look(handle, name)
             self.mark(where, "link", Mark("link", leads, f"to {leads[:80]}", files.changed(found) if found else 0))
 
@@ -349,27 +372,6 @@ class Scan(Walk):
             return
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no file")
         self.mark(path, "", Mark("special", kind, kind, files.changed(found)))
-
-    def _name(self, path: str) -> None:
-        name = path.rpartition("/")[2]
-        if any(char < " " or "\x7f" <= char <= "\x9f" or char in _DIRECTIONS for char in name):
-            self.mark(path, "name", Mark("name", ""))
-
-
-def _is_plain(names: str) -> bool:
-    """Whether all of it is printable; fast for ASCII, which nearly all names are."""
-    return not names.encode().translate(None, _PLAIN) if names.isascii() else names.isprintable()
-
-
-def _leads_out(root: str, path: str, leads: str) -> bool:
-    """Whether a link's text leads out of the root. ``a/..`` counts as leading out, because ``a`` may be a link."""
-    parts = leads.split("/")
-    first = next((number for number, part in enumerate(parts) if part not in ("..", ".", "")), len(parts))
-    if ".." in parts[first:]:
-        return True
-    if os.path.isabs(leads):
-        return not f"{os.path.normpath(leads)}/".startswith(f"{root}/")
-    return os.path.normpath(os.path.join(path, leads)).startswith("..")
 
 
 def _now() -> int:

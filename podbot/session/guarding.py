@@ -127,9 +127,9 @@ class Watch:
             return None
         if self._child is None:
             self.prepare()
-        left = None if self._child is None else _compared(self._child, self._scanner, self._emit)
+        left, whole = (None, False) if self._child is None else _compared(self._child, self._scanner, self._emit)
         self._child = None
-        if left is not None:
+        if whole:
             _unlink(self._record)
         return left
 
@@ -205,14 +205,14 @@ def _reported(record: str, scanner: Scanner, emit: Emit) -> GuardReport | None:
     try:
         child = scanner.compare(record)
         try:
-            left = _compared(child, scanner, emit)
+            left, whole = _compared(child, scanner, emit)
         finally:
             child.close()
     except OSError as exc:
         text = f"podbot cannot look at what the agent of {session} left: {exc}"
         emit(Event("warning", "guard.incomplete", text, {"session": session, "reasons": [text]}))
         return None
-    if left is not None or not _is_whole(record):
+    if whole or not _is_whole(record):
         _unlink(record)
     return left
 
@@ -238,7 +238,8 @@ def _unlink(record: str) -> None:
         os.unlink(record)
 
 
-def _compared(child: Child, scanner: Scanner, emit: Emit) -> GuardReport | None:
+def _compared(child: Child, scanner: Scanner, emit: Emit) -> tuple[GuardReport | None, bool]:
+    """The report, and whether it is about everything. A later command repeats one that is not."""
     from podbot.guard.child import left_of
     from podbot.guard.render import events
 
@@ -248,8 +249,11 @@ def _compared(child: Child, scanner: Scanner, emit: Emit) -> GuardReport | None:
     if answer is None:
         text = f"podbot could not look at what the agent left within {seconds:g} s"
         emit(Event("warning", "guard.incomplete", text, {"reasons": [text]}))
-        return None
-    left = left_of(answer)
+        return None, False
+    left, whole = left_of(answer), answer["whole"]
+    if not whole:
+        gap = f"only the repository at the top was looked at within {seconds:g} s"
+        left = left._replace(gaps=(*left.gaps, gap))
     for event in events(left, answer["session"], answer["workspace"]):
         emit(event)
-    return left
+    return left, whole

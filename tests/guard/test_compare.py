@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.guard.catalogue import RULES
-from podbot.guard.compare import MOST, TIMED, compare
+from podbot.guard.compare import TIMED, Found, compare, ordered
 from podbot.guard.marks import ACTS_AT, Finding, GuardReport, Mark, Snapshot, from_plain, to_plain
 from podbot.guard.render import events, lines
 
@@ -20,7 +20,9 @@ snapshots = st.builds(
     st.dictionaries(st.tuples(paths, st.sampled_from(["", "core.pager"])), marks, max_size=6),
     st.lists(st.sampled_from(["more than 3 files", "other file systems mounted in it"]), unique=True).map(tuple),
     st.integers(0, 99),
-    st.dictionaries(paths, st.tuples(st.tuples(*[st.integers(0, 9)] * 4), st.text(max_size=3)), max_size=3),
+    st.dictionaries(
+        paths, st.tuples(st.tuples(*[st.integers(0, 9)] * 4), st.text(max_size=3), st.text(max_size=3)), max_size=3
+    ),
     st.dictionaries(paths, st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3),
     st.dictionaries(paths, st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=2),
 )
@@ -97,11 +99,11 @@ def finding(danger: int, path: str) -> Finding:
     return Finding(danger, path, "what", "new", "git", "why")
 
 
-@given(st.lists(st.builds(finding, st.integers(1, 5), paths), max_size=60))
+@given(st.lists(st.builds(finding, st.integers(1, 6), paths), max_size=60))
 def test_the_block_is_short_and_every_finding_is_an_event(found: list[Finding]) -> None:
     left = GuardReport(tuple(sorted(found)))
     reported = lines(left, "/w")
-    assert len(reported) <= 1 + 9 + 4
+    assert len(reported) <= 1 + 9 + 5
     assert bool(reported) == bool(found)
     assert sum(event.kind == "guard.finding" for event in events(left, "s", "/w")) == len(found)
 
@@ -119,10 +121,54 @@ def test_the_block() -> None:
     ]
 
 
-def test_a_thousand_findings_are_listed_and_the_rest_counted() -> None:
-    after = Snapshot(0, {(f"{number}/.envrc", ""): Mark("direnv", "") for number in range(MOST + 5)})
-    left = compare(Snapshot(0, {}), after)
-    assert (len(left.findings), left.more) == (MOST, 5)
+def test_many_findings_do_not_push_the_repository_at_the_top_out_of_the_block() -> None:
+    many = {(f".a{number:04}/.envrc", ""): Mark("direnv", "") for number in range(1100)}
+    git = {(".git/config", "core.fsmonitor"): Mark("git.key", "./x", "core.fsmonitor = ./x")}
+    left = compare(
+        Snapshot(0, {}), Snapshot(0, {**many, **git, ("z/y/x/.tool-versions", ""): Mark("tool-versions", "")})
+    )
+    assert (len(left.findings), left.more) == (1102, 0)
+    shown = lines(left, "/w")
+    assert "core.fsmonitor = ./x" in shown[1]
+    assert any(".tool-versions" in line for line in shown[2:4])
+    assert len(shown) <= 1 + 9
+
+
+def test_the_keys_of_one_configuration_share_a_line_with_core_first() -> None:
+    marks = {
+        (".git/config", key): Mark("git.key", "x", f"{key} = x")
+        for key in (*(f"alias.a{n}" for n in range(9)), "core.pager")
+    }
+    shown = lines(compare(Snapshot(0, {}), Snapshot(0, marks)), "/w")
+    assert len(shown) == 2
+    assert "(new, core.pager = x, alias.a0 = x, " in shown[1]
+    assert ", 4 more, git: " in shown[1]
+
+
+changes = st.tuples(
+    st.tuples(paths, st.sampled_from(["", "core.pager"])),
+    st.sampled_from(sorted(RULES)).map(lambda rule: Mark(rule, "")),
+    st.none(),
+)
+
+
+@given(st.lists(changes, unique_by=lambda one: one[0], max_size=30))
+def test_one_finding_of_each_rule_comes_before_the_second_of_any(found: list[Found]) -> None:
+    shown = ordered(found)
+    assert sorted(shown) == sorted(found)
+    groups: dict[tuple[int, bool], list[str]] = {}
+    for (path, _), mark, _ in shown:
+        groups.setdefault((RULES[mark.rule].danger, not path.startswith((".git", "/"))), []).append(mark.rule)
+    for rules in groups.values():
+        first = rules[: len(set(rules))]
+        assert len(first) == len(set(first))
+    dangers = [RULES[mark.rule].danger for _, mark, _ in shown]
+    assert dangers == sorted(dangers)
+
+
+def test_a_file_that_another_rule_names_is_not_listed_as_settings_too() -> None:
+    marks = {("tool", ""): Mark("settings", "v"), ("tool", "mode"): Mark("setuid", "v", changed=9)}
+    assert [one.danger for one in compare(Snapshot(5, {}), Snapshot(6, marks)).findings] == [5]
 
 
 def test_levels_and_fields_of_events() -> None:

@@ -76,5 +76,5 @@ def test_a_write_through_a_mapping_is_detected_on_tmpfs() -> None:
 def test_files_that_act_at_cd_are_read_again_on_every_file_system(tmp_path: Path) -> None:
     write(tmp_path / ".envrc", "x")
     first = Scan(modes=False).directories(str(tmp_path))
-    wrong = {path: (stamp, "wrong") for path, (stamp, _) in first.values.items()}
+    wrong = {path: (stamp, "wrong", "wrong") for path, (stamp, _, _) in first.values.items()}
     assert Scan(None, wrong).directories(str(tmp_path)).marks == first.marks

@@ -149,6 +149,52 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "Sapling's settings": (1, ".sl/config", file(".sl/config", "[hooks]\nupdate = x\n")),
     "jj's link to another repository": (1, ".jj/repo", file(".jj/repo", "../x")),
     "mise's local settings": (1, ".mise/config.local.toml", file(".mise/config.local.toml", "[hooks]\n")),
+    **{
+        f"mise's {path}": (1, path, file(path, "[env]\n_.source = './x.sh'\n"))
+        for path in (
+            ".mise/conf.d/a.toml",
+            "mise/conf.d/a.toml",
+            "mise/config.toml",
+            "mise.x.toml",
+            ".mise.x.local.toml",
+            ".config/mise.x.toml",
+            "src/mise.x.toml",
+        )
+    },
+    "Mercurial's requirements": (1, ".hg/requires", file(".hg/requires", "shared\n")),
+    "opencode's plugins": (3, "tui.json", file("tui.json", '{"plugin": ["./e.ts"]}')),
+    "opencode's instructions": (3, "CONTEXT.md", file("CONTEXT.md")),
+    "what R loads": (2, ".RData", file(".RData")),
+    **{
+        f"code of a tool, {path}": (4, path, file(path))
+        for path in (
+            ".pytest.ini",
+            ".flake8",
+            "pylintrc.toml",
+            ".coveragerc",
+            "mkdocs.yml",
+            "docs/conf.py",
+            ".mocharc.yaml",
+            "babel.config.json",
+            ".lintstagedrc.yaml",
+            "lefthook-local.yml",
+            ".pnp.cjs",
+            ".stylelintrc.json",
+            ".prettierrc.json5",
+            "tsconfig.json",
+            "tsconfig.app.json",
+            "tools/bazel",
+            "build.zig",
+        )
+    },
+    "a file of requirements": (4, "requirements-dev.txt", file("requirements-dev.txt", "./evil.tar.gz\n")),
+    "a lock's file": (4, "package-lock.json", file("package-lock.json", '{"a": {"resolved": "file:evil.tgz"}}')),
+    "a replaced module": (4, "go.mod", file("go.mod", "module a\nreplace b => ./c\n")),
+    "settings of a tool that no rule names": (6, ".somethingrc", file(".somethingrc")),
+    "more of them": (6, "tool.toml", file("tool.toml")),
+    "a word": (6, "Procfile", file("Procfile")),
+    "variables": (6, ".env", file(".env", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9999\n")),
+    "settings that are a link": (6, ".xrc", link(".xrc", "tools/hook.sh")),
     "mise's choice of settings": (1, ".miserc.toml", file(".miserc.toml", 'env = ["x"]\n')),
     "a pager of lazygit": (2, ".lazygit.yml", file(".lazygit.yml", "git: {}\n")),
     "a shell of devbox": (4, "devbox.json", file("devbox.json", "{}")),
@@ -308,6 +354,8 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "socket": (5, "s", unix_socket),
     "escape sequence in a name": (5, "a\x1b[2Jb", file("a\x1b[2Jb")),
     "name that reads backwards": (5, "a\u202egpj.sh", file("a\u202egpj.sh")),
+    "name that ends in a blank": (5, "setup\u2800", file("setup\u2800")),
+    "name that is a blank": (5, "\u3164", file("\u3164")),
     "line break in a directory's name": (5, "a\nb", file("a\nb/c")),
 }
 
@@ -464,6 +512,15 @@ ORDINARY: dict[str, Act] = {
         write(work / "x" / name) for name in ("a.ts", "README.md", "data.csv", ".editorconfig", ".env", "schema.sql")
     ],
     "hook samples": file(".git/hooks/pre-commit.sample", "#!/bin/sh\n", 0o755),
+    "locks and requirements of registries": lambda work: [
+        write(work / "package-lock.json", '{"a": {"resolved": "https://registry.npmjs.org/a/-/a-1.tgz"}}'),
+        write(work / "requirements.txt", "requests==2.0\n"),
+        write(work / "go.mod", "module a\n\ngo 1.22\n"),
+    ],
+    "documents and lists at the top": lambda work: [
+        write(work / name) for name in ("README", "LICENSE", ".gitignore", "notes.md", "a.py", ".editorconfig")
+    ],
+    "links to programs at the top": link("latest", "tools/hook.sh"),
     "instructions that were there, touched": lambda work: os.utime(work / "AGENTS.md"),
 }
 
@@ -644,8 +701,8 @@ FOLLOWED: dict[str, tuple[str, Callable[[Path], object], str]] = {
         "inc",
     ),
     "a configuration that is a link": (
-        "cfg",
-        lambda work: [(work / ".git" / "config").rename(work / "cfg"), link(".git/config", "../cfg")(work)],
+        "x.inc",
+        lambda work: [(work / ".git" / "config").rename(work / "x.inc"), link(".git/config", "../x.inc")(work)],
         ".git/config",
     ),
 }

@@ -319,10 +319,10 @@ def test_a_malformed_record_is_reported_and_removed(engine: FakeEngine, place: P
 # --- a scan that hangs, or cannot be started ---------------------------------------------------------
 
 
-def scanner(tmp_path: Path, code: str, *, first: float = 0.05, second: float = 0.05) -> Scanner:
+def scanner(tmp_path: Path, code: str, *, first: float = 0.05, second: float = 0.05, patience: float = 0.05) -> Scanner:
     script = tmp_path / "scan.py"
     script.write_text(code)
-    return Scanner(first=first, second=second, patience=0.05, script=os.fspath(script))
+    return Scanner(first=first, second=second, patience=patience, script=os.fspath(script))
 
 
 def stuck(tmp_path: Path) -> Scanner:
@@ -366,6 +366,66 @@ def test_a_second_scan_that_hangs_is_reported_and_left_for_the_next_command(
     assert "guard.incomplete" in place.kinds()
     report_orphans(engine, place.environ, place.events.append, scanner=PATIENT)
     assert findings(place) == [(1, ".envrc")]
+    assert sessions(place.environ) == []
+
+
+PATCHED = """import os, signal, sys, types
+podbot = types.ModuleType("podbot")
+podbot.__path__ = [{place!r}]
+sys.modules["podbot"] = podbot
+from podbot.guard import scan, walk
+real = walk.value
+def value(rule, name, data, budget):
+    if b"attack" in data:
+        {act}
+    return real(rule, name, data, budget)
+walk.value = value
+scan.main()
+"""
+"""The scan, in which a file's content does something to its parser."""
+
+
+def attacked(tmp_path: Path, act: str) -> Scanner:
+    code = PATCHED.format(place=os.path.dirname(os.path.dirname(scan.__file__)), act=act)
+    return scanner(tmp_path, code, first=HANG, second=HANG, patience=HANG)
+
+
+def attacking(engine: FakeEngine, place: Place) -> None:
+    def agent(_peer: ExecPeer) -> int:
+        os.makedirs(os.path.join(place.workspace, ".git", "hooks"))
+        plant(place, ".git/hooks/pre-commit")
+        with open(os.path.join(place.workspace, "Makefile"), "w", encoding="utf-8") as file:
+            file.write("attack")
+        return 0
+
+    engine.on("claude", agent)
+
+
+def test_what_the_repository_at_the_top_has_is_known_when_the_rest_ends_the_scan(
+    engine: FakeEngine, place: Place, wake: Wake, tmp_path: Path
+) -> None:
+    attacking(engine, place)
+    lost = attacked(tmp_path, "os.killpg(os.getpgrp(), signal.SIGKILL)  # both halves")
+    result = run_session(engine, plan(place), SILENT, wake, place.events.append, scanner=lost)
+    assert result.guard is not None
+    assert [(one.danger, one.path) for one in result.guard.findings] == [(1, ".git/hooks/pre-commit")]
+    assert [gap for gap in result.guard.gaps if gap.startswith("only the repository at the top")]
+    assert findings(place) == [(1, ".git/hooks/pre-commit")]
+    report_orphans(engine, place.environ, place.events.append, scanner=PATIENT)  # which is about the rest, too
+    assert (4, "Makefile") in findings(place)
+    assert sessions(place.environ) == []
+
+
+def test_a_file_that_never_ends_ends_the_scan_and_not_its_report(
+    engine: FakeEngine, place: Place, wake: Wake, tmp_path: Path
+) -> None:
+    """The signal stands for the end of the scan's time."""
+    attacking(engine, place)
+    endless = attacked(tmp_path, "os.kill(os.getpid(), signal.SIGALRM)\n        while True: pass")
+    result = run_session(engine, plan(place), SILENT, wake, place.events.append, scanner=endless)
+    assert result.guard is not None
+    assert [(one.danger, one.path) for one in result.guard.findings] == [(1, ".git/hooks/pre-commit")]
+    assert [gap for gap in result.guard.gaps if gap.startswith("it took longer than")]
     assert sessions(place.environ) == []
 
 

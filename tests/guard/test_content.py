@@ -1,0 +1,288 @@
+"""Which part of a manifest or lock file acts, and that no content stops or slows the scan."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.guard import content
+from podbot.guard.catalogue import RULES
+from podbot.guard.content import Budget, digest, value
+from podbot.guard.manifests import crate_part, is_plain, is_plain_requirement, project_part
+from podbot.guard.references import references
+
+
+def of(rule: str, name: str, text: str) -> str:
+    return value(rule, name, text.encode(), Budget())
+
+
+PACKAGE, PROJECT, CRATE = (
+    ("node.scripts", "package.json"),
+    ("python.project", "pyproject.toml"),
+    ("rust.crate", "Cargo.toml"),
+)
+COMPOSER = ("php.composer", "composer.json")
+
+# Nothing in these acts, so a project may get them, change them and lose them without a finding.
+HARMLESS: dict[str, tuple[tuple[str, str], str]] = {
+    "a package's name and plain dependencies": (
+        PACKAGE,
+        '{"name": "a", "version": "2", "dependencies": {"b": "^1.2 || 3", "c": "latest", "d": "~1", "e": "*"}}',
+    ),
+    "a project's name and plain requirements": (
+        PROJECT,
+        """[project]
+name = "a"
+version = "1"
+dependencies = ["b>=1,<2", "c[x]~=1.0; python_version < '3.9'"]
+[project.optional-dependencies]
+x = ["d==1!2.0+local"]
+[dependency-groups]
+dev = ["pytest"]
+""",
+    ),
+    "a linter's settings": (PROJECT, "[tool.ruff]\nline-length = 100\n[tool.black]\nline-length = 100\n"),
+    "poetry's plain requirements": (
+        PROJECT,
+        """[tool.poetry]
+name = "a"
+[tool.poetry.dependencies]
+python = "^3.11"
+b = {version = "^1", extras = ["x"]}
+[tool.poetry.group.dev.dependencies]
+pytest = "*"
+""",
+    ),
+    "a crate's name, features and plain dependencies": (
+        CRATE,
+        """[package]
+name = "a"
+edition = "2021"
+[features]
+x = []
+[dependencies]
+serde = {version = "1", features = ["derive"]}
+[dev-dependencies]
+b = "1"
+""",
+    ),
+    "PHP's plain requirements": (COMPOSER, '{"name": "a/b", "require": {"php": ">=8.1", "c/d": "^2.0"}}'),
+    "modules of Go": (("go.mod", "go.mod"), "module a\n\ngo 1.22\n\nrequire (\n\tb.example/c v1.2.3 // indirect\n)\n"),
+    "pip's requirements": (
+        ("requirements", "requirements.txt"),
+        "# x\nrequests==2.0 \\\n    --hash=sha256:00\nb[c]>=1  # y\n",
+    ),
+    "npm's lock": (
+        ("locks", "package-lock.json"),
+        """{"packages": {"node_modules/a": {
+"resolved": "https://registry.npmjs.org/a/-/a-1.tgz", "integrity": "sha512-x",
+"funding": {"url": "https://github.com/sponsors/a"}}}}""",
+    ),
+    "yarn's lock": (
+        ("locks", "yarn.lock"),
+        'a@^1:\n  version "1"\n  resolved "https://registry.yarnpkg.com/a/-/a-1.tgz#00"\n',
+    ),
+    "a later yarn's lock": (("locks", "yarn.lock"), '"a@npm:^1":\n  version: 1.0.0\n  resolution: "a@npm:1.0.0"\n'),
+    "uv's lock": (
+        ("locks", "uv.lock"),
+        """[[package]]
+name = "a"
+source = { registry = "https://pypi.org/simple" }
+sdist = { url = "https://files.pythonhosted.org/packages/a.tar.gz", hash = "sha256:00", size = 1 }
+""",
+    ),
+    "cargo's lock": (
+        ("locks", "Cargo.lock"),
+        '[[package]]\nname = "a"\nsource = "registry+https://github.com/rust-lang/crates.io-index"\nchecksum = "00"\n',
+    ),
+    "Ruby's lock": (("locks", "Gemfile.lock"), "GEM\n  remote: https://rubygems.org/\n  specs:\n    rake (13.0)\n"),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_ordinary_content_does_not_act(name: str) -> None:
+    (rule, file), text = HARMLESS[name]
+    assert of(rule, file, text) == ""
+
+
+ACTS: dict[str, tuple[tuple[str, str], str]] = {
+    "a script": (PACKAGE, '{"scripts": {"test": "x"}}'),
+    "a tool that nobody has heard of": (PACKAGE, '{"sometool": {"plugin": "./x"}}'),
+    "an archive in the checkout": (PACKAGE, '{"dependencies": {"a": "evil.tgz"}}'),
+    "an archive in capitals": (PACKAGE, '{"dependencies": {"a": "EVIL.TGZ"}}'),
+    "a directory": (PACKAGE, '{"devDependencies": {"a": "../x"}}'),
+    "a repository on GitHub": (PACKAGE, '{"optionalDependencies": {"a": "b/c"}}'),
+    "a version that is no text": (PACKAGE, '{"dependencies": {"a": ["x"]}}'),
+    "dependencies that are no table": (PACKAGE, '{"dependencies": "x"}'),
+    "a package that is no table": (PACKAGE, "[1]"),
+    "browserslist, which loads what it extends": (PACKAGE, '{"browserslist": ["extends ./x"]}'),
+    "mypy's interpreter": (PROJECT, '[tool.mypy]\npython_executable = "./x"\n'),
+    "a command of setuptools-scm": (PROJECT, '[tool.setuptools_scm]\ngit_describe_command = "./x"\n'),
+    "a requirement by address": (PROJECT, '[project]\ndependencies = ["a @ file:///x"]\n'),
+    "an optional one": (PROJECT, '[project.optional-dependencies]\nx = ["a@file:///x"]\n'),
+    "one of a group": (PROJECT, '[dependency-groups]\ndev = ["./x"]\n'),
+    "a program with another's name": (PROJECT, '[project.scripts]\ngit = "a:b"\n'),
+    "a plugin of pytest": (PROJECT, '[project.entry-points.pytest11]\nx = "x"\n'),
+    "a build backend in the tree": (PROJECT, '[build-system]\nbackend-path = ["."]\n'),
+    "poetry's requirement from a path": (PROJECT, '[tool.poetry.dependencies]\na = {path = "../x"}\n'),
+    "one of a poetry group": (PROJECT, '[tool.poetry.group.dev.dependencies]\na = {git = "https://x.example/y"}\n'),
+    "poetry's source": (PROJECT, '[[tool.poetry.source]]\nname = "a"\nurl = "https://x.example/"\n'),
+    "a crate's build script": (CRATE, '[package]\nbuild = "x.rs"\n'),
+    "a crate from a path": (CRATE, '[dependencies]\na = {path = "x"}\n'),
+    "a crate's replaced source": (CRATE, '[patch.crates-io]\na = {path = "x"}\n'),
+    "a target's crate": (CRATE, '[target."cfg(unix)".dependencies]\na = {git = "https://x.example/y"}\n'),
+    "a workspace's crate": (CRATE, '[workspace.dependencies]\na = {git = "https://x.example/y"}\n'),
+    "PHP's repositories": (COMPOSER, '{"repositories": [{"type": "path", "url": "x"}]}'),
+    "PHP's plugins": (COMPOSER, '{"config": {"allow-plugins": true}}'),
+    "a replaced module of Go": (("go.mod", "go.mod"), "module a\nreplace (\n\tb => ./c\n)\n"),
+    "Go's toolchain": (("go.mod", "go.mod"), "module a\ntoolchain go1.99-evil\n"),
+    "a file of requirements": (("requirements", "requirements.txt"), "./evil.tar.gz\n"),
+    "a file in the same directory": (("requirements", "requirements.txt"), "evil.whl\n"),
+    "a file with extras": (("requirements", "requirements.txt"), "evil.whl[x]\n"),
+    "the directory itself": (("requirements", "requirements.txt"), ".\n"),
+    "another index": (("requirements", "requirements.txt"), "--index-url https://x.example/\n"),
+    "another index, continued": (("requirements", "requirements.txt"), "a \\\n -i https://x.example/\n"),
+    "npm's file": (("locks", "package-lock.json"), '{"packages": {"a": {"resolved": "file:evil.tgz"}}}'),
+    "npm's file without a scheme": (("locks", "package-lock.json"), '{"packages": {"a": {"resolved" : "evil.tgz"}}}'),
+    "npm's file with an escape": (("locks", "package-lock.json"), r'{"a": {"\u0072esolved": "https://x.example/evil.tgz"}}'),
+    "npm's address without encryption": (("locks", "package-lock.json"), '{"a": {"resolved": "http://registry.npmjs.org/a"}}'),
+    "npm's address with a user": (("locks", "package-lock.json"), '{"a": {"resolved": "https://registry.npmjs.org@x.example/a"}}'),
+    "npm's address that begins like the registry's": (
+        ("locks", "package-lock.json"), '{"a": {"resolved": "https://registry.npmjs.org.x.example/a"}}',
+    ),
+    "yarn's file": (("locks", "yarn.lock"), '"a@file:./evil.tgz":\n  version "1"\n'),
+    "yarn's repository": (("locks", "yarn.lock"), 'a@b/c:\n  resolved "https://codeload.github.com/b/c/tar.gz/00"\n'),
+    "a later yarn's file": (("locks", "yarn.lock"), '"a@file:./evil":\n  resolution: "a@file:./evil#./evil::hash=0"\n'),
+    "pnpm's file": (("locks", "pnpm-lock.yaml"), "packages:\n  a:\n    resolution: {tarball: file:evil.tgz}\n"),
+    "uv's file": (("locks", "uv.lock"), '[[package]]\nname = "a"\nsource = { path = "evil.whl" }\n'),
+    "uv's repository": (("locks", "uv.lock"), '[[package]]\nsource = { git = "https://github.com/b/c?rev=1#00" }\n'),
+    "cargo's repository": (("locks", "Cargo.lock"), '[[package]]\nsource = "git+https://github.com/b/c#00"\n'),
+    "Ruby's path": (("locks", "Gemfile.lock"), "PATH\n  remote: ../x\n"),
+    "a registry of one's own": (("locks", "package-lock.json"), '{"a": {"resolved": "https://npm.x.example/a/-/a-1.tgz"}}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_what_acts_counts(name: str) -> None:
+    (rule, file), text = ACTS[name]
+    assert of(rule, file, text) != ""
+
+
+def test_another_package_of_ones_own_registry_is_no_change() -> None:
+    def lock(*names: str) -> str:
+        return json.dumps({name: {"resolved": f"https://npm.x.example/{name}/-/{name}-1.tgz"} for name in names})
+
+    assert of("locks", "package-lock.json", lock("a")) == of("locks", "package-lock.json", lock("a", "b"))
+    other = json.dumps({"a": {"resolved": "https://npm.y.example/a"}})
+    assert of("locks", "package-lock.json", lock("a")) != of("locks", "package-lock.json", other)
+
+
+def test_another_file_of_a_place_where_anybody_can_put_files_is_a_change() -> None:
+    one, two = (json.dumps({"resolved": f"https://codeload.github.com/b/c/tar.gz/{number}"}) for number in (1, 2))
+    assert of("locks", "package-lock.json", one) != of("locks", "package-lock.json", two)
+
+
+def test_the_order_of_members_does_not_matter() -> None:
+    one = '{"scripts": {"a": "1", "b": "2"}, "name": "x"}'
+    two = '{"name": "y", "scripts": {"b": "2", "a": "1"}}'
+    assert of(*PACKAGE, one) == of(*PACKAGE, two)
+
+
+@pytest.mark.parametrize(
+    "spec", ["1", "^1.2.3", "~1", ">=1 <2", "1 || 2", "latest", "next", "*", "", "1.x", "1.0.0-rc.1"]
+)
+def test_versions_ranges_and_tags_are_plain(spec: str) -> None:
+    assert is_plain(spec)
+
+
+@pytest.mark.parametrize("need", ["a", "a==1", "a[x,y]>=1", "A.b_c-d ~= 1.0", 'a; sys_platform == "win32"'])
+def test_python_requirements_are_plain(need: str) -> None:
+    assert is_plain_requirement(need)
+
+
+# --- nothing in a file switches the guard off ---------------------------------------------------------
+
+DEEP = 60_000
+WORST: dict[str, tuple[str, bytes]] = {
+    "a key of many parts": ("python.project", b".".join([b"a"] * 100_000) + b" = 1\n"),
+    "a table of many parts": ("rust.crate", b"[" + b".".join([b"a"] * 100_000) + b"]\n"),
+    "many keys of many parts": ("python.project", (b".".join([b"a"] * 500) + b" = 1\n") * 250),
+    "deep arrays of TOML": ("python.project", b"a = " + b"[" * DEEP + b"]" * DEEP),
+    "deep tables of TOML": ("rust.crate", b"a = " + b"{a = " * DEEP),
+    "deep arrays of JSON": ("node.scripts", b'{"scripts": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
+    "deep objects of JSON": ("php.composer", b'{"a":' * DEEP + b"1" + b"}" * DEEP),
+    "a long number": ("node.scripts", b'{"scripts": ' + b"9" * 200_000 + b"}"),
+    "a long number of TOML": ("python.project", b"[tool.x]\na = " + b"9" * 200_000),
+    "a lone surrogate": ("node.scripts", b'{"scripts": {"a": "\\ud800"}}'),
+    "no UTF-8": ("python.project", b"a = '\xff'"),
+    "no text": ("node.scripts", b"\x00\xff"),
+    "endless references": ("locks", b"file:/" * 100_000),
+    "words without a value": ("locks", b'"resolved"{' * 20_000),
+}
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_the_worst_content_has_a_value(name: str) -> None:
+    rule, data = WORST[name]
+    assert value(rule, "package-lock.json", data, Budget()) != ""
+
+
+@pytest.mark.parametrize("name", ["a key of many parts", "a table of many parts", "many keys of many parts"])
+def test_toml_that_would_take_long_is_not_parsed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 KB of such a key took more than 20 GB and several minutes (Python 3.11)."""
+    monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("it was parsed"))
+    rule, data = WORST[name]
+    assert value(rule, "", data, Budget()) == digest(data)
+
+
+@pytest.mark.parametrize("depth", range(100, 1100, 25))
+def test_nesting_that_a_parser_accepts_and_a_writer_does_not_has_a_value(depth: int) -> None:
+    for rule, begin, end in (("node.scripts", '{"scripts": ', "}"), ("python.project", "[tool.x]\na = ", "")):
+        assert of(rule, "", begin + "[" * depth + "]" * depth + end) != ""
+
+
+@given(st.sampled_from(sorted(RULES)), st.binary(max_size=60))
+def test_any_content_has_a_value(rule: str, data: bytes) -> None:
+    assert isinstance(value(rule, "package-lock.json", data, Budget()), str)
+
+
+KEYS = st.sampled_from(["name", "version", "scripts", "dependencies", "tool", "project", "build-system", "poetry", "a"])
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["1", "./x", "a"]),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(KEYS, below, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from(["node.scripts", "php.composer"]), st.dictionaries(KEYS, TREES))
+def test_members_of_any_type_have_a_value(rule: str, tree: dict[str, object]) -> None:
+    assert isinstance(of(rule, "", json.dumps(tree)), str)
+
+
+@given(st.sampled_from(["python.project", "rust.crate"]), st.dictionaries(KEYS, TREES))
+def test_tables_of_any_type_have_a_value(rule: str, tree: dict[str, object]) -> None:
+    assert isinstance(project_part(tree) if rule == "python.project" else crate_part(tree), dict)
+
+
+@given(st.text(alphabet='"resolvdf:/@.{}\\ \n', max_size=80))
+def test_references_of_any_text_are_found(text: str) -> None:
+    found = references("locks", "yarn.lock", text.encode())
+    assert found is None or found == sorted(set(found))
+
+
+def test_what_exceeds_the_budget_counts_byte_by_byte() -> None:
+    budget = Budget(text=40, toml=40)
+    one, two = b'{"name": "a"}', b'{"name": "b"}'
+    assert value(*PACKAGE, one, budget) == value(*PACKAGE, two, budget) == value(*PACKAGE, one, budget) == ""
+    assert value(*PACKAGE, one, budget) == digest(one)
+    toml = b"[project]\nname = 'a'"
+    assert value(*PROJECT, toml, budget) == value(*PROJECT, toml, budget) == ""
+    assert value(*PROJECT, toml, budget) == digest(toml)
+
+
+def test_a_lock_file_is_read_further_than_other_files() -> None:
+    assert content.most("locks") > content.most("node.scripts")

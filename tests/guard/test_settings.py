@@ -1,0 +1,64 @@
+"""Files at the top that look like settings are listed, after everything that a rule names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from podbot.guard.render import lines
+from podbot.guard.settings import is_settings
+from tests.guard.trees import checkout, git, left_by, said, write
+
+
+@pytest.mark.parametrize("name", [".x", ".xrc", "xrc", "a.toml", "a.json5", "Procfile", "a-b_c", ".env.local"])
+def test_names_of_settings(name: str) -> None:
+    assert is_settings(name)
+
+
+@pytest.mark.parametrize("name", ["a.py", "a.md", "README", "LICENSE", ".gitignore", "a b", "é", ".coverage.host.1"])
+def test_other_names(name: str) -> None:
+    assert not is_settings(name)
+
+
+def test_they_have_one_line_at_the_end(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+
+    def act(work: Path) -> None:
+        for number in range(20):
+            write(work / f".a{number}rc")
+        write(work / "Makefile", "all:\n\tcurl\n")
+
+    left = left_by(work, act)
+    assert said(left)[0] == (4, "Makefile")
+    shown = lines(left, "/w")
+    assert len(shown) == 3
+    assert shown[2].startswith("  perhaps, if a tool takes it for its settings: .a0rc, .a10rc, ")
+    assert shown[2].endswith(" and 16 more")
+
+
+def test_only_the_top_has_them(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+    assert said(left_by(work, lambda work: write(work / "src" / ".xrc"))) == []
+
+
+def test_a_changed_one_is_listed_and_one_that_was_there_is_not(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+    write(work / ".xrc", "a")
+    write(work / ".yrc", "a")
+    left = left_by(work, lambda work: write(work / ".xrc", "b"))
+    assert [(one.path, one.change) for one in left.findings] == [(".xrc", "changed")]
+
+
+def test_more_than_are_compared_is_a_gap(tmp_path: Path) -> None:
+    def act(work: Path) -> None:
+        for number in range(2010):
+            write(work / f".a{number}")
+
+    assert left_by(tmp_path, act).gaps == ("more than 2000 files at the top that look like settings",)
+
+
+def test_gits_own_files_at_the_top_of_a_bare_repository_have_no_finding(tmp_path: Path) -> None:
+    git(checkout(tmp_path / "shop"), "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    work = tmp_path / "bare"
+    assert said(left_by(work, lambda work: git(work, "symbolic-ref", "HEAD", "refs/heads/other"))) == []
