@@ -99,7 +99,7 @@ AGENT = Agent(
         env={"NO_BROWSER": "true"},
         texts={".gemini/settings.json": '{"security": {"auth": {"selectedType": "oauth-personal"}}}\n'},
     ),
-    settings=(".gemini/settings.json", ".gemini/extensions"),
+    settings=(".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"),
     refused=(".gemini",),
     through=through_gateway,
     conversations=Conversations(

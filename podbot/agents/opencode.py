@@ -84,7 +84,7 @@ AGENT = Agent(
         fixed=("*.type", "*.key", "*.accountId", "*.enterpriseUrl", "*.metadata.*"),
         tokens=("*.key", "*.access", "*.refresh"),
     ),
-    settings=("opencode.json", "opencode.jsonc", ".opencode"),
+    settings=("opencode.json", "opencode.jsonc", ".opencode", "tui.json", "tui.jsonc"),
     through=through_gateway,
     refused=(".local/share/opencode", ".config/opencode"),
     # By default its database is beside auth.json; in a directory of its own it is mounted without that file.
