@@ -17,7 +17,8 @@ import pytest
 import tomli_w
 
 import podbot
-from e2e.harness import ROOTLESS, TAG, World, processes, running, wait_for
+from e2e.harness import PODBOT, ROOTLESS, TAG, World, processes, running, wait_for
+from e2e.patience import patient
 from podbot.engine.podman.leftovers import left
 from podbot.engine.podman.private.fit import containers_conf
 from podbot.engine.podman.private.podman_facts import detect
@@ -170,6 +171,58 @@ def test_a_session_that_the_engine_has_forgotten_is_stopped(own_world: World, wo
         forgotten = [line.split()[1] for line in mounts if f"{own_world.root}/" in line and container in line]
     for mounted in forgotten:
         subprocess.run(["umount", "--lazy", mounted], check=True)
+
+
+NEST = """import os
+os.mkdir("/var/tmp/deep")
+here = os.open("/var/tmp/deep", os.O_RDONLY)
+for _ in range(3000):
+    os.mkdir("d", dir_fd=here)
+    below = os.open("d", os.O_RDONLY, dir_fd=here)
+    os.close(here)
+    here = below
+"""
+
+
+def few_files(world: World, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command that may open fewer files than NEST nests directories; so may the service that it starts."""
+    limited = ["prlimit", "--nofile=2048:2048", *words]
+    return subprocess.run(
+        limited,
+        env=world.podman_env(),
+        cwd=world.root,
+        capture_output=True,
+        text=True,
+        timeout=patient(120),
+        check=False,
+    )
+
+
+def few_files_agent(world: World, *words: str, flags: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    run = ["run", "--workspace", world.workspace(), "--agent", "custom", *flags, "--", *words]
+    return few_files(world, *PODBOT, *run)
+
+
+def test_directories_nested_more_deeply_than_podman_removes_are_removed(own_world: World) -> None:
+    """Podman then marks the container's layer, and from then on fails at every look at its images (4.3.1)."""
+    done = few_files_agent(own_world, "python3", "-c", NEST, flags=("--name", "e2e-deep"))
+    assert (done.returncode, own_world.sessions()) == (0, []), done.stderr
+    assert "could not be removed" not in done.stderr
+    assert not own_world.container("e2e-deep")
+    again = few_files_agent(own_world, "true")
+    assert again.returncode == 0, again.stderr
+    assert few_files(own_world, "podman", "images").returncode == 0
+
+
+def test_an_engine_that_such_directories_have_stopped_works_again_at_the_next_command(own_world: World) -> None:
+    """Whoever removed the container: here it is podman itself."""
+    done = few_files_agent(own_world, "python3", "-c", NEST, flags=("--name", "e2e-deep", "--keep"))
+    assert done.returncode == 0, done.stderr
+    for words in (("rm", "e2e-deep"), ("images",)):
+        assert "too many open files" in few_files(own_world, "podman", *words).stderr
+    again = few_files_agent(own_world, "true")
+    assert again.returncode == 0, again.stderr
+    assert few_files(own_world, "podman", "images").returncode == 0
 
 
 def test_the_engine_stops_during_a_session(own_world: World) -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from podbot.engine.erasing import erased_by
 from podbot.engine.port import Engine
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue
 from podbot.launch.labels import HISTORY, MANAGED
@@ -108,34 +109,9 @@ def _remove(path: str, environ: Mapping[str, str], unshare: Sequence[str]) -> No
 
 
 def _erase(path: str, environ: Mapping[str, str], unshare: Sequence[str]) -> str:
-    """Remove a tree that an agent wrote, following no link; returns what kept it from being removed, if anything.
-
-    In a rootless sandbox the agent can give files to other users of the operator's range; only a process in a user
-    namespace of that range removes those. And it can nest directories deeper than Python descends, but not than `rm`.
-    """
+    """Remove a tree that an agent wrote, following no link; returns what kept it from being removed, if anything."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(path, ignore_errors=True)  # by descriptors, which follow no link
     if not os.path.lexists(path):
         return ""
-    return ended_with(removal(path, os.getuid(), unshare), environ)
-
-
-def removal(path: str, uid: int, unshare: Sequence[str]) -> list[str]:
-    """The argv that removes ``path`` for user ``uid``."""
-    words = ["rm", "-rf", "--", path]
-    return words if uid == 0 else [*unshare, *words]
-
-
-def ended_with(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Run a command; returns the last line of its stderr, or why it could not be started; empty for neither."""
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            words, env=dict(environ), cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, errors="replace", check=False,
-        )  # fmt: skip
-    except OSError as exc:
-        return f"{words[0]}: {exc.strerror}"
-    lines = done.stderr.strip().splitlines()
-    return lines[-1][:300] if lines else ""
+    return erased_by(path, environ, os.getuid(), unshare)

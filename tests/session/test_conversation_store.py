@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from podbot.engine.erasing import ended_with, removal
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue, PathError, UnsafeStore
 from podbot.execution.runner import ExecIO
 from podbot.launch.labels import HISTORY
@@ -23,7 +24,7 @@ from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import LaunchPlan, Mount
 from podbot.management.history_list import history_root, list_history
-from podbot.management.history_remove import ended_with, find_history, removal, remove_history
+from podbot.management.history_remove import find_history, remove_history
 from podbot.session.conversation_store import history_in_use, locked
 from podbot.session.history_survey import survey
 from podbot.session.run import run_session

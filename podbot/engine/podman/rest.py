@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
-from podbot.engine.podman import rest_answers
+from podbot.engine.podman import deep_layers, rest_answers
 from podbot.engine.podman.mapping import check, reason_of, refusal
-from podbot.engine.podman.not_text import not_text
+from podbot.engine.podman.request_text import named, not_text, quote
 from podbot.engine.podman.words import WORDS, dial_stdio
 from podbot.engine.port import (
     Confinement,
@@ -35,7 +35,6 @@ from podbot.engine.stream import SocketStream
 from podbot.engine.transport import TIMEOUT, Dial, connect
 from podbot.errors import (
     ContainerError,
-    ContainerNotFound,
     CreateFailed,
     EngineGone,
     EngineStorageFull,
@@ -77,7 +76,6 @@ _T = TypeVar("_T")
 # Said of a user who has a range, too, when several containers were created at once.
 _NO_RANGE = "keep-id requires additional UIDs or GIDs"
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's reason, with status 500
-_NAME_MARKS = {ord(char): None for char in "_.-"}
 _JSON = {"Content-Type": "application/json"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for
 # "never". A sequence that is never typed comes closest.
@@ -144,12 +142,29 @@ class RestEngine:
         raw: bytes | None = None,
         kind: str = "application/json",
     ) -> Response:
-        """Send a request and read the whole response within ``patience``. Raises EngineGone if the connection fails."""
+        """Send a request and read the whole response within ``patience``. Raises EngineGone if the connection fails.
+
+        It is sent again after what a container has left, and keeps Podman from answering, has been removed.
+        """
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": kind} if data is not None else {}
+        response = self._once(method, path, data, headers, patience)
+        for _ in range(deep_layers.MOST):
+            if response.status < 500 or not self.local or not deep_layers.removed(response.body, self._layers):
+                break
+            response = self._once(method, path, data, headers, patience)
+        return response
+
+    def _layers(self) -> bytes:
+        return self._once("GET", "/images/json", None, {}, None).body
+
+    def _once(
+        self, method: str, path: str, data: bytes | None, headers: dict[str, str], patience: float | None
+    ) -> Response:
         deadline = Deadline(self._limits.patience if patience is None else patience)
         wire = self._fresh(deadline)
         try:
-            wire.send_request(method, API + path, data, {"Content-Type": kind} if data is not None else {})
+            wire.send_request(method, API + path, data, headers)
             head = wire.read_head()
             response = Response(head.status, head.headers, wire.read_body(head))
         except (OSError, BadResponse) as exc:
@@ -381,19 +396,3 @@ class RestEngine:
         # 500 before the process has started or after it has ended, when the size does not matter.
         if response.status >= 300 and response.status != 500:
             raise refusal("resize a terminal", response)
-
-
-def named(container: str) -> str:
-    """A name or id for a request's path. Raises ContainerNotFound for an invalid one: ".." would be another path."""
-    first, rest = container[:1], container[1:].translate(_NAME_MARKS)
-    if not container.isascii() or not first.isalnum() or not (rest.isalnum() or not rest):
-        raise ContainerNotFound(container=container)
-    return container
-
-
-def quote(text: str) -> str:
-    """Percent-encode for one path segment or query value (urllib.parse costs 6 ms at import)."""
-    return "".join(
-        chr(byte) if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "-_.~") else f"%{byte:02X}"
-        for byte in text.encode("utf-8", "surrogateescape")
-    )

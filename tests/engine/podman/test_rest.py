@@ -22,7 +22,8 @@ from podbot.engine.endpoint import Endpoint
 from podbot.engine.podman import rest_answers
 from podbot.engine.podman.container_ending import Ending
 from podbot.engine.podman.create_body import create_body
-from podbot.engine.podman.rest import API, REST_LIMITS, RestEngine, RestLimits, quote
+from podbot.engine.podman.request_text import quote
+from podbot.engine.podman.rest import API, REST_LIMITS, RestEngine, RestLimits
 from podbot.engine.port import EngineHost, Size
 from podbot.engine.transport import Dial, connect
 from podbot.errors import (
