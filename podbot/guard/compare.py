@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 
 from podbot.guard.catalogue import RULES
+from podbot.guard.content import PARTIAL
 from podbot.guard.marks import (
     AGENT,
     BUILD,
@@ -23,6 +24,13 @@ from podbot.guard.values import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_AT_ONCE = frozenset(
+    ("core.fsmonitor", "core.hookspath", "core.sshcommand", "core.pager", "core.editor", "core.worktree")
+)
+"""Keys of git that act at what everybody types; an alias runs only if somebody types it."""
+
+_UNKNOWN = ((0, 0, 0, 0), "", "unknown")
+
 Found = tuple[Key, Mark, "Mark | None"]
 """A new or changed mark, and what it was before."""
 
@@ -38,6 +46,7 @@ def compare(before: Snapshot, after: Snapshot) -> GuardReport:
         if (old := before.marks.get(key)) != mark
         and (_is_new(before, after, key, mark) if old is None else old[:2] != mark[:2])
     ]
+    found += _emptied(before, after)
     named = {key[0] for key, mark, _ in found if RULES[mark.rule].danger != SETTINGS}
     found = [one for one in found if RULES[one[1].rule].danger != SETTINGS or one[0][0] not in named]
     # All gaps, including earlier ones: a gap hides files that were created in it since.
@@ -45,24 +54,33 @@ def compare(before: Snapshot, after: Snapshot) -> GuardReport:
     return GuardReport(tuple(_finding(*one) for one in ordered(found)), gaps, entries=after.entries)
 
 
+def _emptied(before: Snapshot, after: Snapshot) -> list[Found]:
+    """Files that are there and of which nothing acts any more: what is gone may have been a protection."""
+    return [
+        (key, Mark(old.rule, "", "what counted in it is gone", old.changed), old)
+        for key, old in before.marks.items()
+        if old.rule in PARTIAL and key not in after.marks and after.values.get(key[0], _UNKNOWN)[2] == ""
+    ]
+
+
 def ordered(found: Sequence[Found]) -> list[Found]:
     """The order in which they are shown, so that nothing of little danger can push the rest out of the list.
 
-    Of each class, the repository at the top comes first, then one finding of each rule before the second of any.
+    Of each class, one finding of each rule comes before the second of any, and the repository at the top first.
     """
-    counts: dict[tuple[str, bool], int] = {}
+    seen: set[str] = set()
     places = []
     for one in sorted(found, key=_place):
-        key, mark, _ = one
-        below = not _is_at_the_top(key[0])
-        counts[mark.rule, below] = count = counts.get((mark.rule, below), 0) + 1
-        places.append(((RULES[mark.rule].danger, below, count, *_place(one)), one))
+        rule = one[1].rule
+        places.append(((RULES[rule].danger, rule in seen, *_place(one)), one))
+        seen.add(rule)
     return [one for _, one in sorted(places, key=itemgetter(0))]
 
 
-def _place(one: Found) -> tuple[int, str, bool, str]:
+def _place(one: Found) -> tuple[bool, int, str, int, str]:
     (path, detail), _, _ = one
-    return path.count("/"), path, not detail.startswith("core."), detail  # aliases run only if somebody types them
+    rank = 0 if detail in _AT_ONCE else 1 if detail.startswith("core.") else 2
+    return not _is_at_the_top(path), path.count("/"), path, rank, detail
 
 
 def _is_at_the_top(path: str) -> bool:

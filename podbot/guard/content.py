@@ -16,13 +16,15 @@ MOST = 256 << 10
 """Bytes of a file that are read at most."""
 
 _LOCK = 4 << 20
-_TEXT, _TOML = 16 << 20, 1 << 20
+_TEXT, _TOML, _ONE_TOML = 8 << 20, 256 << 10, 64 << 10
 # tomllib's time and memory grow with the square of a key's parts, or worse: 16 KB of `a.a.a…` took 0.7 s, and 200 KB
-# 24 GB (Python 3.11).
+# 24 GB (Python 3.11). Each key pays for the parts of its table's name, too.
 _PARTS = 1 << 20
 
 
-_PARTIAL = frozenset((
+# Of parsers, of their results' unusual types, and of writing what they accept: TOML has numbers of any length.
+_UNPARSABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, MemoryError)
+PARTIAL = frozenset((
     "node.scripts", "php.composer", "python.project", "rust.crate", "locks", "requirements", "go.mod",
 ))  # fmt: skip
 """Rules for files of which only a part acts."""
@@ -31,8 +33,8 @@ _PARTIAL = frozenset((
 class Budget:
     """How much may still be parsed in one scan. What exceeds it is compared byte by byte.
 
-    ``text``: bytes of JSON and lock files; ``toml``: bytes of TOML, of which tomllib reads 1 to 2 MB a second;
-    ``parts``: the sum of the squares of the dots in each line of TOML.
+    ``text``: bytes of JSON and lock files; ``toml``: bytes of TOML, of which tomllib reads 0.2 to 2 MB a second;
+    ``parts``: the sum of the squares of the parts of each line of TOML.
     """
 
     def __init__(self, text: int = _TEXT, toml: int = _TOML, parts: int = _PARTS) -> None:
@@ -47,8 +49,15 @@ class Budget:
 
     def allows_toml(self, data: bytes) -> bool:
         """Count ``data``; false when it is not to be parsed."""
-        parts = sum(line.count(b".") ** 2 for line in data.splitlines())
-        if len(data) > self.toml or parts > self.parts:
+        if len(data) > min(self.toml, _ONE_TOML):
+            return False
+        parts = table = 0
+        for line in data.splitlines():
+            own = line.count(b".") + 1
+            if line.lstrip().startswith(b"["):
+                table = own
+            parts += (table + own) ** 2
+        if parts > self.parts:
             return False
         self.toml -= len(data)
         self.parts -= parts
@@ -65,10 +74,14 @@ def value(rule: str, name: str, data: bytes, budget: Budget) -> str:
 
     Where that part cannot be determined, or not within the budget, every byte counts.
     """
-    if rule not in _PARTIAL:
-        return digest(data)
-    part = _part(rule, name, data, budget)
-    return digest(data) if part is None else _digest_of(part, data) if part else ""
+    if rule in PARTIAL:
+        try:
+            part = _part(rule, name, data, budget)
+            if part is not None:
+                return digest(_written(part)) if part else ""
+        except _UNPARSABLE:
+            pass
+    return digest(data)
 
 
 def _part(rule: str, name: str, data: bytes, budget: Budget) -> dict[str, Any] | list[str] | None:
@@ -82,19 +95,13 @@ def _part(rule: str, name: str, data: bytes, budget: Budget) -> dict[str, Any] |
         return references(rule, name, data)
     from podbot.guard.manifests import part_of
 
-    try:
-        return part_of(rule, data)
-    except (ValueError, RecursionError):
-        return None
+    return part_of(rule, data)
 
 
-def _digest_of(part: dict[str, Any] | list[str], data: bytes) -> str:
+def _written(part: dict[str, Any] | list[str]) -> bytes:
     import json
 
-    try:
-        return digest(json.dumps(part, sort_keys=True, default=str).encode())
-    except RecursionError:  # parsers accept deeper nesting than this
-        return digest(data)
+    return json.dumps(part, sort_keys=True, default=str).encode()
 
 
 def digest(data: bytes) -> str:

@@ -47,7 +47,7 @@ _NEED = frozenset((
     "workspace",
 ))  # fmt: skip
 """Members of a requirement in a table that leave its source as it is."""
-_ARCHIVES = (
+ARCHIVES = (
     ".zip", ".whl", ".tar", ".tgz", ".tbz", ".txz", ".tlz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.lz", ".tar.lzma",
 )  # fmt: skip
 _ELSEWHERE = frozenset(":/\\@#$\t\r\n")
@@ -65,7 +65,9 @@ def part_of(rule: str, data: bytes) -> Table | None:
     found = json.loads(data)
     if not isinstance(found, dict):
         return None
-    return _needs(found, *((_PACKAGE, _PACKAGE_NEEDS) if rule == "node.scripts" else (_COMPOSER, _COMPOSER_NEEDS)))
+    if rule == "node.scripts":
+        return _needs(found, _PACKAGE, _PACKAGE_NEEDS, is_plain)
+    return _needs(found, _COMPOSER, _COMPOSER_NEEDS, _is_plain_for_composer)
 
 
 def is_plain(spec: object) -> bool:
@@ -73,7 +75,7 @@ def is_plain(spec: object) -> bool:
     return (
         isinstance(spec, str)
         and not set(spec) & _ELSEWHERE
-        and not spec.lower().rstrip().endswith(_ARCHIVES)
+        and not spec.lower().rstrip().endswith(ARCHIVES)
         and not spec.startswith(".")
     )
 
@@ -82,15 +84,21 @@ def is_plain_requirement(text: object) -> bool:
     """Whether a Python requirement (PEP 508) names a package and versions, and no file or address."""
     if not isinstance(text, str):
         return False
-    need = text.partition(";")[0]
-    name = need.partition("[")[0].strip().lower()  # pip takes `x.whl[extra]` for a file, and `.` for a directory
-    return not set(need) & _ELSEWHERE and not name.endswith(_ARCHIVES) and not name.startswith(("-", "."))
+    need = text.partition(";")[0].strip().lower()
+    name = need[: need.rfind("[")].rstrip() if need.endswith("]") else need  # pip takes `x.whl[extra]` for a file
+    files = name.endswith(ARCHIVES) or need.endswith(ARCHIVES)
+    return not set(need) & _ELSEWHERE and not files and not need.startswith(("-", "."))  # `.` is a directory
 
 
-def _needs(found: Table, harmless: frozenset[str], needs: tuple[str, ...]) -> Table:
+def _is_plain_for_composer(spec: object) -> bool:
+    """`^1.0@beta` names a stability, not a place."""
+    return isinstance(spec, str) and is_plain(spec.replace("@", ""))
+
+
+def _needs(found: Table, harmless: frozenset[str], needs: tuple[str, ...], plain: Callable[[object], bool]) -> Table:
     part = {key: value for key, value in found.items() if key not in harmless and key not in needs}
     for name in needs:
-        _keep(part, name, found.get(name), is_plain)
+        _keep(part, name, found.get(name), plain)
     return part
 
 
@@ -107,8 +115,14 @@ def _is_plain_table(need: object) -> bool:
 
 
 def _listed(needs: object) -> object:
-    """A list of Python requirements without the plain ones; anything else as it is."""
-    return [need for need in needs if not is_plain_requirement(need)] if isinstance(needs, list) else needs
+    """A list of Python requirements without the plain ones, and without references to another group."""
+    if not isinstance(needs, list):
+        return needs
+    return [
+        need
+        for need in needs
+        if not is_plain_requirement(need) and not (isinstance(need, dict) and set(need) == {"include-group"})
+    ]
 
 
 def _groups(groups: object) -> object:

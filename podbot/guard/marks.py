@@ -87,15 +87,22 @@ class GuardReport(NamedTuple):
     seconds: float = 0.0
 
 
+FORMAT = 2
+"""Of a written snapshot. An older podbot's cannot be compared."""
+
+
 def to_plain(snapshot: Snapshot) -> dict[str, Any]:
     """The snapshot as built-in types, which ``marshal`` can write."""
     marks = {key: tuple(mark) for key, mark in snapshot.marks.items()}
-    return {**snapshot._asdict(), "marks": marks, "values": dict(snapshot.values)}
+    return {**snapshot._asdict(), "marks": marks, "values": dict(snapshot.values), "format": FORMAT}
 
 
 def from_plain(data: Mapping[str, Any]) -> Snapshot:
     """The inverse of :func:`to_plain`. Raises AttributeError, TypeError, ValueError for anything else."""
-    return Snapshot(**{**data, "marks": {key: Mark(*mark) for key, mark in data["marks"].items()}})
+    if data.get("format") != FORMAT:
+        raise ValueError("it was written by another version of podbot")
+    fields = {key: value for key, value in data.items() if key != "format"}
+    return Snapshot(**{**fields, "marks": {key: Mark(*mark) for key, mark in data["marks"].items()}})
 
 
 def directories_above(path: str) -> Iterator[str]:

@@ -9,10 +9,13 @@ _PLAIN = bytes(range(0x20, 0x7F))
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 # These are shown as nothing or as a space, and some count as printable. The joiners and the variation selector of emoji
 # (U+200C, U+200D, U+FE0F) do not deceive.
-_BLANK = frozenset(
-    "\xad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u2028\u2029\u2060\u2061\u2062\u2063\u2064"
-    "\u2800\u3164\ufeff\uffa0"
-)
+_RANGES = (
+    (0xA0, 0xA0), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x1680, 0x1680), (0x17B4, 0x17B5),
+    (0x180B, 0x180F), (0x2000, 0x200B), (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x206F), (0x2800, 0x2800),
+    (0x3000, 0x3000), (0x3164, 0x3164), (0xFE00, 0xFE0E), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB),
+    (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+_BLANK = frozenset(chr(code) for first, last in _RANGES for code in range(first, last + 1))
 
 
 def are_plain(names: str) -> bool:

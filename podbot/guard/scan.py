@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from podbot.guard.marks import GuardReport, Known, Snapshot
 
 ANSWER = 8 << 20  # bytes of the findings in one part; podbot reads three times as much
+EARLY = 40 << 10  # of the first part: a pipe takes more than that, with gaps, while podbot is not reading yet
 _PATH, _WHAT = 1000, 300  # characters of a finding's fields
 LIMIT = 60  # seconds for everything except the waiting
 ENDED = 3
@@ -60,7 +61,7 @@ def comparison(job: dict[str, Any]) -> dict[str, Any]:
     begin = time.perf_counter()
 
     def answer(after: Snapshot, *, whole: bool) -> dict[str, Any]:
-        left = bounded(compare(before, after))
+        left = bounded(compare(before, after), ANSWER if whole else EARLY)
         findings = [tuple(found) for found in left.findings]
         parts = (findings, left.gaps, left.more, left.entries, time.perf_counter() - begin)
         return {"workspace": data["workspace"], "session": data["session"], "left": parts, "whole": whole}
@@ -80,19 +81,20 @@ def _await(*, ended: bool) -> None:
         raise SystemExit(0)  # podbot has ended; a later one will compare
 
 
-def bounded(left: GuardReport) -> GuardReport:
-    """Limit the report to a size that podbot reads: shorten long names, and only count findings that do not fit.
+def bounded(left: GuardReport, room: int = ANSWER) -> GuardReport:
+    """Limit the report to ``room`` bytes: shorten long names, and only count findings that do not fit.
 
     The findings are cut at the end, where the least dangerous are.
     """
-    kept, room = [], ANSWER
+    gaps = tuple(_shortened(gap, _WHAT) for gap in left.gaps[: room // (8 * _WHAT)])
+    kept = []
     for found in left.findings:
         short = found._replace(path=_shortened(found.path, _PATH), what=_shortened(found.what, _WHAT))
         room -= len(marshal.dumps(tuple(short)))
         if room < 0:
             break
         kept.append(short)
-    return left._replace(findings=tuple(kept), more=left.more + len(left.findings) - len(kept))
+    return left._replace(findings=tuple(kept), gaps=gaps, more=left.more + len(left.findings) - len(kept))
 
 
 def _shortened(text: str, most: int) -> str:

@@ -74,7 +74,8 @@ def _add(scope: Scope, pattern: list[str], rule: str) -> None:
         scope.everything = rule
     elif rest:
         below = scope.below.setdefault(first, Scope())
-        below.rule = below.rule or rule
+        if first.startswith(".") or rest == ["**"]:  # not `docs`, which is more than the `docs/conf.py` in it
+            below.rule = below.rule or rule
         _add(below, rest, rule)
     elif "*" in first:
         begin, _, end = first.partition("*")

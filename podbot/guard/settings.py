@@ -17,24 +17,36 @@ if TYPE_CHECKING:
 
 RULE = "settings"
 _MOST = 2000  # files
-_SUFFIXES = ("rc", ".toml", ".json", ".jsonc", ".json5", ".yml", ".yaml", ".cfg", ".ini", ".conf", ".properties")
+_SUFFIXES = (
+    "rc", ".toml", ".json", ".jsonc", ".json5", ".yml", ".yaml", ".cfg", ".ini", ".conf", ".properties", ".lock",
+    ".lockb", ".resolved",
+)  # fmt: skip
 # Documents, and what only lists other files.
 _PLAIN = frozenset((
     "AUTHORS", "CHANGELOG", "CHANGES", "CODEOWNERS", "CONTRIBUTORS", "COPYING", "INSTALL", "LICENCE", "LICENSE", "NEWS",
     "NOTICE", "README", "TODO", "VERSION", ".DS_Store", ".dockerignore", ".editorconfig", ".eslintcache",
     ".eslintignore", ".gitignore", ".gitkeep", ".mailmap", ".npmignore", ".prettierignore", ".stylelintignore",
+    ".coverage", ".rspec_status", ".testmondata", "tags", "TAGS",
 ))  # fmt: skip
+# What tools leave: counts of tests, caches, an editor's open files.
+_LEFT = (".cache", ".swp", ".swo", "~")
+_PROGRAMS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 
 
 def is_settings(name: str) -> bool:
     """Whether a file of that name may be a tool's settings: a dotfile, `x.toml`, or a word like `Procfile`."""
-    if name in _PLAIN or name.startswith(".coverage."):
+    if name in _PLAIN or name.startswith((".coverage.", "LICENSE-")) or name.endswith(_LEFT):
         return False
     return name.startswith(".") or name.endswith(_SUFFIXES) or _is_word(name)
 
 
 def _is_word(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+
+
+def _is_program(handle: int, name: str) -> bool:
+    found = files.read(handle, name, 4)
+    return found is not None and found.data.startswith(_PROGRAMS)
 
 
 def look(scan: Scan, top: str) -> None:
@@ -65,6 +77,8 @@ def _look(scan: Scan, handle: int, name: str) -> None:
     if found is None:
         return
     if stat.S_ISREG(found.st_mode):
+        if _is_word(name) and _is_program(handle, name):
+            return  # what a build makes
         scan.record(handle, name, name, RULE, found)
     elif stat.S_ISLNK(found.st_mode) and not _is_word(name):  # words are links to programs and directories as a rule
         leads = files.link(handle, name)

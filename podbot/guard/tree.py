@@ -48,7 +48,7 @@ class Walk:
     ``opened``: inode and ctime of each opened directory, by path; ``at``: the directory being scanned.
     ``roots``: see ``Snapshot``.
     ``half``: which of two processes this is; the second one, 1, records nothing above the level that is divided.
-    ``walking``: whether ``Over`` would be handled now.
+    ``parsing``: whether a parser runs, which an exception may end.
     ``above``: its gaps above that level, and limits that it reached, most of which the first process has too.
     """
 
@@ -57,7 +57,7 @@ class Walk:
         self._end = time.monotonic() + limits.seconds
         self.gaps: dict[str, int] = {}
         self.entries = 0
-        self.walking = False
+        self.parsing = False
         self.opened: dict[str, tuple[int, int]] = {}
         self.roots: dict[str, tuple[int, int]] = {}
         self.at = ""
@@ -97,10 +97,14 @@ class Walk:
         raise Over
 
     def interrupt(self) -> None:
-        """Stop the scan in the middle of whatever it is doing. For a signal's handler."""
-        if self.walking:
-            self.walking = False
-            self.over(f"it took longer than {self._limits.seconds:g} s")
+        """End the scan now: in the middle of a parser, or else at the next look at the clock. For a signal's handler.
+
+        Only there, because an exception at any other place could leave descriptors open, or close them twice.
+        """
+        self._end = 0.0
+        if self.parsing:
+            self.parsing = False
+            self.check(0)
 
     def check(self, count: int) -> None:
         """Stop the scan if a limit is reached. ``count``: entries of a directory that is still being read."""

@@ -10,7 +10,7 @@ from itertools import islice
 
 from podbot.guard import files, gitdirs, gitsteps, repositories, settings
 from podbot.guard.catalogue import RULES
-from podbot.guard.content import Budget, most, value
+from podbot.guard.content import PARTIAL, Budget, most, value
 from podbot.guard.filesystem import is_stamped
 from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from podbot.guard.marks import Key, Known
+    from podbot.guard.marks import Key, Known, Stamp
     from podbot.guard.tree import Below
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE, for which Python has no constant
@@ -61,6 +61,7 @@ class Scan(Walk):
         self._marks: dict[Key, Mark] = {}
         self._values: dict[str, Known] = {}
         self._early = early
+        self._later: list[tuple[str, str, str, Stamp, str, bytes, int]] = []  # up to the limit of bytes read
         self.budget = Budget()
         self._modes = Modes() if modes else None
         self._beside = beside
@@ -96,7 +97,6 @@ class Scan(Walk):
     def _walk(self, roots: Sequence[tuple[str, str, Scope]], linked: tuple[str, str] | None = None) -> None:
         """``linked``: a workspace and its git directory outside it, which is scanned first."""
         try:
-            self.walking = True
             # The most dangerous comes first, so that nothing in the workspace can use up the time for it.
             if linked is not None:
                 self._linked(*linked)
@@ -107,9 +107,9 @@ class Scan(Walk):
             self.half = None
             self._follows = True
             self.links.walk(self)
-            self.walking = False
+            self._parse()
         except Over:
-            self.walking = False  # a gap records this
+            return  # a gap records this
 
     def _second_half(self, roots: Sequence[tuple[str, str, Scope]]) -> dict[str, Any]:
         self.half = 1
@@ -281,29 +281,42 @@ class Scan(Walk):
 
     def record(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> None:
         """Record the part of a file that acts by ``rule``."""
-        text = self._value(handle, path, name, rule, found)
-        if text:
-            self.mark(path, "", Mark(rule, text, "", files.changed(found)))
-
-    def _value(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> str:
-        """The file's value; empty if nothing in it acts, or if a limit is reached."""
         stamp, known = files.stamp_of(found), self._known.get(path)
         if known is not None and self._reuse and known[0] == stamp and RULES[rule].danger != GIT_OR_SHELL:
-            self._values[path] = known
-            return known[2]
+            self._is(path, rule, known, files.changed(found))
+            return
         if not self.has_room(rule, min(found.st_size, most(rule))):
-            return ""
+            return
         read = files.read(handle, name, most(rule))
         if read is None:
             self.gap("files that cannot be read")
-            return str(stamp)
+            self._is(path, rule, (stamp, "", str(stamp)), files.changed(found))
+            return
         whole = gitdirs.content(read)
-        if known is not None and known[1] == whole:
-            text = known[2]  # not parsed again, because this scan's budget may be spent where the first one's was not
+        if known is not None and known[1] == whole:  # not parsed again: this scan's budget may be spent otherwise
+            self._is(path, rule, (stamp, whole, known[2]), files.changed(found))
+        elif rule in PARTIAL and read.whole:
+            self._later.append((path, name, rule, stamp, whole, read.data, files.changed(found)))
         else:
-            text = value(rule, name, read.data, self.budget) if read.whole else whole
-        self._values[path] = (stamp, whole, text)
-        return text
+            self._is(path, rule, (stamp, whole, whole), files.changed(found))
+
+    def _is(self, path: str, rule: str, value: Known, changed: int) -> None:
+        if not value[2] or self.mark(path, "", Mark(rule, value[2], "", changed)):
+            self._values[path] = value
+
+    def _parse(self) -> None:
+        """The files that need a parser come last, so that none of them can use up the time for the rest."""
+        for path, name, rule, stamp, whole, data, changed in self._later:
+            self.check(0)
+            self._is(path, rule, (stamp, whole, self.parsed(rule, name, data)), changed)
+
+    def parsed(self, rule: str, name: str, data: bytes) -> str:
+        """The value of a file that was read. Raises Over, also in the middle of a parser."""
+        self.parsing = True
+        try:
+            return value(rule, name, data, self.budget)
+        finally:
+            self.parsing = False
 
     def has_room(self, rule: str, size: int) -> bool:
         """Count ``size`` bytes to be read for ``rule``; returns false, with a gap, if a limit is reached."""

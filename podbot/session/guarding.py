@@ -205,14 +205,14 @@ def _reported(record: str, scanner: Scanner, emit: Emit) -> GuardReport | None:
     try:
         child = scanner.compare(record)
         try:
-            left, whole = _compared(child, scanner, emit)
+            left, _ = _compared(child, scanner, emit)
         finally:
             child.close()
     except OSError as exc:
         text = f"podbot cannot look at what the agent of {session} left: {exc}"
         emit(Event("warning", "guard.incomplete", text, {"session": session, "reasons": [text]}))
         return None
-    if whole or not _is_whole(record):
+    if left is not None or not _is_whole(record):  # also a part: another attempt would end as this one
         _unlink(record)
     return left
 
@@ -239,7 +239,7 @@ def _unlink(record: str) -> None:
 
 
 def _compared(child: Child, scanner: Scanner, emit: Emit) -> tuple[GuardReport | None, bool]:
-    """The report, and whether it is about everything. A later command repeats one that is not."""
+    """The report, and whether it is about everything. The next command repeats one that is not, once."""
     from podbot.guard.child import left_of
     from podbot.guard.render import events
 
@@ -252,7 +252,7 @@ def _compared(child: Child, scanner: Scanner, emit: Emit) -> tuple[GuardReport |
         return None, False
     left, whole = left_of(answer), answer["whole"]
     if not whole:
-        gap = f"only the repository at the top was looked at within {seconds:g} s"
+        gap = f"only the repository at the top was looked at: the scan failed then, or took longer than {seconds:g} s"
         left = left._replace(gaps=(*left.gaps, gap))
     for event in events(left, answer["session"], answer["workspace"]):
         emit(event)

@@ -156,14 +156,40 @@ changes = st.tuples(
 def test_one_finding_of_each_rule_comes_before_the_second_of_any(found: list[Found]) -> None:
     shown = ordered(found)
     assert sorted(shown) == sorted(found)
-    groups: dict[tuple[int, bool], list[str]] = {}
-    for (path, _), mark, _ in shown:
-        groups.setdefault((RULES[mark.rule].danger, not path.startswith((".git", "/"))), []).append(mark.rule)
-    for rules in groups.values():
-        first = rules[: len(set(rules))]
-        assert len(first) == len(set(first))
-    dangers = [RULES[mark.rule].danger for _, mark, _ in shown]
-    assert dangers == sorted(dangers)
+    dangers: dict[int, list[Found]] = {}
+    for one in shown:
+        dangers.setdefault(RULES[one[1].rule].danger, []).append(one)
+    assert list(dangers) == sorted(dangers)
+    for group in dangers.values():
+        rules = [one[1].rule for one in group]
+        firsts, rest = group[: len(set(rules))], group[len(set(rules)) :]
+        assert len({one[1].rule for one in firsts}) == len(firsts)
+        for part in (firsts, rest):
+            tops = [one[0][0].startswith((".git", "/")) for one in part]
+            assert tops == sorted(tops, reverse=True)
+
+
+def test_hooks_do_not_push_out_what_acts_at_cd() -> None:
+    hooks = {(f".git/hooks/h{number:02}", ""): Mark("git.hook", "v") for number in range(22)}
+    others = {(".envrc", ""): Mark("direnv", "v"), ("mise.toml", ""): Mark("mise", "v")}
+    shown = "\n".join(lines(compare(Snapshot(0, {}), Snapshot(0, {**hooks, **others})), "/w")[:9])
+    assert ".git/hooks/h00 (" in shown
+    assert ": .envrc (" in shown
+    assert ": mise.toml (" in shown
+
+
+def test_what_is_gone_from_a_file_that_is_still_there_is_a_finding() -> None:
+    key = ("requirements.txt", "")
+    before = Snapshot(0, {key: Mark("requirements", "v")})
+    emptied = Snapshot(0, {}, values={"requirements.txt": ((1, 1, 1, 1), "raw", "")})
+    (found,) = compare(before, emptied).findings
+    assert (found.danger, found.path, found.what, found.change) == (
+        4,
+        *key[:1],
+        "what counted in it is gone",
+        "changed",
+    )
+    assert compare(before, Snapshot(0, {})).findings == ()  # the file is gone
 
 
 def test_a_file_that_another_rule_names_is_not_listed_as_settings_too() -> None:

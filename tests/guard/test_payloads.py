@@ -355,6 +355,7 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "escape sequence in a name": (5, "a\x1b[2Jb", file("a\x1b[2Jb")),
     "name that reads backwards": (5, "a\u202egpj.sh", file("a\u202egpj.sh")),
     "name that ends in a blank": (5, "setup\u2800", file("setup\u2800")),
+    "name that ends in a tag": (5, "Makefile\U000e0041", file("Makefile\U000e0041")),
     "name that is a blank": (5, "\u3164", file("\u3164")),
     "line break in a directory's name": (5, "a\nb", file("a\nb/c")),
 }
@@ -417,7 +418,8 @@ def npm_install(work: Path) -> None:
         write(place / ".npmrc")
         write(place / "CLAUDE.md")
         link(f"node_modules/.bin/p{number}", f"../p{number}/cli.js")(work)
-    write(work / "package-lock.json")
+    lock = '{"packages": {"node_modules/p1": {"resolved": "https://registry.npmjs.org/p1/-/p1-1.0.0.tgz"}}}'
+    write(work / "package-lock.json", lock)
     write(
         work / "package.json",
         '{"name": "a", "version": "2", "scripts": {"test": "true"}, "dependencies": {"p1": "^1"}}',
@@ -513,12 +515,18 @@ ORDINARY: dict[str, Act] = {
     ],
     "hook samples": file(".git/hooks/pre-commit.sample", "#!/bin/sh\n", 0o755),
     "locks and requirements of registries": lambda work: [
-        write(work / "package-lock.json", '{"a": {"resolved": "https://registry.npmjs.org/a/-/a-1.tgz"}}'),
+        write(
+            work / "package-lock.json", '{"packages": {"a": {"resolved": "https://registry.npmjs.org/a/-/a-1.tgz"}}}'
+        ),
         write(work / "requirements.txt", "requests==2.0\n"),
         write(work / "go.mod", "module a\n\ngo 1.22\n"),
     ],
     "documents and lists at the top": lambda work: [
         write(work / name) for name in ("README", "LICENSE", ".gitignore", "notes.md", "a.py", ".editorconfig")
+    ],
+    "links to directories that have a rule for a file": lambda work: [
+        link("docs", "src")(work),
+        link("src/tools", "../tools")(work),
     ],
     "links to programs at the top": link("latest", "tools/hook.sh"),
     "instructions that were there, touched": lambda work: os.utime(work / "AGENTS.md"),

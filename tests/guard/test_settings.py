@@ -16,7 +16,23 @@ def test_names_of_settings(name: str) -> None:
     assert is_settings(name)
 
 
-@pytest.mark.parametrize("name", ["a.py", "a.md", "README", "LICENSE", ".gitignore", "a b", "é", ".coverage.host.1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.py",
+        "a.md",
+        "README",
+        "LICENSE",
+        ".gitignore",
+        "a b",
+        "é",
+        ".coverage.host.1",
+        ".coverage",
+        "LICENSE-MIT",
+        ".x.swp",
+        "tags",
+    ],
+)
 def test_other_names(name: str) -> None:
     assert not is_settings(name)
 
@@ -35,6 +51,12 @@ def test_they_have_one_line_at_the_end(tmp_path: Path) -> None:
     assert len(shown) == 3
     assert shown[2].startswith("  perhaps, if a tool takes it for its settings: .a0rc, .a10rc, ")
     assert shown[2].endswith(" and 16 more")
+
+
+def test_what_a_build_makes_is_not_listed(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+    left = left_by(work, lambda work: (work / "shop").write_bytes(b"\x7fELF\x02"))
+    assert said(left) == []
 
 
 def test_only_the_top_has_them(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import podbot
 from podbot.guard import files
 from podbot.guard.compare import compare
 from podbot.guard.marks import Finding, GuardReport, from_plain, to_plain
-from podbot.guard.scan import ANSWER, bounded
+from podbot.guard.scan import ANSWER, EARLY, bounded
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
 from tests.faults import open_below
@@ -243,6 +243,25 @@ def test_an_answer_is_bounded_and_keeps_the_most_dangerous() -> None:
     assert len(left.findings) + left.more == 6005
     assert {one.danger for one in left.findings} == {1}
     assert left.findings[0].path.startswith("\udcff")
+
+
+def test_the_first_part_of_an_answer_fits_into_a_pipe_that_nobody_reads_yet() -> None:
+    """Otherwise the scan would wait for podbot, which reads only once the container is removed."""
+    found = tuple(Finding(1, f"{number}" * 200, "x" * 300, "new", "git", "why") for number in range(3000))
+    left = bounded(GuardReport(found, tuple("gap" * 300 for _ in range(300))), EARLY)
+    assert len(marshal.dumps(([tuple(one) for one in left.findings], left.gaps))) < (64 << 10) - 1000
+    assert len(left.findings) > 20
+
+
+def test_a_signal_ends_a_scan_at_a_place_where_nothing_is_lost(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+    before = Scan(modes=False).directories(str(work))
+    write(work / ".envrc")
+    descriptors = sorted(os.listdir("/proc/self/fd"))
+    scan = Scan(early=lambda _: scan.interrupt())
+    left = compare(before, scan.directories(str(work)))
+    assert left.gaps == ("it took longer than 5 s",)
+    assert sorted(os.listdir("/proc/self/fd")) == descriptors
 
 
 def test_long_names_are_limited(tmp_path: Path) -> None:

@@ -394,8 +394,8 @@ def attacking(engine: FakeEngine, place: Place) -> None:
     def agent(_peer: ExecPeer) -> int:
         os.makedirs(os.path.join(place.workspace, ".git", "hooks"))
         plant(place, ".git/hooks/pre-commit")
-        with open(os.path.join(place.workspace, "Makefile"), "w", encoding="utf-8") as file:
-            file.write("attack")
+        with open(os.path.join(place.workspace, "package.json"), "w", encoding="utf-8") as file:
+            file.write('{"scripts": {"attack": "x"}}')
         return 0
 
     engine.on("claude", agent)
@@ -412,7 +412,33 @@ def test_what_the_repository_at_the_top_has_is_known_when_the_rest_ends_the_scan
     assert [gap for gap in result.guard.gaps if gap.startswith("only the repository at the top")]
     assert findings(place) == [(1, ".git/hooks/pre-commit")]
     report_orphans(engine, place.environ, place.events.append, scanner=PATIENT)  # which is about the rest, too
-    assert (4, "Makefile") in findings(place)
+    assert (4, "package.json") in findings(place)
+    assert sessions(place.environ) == []
+
+
+def test_a_scan_that_fails_each_time_is_repeated_once(
+    engine: FakeEngine, place: Place, wake: Wake, tmp_path: Path
+) -> None:
+    attacking(engine, place)
+    lost = attacked(tmp_path, "os.killpg(os.getpgrp(), signal.SIGKILL)")
+    run_session(engine, plan(place), SILENT, wake, place.events.append, scanner=lost)
+    for _ in range(3):
+        report_orphans(engine, place.environ, place.events.append, scanner=lost)
+    assert findings(place) == [(1, ".git/hooks/pre-commit")] * 2
+    assert sessions(place.environ) == []
+
+
+def test_a_record_of_another_version_is_reported_and_removed(engine: FakeEngine, place: Place) -> None:
+    recorded(engine, place)
+    (record,) = records(place.directory())
+    with open(record, "rb") as file:
+        data = marshal.load(file)
+    data["snapshot"]["format"] = 1
+    with open(record, "wb") as file:
+        marshal.dump(data, file)
+    for _ in range(2):
+        report_orphans(engine, place.environ, place.events.append, scanner=PATIENT)
+    assert place.kinds().count("guard.incomplete") == 1
     assert sessions(place.environ) == []
 
 
