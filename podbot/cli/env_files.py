@@ -52,14 +52,17 @@ def _opened(path: str, environ: Mapping[str, str]) -> int:
 
 def _checked(path: str, place: str, environ: Mapping[str, str]) -> str:
     """Where ``place`` is without links. Raises InvalidValue for a link that an agent could have made, and leads out."""
+    from podbot.frozen import replace
     from podbot.launch.sources import leading_out
-    from podbot.session.host_paths import path_facts
+    from podbot.session.host_paths import links_to_cwd, path_facts
 
     found = path_facts(path, place)
+    if not os.path.isabs(path):
+        found = replace(found, links=(*links_to_cwd(environ, os.getcwd()), *found.links))
     link = leading_out(found, _facts(environ)) if found.links else None
     if link is not None:
         reason = f"the link {link.path} leads out of its repository or directory, to {link.leads_to}"
-        raise _refused(reason, f"An agent could have made that link. If you mean its target, write {found.resolved}.")
+        raise _refused(reason, f"An agent could have made that link. If you mean {found.resolved}, write that.")
     return found.resolved
 
 

@@ -28,9 +28,10 @@ def checked_source(
     if reason is None and (reason := refused_unless_named(facts, path)):
         hint = f'If it is a project, name it in your configuration: workspace.allowed_roots = ["{path}"].'
     if reason is None and not follow_links and (link := leading_out(found, facts)):
-        reason = f"the link {shown(link.path)} leads out of {shown(_scope(link, facts))}, to {shown(link.leads_to)}"
+        reason = _led_out(link, found, facts)
         option = "" if follow_links is None else ", or add --follow-links"
-        hint = f"An agent could have made that link. If you mean its target, write {path}{option}."
+        meant = "its target" if link.leads_to == path else "this directory"
+        hint = f"An agent could have made that link. If you mean {meant}, write {path}{option}."
     if reason is None and not any(root.kind == "directory" and within(path, root.resolved) for root in roots):
         reason, hint = "it is not inside any of workspace.allowed_roots", _ROOTS
     if reason is not None:
@@ -51,6 +52,13 @@ def leading_out(found: PathFacts, facts: HostFacts) -> LinkFacts | None:
         if not _never_given(os.path.dirname(link.path), facts) and not within(found.resolved, _scope(link, facts)):
             return link
     return None
+
+
+def _led_out(link: LinkFacts, found: PathFacts, facts: HostFacts) -> str:
+    scope = _scope(link, facts)
+    if within(link.leads_to, scope):  # and ".." behind the link leads out
+        return f"behind the link {shown(link.path)} the path leads out of {shown(scope)}, to {shown(found.resolved)}"
+    return f"the link {shown(link.path)} leads out of {shown(scope)}, to {shown(link.leads_to)}"
 
 
 def _scope(link: LinkFacts, facts: HostFacts) -> str:

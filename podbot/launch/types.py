@@ -68,7 +68,7 @@ class PathFacts(Frozen):
     """A host path after resolving every link. ``kind``: what is there now.
 
     ``spelled``: the workspace's path as the operator writes it, absolute and normal, if it differs.
-    ``links``: all links in the path and in ``spelled``.
+    ``links``: all links in the path, in ``spelled``, and on the way to where a relative path begins.
     """
 
     given: str
@@ -154,6 +154,7 @@ class HostFacts(Frozen):
     state_dir: str  # podbot's own state directory, which outlives a reboot
     exposed: tuple[str, ...] = ()  # warnings about parent directories of state_dir that a group can write
     engine_socket_dir: str | None = None  # directory of the engine's unix socket
+    cwd_links: tuple[LinkFacts, ...] = ()  # through which the operator entered cwd: every relative path begins there
     workspace: PathFacts | None = None  # workspace.host_path
     allowed_roots: tuple[PathFacts, ...] = ()
     repository: RepositoryFacts = RepositoryFacts()  # of the workspace

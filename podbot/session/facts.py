@@ -10,6 +10,7 @@ from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
 from podbot.credentials.login_reading import login_to_copy, place_of, read_login_files
 from podbot.errors import InvalidValue, PathError
+from podbot.frozen import replace
 from podbot.launch.extra_mounts import KEY as EXTRA
 from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.github_auth import source_of
@@ -26,6 +27,7 @@ from podbot.launch.types import (
     GitFile,
     HostFacts,
     LaunchRequest,
+    LinkFacts,
     PathFacts,
     RepositoryFacts,
 )
@@ -34,6 +36,7 @@ from podbot.session.host_paths import (
     expanded,
     kind_of,
     links_on,
+    links_to_cwd,
     may_be_in,
     other_homes,
     path_facts,
@@ -71,7 +74,8 @@ def collect_facts(
     except OSError as exc:
         raise PathError(path=".", operation="find the working directory", reason=exc.strerror or str(exc)) from exc
     name, email = git_identity(environ)
-    workspace = _workspace(config, request, environ, home, cwd)
+    cwd_links = links_to_cwd(environ, cwd)
+    workspace = _workspace(config, request, environ, home, cwd=cwd, cwd_links=cwd_links)
     repository = _repository(workspace, uid)
     wanted = {*TERMINAL_VARIABLES, "XDG_CONFIG_HOME", *config.agent.env_allowlist, source_of(config).variable}
     filtered = network_of(config, request) == FILTERED
@@ -82,6 +86,7 @@ def collect_facts(
     facts = HostFacts(
         home=home,
         cwd=cwd,
+        cwd_links=cwd_links,
         uid=uid,
         env={key: environ[key] for key in wanted if key in environ},
         nonce=os.urandom(3).hex(),
@@ -95,7 +100,7 @@ def collect_facts(
         repository=repository,
         git_files=_git_files(config, workspace, repository),
         allowed_roots=_allowed_roots(config, home),
-        extra_mounts=_extra_mounts(config, request, home, cwd),
+        extra_mounts=_extra_mounts(config, request, home, cwd, cwd_links),
         dev_fuse=os.access(FUSE, os.R_OK | os.W_OK),  # a sandbox gets the device only if the user may open it
         memory=machine_memory(),
         nofile=most_files(),
@@ -126,7 +131,13 @@ def _kernel(config: AppConfig) -> tuple[int, int]:
 
 
 def _workspace(
-    config: AppConfig, request: LaunchRequest, environ: Mapping[str, str], home: str, cwd: str
+    config: AppConfig,
+    request: LaunchRequest,
+    environ: Mapping[str, str],
+    home: str,
+    *,
+    cwd: str,
+    cwd_links: tuple[LinkFacts, ...],
 ) -> PathFacts | None:
     given = config.workspace.host_path
     if given is None or not given.strip() or config.workspace.source == "none":
@@ -135,12 +146,21 @@ def _workspace(
     if not os.path.isabs(path):
         if not request.trusted_workspace:
             raise _not_absolute(config, "workspace.host_path", given)
-        path = os.path.join(cwd, path)
-    found = path_facts(given, path)
+        return _with_spelling(_relative(given, path, cwd, cwd_links), environ, cwd)
+    return _with_spelling(path_facts(given, path), environ, cwd)
+
+
+def _with_spelling(found: PathFacts, environ: Mapping[str, str], cwd: str) -> PathFacts:
+    """``found`` with the path as the operator writes it, and its links: $HOME may itself contain some."""
     spelled = spelled_path(found, environ, cwd)
-    # $PWD, as the shell sets it, may itself contain links.
     links = dict.fromkeys((*found.links, *(links_on(spelled) if spelled is not None else ())))
-    return PathFacts(given, found.resolved, found.kind, spelled, tuple(links))
+    return replace(found, spelled=spelled, links=tuple(links))
+
+
+def _relative(given: str, path: str, cwd: str, cwd_links: tuple[LinkFacts, ...]) -> PathFacts:
+    """A path that begins in the working directory, with the links through which that was entered."""
+    found = path_facts(given, os.path.join(cwd, path))
+    return replace(found, links=tuple(dict.fromkeys((*cwd_links, *found.links))))
 
 
 def _repository(workspace: PathFacts | None, uid: int) -> RepositoryFacts:
@@ -173,15 +193,18 @@ def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
     return tuple(roots)
 
 
-def _extra_mounts(config: AppConfig, request: LaunchRequest, home: str, cwd: str) -> tuple[PathFacts, ...]:
+def _extra_mounts(
+    config: AppConfig, request: LaunchRequest, home: str, cwd: str, cwd_links: tuple[LinkFacts, ...]
+) -> tuple[PathFacts, ...]:
     sources = []
     for wanted in wanted_mounts(config, request):
         path = expanded(wanted.source, home)
-        if not os.path.isabs(path):
-            if not wanted.typed:
-                raise _not_absolute(config, EXTRA, wanted.source)
-            path = os.path.join(cwd, path)
-        sources.append(path_facts(wanted.source, path))
+        if os.path.isabs(path):
+            sources.append(path_facts(wanted.source, path))
+        elif wanted.typed:
+            sources.append(_relative(wanted.source, path, cwd, cwd_links))
+        else:
+            raise _not_absolute(config, EXTRA, wanted.source)
     return tuple(sources)
 
 

@@ -52,11 +52,24 @@ def spelled_path(found: PathFacts, environ: Mapping[str, str], cwd: str) -> str 
     None when it equals the resolved path, or leads to another directory: ``link/..`` names another directory when it is
     normalized as text than when its links are followed.
     """
-    pwd = environ.get("PWD", "")  # the working directory as a shell names it, and an editor that ran one
-    base = pwd if os.path.isabs(pwd) and _leads_to(pwd, cwd) else cwd
-    path = os.path.normpath(os.path.join(base, expanded(found.given, home_dir(environ))))
+    path = os.path.normpath(os.path.join(_named(cwd, environ), expanded(found.given, home_dir(environ))))
     path = "/" + path.lstrip("/")  # normpath leaves two slashes as they are
     return path if path != found.resolved and _leads_to(path, found.resolved) else None
+
+
+def links_to_cwd(environ: Mapping[str, str], cwd: str) -> tuple[LinkFacts, ...]:
+    """The links through which the operator entered the working directory, as far as $PWD shows them.
+
+    Every relative path begins with them. For the kernel they are gone: ``..`` is then the parent of where they led,
+    and not the directory that a shell's ``cd ..`` goes back to.
+    """
+    return links_on(_named(cwd, environ))
+
+
+def _named(cwd: str, environ: Mapping[str, str]) -> str:
+    """The working directory as a shell names it, and an editor that ran one; ``cwd`` when $PWD names another one."""
+    pwd = environ.get("PWD", "")
+    return pwd if os.path.isabs(pwd) and _leads_to(pwd, cwd) else cwd
 
 
 def _leads_to(path: str, end: str) -> bool:

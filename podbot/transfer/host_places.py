@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from podbot.errors import CopyFailed
+from podbot.frozen import replace
 from podbot.launch.sources import leading_out
 from podbot.launch.types import HostFacts
 from podbot.sections.host_tree import opened_below
@@ -55,10 +56,12 @@ def opened_target(path: str, facts: HostFacts) -> Iterator[HostPlace]:
 def _checked(path: str, place: str, facts: HostFacts) -> str:
     """Where ``place`` is without links. Raises CopyFailed for a link that an agent could have made, and leads out."""
     found = path_facts(path, place)
+    if not os.path.isabs(path):
+        found = replace(found, links=(*facts.cwd_links, *found.links))
     link = leading_out(found, facts)
     if link is not None:
         reason = f"the link {link.path} leads out of its repository or directory, to {link.leads_to}"
-        hint = "An agent could have made that link. If you mean its target, name that."
+        hint = f"An agent could have made that link. If you mean {found.resolved}, name that."
         raise CopyFailed(path=path, reason=reason, hint=hint)
     return found.resolved
 

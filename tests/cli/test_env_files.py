@@ -38,6 +38,26 @@ def test_a_link_that_an_agent_could_have_made_is_refused(host: Path, target: str
         read(host, "src/shop/between/secret.env")
 
 
+@pytest.mark.parametrize("path", ["prod.env", "../b/prod.env", "../prod.env"])
+def test_a_planted_link_through_which_the_working_directory_was_entered_is_judged(
+    host: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cd shop/api`, where an agent left `api -> ../../other/a`."""
+    for name in ("other/a", "other/b", "other"):
+        (host / name).mkdir(parents=True, exist_ok=True)
+        (host / name / "prod.env").write_text("KEY=s3cret\n")
+    (host / "src/shop/api").symlink_to("../../other/a")
+    (host / "home/work").symlink_to("../other/a")
+    monkeypatch.chdir(host / "other/a")
+    environ = {"HOME": str(host / "home"), "PWD": str(host / "src/shop/api")}
+    with pytest.raises(InvalidValue, match=f"the link {host}/src/shop/api leads out") as caught:
+        read_env_file(path, environ)
+    assert caught.value.hint.endswith(f"If you mean {os.path.realpath(path)}, write that.")
+    for pwd in ("home/work", "other/a", "other/b", "gone"):
+        assert read_env_file(path, environ | {"PWD": str(host / pwd)}) == b"KEY=s3cret\n"
+    assert read_env_file(os.path.realpath(path), environ) == b"KEY=s3cret\n"
+
+
 def test_a_link_inside_of_a_repository_or_in_a_home_is_followed(host: Path) -> None:
     (host / "src/shop/dev.env").symlink_to("own.env")
     (host / "home/link.env").symlink_to("../src/shop/own.env")

@@ -141,6 +141,136 @@ def test_a_spelling_that_leads_elsewhere_counts_for_nothing(host: Host) -> None:
     assert host.workspace("link").spelled == str(host.project / "link")
 
 
+# --- the links through which the working directory was entered ---
+
+
+@pytest.fixture
+def planted(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """An agent left `mono/api -> ../secretproj`, and the operator went there: `cd mono/api`."""
+    src = host.root / "src"
+    for name in ("mono/.git", "mono/lib", "secretproj/sub", "foo", "parts/one/deep"):
+        (src / name).mkdir(parents=True)
+    (src / "mono" / "api").symlink_to("../secretproj")
+    (src / "mono" / "same").symlink_to("lib")
+    go(host, src / "mono" / "api", monkeypatch)
+    return host
+
+
+def go(host: Host, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell's ``cd``, which leaves the name of the directory in PWD."""
+    host.environ["PWD"] = str(place)
+    monkeypatch.chdir(place)
+
+
+def planned(host: Host, given: str, *mounts: str, follow_links: bool = False) -> list[str]:
+    """The sources that a session would mount."""
+    request = LaunchRequest(trusted_workspace=True, follow_links=follow_links, mounts=mounts)
+    made = host.config(workspace={"host_path": given})
+    found = plan_mounts(made, request, host.facts(made, request=request)).mounts
+    return sorted({mount.source for mount in found})
+
+
+OUT = [".", "..", "../foo", "../foo/", "./..", "sub", "sub/..", "sub/../..", "../secretproj", "../foo/../secretproj"]
+
+
+@pytest.mark.parametrize("given", OUT)
+def test_a_planted_link_in_pwd_selects_no_workspace(planted: Host, given: str) -> None:
+    """A shell's ``cd ..`` goes back to mono; the kernel's ``..`` is the parent of secretproj."""
+    with pytest.raises(MountRefused) as caught:
+        planned(planted, given)
+    mono, end = planted.root / "src" / "mono", os.path.realpath(given)
+    assert caught.value.reason == f"the link {mono}/api leads out of {mono}, to {planted.root}/src/secretproj"
+    assert caught.value.hint.endswith(f"write {end}, or add --follow-links.")
+    assert planned(planted, given, follow_links=True) == [end]
+    assert planned(planted, end) == [end], "the remedy works"
+
+
+@pytest.mark.parametrize("given", ["../mono", "../mono/lib", "../mono/same", "../mono/lib/.."])
+def test_what_the_link_s_author_had_anyway_is_a_workspace(planted: Host, given: str) -> None:
+    assert planned(planted, given) == [os.path.realpath(given)]
+
+
+@pytest.mark.parametrize("given", OUT)
+def test_a_planted_link_in_pwd_selects_no_further_mount(planted: Host, given: str) -> None:
+    mono = str(planted.root / "src" / "mono")
+    with pytest.raises(MountRefused, match=r"the link .*/mono/api leads out") as caught:
+        planned(planted, mono, given)
+    assert "--follow-links" not in caught.value.hint
+    end = os.path.realpath(given)
+    if not (mono + "/").startswith(end + "/"):
+        assert end in planned(planted, mono, end)
+
+
+@pytest.mark.parametrize(
+    ("links", "place"),
+    [
+        ({"mono/api": "../secretproj"}, "mono/api/sub"),
+        ({"mono/lib/x": "../api"}, "mono/lib/x"),
+        ({"mono/lib/x": "../../secretproj/sub"}, "mono/lib/x"),
+        ({"mono/lib/x": "{src}/secretproj"}, "mono/lib/x"),
+        ({"mono/parts": "../parts"}, "mono/parts/one/deep"),
+        ({"parts/one/x": "../../secretproj"}, "parts/one/x"),
+    ],
+)
+@pytest.mark.parametrize("given", [".", "..", "../foo"])
+def test_links_anywhere_in_pwd_are_judged(
+    planted: Host, links: dict[str, str], place: str, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second link, one above the working directory, one outside of any repository."""
+    src = planted.root / "src"
+    for name, text in links.items():
+        if name != "mono/api":
+            (src / name).symlink_to(text.format(src=src))
+    go(planted, src / place, monkeypatch)
+    os.makedirs("../foo", exist_ok=True)
+    with pytest.raises(MountRefused, match=r"the link .* leads out of"):
+        planned(planted, given)
+
+
+def test_a_link_within_its_repository_leads_out_by_what_follows_it(
+    planted: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mono = planted.root / "src" / "mono"
+    go(planted, mono / "same", monkeypatch)
+    assert planned(planted, ".") == [str(mono / "lib")]
+    assert planned(planted, "..") == [str(mono)]
+    with pytest.raises(MountRefused) as caught:
+        planned(planted, "../../foo")
+    foo = mono.parent / "foo"
+    assert caught.value.reason == f"behind the link {mono}/same the path leads out of {mono}, to {foo}"
+    assert caught.value.hint.endswith(f"If you mean this directory, write {foo}, or add --follow-links.")
+
+
+@pytest.mark.parametrize("pwd", [None, "", "api", "{src}/foo", "{src}/mono", "{src}/gone", "{src}/secretproj"])
+@pytest.mark.parametrize("given", [".", "../foo", "sub"])
+def test_a_pwd_that_names_another_directory_refuses_nothing(planted: Host, pwd: str | None, given: str) -> None:
+    """``make -C``, or a program that starts podbot elsewhere without a shell."""
+    del planted.environ["PWD"]
+    if pwd is not None:
+        planted.environ["PWD"] = pwd.format(src=planted.root / "src")
+    assert planned(planted, given) == [os.path.realpath(given)]
+
+
+@pytest.mark.parametrize("given", [".", "..", "../foo", "one/..", "../parts/one", "../../src/foo"])
+def test_a_link_of_the_operator_s_own_in_pwd_is_followed(
+    planted: Host, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """~/work -> /data/src, in a home that is reached through a link as well."""
+    src = planted.root / "src"
+    (planted.root / "link").symlink_to("ann")
+    (planted.home / "work").symlink_to(src)
+    planted.environ["HOME"] = str(planted.root / "link")
+    go(planted, planted.home / "work" / "parts", monkeypatch)
+    assert planned(planted, given) == [os.path.realpath(given)]
+
+
+def test_an_absolute_path_and_one_of_the_home_do_not_begin_in_pwd(planted: Host) -> None:
+    foo = str(planted.root / "src" / "foo")
+    assert planned(planted, foo) == [foo]
+    assert planned(planted, "~/proj") == [str(planted.project)]
+    assert planned(planted, foo, "~/proj") == sorted([foo, str(planted.project)])
+
+
 def test_a_link_that_is_changed_after_the_check_is_not_a_source(linked: Host) -> None:
     """An agent that can write next to the workspace plants links there."""
     config = linked.config(workspace={"host_path": "~/proj", "container_path": "host"})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.launch.types import LinkFacts
-from podbot.session.host_paths import links_on, may_be_in, other_homes, walked, with_protected
+from podbot.session.host_paths import links_on, links_to_cwd, may_be_in, other_homes, walked, with_protected
 from tests.launch.build import directory, facts
 
 NAMES = st.sampled_from("abc")
@@ -42,6 +42,28 @@ def test_resolution_ends_where_the_kernels_does_and_misses_no_link(
             assert os.path.realpath(os.path.dirname(link.path)) == os.path.dirname(link.path)
             assert link.leads_to == os.path.realpath(link.path)
         assert links or os.path.normpath(path) == end
+
+
+@given(TREES, st.lists(NAMES, max_size=4), st.sampled_from(["", "a", "b/c"]))
+def test_a_pwd_that_names_the_working_directory_shows_every_link_to_it(
+    tree: dict[tuple[str, str], str], way: list[str], elsewhere: str
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        root = os.path.realpath(made)
+        for name in "abc":
+            os.mkdir(os.path.join(root, name))
+        for (above, name), text in tree.items():
+            os.symlink(text.replace("{root}", root), os.path.join(root, above, name))
+        pwd = "/".join([root, *way])
+        cwd = os.path.realpath(pwd)
+        found = links_to_cwd({"PWD": pwd}, cwd)
+        assert found == links_on(pwd)
+        assert bool(found) == (pwd != cwd)
+        other = os.path.join(root, elsewhere)
+        if os.path.realpath(other) != cwd:
+            assert links_to_cwd({"PWD": other}, cwd) == ()
+        for no_name in ({}, {"PWD": ""}, {"PWD": "/".join(way)}, {"PWD": pwd + "\0"}):
+            assert links_to_cwd(no_name, cwd) == ()
 
 
 def test_the_repository_around_a_link_is_the_nearest(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from podbot.errors import CopyFailed
+from podbot.frozen import replace
 from podbot.launch.types import HostFacts
+from podbot.session.host_paths import links_to_cwd
 from podbot.transfer.host_places import opened_source, opened_target
 from tests.faults import ordinary_user
 
@@ -89,6 +91,25 @@ def test_a_link_that_an_agent_could_have_made_is_refused(
             continue  # it does not exist
         with pytest.raises(CopyFailed, match="leads out of its repository"), opened(f"{shop}/{path}", facts):
             pass
+
+
+@pytest.mark.parametrize("path", [".", "..", "../b", "new", "../new", "shop/.."])
+def test_a_planted_link_through_which_the_working_directory_was_entered_is_judged(
+    shop: Path, tmp_path: Path, facts: HostFacts, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cd shop/api`, where an agent left `api -> ../../other/a`: for a shell, `..` is shop."""
+    for name in ("other/a/shop", "other/b", "other/a/new", "other/new"):
+        (tmp_path / name).mkdir(parents=True)
+    (shop / "api").symlink_to("../../other/a")
+    monkeypatch.chdir(shop / "api")
+    there = replace(facts, cwd=os.getcwd(), cwd_links=links_to_cwd({"PWD": str(shop / "api")}, os.getcwd()))
+    for opened in (opened_source, opened_target):
+        with pytest.raises(CopyFailed, match=f"{shop}/api leads out") as caught, opened(path, there):
+            pass
+        assert caught.value.hint.endswith(f"If you mean {os.path.realpath(path)}, name that.")
+        for passes, known in ((os.path.realpath(path), there), (path, facts)):
+            with opened(passes, known):
+                pass
 
 
 def test_a_link_to_a_file_is_not_followed_out_either(shop: Path, tmp_path: Path, facts: HostFacts) -> None:
