@@ -12,16 +12,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]  # there since 3.0, not in the stubs
 
 from podbot.protocol.earlier import EarlierCalls
-from podbot.protocol.jsontext import BadFrame, Part, alike, elements, members
+from podbot.protocol.jsontext import BadFrame, Part, alike, elements, fold_key, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
-from podbot.protocol.named_paths import outside_paths
+from podbot.protocol.named_paths import outside_paths, texts_of
 from podbot.protocol.path_map import PathScope
 from podbot.protocol.permission_options import prefix_of
 
 MOST_MARKS = 10_000  # escaped characters in one question; each costs about 200 bytes
 MOST_PATHS = 3  # paths that a marker names
 LONGEST_PATH = 100  # characters of each
+_CALL_ID = frozenset({fold_key("toolCallId")})
 
 # Controls, bidirectional marks, zero-width characters, tags; not the two joiners, which scripts and emoji need.
 # Controls below U+0020 occur in JSON only as escapes.
@@ -126,18 +127,16 @@ def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
 
 
 def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
-    """Put a marker in front of the title of a question about paths outside the workspace.
+    """Put a marker in front of each title of a question about paths outside the workspace.
 
-    The paths are named in the question, or in an earlier update of the same call.
+    The paths are named in the question, or in an earlier update of a call whose id is anywhere in it: in version 1 the
+    call is in the question, in version 2 in its subject, which may also be of a kind that is not known here.
     """
     if mount is None:
         return []
-    subject = alike(parts, "subject")  # ACP 2: the call is in it
-    inside = _members_of(text, subject)
-    calls = [call for call in (alike(parts, "toolCall"), alike(inside, "toolCall")) if call is not None]
-    holders = [_members_of(text, call) for call in calls]
-    found = [alike(holder, "toolCallId") for holder in (parts, inside, *holders)]
-    ids = dict.fromkeys(part.value for part in found if part is not None and isinstance(part.value, str))
+    call, subject = alike(parts, "toolCall"), alike(parts, "subject")
+    calls = [call, alike(_members_of(text, subject), "toolCall")]
+    ids = dict.fromkeys(texts_of(text, params, _CALL_ID))
     known = [earlier.of(ident) for ident in ids]
     outside = list(outside_paths(text, params, mount))
     for ident in ids:
@@ -148,8 +147,11 @@ def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope
         return []
     title = next((call.title for call in known if call is not None), "")
     cuts = _titled(text, parts, marker)
-    for call, holder in zip(calls, holders, strict=True):
-        cuts += _call_titled(text, call, holder, marker, title)
+    for each in calls:
+        cuts += _call_titled(text, each, marker, title)
+    if alike(parts, "title") is None and (call is None or not isinstance(call.value, dict)):
+        # Version 2 shows the question's own title, and a lenient client something in the place of a missing one.
+        cuts.append((params.end - 1, params.end - 1, f',"title":{json.dumps(marker.strip())}'))
     return cuts
 
 
@@ -158,10 +160,11 @@ def _members_of(text: str, part: Part | None) -> Sequence[Part]:
     return members(text, part.place)[0] if part is not None and isinstance(part.value, dict) else []
 
 
-def _call_titled(text: str, call: Part, inside: Sequence[Part], marker: str, title: str) -> Cuts:
+def _call_titled(text: str, call: Part | None, marker: str, title: str) -> Cuts:
     """``title``: that of an earlier update, which clients show when the question lets it out."""
-    if not isinstance(call.value, dict):
+    if call is None or not isinstance(call.value, dict):
         return []
+    inside = members(text, call.place)[0]
     if alike(inside, "title") is not None:
         return _titled(text, inside, marker)
     member = f'"title":{json.dumps((marker + visible(title)).strip())}' + ("," if inside else "")

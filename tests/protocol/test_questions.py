@@ -396,7 +396,34 @@ def test_without_a_mount_paths_are_not_checked() -> None:
             '"title":"T","subject":{"toolCall":{"path":"/x"}}',
             '"title":"%s T","subject":{"toolCall":{"title":"%s","path":"/x"}}',
         ),
-        ('"toolCall":["/x"],"path":"/x"', '"toolCall":["/x"],"path":"/x"'),
+        ('"toolCall":["/x"],"path":"/x"', '"toolCall":["/x"],"path":"/x","title":"%s"'),
+        # Version 2: the title is the question's own, and its call is in the subject.
+        (
+            '"title":"T","subject":{"type":"command","cwd":"/x"}',
+            '"title":"%s T","subject":{"type":"command","cwd":"/x"}',
+        ),
+        ('"subject":{"type":"command","cwd":"/x"}', '"subject":{"type":"command","cwd":"/x"},"title":"%s"'),
+        ('"title":null,"subject":{"cwd":"/x"}', '"title":"%s","subject":{"cwd":"/x"}'),
+        ('"title":["T"],"subject":{"cwd":"/x"} ', '"title":"%s","subject":{"cwd":"/x"} '),
+        ('"Title":"T","subject":{"cwd":"/x"}', '"Title":"%s T","subject":{"cwd":"/x"}'),
+        (
+            '"subject":{"toolCall":{"title":"C","path":"/x"}}',
+            '"subject":{"toolCall":{"title":"%s C","path":"/x"}},"title":"%s"',
+        ),
+        (
+            '"title":"T","subject":{"type":"tool_call","toolCall":{"title":"C","locations":[{"path":"/x"}]}}',
+            '"title":"%s T","subject":{"type":"tool_call","toolCall":{"title":"%s C","locations":[{"path":"/x"}]}}',
+        ),
+        (
+            '"title":"T","subject":{"tool_call":{"title":"C","content":[{"changes":[{"oldPath":"/x"}]}]}}',
+            '"title":"%s T","subject":{"tool_call":{"title":"%s C","content":[{"changes":[{"oldPath":"/x"}]}]}}',
+        ),
+        ('"subject":"/x","path":"/x"', '"subject":"/x","path":"/x","title":"%s"'),
+        ('"subject":{"toolCall":"t"},"path":"/x"', '"subject":{"toolCall":"t"},"path":"/x","title":"%s"'),
+        (
+            '"toolCall":{"title":"C"},"subject":{"toolCall":{"title":"D","path":"/x"}}',
+            '"toolCall":{"title":"%s C"},"subject":{"toolCall":{"title":"%s D","path":"/x"}}',
+        ),
     ],
 )
 def test_the_position_of_the_text_without_a_plain_title(inside: str, expected: str) -> None:
@@ -534,15 +561,88 @@ def test_a_question_without_a_title_keeps_the_earlier_one() -> None:
     assert found["toolCall"]["title"] == "[podbot: outside the workspace: /etc/a] Edit a!"
 
 
+IN_SUBJECT = [
+    '"type":"tool_call","toolCall":{"toolCallId":"t"}',
+    '"toolCall":{"toolCallId":"t","title":"C"}',
+    '"toolCall":{"title":"C","tool_call_id":"t"}',
+    '"type":"command","toolCallId":"t","command":"x","cwd":"/ws"',
+    '"type":"_more","calls":[{"toolCallId":"u"},{"toolCallId":"t"}]',
+    '"type":"_more","request":{"toolCall":{"toolCallId":"t"}}',
+    '"toolCall":{"toolCallId":"u"},"toolCallId":"t"',
+    '"toolCall":{"toolCallId":"u","toolCall\\u0049d":"t"}',
+    '"toolCall":{"toolCallId":"t","toolCallId":"u"}',
+    '"toolCall":[{"toolCallId":"t"}]',
+]
+
+
+@pytest.mark.parametrize("subject", IN_SUBJECT)
+@pytest.mark.parametrize("title", ['"title":"x",', ""])
+def test_a_question_of_version_2_has_its_call_in_the_subject(subject: str, title: str) -> None:
+    before = update("t", title="Edit", locations=[{"path": "/root/.ssh/authorized_keys"}])
+    found = question_after(f'{title}"subject":{{{subject}}}', before)
+    marker = "[podbot: outside the workspace: /root/.ssh/authorized_keys]"
+    assert found["title"] == (f"{marker} x" if title else marker)
+    call = found["subject"].get("toolCall")
+    if isinstance(call, dict):
+        assert call["title"] == f"{marker} C" if '"C"' in subject else call["title"].startswith(marker)
+    other = question_after(f'{title}"subject":{{{subject}}}', before.replace(b'"t"', b'"v"'))
+    assert "podbot" not in json.dumps(other)
+
+
 @pytest.mark.parametrize(
-    "subject", ['"toolCall":{"toolCallId":"t"}', '"type":"command","toolCallId":"t","command":"x"']
+    "before",
+    [
+        b'{"sessionUpdate":"tool_call_content_chunk","toolCallId":"t","content":{"changes":[{"oldPath":"b","path":"/etc/a"}]}}',
+        b'{"sessionUpdate":"tool_call_update","toolCallId":"t","content":[{"type":"diff","changes":[{"path":"/etc/a"}]}]}',
+    ],
 )
-def test_a_question_of_version_2_has_its_call_in_the_subject(subject: str) -> None:
-    before = update("t", locations=[{"path": "/etc/a"}])
-    assert (
-        question_after(f'"title":"x","subject":{{{subject}}}', before)["title"]
-        == "[podbot: outside the workspace: /etc/a] x"
-    )
+def test_updates_of_version_2_name_paths_for_its_question(before: bytes) -> None:
+    frame = UPDATE.encode() % before
+    found = question_after('"title":"x","subject":{"type":"tool_call","toolCall":{"toolCallId":"t"}}', frame)
+    assert found["title"] == "[podbot: outside the workspace: /etc/a] x"
+
+
+def test_a_path_in_the_subject_is_named_in_the_next_question_about_its_call() -> None:
+    subject = '"title":"%s","subject":{"toolCall":{"toolCallId":"t"%s}}'
+    first = (FRAME % (subject % ("x", ',"locations":[{"path":"/etc/a"}]'))).encode()
+    second = (FRAME % (subject % ("y", ""))).encode()
+    *_, found = from_agent(first + second, channel=AcpChannel(mount=MOUNT)).to_client.splitlines()
+    assert json.loads(found)["params"]["title"] == "[podbot: outside the workspace: /etc/a] y"
+
+
+# What version 1 and 2 allow, and what an agent could send beside it.
+_IDS = st.sampled_from(["t", "u"])
+_PATHS = st.sampled_from(["/ws/a", "/etc/a", "b"])
+_CALLS = st.fixed_dictionaries(
+    {}, optional={"toolCallId": _IDS, "title": st.just("C"), "locations": st.lists(_PATHS.map(lambda p: {"path": p}))}
+)
+_SUBJECTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["tool_call", "command", "_x"]), "toolCall": _CALLS | st.none(), "toolCallId": _IDS,
+        "command": st.just("x"), "cwd": _PATHS, "more": st.lists(_CALLS, max_size=2),
+    },
+)  # fmt: skip
+_QUESTIONS = st.fixed_dictionaries(
+    {"options": st.just([])}, optional={"title": st.just("T"), "toolCall": _CALLS, "subject": _SUBJECTS}
+)
+
+
+@given(_QUESTIONS, st.booleans())
+def test_each_title_of_a_question_is_marked_when_it_or_its_call_names_a_path_outside(
+    question: dict[str, Any], named: bool
+) -> None:
+    inside = json.dumps(question)[1:-1]
+    before = update("t", locations=[{"path": "/root/x"}]) if named else update("t", locations=[])
+    found = question_after(inside, before)
+    marked = '"/etc/a"' in inside or (named and '"toolCallId": "t"' in inside)
+    titles = [found.get("title")]
+    titles += [holder.get("toolCall", {}).get("title") for holder in (found, found.get("subject") or {})
+               if isinstance(holder.get("toolCall"), dict)]  # fmt: skip
+    present = [title for title in titles if title is not None]
+    assert all(title.startswith("[podbot: outside") == marked for title in present)
+    assert present or not marked
+    assert found == {"sessionId": "s", **question} or marked
 
 
 def test_paths_of_an_earlier_question_are_named_in_the_next_one_of_its_call() -> None:
