@@ -7,8 +7,8 @@ only in earlier notifications.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from podbot.protocol.earlier import MOST_PATHS, EarlierCalls
 from podbot.protocol.jsontext import Part, alike, fold_key, members
@@ -16,6 +16,18 @@ from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.named_paths import outside_paths, owned_paths, texts_of
 from podbot.protocol.path_map import PathScope
+from podbot.protocol.plain_commands import (
+    LONGEST,
+    Command,
+    Words,
+    command_of,
+    is_prefix,
+    is_quiet,
+    is_runner,
+    named_as,
+    plain_commands,
+    unmarked,
+)
 from podbot.protocol.questions import LONGEST_PATH, escape_cuts, marker_of, put, visible
 
 _NAMES = frozenset(
@@ -25,12 +37,13 @@ _IDS = ("itemId", "callId")
 _OWNERS = frozenset(map(fold_key, ("id", *_IDS)))
 _KIND = frozenset({"kind"})
 _SPECIAL = {"root": "/", "slash_tmp": "/tmp", "tmpdir": "the directory for temporary files"}  # noqa: S108 - a name
-#: What a permission that lasts is for: a list of words, which are to be the command's own.
-_AMENDMENT = "execpolicyamendment"
-_WORD = re.compile(r"[^\s'\"\\;|&()<>\0]+")
-_NUL = "\0"
-_LONGEST = 65_536  # characters of a command that is compared
-_MOST = 1000  # words or descriptions that are compared with the command
+_DESCRIPTIONS = ("commandActions", "parsedCmd")
+# Each may be there once, because clients differ in which of two they read.
+_DECIDING = (
+    "command", *_DESCRIPTIONS, "availableDecisions", "networkApprovalContext", "proposedExecpolicyAmendment",
+    "proposedNetworkPolicyAmendments",
+)  # fmt: skip
+_MOST = 1000  # words of a permission, or descriptions, that are compared with the command
 
 
 def approval_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
@@ -43,7 +56,8 @@ def approval_cuts(message: Message, mount: PathScope | None, earlier: EarlierCal
         return cuts
     parts, _ = members(message.text, params.place)
     reason = alike(parts, "reason")
-    marker = _place_marker(message.text, params, parts, mount, earlier) + _contradictions(params.value)
+    deciding = {name: part.value for name in _DECIDING if (part := alike(parts, name)) is not None}
+    marker = _place_marker(message.text, params, parts, mount, earlier) + _contradictions(deciding)
     return cuts + _reason_cuts(message.text, params, parts, reason, marker) if marker else cuts
 
 
@@ -105,78 +119,93 @@ def _special(text: str, parts: Sequence[Part]) -> Iterator[str]:
                     yield _SPECIAL[place]
 
 
-def _contradictions(params: dict[str, object]) -> str:
+def _contradictions(params: dict[str, Any]) -> str:
     """Podbot's words about a lasting permission, or a description, of something else than what is asked."""
-    command = _words_of(_value(params, "command"))
-    known = frozenset(command)
-    marker = ""
-    if not all(known.issuperset(words) and words for words in _descriptions(params)):
-        marker = "[podbot: the description is of another command than the one that runs] "
-    for amendment in _amendments(params) if command else ():
-        words = _words_of(amendment)
-        if not _follows(words, command):
-            shown = visible(" ".join(map(str, amendment)))[:LONGEST_PATH].replace("\n", " ") or "any"
-            marker += f"[podbot: the lasting permission is for another command: {shown}] "
+    command = command_of(params.get("command"))
+    marker = _misdescribed(params, command)
+    for words in _amendments(params):
+        if command is None or len(words) > _MOST or not is_prefix(words, command):
+            marker += f"[podbot: the lasting permission is for another command: {_shown(words) or 'any'}] "
+            break
+        if is_runner(words):
+            marker += f"[podbot: the lasting permission is for more than this command: {_shown(words)}] "
             break
     for host in _other_hosts(params):
-        shown = visible(host)[:LONGEST_PATH].replace("\n", " ")
-        marker += f"[podbot: the lasting permission is for another host: {shown}] "
+        marker += f"[podbot: the lasting permission is for another host: {_shown([host])}] "
         break
     return marker
 
 
-def _descriptions(params: dict[str, object]) -> Iterator[Sequence[str]]:
-    """The words of each: what would run, and what clients show in place of that."""
-    for name in ("commandactions", "parsedcmd"):
-        listed = _value(params, name)
-        for action in listed[:_MOST] if isinstance(listed, list) else ():
-            yield _words_of(_value(action, "command") or _value(action, "cmd"))
-            yield from (_words_of(said) for said in (_value(action, "name"), _value(action, "query")) if said)
+def _misdescribed(params: dict[str, Any], command: Command | None) -> str:
+    """Podbot's words about descriptions, which clients show instead of the command."""
+    actions = [action for name in _DESCRIPTIONS for action in _listed(params.get(name))]
+    described: set[Words] = set()
+    for action in actions:
+        found = None if command is None else _described(action, command)
+        if found is None:
+            return "[podbot: the description is of another command than the one that runs] "
+        described |= found
+    if actions and command is not None:
+        for part in command.parts:
+            if part not in described and not is_quiet(part):
+                return f"[podbot: the description leaves out a part of the command: {_shown(part)}] "
+    return ""
 
 
-def _amendments(params: dict[str, object]) -> Iterator[list[object]]:
-    proposed = _value(params, "proposedexecpolicyamendment")
-    found = [_value(_value(decision, "acceptwithexecpolicyamendment"), _AMENDMENT) for decision in _offered(params)]
-    yield from (words for words in (proposed, *found) if isinstance(words, list))
+def _described(action: object, command: Command) -> set[Words] | None:
+    """The plain commands that a description is of; None if it is of another command, or says another thing of it."""
+    found: set[Words] = set()
+    texts = [*_values(action, "command"), *_values(action, "cmd")]
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            return None
+        if command.is_all(text):
+            found.update(command.parts)
+            continue
+        parts = plain_commands(text[:LONGEST])
+        if len(parts) != 1 or parts[0] not in command.parts:
+            return None
+        found.update(parts)
+    known = {word for part in found for word in part} or set(command.words())
+    names, queries = _values(action, "name"), _values(action, "query")
+    if not texts or not all(isinstance(said, str) for said in (*names, *queries)):
+        return None
+    right = all(any(named_as(word, name) for word in known) for name in names)
+    return found if right and all(unmarked(query) in known for query in queries) else None
 
 
-def _other_hosts(params: dict[str, object]) -> Iterator[str]:
+def _amendments(params: dict[str, Any]) -> Iterator[list[object]]:
+    found = [params.get("proposedExecpolicyAmendment")]
+    for decision in _listed(params.get("availableDecisions")):
+        for each in _values(decision, "acceptWithExecpolicyAmendment"):
+            found += _values(each, "execpolicyAmendment")
+    yield from (words for words in found if isinstance(words, list))
+
+
+def _other_hosts(params: dict[str, Any]) -> Iterator[str]:
     """Hosts of lasting permissions for the network that are not the one which is asked about."""
-    asked = _value(_value(params, "networkapprovalcontext"), "host")
-    proposed = _value(params, "proposednetworkpolicyamendments")
-    offered = [
-        _value(_value(decision, "applynetworkpolicyamendment"), "networkpolicyamendment")
-        for decision in _offered(params)
-    ]
-    for amendment in [*(proposed[:_MOST] if isinstance(proposed, list) else []), *offered]:
-        host = _value(amendment, "host")
-        if isinstance(host, str) and host != asked and _value(amendment, "action") != "deny":
-            yield host
+    asked = _values(params.get("networkApprovalContext"), "host")
+    found = _listed(params.get("proposedNetworkPolicyAmendments"))
+    for decision in _listed(params.get("availableDecisions")):
+        for each in _values(decision, "applyNetworkPolicyAmendment"):
+            found += _values(each, "networkPolicyAmendment")
+    for amendment in found:
+        for host in _values(amendment, "host"):
+            if isinstance(host, str) and asked != [host] and _values(amendment, "action") != ["deny"]:
+                yield host
 
 
-def _offered(params: dict[str, object]) -> list[object]:
-    decisions = _value(params, "availabledecisions")
-    return decisions[:_MOST] if isinstance(decisions, list) else []
+def _shown(words: Sequence[object]) -> str:
+    return visible(" ".join(map(str, words)))[:LONGEST_PATH].replace("\n", " ").replace("\t", " ")
 
 
-def _follows(words: Sequence[str], command: Sequence[str]) -> bool:
-    """Whether ``words`` stand in ``command`` one behind the other; "rm" is not in "format"."""
-    if not words or len(words) > _MOST:
-        return False
-    return f"\0{_NUL.join(words)}\0" in f"\0{_NUL.join(command)}\0"
+def _listed(value: object) -> list[object]:
+    return value[:_MOST] if isinstance(value, list) else []
 
 
-def _words_of(command: object) -> Sequence[str]:
-    """What a shell or a list separates, without its marks; the rest may be quoted in another way."""
-    text = " ".join(map(str, command)) if isinstance(command, list) else command
-    return _WORD.findall(text[:_LONGEST]) if isinstance(text, str) else ()
-
-
-def _value(holder: object, name: str) -> object:
-    """The member whose folded name is ``name``; of several, the last one, as most parsers do."""
-    found: object = None
-    if isinstance(holder, dict):
-        for key, value in holder.items():
-            if fold_key(key) == name:
-                found = value
-    return found
+def _values(holder: object, name: str) -> list[Any]:
+    """Each member that some client may read as ``name``, except those that are null."""
+    if not isinstance(holder, dict):
+        return []
+    wanted = fold_key(name)
+    return [value for key, value in holder.items() if fold_key(key) == wanted and value is not None]

