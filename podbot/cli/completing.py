@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from podbot.cli.commands import COMMANDS, GROUPS, Command
 from podbot.cli.options import COMMON, HELP, Argument, Option
 from podbot.config.models import AGENT_KINDS
+from podbot.visible_text import is_printable
 
 Values = Callable[[str, str], list[str]]
 """Given the name of a kind of value and the beginning: the values. See :mod:`podbot.cli.completion`."""
@@ -152,7 +153,7 @@ def _names(text: str) -> Names:
 
 
 def _begun(words: Iterable[str], begun: str) -> tuple[tuple[str, str], ...]:
-    return tuple((word, "") for word in words if word.startswith(begun) and word.isprintable())
+    return tuple((word, "") for word in words if word.startswith(begun) and is_printable(word))
 
 
 def _summary(text: str) -> str:

@@ -66,7 +66,8 @@ def _repaired(g: Globals, *, yes: bool) -> list[Check]:
 
 
 def _show(plan: RepairPlan) -> None:
-    from podbot.cli.report import printable, say
+    from podbot.cli.report import say
+    from podbot.visible_text import printable
 
     say("podbot doctor --fix will run")
     for repair in plan.commands:
@@ -100,7 +101,7 @@ def _table(checks: list[Check]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from podbot.cli.report import printable
+    from podbot.visible_text import printable
 
     console = Console(highlight=False, soft_wrap=True)
     width = max(len(check.name) for check in checks)

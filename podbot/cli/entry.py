@@ -99,7 +99,8 @@ def _wrong_usage(exc: Any, error: PodbotError, argv: list[str]) -> int:
     else:
         exc.show()
         if hint := error.fields.get("hint"):
-            from podbot.cli.report import printable, say
+            from podbot.cli.report import say
+            from podbot.visible_text import printable
 
             say(printable(hint))
     return error.exit_code
@@ -156,7 +157,8 @@ def _failed(exc: PodbotError) -> int:
 
 def _bug(exc: Exception) -> int:
     from podbot.cli.globals import Globals
-    from podbot.cli.report import printable, say
+    from podbot.cli.report import say
+    from podbot.visible_text import printable
 
     if Globals.current.verbose >= 2:
         _traceback(exc)

@@ -42,8 +42,9 @@ def mistake(*, project: str | None, all_: bool, agent: str | None, yes: bool) ->
 def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: bool) -> int:  # noqa: ARG001
     """Remove conversations permanently; returns podbot's exit code."""
     from podbot.api import conversations
-    from podbot.cli.report import Reporter, printable
+    from podbot.cli.report import Reporter
     from podbot.config.load import load_config
+    from podbot.visible_text import printable
 
     if agent is not None:
         _check_agent(agent)
@@ -95,8 +96,8 @@ def _looked_for(project: str) -> str:
 
 
 def _confirm(projects: Sequence[ProjectHistory], agent: str | None) -> None:
-    from podbot.cli.report import printable
     from podbot.errors import MissingRequired
+    from podbot.visible_text import printable
 
     for found in projects:
         typer.echo(printable(f"  - {found.project}: {agent or _agents(found)}"), err=True)
@@ -118,7 +119,7 @@ def _table(found: Sequence[ProjectHistory]) -> None:
     from rich.table import Table
 
     from podbot.cli.image import age
-    from podbot.cli.report import printable
+    from podbot.visible_text import printable
 
     console = Console(highlight=False)
     if not console.is_terminal:  # a pipe has no width, so nothing must be cut off

@@ -29,9 +29,10 @@ def build(
 ) -> int:
     """Build the sandbox image; returns podbot's exit code."""
     from podbot.api.images import build_image
-    from podbot.cli.report import Reporter, printable
+    from podbot.cli.report import Reporter
     from podbot.config.load import load_config
     from podbot.images.image_build import BuildRequest
+    from podbot.visible_text import printable
 
     end_on_signals()
     request = BuildRequest(
@@ -55,7 +56,8 @@ def build(
 def update(g: Globals, *, agents: tuple[str, ...]) -> int:
     """Install other versions of agents; returns podbot's exit code."""
     from podbot.api.preparing import update_agents
-    from podbot.cli.report import Reporter, printable
+    from podbot.cli.report import Reporter
+    from podbot.visible_text import printable
 
     end_on_signals()
     reporter = Reporter(g, progress=True)
@@ -143,7 +145,7 @@ def _table(found: Iterable[SandboxImage]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from podbot.cli.report import printable
+    from podbot.visible_text import printable
 
     console = Console(highlight=False)
     if not console.is_terminal:  # a pipe has no width, so nothing must be cut off

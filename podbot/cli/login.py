@@ -95,7 +95,7 @@ def _show(found: list[AgentLogin], *, as_json: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from podbot.cli.report import printable
+    from podbot.visible_text import printable
 
     console = Console(highlight=False)
     if not console.is_terminal:  # a pipe has no width, so nothing must be cut off

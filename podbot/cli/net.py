@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from podbot.cli.globals import Globals
-from podbot.cli.report import printable
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.management.filtered_network import NetworkPolicy

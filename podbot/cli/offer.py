@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
-from podbot.cli.report import printable, say
+from podbot.cli.report import say
 from podbot.cli.selection import Selection
 from podbot.config.load import load_config
 from podbot.config.models import AppConfig
@@ -21,6 +21,7 @@ from podbot.errors import (
     ServiceStartFailed,
 )
 from podbot.images.recipe import SANDBOX_REPOSITORY, known_builds
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from podbot.cli.report import printable
+from podbot.visible_text import printable
 
 # In this order: strings with their end (or to the end of the line), sequences with parameters, two-byte sequences.
 _SEQUENCES = re.compile(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from podbot.cli.columns import Column, laid_out
 from podbot.cli.globals import Globals
-from podbot.cli.report import Reporter, printable
+from podbot.cli.report import Reporter
 from podbot.errors import UsageError
 from podbot.frozen import Frozen
 from podbot.streams.terminal import terminal_size
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.management.manage import SessionInfo

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from podbot.cli.columns import Column, laid_out
-from podbot.cli.report import printable
 from podbot.config.checks import shown
 from podbot.config.schema import nearest
 from podbot.errors import InvalidValue
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.management.manage import SessionInfo

@@ -15,6 +15,7 @@ from podbot.cli.log import STDERR, channel, give_up
 from podbot.errors import PathError, PodbotError
 from podbot.events import Event
 from podbot.frozen import Frozen
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -183,11 +184,6 @@ def report_error(exc: PodbotError, g: Globals) -> None:
         say(f"podbot: {printable(paragraph(exc))}")
         if g.verbose and (detail := exc.fields.get("detail")):
             say(f"podbot: the engine's own words: {printable(detail)}")
-
-
-def printable(text: str) -> str:
-    """``text`` on one line, with control and direction characters escaped, because names may be hostile."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def say(line: str) -> None:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from podbot.cli.report import printable
 from podbot.cli.variables import session_variables
 from podbot.config.checks import shown
 from podbot.config.coerce import from_text
@@ -17,6 +16,7 @@ from podbot.config.schema import KEYS
 from podbot.errors import InvalidValue, UsageError
 from podbot.frozen import Frozen, field, replace
 from podbot.launch.types import LaunchPlan, LaunchRequest, Subcommand
+from podbot.visible_text import printable
 
 _LONGEST = 80  # characters of a command line that a message repeats
 

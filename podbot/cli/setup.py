@@ -19,7 +19,8 @@ def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, f
     """Build the sandbox image and write its name into the configuration; returns podbot's exit code."""
     from podbot.api.preparing import setup as carry_out
     from podbot.cli.image import end_on_signals, names
-    from podbot.cli.report import Reporter, printable
+    from podbot.cli.report import Reporter
+    from podbot.visible_text import printable
 
     end_on_signals()
     reporter = Reporter(g, progress=True)

@@ -6,8 +6,9 @@ import os
 import sys
 
 from podbot.cli.globals import Globals
-from podbot.cli.report import Reporter, printable
+from podbot.cli.report import Reporter
 from podbot.cli.signals import handled
+from podbot.visible_text import printable
 
 
 def invoke(g: Globals, *, sessions: tuple[str, ...], as_json: bool) -> int:

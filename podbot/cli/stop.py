@@ -7,9 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
-from podbot.cli.report import Reporter, printable
+from podbot.cli.report import Reporter
 from podbot.errors import MissingRequired
 from podbot.frozen import Frozen
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.management.manage import StopResult

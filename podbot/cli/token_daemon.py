@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from podbot.cli.globals import Globals
-from podbot.cli.report import Reporter, printable, say
+from podbot.cli.report import Reporter, say
 from podbot.errors import UsageError
 from podbot.frozen import Frozen
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.tokens.systemd_unit import UnitState

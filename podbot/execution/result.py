@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podbot.visible_text import printable
+
 _SHOWN = 4000  # characters of each stream that a printed result shows
 _WORDS = 80  # characters of the command that it shows
 
@@ -107,4 +109,4 @@ def _shortened(text: str) -> str:
 
 def _visible(text: str) -> str:
     """Terminals obey control characters, and the command's output is not trusted."""
-    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+    return printable(text, keep="\n\t")

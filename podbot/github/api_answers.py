@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from podbot.errors import GitHubAnswerInvalid, GitHubBusy, GitHubError, GitHubRefused
+from podbot.visible_text import printable
 
 LONGEST_WAIT = 3600  # seconds that are waited at GitHub's request; its rate-limit windows last an hour
 _SECRET = re.compile(r"\b(?:gh[a-z]_|github_pat_|v1\.)\w{8,}\S*|\beyJ[\w-]{8,}\S*")
@@ -42,7 +43,7 @@ class Ask:
 
 def shown(text: str, limit: int = 200) -> str:
     """Foreign text for a message: one printable line, limited in length, without anything that looks like a secret."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split())
+    flat = " ".join(printable(text[: 4 * limit], instead=" ").split())
     flat = without_secrets(flat)
     return flat if len(flat) <= limit else f"{flat[:limit]}…"
 

@@ -13,6 +13,7 @@ from podbot.atomic import replace_file
 from podbot.errors import PodbotError
 from podbot.github.grant import read_record
 from podbot.github.schedule import Term
+from podbot.visible_text import printable
 
 NAME = "token.status.json"
 _LONGEST = 200
@@ -74,7 +75,7 @@ def status_path(session_dir: str) -> str:
 def short_error(exc: BaseException) -> str:
     """An error in one short line. For foreign exceptions only the class, because their text may contain a secret."""
     text = exc.message if isinstance(exc, PodbotError) else f"unexpected {type(exc).__name__}"
-    line = "".join(char if char.isprintable() else " " for char in text)
+    line = printable(text, instead=" ")
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 

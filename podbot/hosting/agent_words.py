@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from podbot.events import Emit, Event
 from podbot.streams.rate_limit import Budget
+from podbot.visible_text import printable
 
 LINE = 4096  # bytes of one diagnostic line
 # Without a bound an agent wrote 1.24 GB into an editor's log in 8 s (measured).
@@ -98,6 +99,4 @@ def text_of(line: bytes) -> str:
     """
     cut = _COLOURS.sub(b"", line[:LINE].rstrip(b"\r\n"))
     text = cut.decode("utf-8", "backslashreplace")
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() or char == "\t" else ascii(char)[1:-1] for char in text)
-    return text + (f" ... ({len(line)} bytes)" if len(line) > LINE else "")
+    return printable(text, keep="\t") + (f" ... ({len(line)} bytes)" if len(line) > LINE else "")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from podbot.atomic import replace_file
 from podbot.errors import PodbotError
 from podbot.places import cache_dir, private_dir
+from podbot.visible_text import is_printable
 
 FILE = "image-names"
 _MOST, _LARGEST = 200, 1 << 16  # names, bytes
@@ -25,7 +26,7 @@ def image_names(environ: Mapping[str, str]) -> tuple[str, ...]:
         found = os.fstat(descriptor)
         ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
         text = file.read(_LARGEST).decode("utf-8", "replace") if ours else ""
-    return tuple(name for name in text.split("\n")[:_MOST] if name and name.isprintable())
+    return tuple(name for name in text.split("\n")[:_MOST] if name and is_printable(name))
 
 
 def remember_images(environ: Mapping[str, str], names: Iterable[str], *, all_of_them: bool) -> None:

@@ -18,24 +18,21 @@ from podbot.protocol.message import Message
 from podbot.protocol.named_paths import outside_paths, texts_of
 from podbot.protocol.path_map import PathScope
 from podbot.protocol.permission_options import prefix_of
+from podbot.visible_text import HIDDEN
 
 MOST_MARKS = 10_000  # escaped characters in one question; each costs about 200 bytes
 MOST_PATHS = 3  # paths that a marker names
 LONGEST_PATH = 100  # characters of each
 _CALL_ID = frozenset({fold_key("toolCallId")})
 
-# Controls, bidirectional marks, zero-width characters, tags; not the two joiners, which scripts and emoji need.
-# Controls below U+0020 occur in JSON only as escapes.
-_HIDDEN = (
-    "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800"
-    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-_IS_HIDDEN = re.compile(f"[\\0-\\x08\\x0b-\\x1f\\ud800-\\udfff{_HIDDEN}]")
+# Controls below U+0020 occur in JSON only as escapes. The joiners stay wherever they are in a question: its text is
+# read, and not compared with a name.
+_IS_HIDDEN = re.compile(f"[\\0-\\x08\\x0b-\\x1f\\ud800-\\udfff{HIDDEN}]")
 # One match skips all harmless text up to a character that may be hidden, so harmless text needs no Python loop.
 _CANDIDATE = re.compile(
-    rf'(?:[^\\{_HIDDEN}]++|\\["\\/nt]|\\r\\n)*+'
+    rf'(?:[^\\{HIDDEN}]++|\\["\\/nt]|\\r\\n)*+'
     r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
-    rf"|[{_HIDDEN}])?"
+    rf"|[{HIDDEN}])?"
 )
 # ASCII: without it the Kelvin sign is a k, and the long s an s.
 _ADDRESS = re.compile(

@@ -24,6 +24,7 @@ from podbot.launch.command import ExecSpec
 from podbot.launch.resources.clone import ClonePlan
 from podbot.session.clone_errors import Failure, clone_error
 from podbot.streams.wake import Interrupted, Wake
+from podbot.visible_text import is_printable, printable
 
 # LC_ALL: git's messages are parsed. Neither git nor ssh, used for a submodule, may prompt: nobody can answer.
 ENV = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
@@ -172,7 +173,7 @@ def _heads(inside: Inside, clone: ClonePlan) -> list[str] | None:
 
     def take(line: str) -> None:
         name = line.partition("\trefs/heads/")[2]
-        if name.isprintable() and name and len(found) < _MOST_HEADS:
+        if name and is_printable(name) and len(found) < _MOST_HEADS:
             found.append(name)
 
     words = (*GIT, "ls-remote", "--heads", "--", clone.url)
@@ -206,7 +207,7 @@ class _Errors:
         self._phase = ""
 
     def _take(self, line: str) -> None:
-        text = "".join(char for char in _ESCAPE.sub("", line) if char.isprintable()).strip()
+        text = printable(_ESCAPE.sub("", line), instead="").strip()
         text = without_secrets(text)  # an image may set GIT_TRACE, or make the helper's shell trace its commands
         progress = _PROGRESS.match(text)
         if progress is None:

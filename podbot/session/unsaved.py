@@ -15,6 +15,7 @@ from podbot.errors import PodbotError
 from podbot.execution.capture import Lines, run_fed
 from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Wake
+from podbot.visible_text import printable
 
 SECONDS = 10.0
 _NAMED = 3  # names of each kind that a notice shows
@@ -183,5 +184,5 @@ def since_of(labels: Mapping[str, str], created: float) -> str:
 
 
 def _short(name: str) -> str:
-    name = "".join(char if char.isprintable() else "?" for char in name[: _LONGEST_NAME + 1])
+    name = printable(name[: _LONGEST_NAME + 1], instead="?")
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

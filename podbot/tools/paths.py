@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from podbot.errors import ToolValidationError
 from podbot.tools.tool_limits import PATH_SEGMENTS, SEGMENT_CHARS, WORKSPACE
+from podbot.visible_text import is_printable
 
 VfsPath = tuple[str, ...]
 """The segments of a path below the workspace; none for the workspace itself."""
@@ -61,7 +62,7 @@ def shown_path(path: str) -> str:
     """
     if not path:
         return "/"
-    return path if path.isprintable() and not path.startswith('"') else json.dumps(path)
+    return path if is_printable(path) and not path.startswith('"') else json.dumps(path)
 
 
 def shown_value(value: object) -> str:

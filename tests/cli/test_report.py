@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from podbot.cli.globals import Globals
-from podbot.cli.report import Patience, Reporter, printable, report_error, say
+from podbot.cli.report import Patience, Reporter, report_error, say
 from podbot.errors import ContainerNotFound
 from podbot.events import Event, Level
 from podbot.streams.terminal import raw_mode
@@ -112,12 +110,12 @@ def test_an_error_shows_no_control_characters(capsys: Capture) -> None:
     assert capsys.readouterr().err.startswith("podbot: there is no container a\\x1b]0;x\\x07\\x9b\\x7f\\rz. ")
 
 
-@given(st.text())
-def test_printable_text_contains_nothing_that_a_terminal_obeys(text: str) -> None:
-    found = printable(text)
-    assert found.isprintable()
-    if text.isprintable() and text.isascii():
-        assert found == text
+def test_a_name_that_looks_like_another_is_told_from_it(capsys: Capture) -> None:
+    for char in "\u2800\u3164\ufe0f\u034f\u115f\u1160\uffa0\u180b":
+        report_error(ContainerNotFound(container=f"shop{char}"), Globals())
+        assert f"shop\\u{ord(char):04x}" in capsys.readouterr().err
+    report_error(ContainerNotFound(container="\U0001f469\u200d\U0001f4bb"), Globals())
+    assert "\U0001f469\u200d\U0001f4bb" in capsys.readouterr().err
 
 
 def test_a_closed_stderr_is_no_failure() -> None:

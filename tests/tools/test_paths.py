@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from podbot.errors import ToolValidationError
 from podbot.tools.paths import logical_path, parse_entry, parse_path, path_text, shown_path
+from podbot.visible_text import is_printable
 
 LONGEST = "s" * 80
 DEEPEST = "/".join(["d"] * 16)
@@ -79,7 +80,7 @@ def test_segments_survive_both_renderings(segments: list[str]) -> None:
 @given(st.text(max_size=40))
 def test_a_shown_path_is_one_line_and_stands_for_one_name(name: str) -> None:
     shown = shown_path(name)
-    assert shown.isprintable()
+    assert is_printable(shown)
     assert len(shown.splitlines()) == 1
     if shown != name:
         assert not name or shown.startswith('"')
