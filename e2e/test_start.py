@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -64,24 +65,43 @@ def test_a_stopped_session_has_no_token_and_starts_again(site: Site) -> None:
         assert site.state() == "exited"
 
 
-@pytest.fixture
-def kept(world: World) -> Iterator[tuple[World, str, str]]:
-    """A kept session on a read-only workspace, whose agent replaced its logins by a link to the workspace."""
+@contextlib.contextmanager
+def kept_by(world: World, planted: str, *, read_only: bool) -> Iterator[tuple[World, str, str]]:
+    """A kept session whose agent got a login and ran ``planted``, in which WS is the workspace."""
     name, workspace = f"start-{uuid.uuid4().hex[:8]}", world.workspace()
     login = os.path.join(world.env["HOME"], ".codex")
     os.makedirs(login, exist_ok=True)
     with open(os.path.join(login, "auth.json"), "w", encoding="utf-8") as file:
         file.write('{"OPENAI_API_KEY": null}')
-    world.env |= {"PODBOT_CREDS_COPY_CODEX": "true", "PODBOT_WORKSPACE_READ_ONLY": "true"}
+    world.env |= {"PODBOT_CREDS_COPY_CODEX": "true", "PODBOT_WORKSPACE_READ_ONLY": str(read_only).lower()}
     try:
-        planted = f"test -s /root/.codex/auth.json; rm -r /root/.codex; ln -s {workspace} /root/.codex"
-        world.agent("sh", "-ec", planted, workspace=workspace, flags=("--keep", "--name", name), check=True)
+        words = f"test -s /root/.codex/auth.json; {planted.replace('WS', workspace)}"
+        world.agent("sh", "-ec", words, workspace=workspace, flags=("--keep", "--name", name), check=True)
         yield world, name, workspace
     finally:
         for key in ("PODBOT_CREDS_COPY_CODEX", "PODBOT_WORKSPACE_READ_ONLY"):
             del world.env[key]
         shutil.rmtree(login)
         world.podbot("stop", "--rm", "--time", "0", name)
+
+
+@pytest.fixture
+def kept(world: World) -> Iterator[tuple[World, str, str]]:
+    """A kept session on a read-only workspace, whose agent replaced its logins by a link to the workspace."""
+    with kept_by(world, "rm -r /root/.codex; ln -s WS /root/.codex", read_only=True) as found:
+        yield found
+
+
+@pytest.mark.parametrize("link", ["WS/x", "..WS/x"])
+def test_nothing_is_copied_through_a_link_in_place_of_the_home(world: World, link: str) -> None:
+    """What podbot copied there was on the host, in the workspace, for good."""
+    planted = f"mkdir WS/x; mv /root /root.away; ln -s {link} /root"
+    with kept_by(world, planted, read_only=False) as (_, name, workspace):
+        done = world.podbot("start", name)
+        assert done.returncode == 1
+        assert "its /root was replaced by a link to " in done.stderr
+        assert os.listdir(os.path.join(workspace, "x")) == []
+        assert world.container(name)["State"] == "exited"
 
 
 def test_a_login_is_not_copied_through_the_agents_link(kept: tuple[World, str, str]) -> None:

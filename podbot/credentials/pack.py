@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from podbot.agents.definition import HOME, OWN_LOGIN, REPLACED, Family
 from podbot.agents.registry import agent, families
@@ -25,12 +25,15 @@ _NAMED = 5  # skipped names in an event's message; its fields have them all
 class Bundle(Frozen):
     """An archive to unpack at ``/root``, empty when there is nothing.
 
-    ``paths``: the families in it, as seen inside; ``first_run``: the first-run files in it, likewise.
+    ``paths``: the families in it, as seen inside; ``first_run``: the first-run files in it, likewise. ``through``: the
+    directories inside that must be there, parents first, because they have no entry: the engine replaces what is in the
+    place of an entry, and follows links in its path.
     """
 
     archive: bytes = field(default=b"", repr=False)
     paths: tuple[str, ...] = ()
     first_run: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
 
 
 def pack(plan: CredentialsPlan, emit: Emit, *, limit: int = LIMIT) -> Bundle:
@@ -52,6 +55,7 @@ def pack(plan: CredentialsPlan, emit: Emit, *, limit: int = LIMIT) -> Bundle:
         build(entries),
         paths=tuple(source.target for source in plan.sources),
         first_run=tuple(source.target for source in plan.first_run),
+        through=tuple(_through(entries)),
     )
 
 
@@ -65,6 +69,17 @@ def upload(engine: Engine, container: str, bundle: Bundle, emit: Emit) -> None:
         return  # a link to podbot's own login, which has a notice
     text = f"copied {', '.join(names)} into the sandbox"
     emit(Event("info", "credentials.uploaded", text, {"paths": list(bundle.paths)}))
+
+
+def _through(entries: Sequence[Entry]) -> Iterator[str]:
+    made = {entry.path for entry in entries if entry.kind == "directory"}
+    above = {""}
+    for entry in entries:
+        path = entry.path
+        while path := os.path.dirname(path):
+            above.add(path)
+    for path in sorted(above - made):
+        yield os.path.join(HOME, path).rstrip("/")
 
 
 def _own_login(kind: str) -> Iterator[Entry]:

@@ -296,6 +296,17 @@ def test_upload(home: Home) -> None:
     assert (event.kind, event.fields) == ("credentials.uploaded", {"paths": ["/root/.claude"]})
 
 
+def test_the_directories_that_an_archive_goes_through_are_known(home: Home) -> None:
+    """In the place of an entry the engine replaces a link, and follows one in an entry's path."""
+    home.write(".claude/skills/a/SKILL.md")
+    home.write(".codex/config.toml")
+    for bundle in (home.packed("claude"), home.packed("codex"), home.packed(first_run=True)):
+        assert bundle.through == ("/root",)
+    above = ("/root", "/root/.local", "/root/.local/share", "/root/.local/share/opencode")
+    assert pack(CredentialsPlan(own="opencode"), home.events.append).through == above
+    assert home.packed().through == ()
+
+
 def test_an_upload_that_fails(home: Home) -> None:
     home.write(".claude/a")
     engine = FakeEngine()

@@ -498,6 +498,48 @@ def test_one_that_was_not_to_be_kept(host: Host) -> None:
     refused(host, SessionNotRestorable)
 
 
+# --- links that the agent left where podbot copies ------------------------------------------------
+
+
+def written_inside(host: Host) -> str:
+    """The directory on this host with what was written inside, of which the engine's description says where it is."""
+    storage = os.path.join(host.place.base, "upper")
+    os.makedirs(storage)
+    entry = host.engine.by_name[NAME]
+    entry.info = dataclasses.replace(entry.info, storage=storage)
+    return storage
+
+
+@pytest.mark.parametrize("text", ["{ws}/x", "..{ws}", "/elsewhere", "root"])
+def test_nothing_is_copied_through_a_link_in_place_of_the_home(host: Host, text: str) -> None:
+    storage = written_inside(host)
+    text = text.format(ws=host.place.workspace)
+    os.symlink(text, os.path.join(storage, "root"))
+    uploads = len(host.engine.by_name[NAME].archives)
+    with pytest.raises(SessionNotRestorable) as caught:
+        host.start()
+    assert caught.value.reason.startswith(f"its /root was replaced by a link to {text}, ")
+    assert len(host.engine.by_name[NAME].archives) == uploads
+    assert "start" not in [name for name, _ in host.engine.calls], "the mounts below /root would follow it, too"
+    os.unlink(os.path.join(storage, "root"))
+    stays_stopped(host)
+
+
+def test_a_home_that_was_only_written_to_is_no_obstacle(host: Host) -> None:
+    storage = written_inside(host)
+    os.makedirs(os.path.join(storage, "root"))
+    os.symlink(host.place.workspace, os.path.join(storage, "root", ".codex"))  # the engine replaces it
+    os.symlink(host.place.workspace, os.path.join(storage, "root", "notes"))
+    assert host.start().credentials == ("/root/.codex",)
+
+
+@pytest.mark.parametrize("storage", ["", "/nonexistent/upper"])
+def test_a_store_that_cannot_be_seen_is_no_obstacle(host: Host, storage: str) -> None:
+    entry = host.engine.by_name[NAME]
+    entry.info = dataclasses.replace(entry.info, storage=storage)
+    assert host.start().credentials == ("/root/.codex",)
+
+
 # --- what fails on the way ------------------------------------------------------------------------
 
 

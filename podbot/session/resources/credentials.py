@@ -6,8 +6,10 @@ import contextlib
 from collections.abc import Iterator
 
 from podbot.credentials.pack import Bundle, pack, upload
+from podbot.errors import SessionNotRestorable
 from podbot.events import ignore
 from podbot.launch.resources.credentials import CredentialsPlan
+from podbot.session.home_links import link_in
 from podbot.session.resources.resource import Opening, SessionResource
 
 
@@ -25,6 +27,20 @@ class Resource(SessionResource[CredentialsPlan]):
         with self.session.wake.interruptible():
             self._bundle = pack(self.plan, self.session.emit)
         yield
+
+    def starting(self) -> None:
+        """See SessionResource. Raises SessionNotRestorable for a link that the copy would follow."""
+        session = self.session
+        if not (session.again and self._bundle.archive):
+            return
+        found = link_in(session.engine.inspect(session.plan.session).storage, self._bundle.through)
+        if found is not None:
+            path, text = found
+            raise SessionNotRestorable(
+                session=session.plan.session,
+                reason=f"its {path} was replaced by a link to {text}, which a copy of your settings would follow",
+                hint="Remove it; the engine's own program can still start the container.",
+            )
 
     def created(self, container: str) -> None:
         """See SessionResource. Raises UploadFailed."""
