@@ -11,7 +11,7 @@ import stat
 from podbot.guard import files, locations
 from podbot.guard.content import MOST, digest
 from podbot.guard.gitconfig import parse
-from podbot.guard.gitkeys import dangerous, programs
+from podbot.guard.gitkeys import notable, programs
 from podbot.guard.marks import Mark
 from podbot.guard.values import TYPE_CHECKING
 
@@ -111,8 +111,13 @@ def behind(scan: Scan, leads: str, base: str) -> locations.Location | None:
         return None
 
 
-def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool = False) -> dict[str, list[str]]:
-    """Record the dangerous keys of one file, and return them. ``worktree``: ``core.worktree`` counts as one."""
+def config(
+    scan: Scan, directory: int, name: str, path: str, *, worktree: bool = False, strict: bool = True
+) -> dict[str, list[str]]:
+    """Record the keys of one file that act, and return them. ``worktree``: ``core.worktree`` counts as one.
+
+    ``strict``: git reads all of it as the repository's, so keys that podbot does not know count.
+    """
     leads = files.link(directory, name)
     if leads is None:
         found = files.read(directory, name, _CONFIG)
@@ -129,11 +134,13 @@ def config(scan: Scan, directory: int, name: str, path: str, *, worktree: bool =
     parsed = parse(found.data)
     if not parsed.whole or not found.whole:
         scan.mark(path, "content", Mark("git.config", content(found), "it is malformed or too long", when))
-    keys = dangerous(parsed.entries)
+    keys, unknown = notable(parsed.entries)
     for key, values in keys.items():
         if key == "core.worktree" and not worktree:
             continue  # a submodule's configuration has this key, which leads back to its checkout
         scan.mark(path, key, Mark("git.key", "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
+    for key, values in unknown.items() if strict else ():
+        scan.mark(path, key, Mark("git.unknown", "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
     return keys
 
 
@@ -252,7 +259,7 @@ def common_directory(scan: Scan, directory: int, path: str) -> None:
 
 def modules(scan: Scan, directory: int, path: str) -> None:
     """Record ``.gitmodules``, which git reads as configuration of submodules."""
-    config(scan, directory, ".gitmodules", path)
+    config(scan, directory, ".gitmodules", path, strict=False)
 
 
 def content(found: files.Read) -> str:

@@ -1,17 +1,24 @@
-"""The keys of git's configuration that make git run a program, or read files that it should not. Pure, and data.
+"""The keys of git's configuration that act, and which of a file's entries are findings. Pure, and mostly data.
 
-Ordinary keys (remotes, branches, identities, ``core.bare``) are not listed, so a commit, a fetch or a new branch causes
-no finding.
+A key acts if it runs a program, leads git to another file or place, weakens its safety, or has it read a file whose
+content then leaves the machine. Ordinary keys (remotes, branches, identities, ``core.bare``) are in ``gitordinary``, so
+a commit, a fetch or a new branch causes no finding. A key of a section of git that is in neither list is a newer git's,
+and a finding too. Sections that are no part of git are ordinary unless they are listed here.
 """
 
 from __future__ import annotations
 
+from podbot.guard.gitordinary import ORDINARY
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _WORDS = ("true", "false", "yes", "no", "on", "off", "0", "1", "")
+_LFS = (
+    "git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs smudge --skip -- %f", "git-lfs filter-process",
+    "git-lfs filter-process --skip",
+)  # fmt: skip
 
 
 def _anything(_value: str | None) -> bool:
@@ -32,61 +39,205 @@ def _helper(value: str | None) -> bool:
     return value is not None and ("::" in value or value.startswith("-"))
 
 
-KEYS: Mapping[str, Callable[[str | None], bool]] = {
-    **dict.fromkeys(
-        (
-            "core.hookspath", "core.sshcommand", "core.gitproxy", "core.editor", "core.askpass", "core.attributesfile",
-            "core.worktree", "core.alternaterefscommand", "core.pager", "sequence.editor", "interactive.difffilter",
-            "include.path", "includeif.*.path", "filter.*.clean", "filter.*.smudge", "filter.*.process",
-            "diff.external", "diff.*.command", "diff.*.textconv", "merge.*.driver", "mergetool.*.cmd",
-            "mergetool.*.path", "difftool.*.cmd", "difftool.*.path",
-            "guitool.*.cmd", "man.*.cmd", "man.*.path", "browser.*.cmd",
-            "browser.*.path", "instaweb.httpd", "tar.*.command", "trailer.*.command", "trailer.*.cmd", "hook.*.command",
-            "credential.helper", "credential.*.helper", "gpg.program", "gpg.*.program", "gpg.*.defaultkeycommand",
-            "gpg.ssh.allowedsignersfile", "sendemail.sendmailcmd", "sendemail.*.sendmailcmd", "sendemail.tocmd",
-            "sendemail.cccmd", "sendemail.headercmd", "sendemail.smtpserver", "imap.tunnel", "remote.*.uploadpack",
-            "remote.*.receivepack", "remote.*.vcs", "uploadpack.packobjectshook", "url.*.insteadof",
-            "url.*.pushinsteadof", "protocol.allow", "protocol.*.allow", "http.proxy", "http.*.proxy", "http.sslverify",
-            "http.*.sslverify", "http.sslcainfo", "http.*.sslcainfo", "http.cookiefile", "remote.*.proxy",
-            "lfs.url", "lfs.customtransfer.*.path", "lfs.extension.*.clean", "lfs.extension.*.smudge",
-            "gc.recentobjectshook", "delta.pager", "remote.pushdefault", "http.extraheader",
-            "http.*.extraheader", "http.curloptresolve", "http.*.curloptresolve", "alias.*", "alias.*.command",
-            "init.templatedir", "safe.directory", "safe.barerepository",
-        ),
-        _anything,
-    ),
-    "core.fsmonitor": _program,
-    "pager.*": _program,
-    "submodule.*.update": _shell,
-    "remote.*.url": _helper,
-    "remote.*.pushurl": _helper,
-    "submodule.*.url": _helper,
-    "branch.*.remote": _helper,
-}  # fmt: skip
-"""Key -> whether a value is dangerous. ``*`` is a subsection, or the name in ``alias`` and ``pager``."""
+def _filter(value: str | None) -> bool:
+    """Whether it is another program than git-lfs, which `git lfs install --local` writes."""
+    return value not in _LFS
 
 
-def pattern(key: str) -> str:
-    """``key`` with its subsection, which may contain dots, replaced by ``*``."""
-    section, _, rest = key.partition(".")
+def _off(value: str | None) -> bool:
+    """Whether it may be false: git accepts ``00`` and ``0k`` as well. A key without a value is true."""
+    return value is not None and value.lower() not in ("true", "yes", "on", "1")
+
+
+def _on(value: str | None) -> bool:
+    return value is None or value.lower() not in ("false", "no", "off", "0", "")
+
+
+def _elsewhere(value: str | None) -> bool:
+    """Whether the path may lead out of the repository: ``~``, ``%(prefix)`` and ``:(optional)`` are git's own."""
+    return value is not None and (value.startswith(("/", "~", "%", ":")) or ".." in value.split("/"))
+
+
+def _path(value: str | None) -> bool:
+    """Whether the name of a tool or a suffix of files is a path, which git does not check."""
+    return value is not None and "/" in value
+
+
+def _address(value: str | None) -> bool:
+    """Whether the format of references also says where they are: ``files:///elsewhere``."""
+    return value is not None and ":" in value
+
+
+def _shared(value: str | None) -> bool:
+    """Whether other users may write the repository."""
+    return value is None or value.lower() not in ("umask", "false", "no", "off", "0", "")
+
+
+def _outside_modules(value: str | None) -> bool:
+    return value is None or not value.startswith((".git/modules/", "modules/")) or ".." in value.split("/")
+
+
+_ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
+    _anything: {
+        "alias": "* *.command",
+        "annex": "commitmessage-command freezecontent-command http-headers-command pre-init-file rsync-options"
+        " secure-erase-command ssh-options thawcontent-command web-options youtube-dl-command",
+        "attr": "tree",  # attributes select filters and drivers; those of a tree are not in any file
+        # mergeoptions: `-F FILE` puts the file's content into the message of the commit (measured)
+        "branch": "*.mergeoptions",
+        "browser": "*.cmd *.path",
+        "cola": "blameviewer",
+        "core": "alternaterefscommand askpass attributesfile editor gitproxy hookspath pager sshcommand"
+        " virtualfilesystem worktree",
+        "credential": "helper *.helper",
+        "cvsexportcommit": "cvsdir",
+        "cvsimport": "* *.*",
+        "daemon": "* *.*",  # services that `git daemon` offers
+        "delta": "pager",
+        "diff": "external *.command *.textconv",
+        "difftool": "*.cmd *.path",
+        "fetch": "bundleuri uriprotocols fsck.*",
+        "fsck": "*",
+        "fsmonitor": "socketdir",
+        "gc": "recentobjectshook",
+        "git-p4": "host password port",  # `port = rsh:COMMAND`
+        "gitcvs": "authdb dbdriver dbname dbpass dbuser enabled logfile"
+        " *.authdb *.dbdriver *.dbname *.dbpass *.dbuser *.enabled *.logfile",
+        "gitflow": "path.hooks",
+        "gpg": "mintrustlevel program *.program *.defaultkeycommand *.allowedsignersfile *.revocationfile",
+        "gui": "diffopts editor historybrowser",
+        "guitool": "*.cmd",
+        "gvfs": "cache-server sharedcache",
+        "help": "htmlpath",
+        "hook": "*.command *.enabled *.event",
+        "http": "cookiefile curloptresolve delegation emptyauth extraheader followredirects pinnedpubkey proactiveauth"
+        " proxy proxyauthmethod proxysslcainfo proxysslcert proxysslkey savecookies schannelcheckrevoke"
+        " schannelusesslcainfo sslcainfo sslcapath sslcert sslcerttype sslcipherlist sslkey sslkeytype sslverify"
+        " sslversion getanyfile receivepack uploadarchive uploadpack"
+        " *.cookiefile *.curloptresolve *.delegation *.emptyauth *.extraheader *.followredirects *.pinnedpubkey"
+        " *.proactiveauth *.proxy *.proxyauthmethod *.proxysslcainfo *.proxysslcert *.proxysslkey *.savecookies"
+        " *.schannelcheckrevoke *.schannelusesslcainfo *.sslcainfo *.sslcapath *.sslcert *.sslcerttype"
+        " *.sslcipherlist *.sslkey *.sslkeytype *.sslverify *.sslversion",
+        "imap": "host sslverify tunnel",
+        "include": "path",
+        "includeif": "*.path",
+        "init": "templatedir",
+        "instaweb": "gitwebdir httpd modulepath",
+        "interactive": "difffilter",
+        "jump": "grepcmd",
+        "lfs": "pushurl standalonetransferagent storage url *.standalonetransferagent customtransfer.*.args"
+        " customtransfer.*.path extension.*.clean extension.*.smudge",
+        "maintenance": "repo",
+        "man": "*.cmd *.path",
+        "merge": "*.driver",
+        "mergetool": "*.cmd *.layout *.path",  # git evaluates a layout of vimdiff as shell code
+        "promisor": "acceptfromserver acceptfromserverurl",
+        "protocol": "allow *.allow",
+        "pull": "octopus twohead",  # names of strategies: git runs git-merge-NAME
+        "push": "pushoption",
+        "rebase": "instructionformat",  # `%n` begins a new step, such as `exec COMMAND` (measured)
+        "receive": "fsck.*",
+        "remote": "pushdefault *.proxy *.proxyauthmethod *.receivepack *.uploadpack *.vcs"
+        " *.annex-cost-command *.annex-hooktype *.annex-rsync-options *.annex-shell *.annex-ssh-options"
+        " *.annex-start-command *.annex-stop-command",
+        "safe": "barerepository directory",
+        "scalar": "repo",
+        "sendemail": "cccmd headercmd identity sendmailcmd smtpencryption smtpserver smtpserveroption smtpssl"
+        " smtpsslcertpath smtpsslclientcert smtpsslclientkey tocmd"
+        " *.cccmd *.headercmd *.sendmailcmd *.smtpencryption *.smtpserver *.smtpserveroption *.smtpssl"
+        " *.smtpsslcertpath *.smtpsslclientcert *.smtpsslclientkey *.tocmd",
+        "sequence": "editor",
+        "sideband": "allowcontrolcharacters *.allowcontrolcharacters",
+        "stgit": "editor mergetool pager smtpserver alias.*",
+        "svn": "authorsprog configdir file pager repackflags strategy template",
+        "tar": "*.command",
+        "tig": "bind.*",
+        "trace2": "eventtarget normaltarget perftarget",
+        "trailer": "*.cmd *.command",
+        "transfer": "credentialsinurl",
+        "uploadpack": "blobpackfileuri packobjectshook",
+        "url": "*.insteadof *.pushinsteadof",
+    },
+    _filter: {"filter": "*.clean *.process *.smudge"},
+    _program: {"core": "fsmonitor", "pager": "*"},
+    _shell: {"submodule": "*.update"},
+    _helper: {
+        "branch": "*.pushremote *.remote",  # `gh pr checkout` writes the address of a fork
+        "remote": "*.pushurl *.url",
+        "submodule": "*.url",
+        "svn-remote": "*.pushurl *.url",
+    },
+    _outside_modules: {"submodule": "*.gitdir"},
+    _elsewhere: {
+        "blame": "ignorerevsfile",
+        "commit": "template",
+        "core": "excludesfile",
+        "diff": "orderfile",
+        "format": "outputdirectory signaturefile",
+        "gc": "repackfilterto",
+        "mailmap": "file",
+        "sendemail": "aliasesfile *.aliasesfile *.file",
+        "svn": "authorsfile",
+    },
+    # A tool's name is that of a file which git's script reads: `../../x` is one of the workspace (measured).
+    _path: {"diff": "guitool tool", "format": "suffix", "merge": "guitool tool"},
+    _address: {"extensions": "refstorage"},
+    _shared: {"core": "sharedrepository"},
+    _off: {
+        "clean": "requireforce",
+        "core": "protecthfs protectntfs",
+        "credential": "protectprotocol sanitizeprompt usehttppath *.protectprotocol *.sanitizeprompt *.usehttppath",
+        "fetch": "fsckobjects",
+        "instaweb": "local",
+        "merge": "verifysignatures",
+        "receive": "fsckobjects",
+        "transfer": "fsckobjects",
+    },
+    _on: {"fsmonitor": "allowremote"},
+}
+KEYS: dict[str, dict[str, Callable[[str | None], bool]]] = {}
+"""By section and name: whether a value acts. ``*`` is a subsection, or any name in a section such as ``alias``."""
+for _acts, _table in _ACTS.items():
+    for _section, _names in _table.items():
+        KEYS.setdefault(_section, {}).update(dict.fromkeys(_names.split(), _acts))
+
+_plain: dict[str, frozenset[str]] = {}
+
+
+def _patterns(rest: str) -> tuple[str, ...]:
+    """The entries of the lists that may stand for the part of a key behind its section; a subsection may have dots."""
     middle, dot, name = rest.rpartition(".")
-    if section in ("alias", "pager") and not dot:
-        return f"{section}.*"
     if not dot:
-        return key
-    if section == "lfs" and middle.startswith(("customtransfer.", "extension.")):
-        return f"lfs.{middle.partition('.')[0]}.*.{name}"
-    return key if key in KEYS else f"{section}.*.{name}"
+        return (rest, "*")
+    return (rest, f"*.{name}", f"{middle}.*", f"{middle.partition('.')[0]}.*.{name}", "*.*")
 
 
-def dangerous(entries: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
-    """The dangerous entries: each key with its values, in the order of the file."""
-    found: dict[str, list[str]] = {}
+def _rules(key: str) -> list[Callable[[str | None], bool]] | None:
+    """For which values the key acts; None if it is git's and in no list."""
+    section, _, rest = key.partition(".")
+    patterns = _patterns(rest)
+    found = [known[one] for one in patterns if one in known] if (known := KEYS.get(section)) else []
+    if found or section not in ORDINARY:
+        return found
+    if section not in _plain:
+        _plain[section] = frozenset(ORDINARY[section].split())
+    return None if _plain[section].isdisjoint(patterns) else found
+
+
+def notable(entries: Iterable[tuple[str, str | None]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The entries that act, and those whose keys are git's but in no list: each key with its values, in their order."""
+    found: dict[str, list[str | None]] = {}
     for key, value in entries:
-        matters = KEYS.get(pattern(key))
-        if matters is not None and matters(value):
-            found.setdefault(key, []).append("true" if value is None else value)
-    return found
+        found.setdefault(key, []).append(value)
+    acting: dict[str, list[str]] = {}
+    unknown: dict[str, list[str]] = {}
+    for key, values in found.items():
+        rules = _rules(key)
+        if rules is None:
+            unknown[key] = ["true" if value is None else value for value in values]
+        elif rules and (chosen := [value for value in values if any(acts(value) for acts in rules)]):
+            acting[key] = ["true" if value is None else value for value in chosen]
+    return acting, unknown
 
 
 def programs(values: Iterable[str]) -> list[str]:

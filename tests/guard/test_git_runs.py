@@ -5,13 +5,14 @@ Each payload leaves a file ``ran`` beside the checkout. In every case the guard 
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.guard.trees import ENV, append, checkout, git, left_by, write
+from tests.guard.trees import ENV, append, checkout, git, left_by, said, write
 
 
 def payload(work: Path, at: str = "payload.sh") -> str:
@@ -254,3 +255,92 @@ def test_a_payload_runs_with_another_command(name: str, tmp_path: Path) -> None:
             check=False, timeout=120,
         )  # fmt: skip
     assert (tmp_path / "ran").exists()
+
+
+RUN = "touch '{}/ran'\n"
+
+
+def two_branches(work: Path) -> None:
+    """On ``topic``, which is one commit ahead of ``main``; both change the same file."""
+    for name in ("topic", "main"):
+        git(work, "checkout", "-q", *([name] if name == "main" else ["-b", name]))
+        write(work / "src" / "app.py", f"{name}\n")
+        git(work, "commit", "-qam", name)
+    git(work, "checkout", "-q", "topic")
+
+
+def a_tool(work: Path) -> str:
+    """A file of the workspace as the name of a tool: git's script reads the file of that name beside its own tools."""
+    tools = Path(git(work, "--exec-path").strip()) / "mergetools"
+    payload = write(work / "tool", RUN.format(work.parent))
+    return os.path.relpath(payload.resolve(), tools.resolve())
+
+
+BRANCHES: dict[str, tuple[Callable[[Path], str], list[str]]] = {
+    "the format of a rebase's steps": (
+        lambda work: f"[rebase]\n\tinstructionFormat = %s%nexec {payload(work)}\n",
+        ["rebase", "-X", "ours", "main"],
+    ),
+    "a tool that is a file, for a merge": (lambda work: f"[merge]\n\ttool = {a_tool(work)}\n", ["mergetool", "-y"]),
+    "a tool that is a file, for a diff": (
+        lambda work: f"[diff]\n\ttool = {a_tool(work)}\n",
+        ["difftool", "-y", "main", "topic"],
+    ),
+    "a layout of vimdiff": (
+        lambda work: (
+            f'[mergetool "vimdiff"]\n\tlayout = "LOCAL,`sh<{write(work / "tool", RUN.format(work.parent)).name}`"\n'
+        ),
+        ["-c", "mergetool.vimdiff.path=true", "mergetool", "-y", "-t", "vimdiff"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_payload_runs_when_branches_are_joined_or_compared(name: str, tmp_path: Path) -> None:
+    text, words = BRANCHES[name]
+    work = checkout(tmp_path / "work")
+    two_branches(work)
+    if "mergetool" in words:
+        subprocess.run(["git", "merge", "main"], cwd=work, env=ENV, capture_output=True, check=False)
+    left = left_by(work, lambda work: append(work / ".git" / "config", text(work)))
+    assert (1, ".git/config") in said(left)
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(
+        ["git", *words], cwd=work, env=ENV, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120
+    )
+    assert (tmp_path / "ran").exists()
+
+
+LEAKS: dict[str, tuple[str, list[str], list[str]]] = {
+    "the options of a merge": (
+        '[branch "topic"]\n\tmergeOptions = -F {}\n',
+        ["merge", "-X", "ours", "main"],
+        ["log", "-1", "--format=%B"],
+    ),
+    "the signature of patches": ("[format]\n\tsignatureFile = {}\n", ["status"], ["format-patch", "--stdout", "-1"]),
+    "the template of a message": (
+        "[commit]\n\ttemplate = {}\n",
+        ["-c", "core.editor=echo x >>", "commit", "--allow-empty"],
+        ["log", "-1", "--format=%B"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_a_key_puts_a_file_of_the_home_into_what_is_published(name: str, tmp_path: Path) -> None:
+    text, words, show = LEAKS[name]
+    work = checkout(tmp_path / "work")
+    two_branches(work)
+    secret = write(tmp_path / "secret", "my key\n")
+    left = left_by(work, lambda work: append(work / ".git" / "config", text.format(secret)))
+    assert said(left) == [(1, ".git/config")]
+    git(work, *words)
+    assert "my key" in git(work, *show)
+
+
+def test_patches_are_written_into_another_directory(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work")
+    left = left_by(work, config(f"[format]\n\toutputDirectory = {tmp_path}/bashrc.d\n\tsuffix = .sh\n"))
+    assert [found.what for found in left.findings] == [f"format.outputdirectory = {tmp_path}/bashrc.d"[:107]]
+    git(work, "format-patch", "-q", "--root")
+    assert (tmp_path / "bashrc.d" / "0001-one.sh").exists()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import subprocess
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podbot.guard.gitconfig import parse
-from podbot.guard.gitkeys import dangerous, pattern, programs
 from tests.examples import examples
 
 
@@ -67,62 +65,3 @@ def test_it_gives_the_same_result_as_git(text: str) -> None:
 @given(st.binary(max_size=300))
 def test_no_input_makes_it_fail(data: bytes) -> None:
     parse(data)
-
-
-def test_ordinary_configuration_has_nothing_dangerous() -> None:
-    text = b"""[core]
-\trepositoryformatversion = 0
-\tfilemode = true
-\tbare = false
-\tfsmonitor = true
-\tuntrackedcache = true
-[remote "origin"]
-\turl = git@github.com:octo/hello.git
-\tfetch = +refs/heads/*:refs/remotes/origin/*
-[branch "main"]
-\tremote = origin
-\tmerge = refs/heads/main
-[user]
-\tname = Ada
-[submodule "lib"]
-\tactive = true
-\turl = https://example.org/lib.git
-[pager]
-\tlog = false
-[extensions]
-\tworktreeConfig = true
-"""
-    parsed = parse(text)
-    assert parsed.whole
-    assert dangerous(parsed.entries) == {}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[core]fsmonitor=./x", "[core]hooksPath=.h", "[core]sshCommand=x", "[core]pager=x", "[core]editor=x",
-        "[core]askPass=x", "[core]gitProxy=x", "[core]worktree=/", "[core]attributesFile=x",
-        "[core]alternateRefsCommand=x", "[include]path=x", '[includeIf "gitdir:/"]path=x', '[filter "a.b"]clean=x',
-        '[filter "x"]smudge=x', '[filter "x"]process=x', "[diff]external=x", '[diff "x"]textconv=x',
-        '[diff "x"]command=x', '[merge "x"]driver=x', "[alias]st=!x", "[alias]st=difftool --extcmd=x",
-        "[alias]lg=log --oneline",
-        "[pager]status=x", "[credential]helper=x", '[credential "https://a.b"]helper=x', "[gpg]program=x",
-        '[gpg "ssh"]program=x', "[sequence]editor=x", "[interactive]diffFilter=x", '[remote "o"]url=ext::sh',
-        '[remote "o"]uploadpack=x', '[remote "o"]vcs=x', '[url "ext::x"]insteadOf=https:',
-        '[submodule "x"]update=!x', "[protocol]allow=always", '[protocol "ext"]allow=always',
-        '[http "https://a"]proxy=x', "[http]sslVerify=false", '[hook "a"]command=x', '[mergetool "x"]cmd=x',
-        '[difftool "x"]cmd=x', '[trailer "x"]command=x', '[lfs "customtransfer.x"]path=x', "[filter.x]clean=x",
-    ],
-)  # fmt: skip
-def test_dangerous_keys(line: str) -> None:
-    assert len(dangerous(parse(line.encode()).entries)) == 1
-
-
-@given(st.text(max_size=20), st.sampled_from(["filter", "diff", "remote"]), st.sampled_from(["clean", "url"]))
-def test_a_subsection_may_have_any_name(middle: str, section: str, name: str) -> None:
-    assert pattern(f"{section}.{middle}.{name}") == f"{section}.*.{name}"
-
-
-def test_scripts_of_the_workspace_in_commands() -> None:
-    assert programs(["./run.sh a", "sh tools/x.py; rm"]) == ["./run.sh", "a", "sh", "tools/x.py", "rm"]
-    assert programs(["/usr/bin/x -a ~/y $HOME/z ../out"]) == ["/usr/bin/x", "~/y", "../out"]

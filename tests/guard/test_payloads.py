@@ -233,6 +233,7 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "remote that is a program": (1, ".git/config", config('[remote "x"]\n\turl = ext::sh -c x\n')),
     "url rewrite": (1, ".git/config", config('[url "https://evil.example/"]\n\tinsteadOf = https://github.com/\n')),
     "submodule update command": (1, ".git/config", config('[submodule "x"]\n\tupdate = !x\n')),
+    "a key that podbot does not know": (1, ".git/config", config("[core]\n\tnewProgram = ./x.sh\n")),
     "configuration of a worktree": (1, ".git/config.worktree", file(".git/config.worktree", "[core]\n\tpager = x\n")),
     "configuration of a linked worktree": (1, ".git/worktrees/wt/config.worktree", worktree_config),
     "a command among the steps of a rebase": (
