@@ -31,6 +31,7 @@ RULES: Mapping[str, Rule] = {
     "git.hook": Rule(GIT_OR_SHELL, "", "git", "git runs it at a commit, a checkout, a merge or a push"),
     "git.script": Rule(GIT_OR_SHELL, "", "git", "the configuration has git run it"),
     "git.included": Rule(GIT_OR_SHELL, "", "git", "the configuration includes it"),
+    "git.worktree": Rule(GIT_OR_SHELL, "", "git", "it writes and removes files there, at a checkout or a stash"),
     "git.unknown": Rule(GIT_OR_SHELL, "", "git", "podbot does not know this key of its configuration"),
     "git.commondir": Rule(GIT_OR_SHELL, "", "git", "it leads git to another configuration and other hooks"),
     "git.file": Rule(GIT_OR_SHELL, "", "git", "it leads git to another git directory"),

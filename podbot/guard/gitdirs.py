@@ -27,6 +27,7 @@ _SHOWN = 80  # characters of a value that are shown
 _UNREADABLE = "directories of hooks that cannot be read"
 _NOT_FOLLOWED = "paths that cannot be followed"
 _PREFIX = b"gitdir: "
+_DEEPEST = 128  # components of a path that is searched for the part of it that exists
 
 
 class GitDirectory:
@@ -40,7 +41,7 @@ class GitDirectory:
 
     def look(self) -> None:
         """Record its contents."""
-        keys = config(self._scan, self._handle, "config", f"{self._path}/config", worktree=self._top is not None)
+        keys = config(self._scan, self._handle, "config", f"{self._path}/config")
         more = config(self._scan, self._handle, "config.worktree", f"{self._path}/config.worktree")
         keys = {**keys, **more}
         hooks(self._scan, self._handle, f"{self._path}/hooks")
@@ -111,12 +112,10 @@ def behind(scan: Scan, leads: str, base: str) -> locations.Location | None:
         return None
 
 
-def config(
-    scan: Scan, directory: int, name: str, path: str, *, worktree: bool = False, strict: bool = True
-) -> dict[str, list[str]]:
-    """Record the keys of one file that act, and return them. ``worktree``: ``core.worktree`` counts as one.
+def config(scan: Scan, directory: int, name: str, path: str, *, strict: bool = True) -> dict[str, list[str]]:
+    """Record the keys of one file that act, and return them.
 
-    ``strict``: git reads all of it as the repository's, so keys that podbot does not know count.
+    ``strict``: git reads all of it as the repository's, so ``core.worktree`` and keys that podbot does not know count.
     """
     leads = files.link(directory, name)
     if leads is None:
@@ -136,12 +135,95 @@ def config(
         scan.mark(path, "content", Mark("git.config", content(found), "it is malformed or too long", when))
     keys, unknown = notable(parsed.entries)
     for key, values in keys.items():
-        if key == "core.worktree" and not worktree:
-            continue  # a submodule's configuration has this key, which leads back to its checkout
-        scan.mark(path, key, Mark("git.key", "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
+        rule = "git.worktree" if key == "core.worktree" else "git.key"
+        if rule == "git.worktree" and (not strict or _is_checkout(scan, values[-1], os.path.dirname(path))):
+            continue
+        scan.mark(path, key, Mark(rule, "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
     for key, values in unknown.items() if strict else ():
         scan.mark(path, key, Mark("git.unknown", "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
     return keys
+
+
+def _is_checkout(scan: Scan, worktree: str, path: str) -> bool:
+    """Whether ``core.worktree`` of the git directory at ``path`` is where its own checkout is, or was.
+
+    The ``.git`` there has to lead back, as that of a submodule does. A place in a git directory is none, whatever leads
+    back from there: `git checkout` would write hooks.
+    """
+    git = absolute(scan, path)
+    leads = joined(git, worktree)
+    place = behind(scan, leads, git)
+    if place is None:
+        return "/modules/" in git and _is_missing(scan, leads)
+    if _is_in_git(scan, place):
+        return False
+    top = f"{place.root}/{place.path}".rstrip("/")
+    found = locations.read(place._replace(path=f"{place.path}/.git"), 4096)
+    if found is None:
+        leads = ".git"  # a directory, or a link to one
+    elif found.data.startswith(_PREFIX):
+        leads = _leads(found.data)
+    else:
+        return False
+    back = behind(scan, joined(top, leads), top)
+    if back is None:  # of a submodule that was removed, the directory may stay, empty
+        return "/modules/" in git and found is None and _is_empty(place)
+    own = behind(scan, ".", git)
+    return own is not None and back[:2] == own[:2]
+
+
+def joined(base: str, text: str) -> str:
+    """Join two paths. ``base`` has no links, so ``..`` at the beginning may leave the roots on the way to another."""
+    parts = [] if text.startswith("/") else text.split("/")
+    count = next((number for number, part in enumerate(parts) if part not in ("..", ".", "")), len(parts))
+    for _ in range(parts[:count].count("..")):
+        base = os.path.dirname(base)
+    return os.path.join(base, *parts[count:]) if parts else text
+
+
+def _leads(data: bytes) -> str:
+    """Where a ``.git`` file leads."""
+    return os.fsdecode(data.removeprefix(_PREFIX).rstrip(b"\r\n"))
+
+
+def _is_missing(scan: Scan, path: str) -> bool:
+    """Whether there is nothing at ``path`` inside the roots; false if a link on the way leads out of them.
+
+    `git rm` of a submodule leaves such a ``core.worktree``; git does nothing where there is no directory.
+    """
+    place = None
+    while place is None:
+        scan.check(0)
+        path, _, name = path.rstrip("/").rpartition("/")
+        if not 0 < path.count("/") < _DEEPEST or name.lower() == ".git":
+            return False
+        place = behind(scan, ".", path)
+    if _is_in_git(scan, place):
+        return False
+    try:
+        handle = locations.open_directory(place)
+    except OSError:
+        return False
+    try:
+        return files.look(handle, name) is None
+    finally:
+        os.close(handle)
+
+
+def _is_in_git(scan: Scan, place: locations.Location) -> bool:
+    return place.root != scan.known_roots[0] or ".git" in place.path.lower().split("/")
+
+
+def _is_empty(place: locations.Location) -> bool:
+    try:
+        handle = locations.open_directory(place)
+    except OSError:
+        return False
+    try:
+        with os.scandir(handle) as entries:
+            return next(entries, None) is None
+    finally:
+        os.close(handle)
 
 
 def hooks(scan: Scan, directory: int, path: str) -> None:
@@ -218,7 +300,7 @@ def git_file(scan: Scan, directory: int, path: str, top: str) -> None:
         found = files.read(directory, ".git", 4096)
         if found is None or not found.data.startswith(_PREFIX):
             return
-        text = os.fsdecode(found.data.removeprefix(_PREFIX).rstrip(b"\r\n"))
+        text = _leads(found.data)
         when = files.changed(found.found)
     assert text is not None  # noqa: S101 - one of both
     place = os.path.normpath(os.path.join(scan.root, top, text))

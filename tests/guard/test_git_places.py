@@ -1,0 +1,272 @@
+"""Where git writes because of a git directory: another working tree.
+
+With real git on a home in the test's directory: what an attack does there, and that the guard reports it; and that
+what git itself makes is no finding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podbot.guard.gitdirs import joined
+from tests.guard.trees import append, checkout, git, left_by, said, write
+
+Act = Callable[[Path], object]
+FILES = ("-c", "protocol.file.allow=always")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return checkout(tmp_path / "work")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write(tmp_path / "home" / ".bashrc", "mine\n")
+    return tmp_path / "home"
+
+
+def commit_a_shell_file(where: Path) -> None:
+    write(where / ".bashrc", "evil\n")
+    git(where, "add", ".bashrc")
+    git(where, "commit", "-qm", "evil")
+
+
+def submodule(work: Path) -> Path:
+    checkout(work.parent / "lib")
+    git(work, *FILES, "submodule", "--quiet", "add", "../lib", "sub")
+    git(work, "commit", "-qm", "a submodule")
+    return work / ".git" / "modules" / "sub"
+
+
+def worktree_at(git_directory: Path, name: str, place: str) -> None:
+    append(git_directory / name, f"[core]\n\tworktree = {place}\n")
+
+
+# --- core.worktree ------------------------------------------------------------------------------------
+
+
+def test_a_worktree_in_the_home_lets_stash_write_there_and_is_reported(work: Path, home: Path) -> None:
+    def act(work: Path) -> None:
+        commit_a_shell_file(work)
+        git(work, "config", "extensions.worktreeConfig", "true")
+        worktree_at(work / ".git", "config.worktree", str(home))
+
+    assert said(left_by(work, act)) == [(1, ".git/config.worktree")]
+    git(work, "stash")
+    assert (home / ".bashrc").read_text() == "evil\n"
+
+
+def test_from_a_linked_worktree_the_same_in_the_main_checkout_is_reported(work: Path, home: Path) -> None:
+    git(work, "worktree", "add", "-q", "--detach", "../linked")
+    common = str(work / ".git")
+    commit_a_shell_file(work)
+
+    def act(linked: Path) -> None:
+        git(linked, "config", "extensions.worktreeConfig", "true")
+        worktree_at(work / ".git", "config.worktree", str(home))
+
+    assert said(left_by(work.parent / "linked", act, linked=common)) == [(1, f"{common}/config.worktree")]
+    git(work, "reset", "-q", "--hard")
+    assert (home / ".bashrc").read_text() == "evil\n"
+
+
+def test_a_worktree_of_a_linked_worktree_in_the_home_is_reported(work: Path, home: Path) -> None:
+    git(work, "worktree", "add", "-q", "--detach", "wt")
+    commit_a_shell_file(work / "wt")
+
+    def act(work: Path) -> None:
+        git(work, "config", "extensions.worktreeConfig", "true")
+        worktree_at(work / ".git" / "worktrees" / "wt", "config.worktree", str(home))
+
+    assert said(left_by(work, act)) == [(1, ".git/worktrees/wt/config.worktree")]
+    git(work / "wt", "reset", "-q", "--hard")
+    assert (home / ".bashrc").read_text() == "evil\n"
+
+
+@pytest.mark.parametrize("name", ["config", "config.worktree"])
+def test_a_worktree_of_a_submodule_in_the_home_is_reported(work: Path, home: Path, name: str) -> None:
+    module = submodule(work)
+
+    def act(work: Path) -> None:
+        commit_a_shell_file(work / "sub")
+        git(work, "commit", "-qam", "evil")
+        git(work / "sub", "checkout", "-q", "HEAD~1")
+        if name == "config":
+            text = (module / "config").read_text()
+            (module / "config").write_text(text.replace("../../../sub", str(home)))
+        else:
+            git(work / "sub", "config", "extensions.worktreeConfig", "true")
+            worktree_at(module, name, str(home))
+
+    assert said(left_by(work, act)) == [(1, f".git/modules/sub/{name}")]
+    git(work, "submodule", "--quiet", "update", "--force")
+    # git puts `config` right; it does not look into `config.worktree`
+    assert (home / ".bashrc").read_text() == ("mine\n" if name == "config" else "evil\n")
+
+
+names = st.lists(st.sampled_from(["..", ".", "", "a", "b", ".git"]), max_size=8).map("/".join)
+
+
+@given(names)
+def test_only_dots_at_the_beginning_of_a_path_are_resolved_by_its_text(text: str) -> None:
+    """Those further on may follow a link; the directory with the configuration is known to have none above it."""
+    found = joined("/w/x/.git", text)
+    assert os.path.normpath(found) == os.path.normpath(os.path.join("/w/x/.git", text))
+    if not text.startswith("/"):
+        rest = [part for part in text.split("/") if part not in ("", ".")]
+        kept = itertools.dropwhile("..".__eq__, rest)
+        assert [part for part in found.split("/") if part == ".."] == [part for part in kept if part == ".."]
+
+
+def places(work: Path) -> dict[str, str]:
+    (work / "empty").mkdir()
+    (work / "out").symlink_to("../home")
+    write(work / "other" / ".git", "gitdir: ../.git/modules/other\n")
+    write(work / "nothing" / ".git", "gitdir: \0\n")
+    back = f"gitdir: {work}/.git\n"
+    write(work / ".git" / "hooks" / ".git", back)
+    write(work / ".git" / ".git", back)
+    write(work / ".git" / "modules" / "sub" / "info" / ".git", f"gitdir: {work}/.git/modules/sub\n")
+    return {
+        "hooks, with a file that leads back": ".git/hooks",
+        "what a submodule has, with a file that leads back": ".git/modules/sub/info",
+        "new hooks": ".git/modules/sub/new",
+        "a new git directory": "new/.git/hooks",
+        "git, with a file that leads back": ".git",
+        "missing": "none",
+        "empty": "empty",
+        "a file": "Makefile",
+        "a checkout of another": "other",
+        "a checkout of nothing": "nothing",
+        "behind a link": "out/new",
+        "elsewhere": "../home",
+        "long": "/".join(["a"] * 3000),
+    }
+
+
+def reported_for(work: Path, config: Path, place: str) -> list[tuple[int, str]]:
+    """What is reported when ``config`` gets that worktree; afterwards it is as it was."""
+    before = config.read_text()
+    lines = [line for line in before.splitlines() if "worktree =" not in line]
+    text = "\n".join([*lines, "[core]", f"\tworktree = {place}", ""])
+    left = left_by(work, lambda _: config.write_text(text))
+    config.write_text(before)
+    return said(left)
+
+
+@pytest.mark.parametrize("prefix", ["{work}", ".."])
+def test_a_worktree_that_is_not_the_checkout_is_reported(work: Path, home: Path, prefix: str) -> None:
+    """Also inside the workspace: in `.git/hooks`, a checkout on the host would write hooks."""
+    for name, place in places(work).items():
+        found = reported_for(work, work / ".git" / "config", f"{prefix.format(work=work)}/{place}")
+        assert found == [(1, ".git/config")], name
+
+
+@pytest.mark.parametrize("prefix", ["{work}", "../../.."])
+def test_a_worktree_of_a_submodule_that_is_not_its_checkout_is_reported(work: Path, home: Path, prefix: str) -> None:
+    """Only a place that is missing or empty is accepted, as `git rm` and a checkout of the index leave it."""
+    config = submodule(work) / "config"
+    for name, place in places(work).items():
+        found = reported_for(work, config, f"{prefix.format(work=work)}/{place}")
+        assert found == ([] if name in ("missing", "empty") else [(1, ".git/modules/sub/config")]), name
+
+
+def test_a_session_in_a_submodule_has_no_finding_for_its_own_worktree(work: Path) -> None:
+    module = submodule(work)
+    left = left_by(work / "sub", lambda sub: git(sub, "sparse-checkout", "set", "src"), linked=str(module))
+    assert (said(left), left.gaps) == ([], ())
+
+
+def test_a_session_in_a_linked_worktree_has_no_finding_for_its_submodule(work: Path) -> None:
+    submodule(work)
+    git(work, "worktree", "add", "-q", "--detach", "../linked")
+    update = (*FILES, "submodule", "--quiet", "update", "--init")
+    left = left_by(work.parent / "linked", lambda linked: git(linked, *update), linked=str(work / ".git"))
+    assert (work.parent / "linked" / "sub" / "Makefile").exists()
+    assert [one for one in said(left) if one[0] == 1] == []
+    assert left.gaps == ()
+
+
+def test_a_worktree_in_gitmodules_has_no_effect_and_is_not_reported(work: Path) -> None:
+    assert said(left_by(work, lambda work: write(work / ".gitmodules", "[core]\n\tworktree = /\n\tnew = 1\n"))) == []
+    assert git(work, "rev-parse", "--show-toplevel").strip() == str(work)
+
+
+def of_its_own(work: Path) -> None:
+    for value in ("..", str(work)):
+        git(work, "config", "--file", ".git/config", "core.worktree", value)
+
+
+def sparse(work: Path) -> None:
+    git(work, "sparse-checkout", "set", "src")
+
+
+def sparse_submodule(work: Path) -> None:
+    """Git moves ``core.worktree`` from ``config`` to ``config.worktree``."""
+    git(work / "sub", "sparse-checkout", "set", "src")
+    git(work / "sub", "worktree", "add", "-q", "--detach", "../wt")
+    assert "worktree = " in (work / ".git" / "modules" / "sub" / "config.worktree").read_text()
+
+
+def submodule_of_a_worktree(work: Path) -> None:
+    git(work, "worktree", "add", "-q", "--detach", "wt")
+    git(work / "wt", *FILES, "submodule", "--quiet", "update", "--init")
+
+
+def without_the_submodule(work: Path) -> None:
+    git(work, "checkout", "-q", "-b", "without")
+    git(work, "rm", "-q", "sub")
+    git(work, "commit", "-qm", "without")
+    assert not (work / "sub").exists()
+
+
+def and_back(work: Path) -> None:
+    without_the_submodule(work)
+    git(work, "checkout", "-q", "main")
+    assert list((work / "sub").iterdir()) == []
+
+
+def bisected(work: Path) -> None:
+    git(work, "bisect", "start", "HEAD", "HEAD~1")
+
+
+def symbolic_links(work: Path) -> None:
+    git(work, "config", "core.preferSymlinkRefs", "true")
+    git(work, "checkout", "-q", "-b", "topic")
+    git(work, "remote", "add", "origin", "../lib")
+    git(work, "fetch", "-q")
+    git(work, "remote", "set-head", "origin", "main")
+    assert (work / ".git" / "HEAD").is_symlink()
+
+
+ORDINARY: dict[str, Act] = {
+    "a worktree that is its own": of_its_own,
+    "a sparse checkout": sparse,
+    "a sparse checkout of a submodule": sparse_submodule,
+    "a submodule of a linked worktree": submodule_of_a_worktree,
+    "a submodule that is removed": without_the_submodule,
+    "a submodule that is removed, and back": and_back,
+    "a submodule that moves": lambda work: git(work, "mv", "sub", "third"),
+    "a submodule without a checkout": lambda work: git(work, "submodule", "deinit", "-f", "sub"),
+    "a submodule that is deleted": lambda work: shutil.rmtree(work / "sub"),
+    "a bisection": bisected,
+    "links to branches": symbolic_links,
+    "a list of patterns that are ignored": lambda work: append(work / ".git" / "info" / "exclude", "*.log\n"),
+    "a shallow fetch": lambda work: git(work, *FILES, "fetch", "-q", "--depth", "1", f"file://{work.parent}/lib"),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_what_git_makes_is_not_reported(name: str, work: Path) -> None:
+    submodule(work)
+    left = left_by(work, ORDINARY[name])
+    assert (said(left), left.gaps) == ([], ())
