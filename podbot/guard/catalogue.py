@@ -26,13 +26,19 @@ class Rule(NamedTuple):
 
 RULES: Mapping[str, Rule] = {
     # 1: a mere `git status` or `cd`
-    "git.key": Rule(GIT_OR_SHELL, "", "git", "its configuration names a program, or another file that git reads"),
+    "git.key": Rule(
+        GIT_OR_SHELL, "", "git", "its configuration names a program or another file or place, or weakens its safety"
+    ),
     "git.config": Rule(GIT_OR_SHELL, "", "git", "it cannot be read here the way git reads it"),
     "git.hook": Rule(GIT_OR_SHELL, "", "git", "git runs it at a commit, a checkout, a merge or a push"),
     "git.script": Rule(GIT_OR_SHELL, "", "git", "the configuration has git run it"),
     "git.included": Rule(GIT_OR_SHELL, "", "git", "the configuration includes it"),
     "git.worktree": Rule(GIT_OR_SHELL, "", "git", "it writes and removes files there, at a checkout or a stash"),
     "git.unknown": Rule(GIT_OR_SHELL, "", "git", "podbot does not know this key of its configuration"),
+    "git.link": Rule(GIT_OR_SHELL, "", "git", "it follows the link, and writes where that leads"),
+    "git.alternates": Rule(GIT_OR_SHELL, "", "git", "it reads the objects of another repository"),
+    "git.attributes": Rule(GIT_OR_SHELL, "", "git", "it selects the filters and drivers that git runs"),
+    "git.instaweb": Rule(GIT_OR_SHELL, "", "git", "`git instaweb` runs it"),
     "git.commondir": Rule(GIT_OR_SHELL, "", "git", "it leads git to another configuration and other hooks"),
     "git.file": Rule(GIT_OR_SHELL, "", "git", "it leads git to another git directory"),
     "git.repository": Rule(GIT_OR_SHELL, "", "git", "a new repository: git uses its configuration and hooks there"),

@@ -8,7 +8,7 @@ import sys
 import time
 from itertools import islice
 
-from podbot.guard import files, gitdirs, gitsteps, repositories, settings
+from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories, settings
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import PARTIAL, Budget, most, value
 from podbot.guard.filesystem import is_stamped
@@ -207,6 +207,7 @@ class Scan(Walk):
         try:
             self.root = workspace
             gitdirs.GitDirectory(self, handle, git, "").look()
+            gitfiles.look(self, handle, git)
             gitsteps.steps(self, handle, git)
         finally:
             os.close(handle)
@@ -351,6 +352,7 @@ class Scan(Walk):
                 self.mark(path, "repository", Mark("git.repository", "", "", repositories.birth(git)))
             if path not in self.known_roots:
                 gitdirs.GitDirectory(self, git, path, top).look()
+                gitfiles.look(self, git, path)
                 gitsteps.steps(self, git, path)
         finally:
             os.close(git)
@@ -375,9 +377,22 @@ class Scan(Walk):
             rule = scope.below[name].rule
         if rule:
             self.links.look(self, where, leads, rule, scope)
+        elif scope is GIT:
+            self._link_of_git(handle, where, name, leads)
         elif scope.links and leads_out(self.root, path, leads):
             found = files.look(handle, name)
             self.mark(where, "link", Mark("link", leads, f"to {leads[:80]}", files.changed(found) if found else 0))
+
+    def _link_of_git(self, handle: int, where: str, name: str, leads: str) -> None:
+        """Record a link in a git directory, at any depth, also one that stays in it; hooks have their own mark.
+
+        git follows links when it writes logs, FETCH_HEAD or COMMIT_EDITMSG: with one from ``logs/HEAD`` to
+        ``hooks/post-checkout``, a checkout appends the agent's text to a hook that was there, and runs it.
+        """
+        if not gitfiles.is_own_link(name, leads) and (where, "") not in self._marks:
+            found = files.look(handle, name)
+            when = files.changed(found) if found else 0
+            self.mark(where, "", Mark("git.link", leads, f"a link to {leads[:80]}", when))
 
     def _special(self, handle: int, path: str, name: str, scope: Scope) -> None:
         found = files.look(handle, name)

@@ -1,4 +1,4 @@
-"""Where git writes because of a git directory: another working tree.
+"""Where git writes because of a git directory: another working tree, and links.
 
 With real git on a home in the test's directory: what an attack does there, and that the guard reports it; and that
 what git itself makes is no finding.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.guard.gitdirs import joined
-from tests.guard.trees import append, checkout, git, left_by, said, write
+from podbot.guard.gitfiles import is_own_link
+from tests.guard.trees import ENV, append, checkout, git, left_by, said, write
 
 Act = Callable[[Path], object]
 FILES = ("-c", "protocol.file.allow=always")
@@ -270,3 +272,194 @@ def test_what_git_makes_is_not_reported(name: str, work: Path) -> None:
     submodule(work)
     left = left_by(work, ORDINARY[name])
     assert (said(left), left.gaps) == ([], ())
+
+
+# --- links --------------------------------------------------------------------------------------------
+
+
+def link(path: Path, leads: str) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(leads)
+
+
+def test_a_checkout_appends_to_a_file_behind_the_log_and_that_is_reported(work: Path, home: Path) -> None:
+    def act(work: Path) -> None:
+        git(work, "checkout", "-q", "-b", f"fix;touch${{IFS}}{work.parent}/ran;#")
+        link(work / ".git" / "logs" / "HEAD", str(home / ".bashrc"))
+
+    assert said(left_by(work, act)) == [(1, ".git/logs/HEAD")]
+    git(work, "checkout", "-q", "main")
+    subprocess.run(["sh", str(home / ".bashrc")], capture_output=True, check=False, cwd=work)
+    assert (work.parent / "ran").exists()
+
+
+def test_a_checkout_runs_what_it_appended_to_a_hook_and_that_is_reported(work: Path) -> None:
+    """The link stays in the git directory, and the hook was there before."""
+    write(work / ".git" / "hooks" / "post-checkout", "#!/bin/sh\ntrue\n", 0o755)
+
+    def act(work: Path) -> None:
+        git(work, "checkout", "-q", "-b", f"fix;touch${{IFS}}{work.parent}/ran;#")
+        link(work / ".git" / "logs" / "HEAD", "../hooks/post-checkout")
+
+    assert said(left_by(work, act)) == [(1, ".git/logs/HEAD")]
+    subprocess.run(["git", "checkout", "-q", "main"], cwd=work, env=ENV, capture_output=True, check=False)
+    assert (work.parent / "ran").exists()
+
+
+def test_a_commit_replaces_a_file_behind_its_message_and_that_is_reported(work: Path, home: Path) -> None:
+    def act(work: Path) -> None:
+        link(work / ".git" / "COMMIT_EDITMSG", str(home / ".bashrc"))
+        write(work / ".git" / "SQUASH_MSG", f"touch {work.parent}/ran\n")
+        write(work / "src" / "app.py", "edited\n")
+
+    assert said(left_by(work, act)) == [(1, ".git/COMMIT_EDITMSG")]
+    git(work, "-c", "core.editor=true", "commit", "-qa")
+    subprocess.run(["sh", str(home / ".bashrc")], capture_output=True, check=False)
+    assert (work.parent / "ran").exists()
+
+
+def test_a_fetch_replaces_a_file_behind_fetch_head_and_that_is_reported(work: Path, home: Path) -> None:
+    checkout(work.parent / "lib")
+    left = left_by(work, lambda work: link(work / ".git" / "FETCH_HEAD", str(home / ".bashrc")))
+    assert said(left) == [(1, ".git/FETCH_HEAD")]
+    git(work, "fetch", "-q", "../lib")
+    assert "mine" not in (home / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["logs", "logs/refs/heads", "refs/heads/x", "objects/info", "info", "x/y", "modules/sub/logs", "worktrees/wt/logs",
+     "modules/sub/COMMIT_EDITMSG", "worktrees/wt/ORIG_HEAD", "rebase-merge", "HEAD", "packed-refs", "description"],
+)  # fmt: skip
+@pytest.mark.parametrize("leads", ["/home/ada/x", "../../src", "config", "refs/../hooks/x"])
+def test_any_link_in_a_git_directory_is_reported_once(work: Path, path: str, leads: str) -> None:
+    submodule(work)
+    git(work, "worktree", "add", "-q", "--detach", "wt")
+    git(work, "branch", "x")
+
+    def act(work: Path) -> None:
+        place = work / ".git" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_dir():
+            os.rename(place, work.parent / "aside")
+        link(place, leads)
+
+    assert [one for one in said(left_by(work, act)) if one[1] == f".git/{path}"] == [(1, f".git/{path}")]
+
+
+def test_links_that_were_there_before_are_not_reported_until_they_change(work: Path) -> None:
+    """Tools such as Android's `repo` keep parts of a git directory elsewhere."""
+    os.rename(work / ".git" / "objects", work.parent / "objects")
+    link(work / ".git" / "objects", "../../objects")
+    assert said(left_by(work, lambda work: git(work, "commit", "-q", "--allow-empty", "-m", "x"))) == []
+    assert said(left_by(work, lambda work: link(work / ".git" / "objects", str(work.parent / "objects")))) == [
+        (1, ".git/objects")
+    ]
+
+
+def test_a_hook_that_is_a_link_is_one_finding(work: Path) -> None:
+    left = left_by(work, lambda work: link(work / ".git" / "hooks" / "post-merge", "../../tools/hook.sh"))
+    assert [one[:3] for one in left.findings] == [(1, ".git/hooks/post-merge", "a link to ../../tools/hook.sh")]
+
+
+def test_a_link_in_a_nested_repository_and_in_what_is_installed_is_reported(work: Path) -> None:
+    for name in ("lib", "node_modules/a"):
+        git(work, "init", "-q", name)
+
+    def act(work: Path) -> None:
+        for name in ("lib", "node_modules/a"):
+            link(work / name / ".git" / "FETCH_HEAD", "/home/ada/.bashrc")
+
+    assert said(left_by(work, act)) == [(1, "lib/.git/FETCH_HEAD"), (1, "node_modules/a/.git/FETCH_HEAD")]
+
+
+parts = st.sampled_from(["refs", "heads", "main", "..", ".", "", "a b", "hooks"])
+
+
+@given(st.lists(parts, max_size=5).map("/".join), st.sampled_from(["HEAD", "x", "ORIG_HEAD"]))
+def test_a_link_of_git_itself_stays_below_refs(leads: str, name: str) -> None:
+    place = f"/g/{leads}"
+    inside = os.path.normpath(place).startswith("/g/refs/") and os.path.normpath(place) == place
+    assert is_own_link(name, leads) == (name == "HEAD" and inside)
+
+
+# --- other files of a git directory -------------------------------------------------------------------
+
+
+def test_attributes_that_no_diff_shows_select_a_filter_and_are_reported(work: Path) -> None:
+    """The filter is one of the host's own configuration."""
+    left = left_by(work, lambda work: write(work / ".git" / "info" / "attributes", "* filter=mine\n"))
+    assert said(left) == [(1, ".git/info/attributes")]
+    write(work / "src" / "app.py", "z\n")
+    git(work, "-c", f"filter.mine.clean=touch '{work.parent}/ran'; cat", "status")
+    assert (work.parent / "ran").exists()
+
+
+def alternates(text: str) -> Act:
+    return lambda work: write(work / ".git" / "objects" / "info" / "alternates", text)
+
+
+def test_objects_of_another_repository_are_reported(work: Path) -> None:
+    private = checkout(work.parent / "private")
+    write(private / "secret")
+    git(private, "add", ".")
+    git(private, "commit", "-qm", "secret")
+    secret = git(private, "rev-parse", "HEAD:secret").strip()
+    left = left_by(work, alternates(f"{private}/.git/objects\n"))
+    assert [one[:3] for one in left.findings] == [
+        (1, ".git/objects/info/alternates", f"it leads to {private}/.git/objects"[:92])
+    ]
+    assert git(work, "cat-file", "blob", secret) == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reported"),
+    [
+        ("../../lib/.git/objects\n", False),
+        ("# a comment\n\n{work}/lib/.git/objects", False),
+        ('"../../lib/.git/objects"\n', True),
+        ("../../lib/.git/objects\n../../../private/.git/objects\n", True),
+        ("../../chain\n", True),
+        ("../../chain-by-a-link\n", True),
+        ("../../no-info\n", False),
+        ("../../none\n", True),
+        ("../../out/private\n", True),
+        ("#" * 5000, True),
+        ("", False),
+    ],
+)
+def test_only_objects_outside_the_workspace_are_reported(work: Path, text: str, reported: bool) -> None:
+    """A list in the workspace that itself has such a list counts as one that leads out of it."""
+    git(work, "init", "-q", "lib")
+    write(work / "chain" / "info" / "alternates", "/home/ada/private/.git/objects\n")
+    write(work / "chain-by-a-link" / "x", "/home/ada/private/.git/objects\n")
+    link(work / "chain-by-a-link" / "info", "../chain/info")
+    (work / "no-info").mkdir()
+    link(work / "out", "..")
+    left = left_by(work, alternates(text.format(work=work)))
+    assert said(left) == ([(1, ".git/objects/info/alternates")] if reported else [])
+
+
+@pytest.mark.parametrize("option", ["--shared", "--reference"])
+def test_a_clone_that_shares_objects_in_the_workspace_is_reported_as_a_new_repository(work: Path, option: str) -> None:
+    words = ["--shared"] if option == "--shared" else ["--reference", "."]
+    left = left_by(work, lambda work: git(work, "clone", "-q", *words, ".", "copy"))
+    assert (work / "copy" / ".git" / "objects" / "info" / "alternates").exists()
+    assert said(left) == [(1, "copy/.git")]
+
+
+def test_files_of_the_git_directory_of_a_linked_worktree_are_reported(work: Path) -> None:
+    git(work, "worktree", "add", "-q", "--detach", "../linked")
+    common = str(work / ".git")
+
+    def act(_: Path) -> None:
+        write(work / ".git" / "info" / "attributes", "* filter=mine\n")
+        link(work / ".git" / "logs" / "HEAD", "/home/ada/.bashrc")
+
+    found = said(left_by(work.parent / "linked", act, linked=common))
+    assert found == [(1, f"{common}/info/attributes"), (1, f"{common}/logs/HEAD")]
+
+
+def test_the_program_of_git_instaweb_is_reported(work: Path) -> None:
+    left = left_by(work, lambda work: write(work / ".git" / "gitweb" / "gitweb_config.perl", "system 'x';\n"))
+    assert said(left) == [(1, ".git/gitweb/gitweb_config.perl")]
