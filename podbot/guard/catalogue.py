@@ -36,6 +36,7 @@ RULES: Mapping[str, Rule] = {
     "git.worktree": Rule(GIT_OR_SHELL, "", "git", "it writes and removes files there, at a checkout or a stash"),
     "git.unknown": Rule(GIT_OR_SHELL, "", "git", "podbot does not know this key of its configuration"),
     "git.link": Rule(GIT_OR_SHELL, "", "git", "it follows the link, and writes where that leads"),
+    "git.hard link": Rule(GIT_OR_SHELL, "", "git", "it writes to the file, which acts by its other name"),
     "git.alternates": Rule(GIT_OR_SHELL, "", "git", "it reads the objects of another repository"),
     "git.attributes": Rule(GIT_OR_SHELL, "", "git", "it selects the filters and drivers that git runs"),
     "git.instaweb": Rule(GIT_OR_SHELL, "", "git", "`git instaweb` runs it"),

@@ -34,7 +34,7 @@ _UNKNOWN = ((0, 0, 0, 0), "", "unknown")
 Found = tuple[Key, Mark, "Mark | None"]
 """A new or changed mark, and what it was before."""
 
-TIMED = frozenset({"setuid", "capability", "hard link"})
+TIMED = frozenset({"setuid", "capability", "hard link", "git.hard link"})
 """Detected by a file's ctime, which nothing inside can set, so the first scan need not examine every file."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from podbot.guard.walk import Scan
 
-_CONFIG = 1 << 20  # bytes; a longer configuration is compared by digest and size
+_CONFIG = 256 << 10  # bytes, which take half a second; a longer configuration is compared by digest and size
 _HOOKS = 512  # files in a directory of hooks
 _SCRIPTS = 256  # files that configurations name, in one scan
 _SHOWN = 80  # characters of a value that are shown

@@ -36,7 +36,7 @@ class Links:
         found = None if place is None else locations.read(place, most(rule))
         text = f"link:{leads}"
         if found is not None and scan.has_room(rule, len(found.data)):
-            text += " " + (scan.parsed(rule, name, found.data) if found.whole else gitdirs.content(found))
+            text += " " + (scan.reading.parsed(scan, rule, name, found.data) if found.whole else gitdirs.content(found))
         scan.mark(where, "", Mark(rule, text, f"a link to {leads[:80]}"))
         below = scope if scope.everything else scope.below.get(name)
         if place is not None and found is None and below is not None:
@@ -103,7 +103,7 @@ class Links:
         if found is None:
             scan.gap("files that cannot be read")
         elif scan.has_room(rule, len(found.data)):
-            text = scan.parsed(rule, name, found.data) if found.whole else gitdirs.content(found)
+            text = scan.reading.parsed(scan, rule, name, found.data) if found.whole else gitdirs.content(found)
             if text:
                 shown = "by a link to its directory"
                 scan.mark(path, f"link:{rule}", Mark(rule, text, shown, files.changed(found.found)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import posixpath
 
 _PLAIN = bytes(range(0x20, 0x7F))
 # Bidirectional controls reorder a line.
@@ -36,6 +36,6 @@ def leads_out(root: str, path: str, leads: str) -> bool:
     first = next((number for number, part in enumerate(parts) if part not in ("..", ".", "")), len(parts))
     if ".." in parts[first:]:
         return True
-    if os.path.isabs(leads):
-        return not f"{os.path.normpath(leads)}/".startswith(f"{root}/")
-    return os.path.normpath(os.path.join(path, leads)).startswith("..")
+    if posixpath.isabs(leads):
+        return not f"{posixpath.normpath(leads)}/".startswith(f"{root}/")
+    return posixpath.normpath(posixpath.join(path, leads)).startswith("..")

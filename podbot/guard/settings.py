@@ -79,7 +79,7 @@ def _look(scan: Scan, handle: int, name: str) -> None:
     if stat.S_ISREG(found.st_mode):
         if _is_word(name) and _is_program(handle, name):
             return  # what a build makes
-        scan.record(handle, name, name, RULE, found)
+        scan.reading.record(scan, handle, name, RULE, found)
     elif stat.S_ISLNK(found.st_mode) and not _is_word(name):  # words are links to programs and directories as a rule
         leads = files.link(handle, name)
         if leads is not None:

@@ -10,13 +10,13 @@ from itertools import islice
 
 from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories, settings
 from podbot.guard.catalogue import RULES
-from podbot.guard.content import PARTIAL, Budget, most, value
 from podbot.guard.filesystem import is_stamped
 from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
 from podbot.guard.modes import Modes, roots_of
 from podbot.guard.names import are_plain, deceives, leads_out
+from podbot.guard.reading import Reading
 from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
 from podbot.guard.tree import Limits, Over, Room, Walk
 from podbot.guard.values import TYPE_CHECKING
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from podbot.guard.marks import Key, Known, Stamp
+    from podbot.guard.marks import Key, Known
     from podbot.guard.tree import Below
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE, for which Python has no constant
@@ -42,7 +42,7 @@ class Scan(Walk):
     process has the full limits, and both end at the same time.
     ``early``: called with what is known once the repository at the top has been scanned, before anything else is.
     ``root``: the directory being scanned. ``known_roots``: all of them. ``scripts``: files that were read because git's
-    configurations name them. ``links``: directories that links lead to. ``budget``: what may still be parsed.
+    configurations name them. ``links``: directories that links lead to. ``reading``: the files that rules name.
     """
 
     def __init__(
@@ -55,14 +55,10 @@ class Scan(Walk):
         early: Callable[[Snapshot], None] | None = None,
     ) -> None:
         super().__init__(limits or Limits())
-        self._known = known or {}
-        self._reuse = False
         self._began = _now()
         self._marks: dict[Key, Mark] = {}
-        self._values: dict[str, Known] = {}
+        self.reading = Reading(known or {})
         self._early = early
-        self._later: list[tuple[str, str, str, Stamp, str, bytes, int]] = []  # up to the limit of bytes read
-        self.budget = Budget()
         self._modes = Modes() if modes else None
         self._beside = beside
         # Class 1 has its own limits, so that no amount of other files can hide its findings.
@@ -87,7 +83,7 @@ class Scan(Walk):
             self._add(self._modes)
         gaps = tuple(text if count == 1 else f"{text} ({count} times)" for text, count in self.gaps.items())
         found = self.around_gaps() if self._modes is None else self.opened
-        return Snapshot(self._began, self._marks, gaps, self.entries, self._values, found, self.roots)
+        return Snapshot(self._began, self._marks, gaps, self.entries, self.reading.values, found, self.roots)
 
     def _tell(self) -> None:
         early, self._early = self._early, None
@@ -107,7 +103,7 @@ class Scan(Walk):
             self.half = None
             self._follows = True
             self.links.walk(self)
-            self._parse()
+            self.reading.parse(self)
         except Over:
             return  # a gap records this
 
@@ -117,7 +113,7 @@ class Scan(Walk):
         self._walk(roots)
         return {
             "marks": {key: tuple(mark) for key, mark in self._marks.items()},
-            "values": self._values,
+            "values": self.reading.values,
             "gaps": self.gaps,
             "above": self.above,
             "entries": self.entries,
@@ -131,7 +127,7 @@ class Scan(Walk):
             self.gap("half of the directories")
             return
         self._marks = {**{key: Mark(*mark) for key, mark in found["marks"].items()}, **self._marks}
-        self._values |= found["values"]
+        self.reading.values |= found["values"]
         self.opened |= found["opened"]
         self.entries += found["entries"]
         for text, count in found["gaps"].items():
@@ -158,7 +154,7 @@ class Scan(Walk):
             return
         try:
             self.root = path
-            self._reuse = bool(self._known) and is_stamped(handle)
+            self.reading.reuse = is_stamped(handle)
             if self.half != 1:
                 self._first(handle, scope)
                 self._tell()
@@ -278,46 +274,7 @@ class Scan(Walk):
         elif rule == MODULES:
             gitdirs.modules(self, handle, path)
         elif rule:
-            self.record(handle, path, name, rule, found)
-
-    def record(self, handle: int, path: str, name: str, rule: str, found: os.stat_result) -> None:
-        """Record the part of a file that acts by ``rule``."""
-        stamp, known = files.stamp_of(found), self._known.get(path)
-        if known is not None and self._reuse and known[0] == stamp and RULES[rule].danger != GIT_OR_SHELL:
-            self._is(path, rule, known, files.changed(found))
-            return
-        if not self.has_room(rule, min(found.st_size, most(rule))):
-            return
-        read = files.read(handle, name, most(rule))
-        if read is None:
-            self.gap("files that cannot be read")
-            self._is(path, rule, (stamp, "", str(stamp)), files.changed(found))
-            return
-        whole = gitdirs.content(read)
-        if known is not None and known[1] == whole:  # not parsed again: this scan's budget may be spent otherwise
-            self._is(path, rule, (stamp, whole, known[2]), files.changed(found))
-        elif rule in PARTIAL and read.whole:
-            self._later.append((path, name, rule, stamp, whole, read.data, files.changed(found)))
-        else:
-            self._is(path, rule, (stamp, whole, whole), files.changed(found))
-
-    def _is(self, path: str, rule: str, value: Known, changed: int) -> None:
-        if not value[2] or self.mark(path, "", Mark(rule, value[2], "", changed)):
-            self._values[path] = value
-
-    def _parse(self) -> None:
-        """The files that need a parser come last, so that none of them can use up the time for the rest."""
-        for path, name, rule, stamp, whole, data, changed in self._later:
-            self.check(0)
-            self._is(path, rule, (stamp, whole, self.parsed(rule, name, data)), changed)
-
-    def parsed(self, rule: str, name: str, data: bytes) -> str:
-        """The value of a file that was read. Raises Over, also in the middle of a parser."""
-        self.parsing = True
-        try:
-            return value(rule, name, data, self.budget)
-        finally:
-            self.parsing = False
+            self.reading.record(self, handle, path, rule, found)
 
     def has_room(self, rule: str, size: int) -> bool:
         """Count ``size`` bytes to be read for ``rule``; returns false, with a gap, if a limit is reached."""

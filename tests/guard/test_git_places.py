@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from podbot.guard.gitdirs import joined
 from podbot.guard.gitfiles import is_own_link
-from tests.guard.trees import ENV, append, checkout, git, left_by, said, write
+from tests.guard.trees import ENV, append, checkout, git, left_by, next_tick, said, write
 
 Act = Callable[[Path], object]
 FILES = ("-c", "protocol.file.allow=always")
@@ -62,7 +62,7 @@ def test_a_worktree_in_the_home_lets_stash_write_there_and_is_reported(work: Pat
         git(work, "config", "extensions.worktreeConfig", "true")
         worktree_at(work / ".git", "config.worktree", str(home))
 
-    assert said(left_by(work, act)) == [(1, ".git/config.worktree")]
+    assert said(left_by(work, act)) == [(1, ".git/config.worktree"), (6, ".bashrc")]
     git(work, "stash")
     assert (home / ".bashrc").read_text() == "evil\n"
 
@@ -304,6 +304,24 @@ def test_a_checkout_runs_what_it_appended_to_a_hook_and_that_is_reported(work: P
     assert said(left_by(work, act)) == [(1, ".git/logs/HEAD")]
     subprocess.run(["git", "checkout", "-q", "main"], cwd=work, env=ENV, capture_output=True, check=False)
     assert (work.parent / "ran").exists()
+
+
+def test_a_log_that_is_also_a_hook_by_a_hard_link_is_reported(work: Path) -> None:
+    hook = write(work / ".git" / "hooks" / "post-checkout", "#!/bin/sh\n", 0o755)
+
+    def act(work: Path) -> None:
+        git(work, "checkout", "-q", "-b", f"x;touch${{IFS}}{work.parent}/ran;#")
+        (work / ".git" / "logs" / "HEAD").unlink()
+        os.link(hook, work / ".git" / "logs" / "HEAD")
+
+    next_tick()
+    assert (1, ".git/logs/HEAD") in said(left_by(work, act))
+    git(work, "checkout", "-q", "main")
+    assert (work.parent / "ran").exists()
+
+
+def test_objects_with_several_names_are_not_reported(work: Path) -> None:
+    assert said(left_by(work, lambda work: git(work, "clone", "-q", "--local", ".", str(work.parent / "copy")))) == []
 
 
 def test_a_commit_replaces_a_file_behind_its_message_and_that_is_reported(work: Path, home: Path) -> None:

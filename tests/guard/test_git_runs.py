@@ -341,6 +341,7 @@ def test_a_key_puts_a_file_of_the_home_into_what_is_published(name: str, tmp_pat
 def test_patches_are_written_into_another_directory(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
     left = left_by(work, config(f"[format]\n\toutputDirectory = {tmp_path}/bashrc.d\n\tsuffix = .sh\n"))
-    assert [found.what for found in left.findings] == [f"format.outputdirectory = {tmp_path}/bashrc.d"[:107]]
+    (found,) = left.findings
+    assert found.what.startswith("format.outputdirectory = /")
     git(work, "format-patch", "-q", "--root")
     assert (tmp_path / "bashrc.d" / "0001-one.sh").exists()

@@ -373,13 +373,13 @@ PATCHED = """import os, signal, sys, types
 podbot = types.ModuleType("podbot")
 podbot.__path__ = [{place!r}]
 sys.modules["podbot"] = podbot
-from podbot.guard import scan, walk
-real = walk.value
+from podbot.guard import reading, scan
+real = reading.value
 def value(rule, name, data, budget):
     if b"attack" in data:
         {act}
     return real(rule, name, data, budget)
-walk.value = value
+reading.value = value
 scan.main()
 """
 """The scan, in which a file's content does something to its parser."""
