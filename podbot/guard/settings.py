@@ -34,7 +34,10 @@ _PROGRAMS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 
 
 def is_settings(name: str) -> bool:
-    """Whether a file of that name may be a tool's settings: a dotfile, `x.toml`, or a word like `Procfile`."""
+    """Whether a file of that name may be a tool's settings: a dotfile, `x.toml`, or a word.
+
+    Of words, :func:`look` leaves out what has neither a capital letter, as `Procfile`, nor the mode of a program.
+    """
     if name in _PLAIN or name.startswith((".coverage.", "LICENSE-")) or name.endswith(_LEFT):
         return False
     return name.startswith(".") or name.endswith(_SUFFIXES) or _is_word(name)
@@ -44,9 +47,12 @@ def _is_word(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
-def _is_program(handle: int, name: str) -> bool:
-    found = files.read(handle, name, 4)
-    return found is not None and found.data.startswith(_PROGRAMS)
+def _is_script_or_file(handle: int, name: str, found: os.stat_result) -> bool:
+    """Whether a word is the name of a `Procfile` and its like, or of a script; builds make the other programs."""
+    if not name[0].isupper() and not found.st_mode & stat.S_IXUSR:
+        return False
+    read = files.read(handle, name, 4)
+    return read is None or not read.data.startswith(_PROGRAMS)
 
 
 def look(scan: Scan, top: str) -> None:
@@ -77,8 +83,8 @@ def _look(scan: Scan, handle: int, name: str) -> None:
     if found is None:
         return
     if stat.S_ISREG(found.st_mode):
-        if _is_word(name) and _is_program(handle, name):
-            return  # what a build makes
+        if not found.st_size or (_is_word(name) and not _is_script_or_file(handle, name, found)):
+            return
         scan.reading.record(scan, handle, name, RULE, found)
     elif stat.S_ISLNK(found.st_mode) and not _is_word(name):  # words are links to programs and directories as a rule
         leads = files.link(handle, name)

@@ -53,9 +53,21 @@ def test_they_have_one_line_at_the_end(tmp_path: Path) -> None:
     assert shown[2].endswith(" and 16 more")
 
 
+def test_a_word_is_listed_if_it_has_a_capital_letter_or_is_a_script(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+
+    def act(work: Path) -> None:
+        write(work / "notes")
+        write(work / "Procfile")
+        write(work / "run", "#!/bin/sh\n", 0o755)
+        write(work / ".empty", "")
+
+    assert said(left_by(work, act)) == [(6, "Procfile"), (6, "run")]
+
+
 def test_what_a_build_makes_is_not_listed(tmp_path: Path) -> None:
     work = checkout(tmp_path / "shop")
-    left = left_by(work, lambda work: (work / "shop").write_bytes(b"\x7fELF\x02"))
+    left = left_by(work, lambda work: write(work / "shop", "\x7fELF\x02", 0o755))
     assert said(left) == []
 
 
