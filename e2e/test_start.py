@@ -104,6 +104,16 @@ def test_nothing_is_copied_through_a_link_in_place_of_the_home(world: World, lin
         assert world.container(name)["State"] == "exited"
 
 
+@pytest.mark.parametrize("name", ["passwd", "group"])
+def test_a_fifo_in_place_of_an_account_file_does_not_hang_the_engine(world: World, name: str) -> None:
+    """It waited for ever, and so did every later look at any container."""
+    with kept_by(world, f"rm /etc/{name}; mkfifo /etc/{name}", read_only=False) as (_, session, _workspace):
+        done = world.podbot("start", session)
+        assert done.returncode == 1
+        assert f"its /etc/{name} is a FIFO" in done.stderr
+        assert world.container(session)["State"] == "exited"
+
+
 def test_a_login_is_not_copied_through_the_agents_link(kept: tuple[World, str, str]) -> None:
     world, name, workspace = kept
     world.podbot("start", name)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
-from podbot.engine.podman import deep_layers, rest_answers
+from podbot.engine.podman import account_files, deep_layers, rest_answers
 from podbot.engine.podman.mapping import check, reason_of, refusal
 from podbot.engine.podman.request_text import named, not_text, quote
 from podbot.engine.podman.words import WORDS, dial_stdio
@@ -76,7 +76,6 @@ _T = TypeVar("_T")
 # Said of a user who has a range, too, when several containers were created at once.
 _NO_RANGE = "keep-id requires additional UIDs or GIDs"
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's reason, with status 500
-_JSON = {"Content-Type": "application/json"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for
 # "never". A sequence that is never typed comes closest.
 _NO_DETACH = ",".join(["ctrl-^", "ctrl-]"] * 8)
@@ -284,6 +283,8 @@ class RestEngine:
         self._shaped(lambda: networks.remove_network(self._call, named(network), labels))
 
     def start(self, container: str) -> None:
+        if self.local and (odd := account_files.odd_in(self._call("GET", f"/containers/{named(container)}/json"))):
+            raise StartFailed(container=container, reason=odd)
         response = self._call("POST", f"/containers/{named(container)}/start")
         failed: ContainerError = StartFailed(container=container, reason=reason_of(response))
         if response.status >= 400:
@@ -371,7 +372,7 @@ class RestEngine:
             body |= {"h": size.rows, "w": size.columns}
         deadline = Deadline(self._limits.patience)
         wire = Wire(self._connect(self._endpoint, DIAL, deadline), deadline)
-        headers = {**_JSON, "Connection": "Upgrade", "Upgrade": "tcp"}
+        headers = {"Content-Type": "application/json", "Connection": "Upgrade", "Upgrade": "tcp"}
         try:
             wire.send_request("POST", f"{API}/exec/{quote(exec_id)}/start", json.dumps(body).encode(), headers)
             head = wire.read_head()

@@ -11,7 +11,7 @@ from podbot.config.published import Published
 from podbot.errors import PortUnusable
 from podbot.launch.types import ContainerSpec, Security
 from tests.engine.podman.serve import Serve
-from tests.engine.serving import VERSIONS, recorded, recordings_of, replay
+from tests.engine.serving import VERSIONS, http, recorded, recordings_of, replay
 
 PORTED = ContainerSpec(
     name="podbot-rec-5",
@@ -46,7 +46,7 @@ def test_the_ports_that_it_will_publish(serve: Serve) -> None:
 
 
 def test_a_port_that_is_taken(serve: Serve) -> None:
-    engine, _ = serve(replay("start_port_taken"))
+    engine, _ = serve(http(200, "{}"), replay("start_port_taken"))
     with pytest.raises(PortUnusable) as caught:
         engine.start("c")
     assert (caught.value.at, caught.value.reason) == ("127.0.0.1:23119", "the port is in use")

@@ -148,8 +148,8 @@ def test_create(serve: Serve) -> None:
 def test_start_stop_remove_and_again(serve: Serve) -> None:
     names = ("start", "start_again", "stop", "stop_again", "remove", "remove_missing")
     answers = [replay(name) for name in names]
-    for after in (3, 5):  # what podbot asks after a stop
-        answers.insert(after, http(200, '{"Id": "c0ffee", "State": {"Status": "exited"}}'))
+    for place in (0, 2, 5, 7):  # what podbot asks before a start and after a stop
+        answers.insert(place, http(200, '{"Id": "c0ffee", "State": {"Status": "exited"}}'))
     engine, server = serve(*answers, limits=RestLimits(young=60.0))
     engine.start("c")
     engine.start("c")
@@ -157,7 +157,10 @@ def test_start_stop_remove_and_again(serve: Serve) -> None:
     engine.stop("c", seconds=0)
     engine.remove("c")
     engine.remove("c")
-    assert [f"{request.method} {request.target.removeprefix(API)}" for request in server.requests[1:7]] == [
+    assert [f"{request.method} {request.target.removeprefix(API)}" for request in server.requests[:9]] == [
+        "GET /containers/c/json",
+        "POST /containers/c/start",
+        "GET /containers/c/json",
         "POST /containers/c/start",
         "POST /containers/c/stop?timeout=3",
         "GET /containers/c/json",
@@ -474,7 +477,7 @@ BROKEN = http(500, json.dumps({"message": "it broke", "response": 500}))
 def test_refusals(
     serve: Serve, answer: Answer, call: Callable[[RestEngine], Any], error: type[Exception], fields: dict[str, Any]
 ) -> None:
-    engine, _ = serve(answer)
+    engine, _ = serve(*[answer] * 2)  # a start asks before it starts
     with pytest.raises(error) as caught:
         call(engine)
     assert type(caught.value) is error
