@@ -301,7 +301,7 @@ def run_by_bash(script: str) -> str:
 def marker_in(params: dict[str, Any], method: str = COMMAND) -> str:
     """What podbot says of a question; empty when it keeps its bytes."""
     result = asked(method, {**params, "reason": "r"})
-    reason = json.loads(result.to_client)["params"]["reason"]
+    reason: str = json.loads(result.to_client)["params"]["reason"]
     assert result.reasons == ([] if reason == "r" else ["marked_question"])
     return reason.removesuffix("r").rstrip()
 

@@ -626,7 +626,7 @@ _SUBJECTS = st.fixed_dictionaries(
         "command": st.just("x"), "cwd": _PATHS, "more": st.lists(_CALLS, max_size=2),
     },
 )  # fmt: skip
-_QUESTIONS = st.fixed_dictionaries(
+_QUESTIONS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"options": st.just([])}, optional={"title": st.just("T"), "toolCall": _CALLS, "subject": _SUBJECTS}
 )
 
