@@ -8,15 +8,15 @@ import sys
 import time
 from itertools import islice
 
-from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories, settings
+from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories, unnamed
+from podbot.guard.acting_parts import Reading
 from podbot.guard.catalogue import RULES
+from podbot.guard.deceiving import are_plain, deceives, leads_out
 from podbot.guard.filesystem import is_stamped
 from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
 from podbot.guard.modes import Modes, roots_of
-from podbot.guard.names import are_plain, deceives, leads_out
-from podbot.guard.reading import Reading
 from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
 from podbot.guard.tree import Limits, Over, Room, Walk
 from podbot.guard.values import TYPE_CHECKING
@@ -99,7 +99,7 @@ class Scan(Walk):
             for path, name, scope in roots:
                 self._root(path, name, scope)
             if self.half != 1:
-                settings.look(self, roots[0][0])
+                unnamed.look(self, roots[0][0])
             self.half = None
             self._follows = True
             self.links.walk(self)

@@ -373,13 +373,13 @@ PATCHED = """import os, signal, sys, types
 podbot = types.ModuleType("podbot")
 podbot.__path__ = [{place!r}]
 sys.modules["podbot"] = podbot
-from podbot.guard import reading, scan
-real = reading.value
+from podbot.guard import acting_parts, scan
+real = acting_parts.value
 def value(rule, name, data, budget):
     if b"attack" in data:
         {act}
     return real(rule, name, data, budget)
-reading.value = value
+acting_parts.value = value
 scan.main()
 """
 """The scan, in which a file's content does something to its parser."""

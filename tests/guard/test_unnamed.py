@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podbot.guard.render import lines
-from podbot.guard.settings import is_settings
+from podbot.guard.unnamed import is_settings
 from tests.guard.trees import checkout, git, left_by, said, write
 
 
@@ -93,6 +93,6 @@ def test_more_than_are_compared_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_gits_own_files_at_the_top_of_a_bare_repository_have_no_finding(tmp_path: Path) -> None:
-    git(checkout(tmp_path / "shop"), "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    git(checkout(tmp_path / "shop"), "clone", "-q", "--bare", "--no-hardlinks", ".", str(tmp_path / "bare"))
     work = tmp_path / "bare"
     assert said(left_by(work, lambda work: git(work, "symbolic-ref", "HEAD", "refs/heads/other"))) == []
