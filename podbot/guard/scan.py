@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ANSWER = 8 << 20  # bytes of the findings in one part; podbot reads three times as much
 EARLY = 40 << 10  # of the first part: a pipe takes more than that, with gaps, while podbot is not reading yet
 _PATH, _WHAT = 1000, 300  # characters of a finding's fields
-LIMIT = 60  # seconds for everything except the waiting
+LIMIT = 60  # seconds before and after the scan, which has limits of its own; the waiting does not count
 ENDED = 3
 """A descriptor that becomes readable when nothing of the session runs any more, if the job has ``ended``."""
 
