@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from podbot.gateway.sets import SETS
 from podbot.guard.lock_parts import composer_part, npm_part, pipenv_part
 from podbot.guard.manifests import ARCHIVES, is_plain_requirement
 from podbot.guard.values import TYPE_CHECKING
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MOST = 20_000  # lines of a lock file that may count
-_REGISTRIES = frozenset((
-    "registry.npmjs.org", "registry.yarnpkg.com", "npm.jsr.io", "pypi.org", "files.pythonhosted.org", "rubygems.org",
-    "index.crates.io", "static.crates.io", "crates.io",
-))  # fmt: skip
+_REGISTRIES = SETS["registries"].hosts
 _ANYBODY = frozenset((
     "github.com", "api.github.com", "codeload.github.com", "raw.githubusercontent.com", "objects.githubusercontent.com",
     "gist.github.com", "gist.githubusercontent.com", "gitlab.com", "bitbucket.org", "codeberg.org", "git.sr.ht",
@@ -88,12 +86,17 @@ def references(rule: str, name: str, data: bytes) -> list[str] | None:
     return None if lines is None else sorted(lines | hosts)
 
 
+def _is_registry(host: str) -> bool:
+    """Whether it is a public registry, by the set of them that the filtered network has."""
+    return host in _REGISTRIES or f"*.{host.partition('.')[2]}" in _REGISTRIES
+
+
 def _without_registry(text: str, hosts: set[str]) -> str:
     """``text`` unless it is one address of a registry, whose host is added to ``hosts`` if it is not a public one."""
     https = re.fullmatch(_HTTPS + r"(?:#[0-9a-f]+)?", text)
     if https is None or https[1].lower() in _ANYBODY:
         return text
-    if https[1].lower() not in _REGISTRIES:
+    if not _is_registry(https[1].lower()):
         hosts.add(f"https://{https[1].lower()}{https[2] or ''}")
     return ""
 
@@ -105,7 +108,7 @@ def _lines(text: str, hosts: set[str]) -> set[str] | None:
         host = found[1].lower()
         if host in _ANYBODY:
             return found[0]
-        if host not in _REGISTRIES:
+        if not _is_registry(host):
             hosts.add(f"https://{host}{found[2] or ''}")
         return _REGISTRY
 

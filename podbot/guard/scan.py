@@ -1,10 +1,11 @@
 """A separate process, started by its path: scans a workspace, and compares it with an earlier scan.
 
 A file system that does not answer blocks a process in the kernel, where no signal reaches it. Then this process hangs,
-and podbot continues. It imports only this room and cheap parts of the standard library: json and signal take as long
-to import as the interpreter takes to start. stdin carries the job and, for a comparison, a byte that starts it, unless
-the end of a process does (see ``comparison``). The job, the record and the parts of the answer on stdout are in
-``marshal`` format, which is safe between processes of one podbot.
+and podbot continues. It imports only this room, the list of public registries where there is a lock file, and cheap
+parts of the standard library: json and signal take as long to import as the interpreter takes to start. stdin carries
+the job and, for a comparison, a byte that starts it, unless the end of a process does (see ``comparison``). The job,
+the record and the parts of the answer on stdout are in ``marshal`` format, which is safe between processes of one
+podbot.
 """
 
 from __future__ import annotations

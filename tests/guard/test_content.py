@@ -14,10 +14,11 @@ from podbot.guard.catalogue import RULES
 from podbot.guard.content import Budget, digest, value
 from podbot.guard.manifests import crate_part, is_plain, is_plain_requirement, project_part
 from podbot.guard.references import references
+from tests.guard.registries import with_hosts
 
 
 def of(rule: str, name: str, text: str) -> str:
-    return value(rule, name, text.encode(), Budget())
+    return value(rule, name, with_hosts(text).encode(), Budget())
 
 
 PACKAGE, PROJECT, CRATE = (
@@ -79,20 +80,20 @@ b = "1"
     "npm's lock": (
         ("locks", "package-lock.json"),
         """{"packages": {"node_modules/a": {
-"resolved": "https://registry.npmjs.org/a/-/a-1.tgz", "integrity": "sha512-x",
+"resolved": "https://<npm>/a/-/a-1.tgz", "integrity": "sha512-x",
 "funding": {"url": "https://github.com/sponsors/a"}}}}""",
     ),
     "yarn's lock": (
         ("locks", "yarn.lock"),
-        'a@^1:\n  version "1"\n  resolved "https://registry.yarnpkg.com/a/-/a-1.tgz#00"\n',
+        'a@^1:\n  version "1"\n  resolved "https://<yarn>/a/-/a-1.tgz#00"\n',
     ),
     "a later yarn's lock": (("locks", "yarn.lock"), '"a@npm:^1":\n  version: 1.0.0\n  resolution: "a@npm:1.0.0"\n'),
     "uv's lock": (
         ("locks", "uv.lock"),
         """[[package]]
 name = "a"
-source = { registry = "https://pypi.org/simple" }
-sdist = { url = "https://files.pythonhosted.org/packages/a.tar.gz", hash = "sha256:00", size = 1 }
+source = { registry = "https://<pypi>/simple" }
+sdist = { url = "https://<files of pypi>/packages/a.tar.gz", hash = "sha256:00", size = 1 }
 """,
     ),
     "cargo's lock": (
@@ -112,7 +113,7 @@ sdist = { url = "https://files.pythonhosted.org/packages/a.tar.gz", hash = "sha2
     ),
     "Pipenv's lock": (
         ("locks", "Pipfile.lock"),
-        """{"_meta": {"hash": {"sha256": "00"}, "sources": [{"name": "pypi", "url": "https://pypi.org/simple"}]},
+        """{"_meta": {"hash": {"sha256": "00"}, "sources": [{"name": "pypi", "url": "https://<pypi>/simple"}]},
 "default": {"a": {"hashes": ["sha256:00"], "index": "pypi", "version": "==1"}}}""",
     ),
     "pnpm's lock": (
@@ -133,7 +134,7 @@ packages:
     ),
     "a group that has another": (PROJECT, '[dependency-groups]\ndev = [{include-group = "test"}]\n'),
     "a stability of PHP": (COMPOSER, '{"require": {"c/d": "^2.0@beta"}}'),
-    "Ruby's lock": (("locks", "Gemfile.lock"), "GEM\n  remote: https://rubygems.org/\n  specs:\n    rake (13.0)\n"),
+    "Ruby's lock": (("locks", "Gemfile.lock"), "GEM\n  remote: https://<rubygems>/\n  specs:\n    rake (13.0)\n"),
 }
 
 
@@ -221,10 +222,10 @@ ACTS: dict[str, tuple[tuple[str, str], str]] = {
     "a tool of Go in a block": (("go.mod", "go.mod"), "module a\ntool (\n\tx.example/y\n)\n"),
     "npm's file without a scheme": (("locks", "package-lock.json"), '{"packages": {"a": {"resolved" : "evil.tgz"}}}}'),
     "npm's file with an escape": (("locks", "package-lock.json"), r'{"packages": {"a": {"\u0072esolved": "https://x.example/evil.tgz"}}}'),
-    "npm's address without encryption": (("locks", "package-lock.json"), '{"packages": {"a": {"resolved": "http://registry.npmjs.org/a"}}}'),
-    "npm's address with a user": (("locks", "package-lock.json"), '{"packages": {"a": {"resolved": "https://registry.npmjs.org@x.example/a"}}}'),
+    "npm's address without encryption": (("locks", "package-lock.json"), '{"packages": {"a": {"resolved": "http://<npm>/a"}}}'),
+    "npm's address with a user": (("locks", "package-lock.json"), '{"packages": {"a": {"resolved": "https://<npm>@x.example/a"}}}'),
     "npm's address that begins like the registry's": (
-        ("locks", "package-lock.json"), '{"packages": {"a": {"resolved": "https://registry.npmjs.org.x.example/a"}}}',
+        ("locks", "package-lock.json"), '{"packages": {"a": {"resolved": "https://<npm>.x.example/a"}}}',
     ),
     "yarn's file": (("locks", "yarn.lock"), '"a@file:./evil.tgz":\n  version "1"\n'),
     "yarn's repository": (("locks", "yarn.lock"), 'a@b/c:\n  resolved "https://codeload.github.com/b/c/tar.gz/00"\n'),

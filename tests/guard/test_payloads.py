@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guard.registries import with_hosts
 from tests.guard.trees import append, checkout, git, left_by, said, write
 
 Act = Callable[[Path], object]
@@ -419,8 +420,8 @@ def npm_install(work: Path) -> None:
         write(place / ".npmrc")
         write(place / "CLAUDE.md")
         link(f"node_modules/.bin/p{number}", f"../p{number}/cli.js")(work)
-    lock = '{"packages": {"node_modules/p1": {"resolved": "https://registry.npmjs.org/p1/-/p1-1.0.0.tgz"}}}'
-    write(work / "package-lock.json", lock)
+    lock = '{"packages": {"node_modules/p1": {"resolved": "https://<npm>/p1/-/p1-1.0.0.tgz"}}}'
+    write(work / "package-lock.json", with_hosts(lock))
     write(
         work / "package.json",
         '{"name": "a", "version": "2", "scripts": {"test": "true"}, "dependencies": {"p1": "^1"}}',
@@ -517,7 +518,8 @@ ORDINARY: dict[str, Act] = {
     "hook samples": file(".git/hooks/pre-commit.sample", "#!/bin/sh\n", 0o755),
     "locks and requirements of registries": lambda work: [
         write(
-            work / "package-lock.json", '{"packages": {"a": {"resolved": "https://registry.npmjs.org/a/-/a-1.tgz"}}}'
+            work / "package-lock.json",
+            with_hosts('{"packages": {"a": {"resolved": "https://<npm>/a/-/a-1.tgz"}}}'),
         ),
         write(work / "requirements.txt", "requests==2.0\n"),
         write(work / "go.mod", "module a\n\ngo 1.22\n"),

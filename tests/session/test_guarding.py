@@ -28,6 +28,7 @@ from podbot.session.run import SessionResult, run_session
 from podbot.session.sessions import left_session, session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine
+from tests.guard.registries import with_hosts
 from tests.session.plans import SESSION, Place, container, in_state, labels, made
 from tests.waiting import HANG, wait_until
 
@@ -488,6 +489,22 @@ def test_a_comparison_begins_when_nothing_runs_inside_any_more(place: Place) -> 
     os.close(ended)
     assert answer is not None
     assert [finding.path for finding in left_of(answer).findings] == [".envrc"]
+
+
+def test_the_process_knows_the_public_registries(place: Place) -> None:
+    """They are the only thing that it takes from another room."""
+    record = os.path.join(place.base, "record")
+    job = {"session": "s", "workspace": place.workspace, "git": "", "record": record, "limits": {"seconds": HANG}}
+    assert Child({**job, "what": "record"}).answer(HANG) is not None
+    for name, host in (("yarn.lock", "<yarn>"), ("uv.lock", "x.example")):
+        with open(os.path.join(place.workspace, name), "w", encoding="utf-8") as file:
+            file.write(with_hosts(f'resolved "https://{host}/a/-/a-1.tgz"\n'))
+    child = Child({**job, "what": "compare"})
+    child.go()
+    answer = child.answer(HANG)
+    assert answer is not None
+    assert answer["whole"]
+    assert [finding.path for finding in left_of(answer).findings] == ["uv.lock"]
 
 
 def test_no_process_is_left(engine: FakeEngine, place: Place, wake: Wake) -> None:
