@@ -32,7 +32,7 @@ def _odd(found: Any) -> str:
     data = (found.get("GraphDriver") or {}).get("Data") or {}
     upper = str(data.get("UpperDir") or data.get("dir") or "")
     lower = [layer for layer in str(data.get("LowerDir") or "").split(":") if layer]
-    if os.path.islink(os.path.join(upper, "etc")):
+    if upper and os.path.islink(os.path.join(upper, "etc")):
         return "its /etc is a link"
     for name in _FILES:
         kind = next(filter(None, (_kind(layer, name, own=layer == upper) for layer in (upper, *lower) if layer)), "")
