@@ -89,6 +89,14 @@ def test_a_link_in_place_of_the_directory_is_found(layers: tuple[Path, Path]) ->
     assert found(layers) == "its /etc is a link"
 
 
+def test_a_container_of_which_no_layer_is_known_is_not_looked_for_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "etc").symlink_to("/etc")
+    monkeypatch.chdir(tmp_path)
+    assert odd_in(Response(200, {}, b'{"GraphDriver": {}}')) == ""
+
+
 @given(
     st.sampled_from([200, 404, 500]), st.sampled_from(["", "[]", "null", "{}", '{"GraphDriver": {"Data": 3}}', "{x"])
 )
