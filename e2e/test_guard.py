@@ -8,11 +8,13 @@ import select
 import signal
 import subprocess
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.harness import ROOTLESS, World, wait_for
+from e2e.patience import patient
 from podbot.session.first_process import first_process
 
 PLANT = """set -e
@@ -221,25 +223,64 @@ def test_the_next_stop_reports_for_a_kept_session_of_a_killed_podbot(world: Worl
     assert findings(world.podbot("--log-format", "json", "ps").stderr) == []
 
 
-def test_the_next_command_reports_for_a_killed_hosted_podbot(world: World, checkout: str) -> None:
+def reported(world: World, *words: str) -> list[tuple[int, str]]:
+    """The findings of `podbot report --json`."""
+    reports = json.loads(world.podbot("report", "--json", *words, check=True).stdout)
+    events = [event for report in reports for event in report["events"]]
+    return sorted({(event["danger"], event["path"]) for event in events if event["kind"] == "guard.finding"})
+
+
+def test_the_report_of_a_killed_hosted_podbot_is_kept(world: World, checkout: str) -> None:
     script = f"{PLANT}\ntouch up; cat > /dev/null"
     child = world.start("host", "--workspace", checkout, "--agent", "custom", "--", "sh", "-c", script)
     wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
     world.cleaned()
-    assert findings(world.podbot("--log-format", "json", "ps").stderr) == PLANTED
+    assert findings(world.podbot("--log-format", "json", "ps").stderr) == []
+    assert reported(world) == PLANTED
 
 
-def test_the_next_command_reports_findings_after_the_client_has_left(world: World, checkout: str) -> None:
+def test_the_report_is_kept_after_the_client_has_left(world: World, checkout: str) -> None:
     script = f"{PLANT}\ntouch up; cat > /dev/null"
     child = world.start(
         "--log-format", "json", "host", "--workspace", checkout, "--agent", "custom", "--", "sh", "-c", script
     )
     wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
-    child.communicate(timeout=30)
+    child.communicate(timeout=patient(30))
     world.settled()
-    assert findings(world.podbot("--log-format", "json", "ps").stderr) == PLANTED
+    for command in (("ps",), ("run", "--workspace", world.workspace(), "--agent", "custom", "--", "true")):
+        said = world.podbot(*command).stderr
+        assert "podbot: a hosted session has left a report: `podbot report`" in said
+        assert ".envrc" not in said
+    assert world.podbot("report", "--guard-exit", "--json").returncode == 3
+    assert reported(world) == []
+    assert "podbot report" not in world.podbot("ps").stderr
+    assert reported(world, "--all") == PLANTED
+
+
+HOSTILE = r"""set -e
+python3 - <<'END'
+import os
+for name in ["a\x1b]0;forged\x07", *(f".a{number:04}" + "x" * 200 for number in range(3000))]:
+    os.makedirs(name)
+    open(f"{name}/.envrc", "w").close()
+END
+test ! -e ~/.local/state/podbot
+touch up; cat > /dev/null"""
+
+
+def test_a_hostile_hosted_session_neither_fills_nor_forges_its_report(world: World, checkout: str) -> None:
+    child = world.start("host", "--workspace", checkout, "--agent", "custom", "--", "sh", "-c", HOSTILE)
+    wait_for(lambda: os.path.exists(os.path.join(checkout, "up")), what="the agent", child=child)
+    child.communicate(timeout=patient(30))
+    world.settled()
+    shown = world.podbot("report", check=True).stdout
+    assert "3002 new or changed items act on this machine" in shown
+    assert not [char for char in shown if not (char.isprintable() or char == "\n")]
+    assert len(shown.splitlines()) < 30
+    store = Path(world.history).parent / "reports"
+    assert max(file.stat().st_size for file in store.iterdir()) <= 1 << 20
 
 
 def test_a_tree_of_many_files_does_not_block_podbot(world: World, checkout: str) -> None:

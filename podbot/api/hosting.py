@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,7 @@ def _hosting(
     from podbot.api import killed_helper
     from podbot.execution.hosted_end import HOSTED_LIMITS
     from podbot.hosting.host import channel_for, run_hosted
+    from podbot.session.kept_reports import keeping, tell_waiting
     from podbot.session.kill_watcher import HelperProgram
 
     environ = environment(environ)
@@ -91,10 +93,14 @@ def _hosting(
     channel = channel_for(decided)
 
     def work(io: ExecIO, wake: Wake) -> HostResult:
-        with open_engine(config, environ=environ, emit=emit) as engine:
-            report_left(engine, environ, emit)
+        with open_engine(config, environ=environ, emit=emit) as engine, contextlib.ExitStack() as stack:
+            told = emit
+            if helper is not None:  # an editor has our stderr, so nobody reads there what a session left
+                tell_waiting(environ, emit)
+                told = stack.enter_context(keeping(environ, decided.sandbox.session, emit, also=True))
+            report_left(engine, environ, told)
             return run_hosted(
-                engine, decided, io, wake, emit, channel=channel, transcript=transcript, helper=helper,
+                engine, decided, io, wake, told, channel=channel, transcript=transcript, helper=helper,
                 killed_helper=HelperProgram(killed_helper.__file__, environ), limits=limits or HOSTED_LIMITS,
                 origin=config.origin,
             )  # fmt: skip

@@ -58,6 +58,7 @@ def run(
     """
     from podbot.api import killed_helper
     from podbot.api.advice import tell_outdated
+    from podbot.session.kept_reports import tell_waiting
     from podbot.session.kill_watcher import HelperProgram
     from podbot.session.orphans import report_orphans
     from podbot.session.run import run_session
@@ -67,6 +68,7 @@ def run(
     decided = plan(config, request, environ=environ)
     with open_engine(config, environ=environ, emit=emit) as engine, woken(wake) as waker:
         report_orphans(engine, environ, emit)
+        tell_waiting(environ, emit)
         helper = HelperProgram(killed_helper.__file__, environ)
         try:
             result = run_session(
@@ -161,10 +163,12 @@ def ps(
 ) -> list[SessionInfo]:
     """podbot's sessions on the engine, newest first."""
     from podbot.management.manage import list_sessions
+    from podbot.session.kept_reports import tell_waiting
 
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
         report_left(engine, environ, emit)
+        tell_waiting(environ, emit)
         return list_sessions(engine, environ, include_stopped=include_stopped)
 
 

@@ -20,6 +20,13 @@ def complete_session(incomplete: str) -> list[str]:
     return names_here(os.environ, incomplete)
 
 
+def complete_report(incomplete: str) -> list[str]:
+    """Names of sessions of which a report is kept."""
+    from podbot.session.kept_reports import reported_sessions
+
+    return reported_sessions(os.environ, incomplete)
+
+
 def complete_copy(incomplete: str) -> list[str]:
     """Names of sessions, as they stand before a path inside."""
     return [f"{name}:" for name in complete_session(incomplete)]

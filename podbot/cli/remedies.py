@@ -55,6 +55,7 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
         "Use your own rootless socket (`podbot doctor` shows how), or ask for access to this one."
     ),
     errors.RemoveFailed: "`podbot stop --rm {container}` tries again.",
+    errors.ReportNotFound: "`podbot report --all` shows all that are kept.",
     errors.RepairFailed: ("Run it by hand to see all of its output; `podbot doctor` shows what is still missing."),
     errors.SandboxDied: "{remedy} `podbot ps -a` shows what is left.",
     errors.SandboxStopped: "`podbot start {container}` starts a kept session.",

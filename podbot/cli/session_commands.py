@@ -140,6 +140,31 @@ SESSION_COMMANDS = (
         fast=True,
     ),
     Command(
+        ("report",),
+        "report_command:invoke",
+        """Show what hosted sessions have left in their workspaces.
+
+        podbot run says at its end what the agent left that acts on this machine, and that a clone was kept. Nobody
+        reads that of podbot host, and its sessions often end after it. So it is kept until you ask for it here: the
+        newest first, each once; SESSION or --all shows it again. The newest 100 reports are kept. This needs no engine.
+
+        Example: podbot report
+
+        Example: podbot report --json podbot-shop-1a2b3c
+        """,
+        (Argument("session", "[SESSION]", "Only this session's, also if it was shown before.", completes="report"),),
+        (
+            Option("all_", ALL_SESSIONS, "Include reports that were shown before."),
+            Option(
+                "guard_exit", ("--guard-exit",), "Exit with 3 if one of them names files that act at git status or cd."
+            ),
+            _JSON,
+        ),
+        usage=("[OPTIONS]", "[SESSION]"),
+        check="report_command:mistake",
+        fast=True,
+    ),
+    Command(
         ("net", "show"),
         "net:show",
         """Print what a filtered session may reach.

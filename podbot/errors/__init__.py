@@ -22,7 +22,7 @@
      |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
      |    |   HistoryNotRemoved, SessionKept, SessionNotRestorable,
      |    |   SessionRecordUnknown, LoginFailed, CopyFailed, NoLog,
-     |    |   NoGateway, GatewayRefused, AlreadyStarted,
+     |    |   ReportNotFound, NoGateway, GatewayRefused, AlreadyStarted,
      |    |   GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
@@ -155,6 +155,7 @@ from podbot.errors.session import (
     GatewayRefused,
     NoGateway,
     NoLog,
+    ReportNotFound,
     SessionKept,
     SessionNotRestorable,
     SessionRecordUnknown,
@@ -247,6 +248,7 @@ __all__ = [
     "PromptInvalid",
     "RemoveFailed",
     "RepairFailed",
+    "ReportNotFound",
     "RepositoryNotFound",
     "RequestFailed",
     "SandboxDied",

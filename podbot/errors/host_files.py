@@ -92,7 +92,7 @@ class DiskFull(FilesystemError):
 
 
 class GuardTripped(FilesystemError):
-    """``podbot run --guard-exit``: the session left files that act at `git status` or `cd`, or that is unknown."""
+    """``--guard-exit``: a session left files that act at `git status` or `cd`, or that is unknown."""
 
     workspace: str
     reason: str

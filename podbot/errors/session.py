@@ -44,6 +44,14 @@ class NoLog(FilesystemError):
     advice: ClassVar[str] = "The output of an agent is recorded with session.logs = true."
 
 
+class ReportNotFound(FilesystemError):
+    """No report of such a session is kept."""
+
+    session: str
+    template: ClassVar[str] = "no report of a session {session} is kept"
+    advice: ClassVar[str] = "A hosted session leaves one if it left something to say."
+
+
 class NoGateway(FilesystemError):
     """There is no running session of that name with the filtered network."""
 

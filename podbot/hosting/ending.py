@@ -25,6 +25,7 @@ from podbot.launch.labels import LABEL
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.flags import WANTED, is_live
 from podbot.session.guarding import report_left
+from podbot.session.kept_reports import keeping
 from podbot.session.killed import until_done
 from podbot.session.login_copies import forget_copies, withdraw_copies
 from podbot.session.network import remove_network
@@ -110,12 +111,15 @@ def remove_session(engine: Engine, job: Job, environ: Mapping[str, str]) -> None
         withdraw_copies(environ, job.container, created)
     elif not directory.has_container:
         forget_copies(environ, job.container, created)
-    left: list[Event] = []
-    if not directory.has_container or directory.kept:
-        report_left(directory.path, left.append)
-    shown = [event for event in (*(events if directory.kept else ()), *left) if event.level in ("notice", "warning")]
-    if directory.kept or shown:
-        directory.leave(shown)
+    left: list[Event] = []  # what is not kept for `podbot report`: the next command says it
+    with keeping(environ, job.container, left.append) as told:
+        for event in events if directory.kept else ():
+            told(event)
+        if not directory.has_container or directory.kept:
+            report_left(directory.path, told)
+    untold = [event for event in left if event.level in ("notice", "warning")]
+    if directory.kept or untold:
+        directory.leave(untold)
     elif not directory.has_container:
         remove_reported(directory.path)
 

@@ -18,6 +18,7 @@ from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.flags import ENDING, flagged
 from podbot.session.guarding import SCANNER, Scanner, report_left
+from podbot.session.kept_reports import reporting
 from podbot.session.login_copies import withdraw_copies
 from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
@@ -52,7 +53,8 @@ def remove_abandoned(
     with flagged(path, ENDING), left_session(path) as directory:
         if directory is None or directory.record.state != "orphaned":
             return  # another podbot has removed or kept both already, and reported it
-        end_abandoned(engine, environ, container, directory, emit, scanner=scanner)
+        with reporting(environ, directory.record, emit) as told:
+            end_abandoned(engine, environ, container, directory, told, scanner=scanner)
 
 
 def end_abandoned(

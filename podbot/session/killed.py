@@ -20,6 +20,7 @@ from podbot.session.disposal import STOP_SECONDS
 from podbot.session.first_process import first_process, lives
 from podbot.session.flags import ENDING, flagged, is_in_use, is_live
 from podbot.session.guarding import report_left
+from podbot.session.kept_reports import reporting
 from podbot.session.left_processes import end_left
 from podbot.session.network import remove_network
 from podbot.session.orphans import container_called
@@ -76,7 +77,8 @@ def remove_left(
 ) -> None:
     """Remove the session in directory ``path``, whose podbot was killed; a kept one, and unsaved work, stay.
 
-    What the operator has to know is left in its record for the next podbot command. ``first``: opens a container's
+    What the operator has to know is kept for `podbot report` if it was hosted; else it is left in its record for the
+    next podbot command. ``first``: opens a container's
     first process; ``gone``: whether that process does not exist. ``clock`` measures the ``limits``, and ``sleep`` waits
     between two looks. Raises ContainerError and FilesystemError subclasses; the next command continues then.
     """
@@ -98,13 +100,14 @@ def remove_left(
             with contextlib.suppress(ContainerError):  # it is removed in any case
                 engine.stop(container.id, seconds=STOP_SECONDS)
             container = _container(engine, directory.record)
-        if container is None:
-            remove_network(engine, record.session)
-            forget_files(environ, record.session, record.created)
-            directory.move("gone")
-            report_left(path, events.append)
-        else:
-            end_abandoned(engine, environ, container, directory, events.append)
+        with reporting(environ, record, events.append) as told:
+            if container is None:
+                remove_network(engine, record.session)
+                forget_files(environ, record.session, record.created)
+                directory.move("gone")
+                report_left(path, told)
+            else:
+                end_abandoned(engine, environ, container, directory, told)
         if record.state == "creating" and not directory.has_container:
             end_left(directory.record.container)
         untold = [event for event in events if event.level in ("notice", "warning") and event.kind != "session.removed"]

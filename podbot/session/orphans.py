@@ -16,6 +16,7 @@ from podbot.launch.names import is_name
 from podbot.places import runtime_root
 from podbot.session.flags import ENDING, flagged, is_in_use
 from podbot.session.guarding import SCANNER, Scanner, report_left
+from podbot.session.kept_reports import reporting
 from podbot.session.network import remove_network
 from podbot.session.sessions import left_session, sessions, sweep, take_untold
 from podbot.session.states import observed
@@ -141,7 +142,8 @@ def _forget(engine: Engine, environ: Mapping[str, str], path: str, emit: Emit, s
             forget_files(environ, os.path.basename(path), left.record.created)
             if left.has_container:
                 left.move("gone")
-            report_left(path, emit, scanner=scanner)
+            with reporting(environ, left.record, emit) as told:
+                report_left(path, told, scanner=scanner)
 
 
 def _removed(

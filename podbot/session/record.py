@@ -104,7 +104,7 @@ def _first(document: Mapping[str, Any]) -> SessionRecord:
     if not (document.keys() <= _FIRST and isinstance(kept, bool) and all(isinstance(text, str) for text in texts)):
         raise ValueError("it is not shaped like a record")
     state: State = "stopped" if kept else "running"
-    return SessionRecord(str(texts[0]), str(texts[1]), state, untold=_events(document.get("untold", [])))
+    return SessionRecord(str(texts[0]), str(texts[1]), state, untold=as_events(document.get("untold", [])))
 
 
 def _later(document: Mapping[str, Any], version: int) -> SessionRecord:
@@ -128,11 +128,12 @@ def _later(document: Mapping[str, Any], version: int) -> SessionRecord:
         state=state,  # type: ignore[arg-type] # checked above
         secrets=tuple(secrets or ()),
         plan=plan,
-        untold=_events(document["untold"]),
+        untold=as_events(document["untold"]),
     )
 
 
-def _events(found: object) -> tuple[Event, ...]:
+def as_events(found: object) -> tuple[Event, ...]:
+    """Events of a parsed document. Raises ValueError for anything else."""
     events = []
     for item in found if isinstance(found, list) else [None]:
         if not isinstance(item, dict) or item.keys() != set(Event._fields):

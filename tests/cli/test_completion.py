@@ -15,6 +15,7 @@ from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
 from podbot.session.conversation_store import history_in_use
+from podbot.session.kept_reports import keep_report
 from podbot.session.sessions import session_directory
 
 KINDS = (
@@ -28,6 +29,14 @@ def test_names_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with session_directory(str(tmp_path / "podbot" / "podbot-a"), "e"):
         assert completion.complete_session("podbot-") == ["podbot-a"]
         assert completion.complete_session("x") == []
+
+
+def test_sessions_with_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert completion.complete_report("") == []
+    for session in ("shop-b", "shop-a", "shop-a", "api"):
+        keep_report(os.environ, session, [])
+    assert completion.complete_report("sh") == ["shop-a", "shop-b"]
 
 
 def test_agents_and_modes() -> None:

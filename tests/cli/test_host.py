@@ -63,6 +63,26 @@ def waiting(command: Command, g: Globals, values: dict[str, Any]) -> int:
     return command.carry_out(g, {**values, "limits": WAITING})
 
 
+def test_what_the_agent_left_is_kept_for_podbot_report(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
+) -> None:
+    def plants(_: ExecPeer) -> int:
+        with open(os.path.join(place.workspace, ".envrc"), "w", encoding="utf-8"):
+            return 0
+
+    for number in range(2):
+        engine.on("claude-agent-acp", plants)
+        assert main(arguments(place, "--name", f"shop-{number}"), carry_out=waiting) == 0
+        os.unlink(os.path.join(place.workspace, ".envrc"))
+    said = capfdbinary.readouterr().err.decode()
+    assert said.count(".envrc") == 2
+    assert said.count("podbot: a hosted session has left a report: `podbot report`") == 1
+    assert main(["report"]) == 0
+    shown = capfdbinary.readouterr().out.decode().splitlines()
+    assert [line for line in shown if line.startswith("shop")] == ["shop-1, just now:", "shop-0, just now:"]
+    assert sum(".envrc" in line for line in shown) == 2
+
+
 @pytest.mark.parametrize("fast_path", [True, False])
 def test_a_session(engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture, fast_path: bool) -> None:
     argv = arguments(place)

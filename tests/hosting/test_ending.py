@@ -27,6 +27,7 @@ from podbot.guest.reach import dial
 from podbot.hosting.ending import Job, end_agent, remove_session, run
 from podbot.launch.types import ExecSpec, Keep
 from podbot.session.flags import WANTED, flagged, stopping
+from podbot.session.kept_reports import kept_reports
 from podbot.session.network import network_of
 from podbot.session.orphans import report_orphans
 from podbot.session.sessions import session_directory, sessions
@@ -60,7 +61,8 @@ class KilledAfter:
 def end_session(engine: FakeEngine, job: Job, limits: HostedLimits) -> None:
     """As the helper does if nothing fails."""
     end_agent(engine, job, limits)
-    remove_session(engine, job, {"XDG_STATE_HOME": os.path.dirname(job.directory)})
+    base = Path(job.directory).parents[2]
+    remove_session(engine, job, {"XDG_STATE_HOME": str(base / ".local" / "state")})
 
 
 class Agent:
@@ -262,8 +264,8 @@ def test_podbot_stop_in_the_meantime_decides(place: Place) -> None:
     assert [record.state for record in sessions(place.environ)] == ["orphaned"]
 
 
-@pytest.mark.parametrize(("keep", "untold"), [("when_unsaved", "1 untracked file (new)"), ("always", "kept the")])
-def test_the_next_command_reports_a_kept_session_once(place: Place, keep: Keep, untold: str) -> None:
+@pytest.mark.parametrize(("keep", "said"), [("when_unsaved", "1 untracked file (new)"), ("always", "kept the")])
+def test_a_kept_session_is_in_a_report(place: Place, keep: Keep, said: str) -> None:
     engine = with_git()
     directory = left_behind(engine, place, keep=keep)
     with open(os.path.join(directory, "new"), "w", encoding="utf-8"):
@@ -279,12 +281,13 @@ def test_the_next_command_reports_a_kept_session_once(place: Place, keep: Keep, 
     assert engine.inspect(SESSION).state != "running"
     assert Grant.load(place.directory()) == grant  # for a token-daemon, when it is started again
     (record,) = sessions(place.environ)
-    assert (record.state, record.untold) == ("stopped", True)
+    assert (record.state, record.untold) == ("stopped", False)
     report_orphans(engine, place.environ, place.events.append)
-    report_orphans(engine, place.environ, place.events.append)
-    (event,) = place.events
-    assert event.kind == "container.kept"
-    assert untold in event.message
+    assert place.events == []
+    (report,) = kept_reports(place.environ)
+    (event,) = report.events
+    assert (report.session, event.kind) == (SESSION, "container.kept")
+    assert said in event.message
     assert [record.state for record in sessions(place.environ)] == ["stopped"]
 
 

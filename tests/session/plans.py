@@ -57,7 +57,10 @@ class Place:
 
     @property
     def environ(self) -> dict[str, str]:
-        return {"XDG_RUNTIME_DIR": os.path.join(self.base, "run")}
+        return {
+            "XDG_RUNTIME_DIR": os.path.join(self.base, "run"),
+            "XDG_STATE_HOME": os.path.join(self.base, ".local", "state"),
+        }
 
     @property
     def runtime(self) -> str:

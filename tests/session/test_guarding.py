@@ -23,6 +23,7 @@ from podbot.launch.types import LaunchPlan
 from podbot.management.manage import stop_sessions
 from podbot.session.abandoned import remove_abandoned
 from podbot.session.guarding import RECORD, Scanner, Watch, records, report_left
+from podbot.session.kept_reports import kept_reports
 from podbot.session.orphans import report_orphans
 from podbot.session.run import SessionResult, run_session
 from podbot.session.sessions import left_session, session_directory, sessions
@@ -187,16 +188,34 @@ def ended_by_the_helper(engine: FakeEngine, place: Place) -> None:
         remove_session(engine, job, place.environ)
 
 
-def test_the_helper_process_leaves_its_report_for_the_next_command(engine: FakeEngine, place: Place) -> None:
+def test_the_helper_process_keeps_its_report(engine: FakeEngine, place: Place) -> None:
+    ended_by_the_helper(engine, place)
+    assert sessions(place.environ) == []
+    report_orphans(engine, place.environ, place.events.append, scanner=PATIENT)
+    assert place.events == []
+    (report,) = kept_reports(place.environ)
+    assert [event.fields["path"] for event in report.events if event.kind == "guard.finding"] == [".envrc"]
+
+
+def no_store(place: Place) -> None:
+    """A file is where reports are kept."""
+    Path(place.base, ".local", "state", "podbot").mkdir(parents=True)
+    Path(place.base, ".local", "state", "podbot", "reports").touch()
+
+
+def test_a_report_that_cannot_be_kept_is_left_for_the_next_command(engine: FakeEngine, place: Place) -> None:
+    no_store(place)
     ended_by_the_helper(engine, place)
     assert findings(place) == []
     assert [record.untold for record in sessions(place.environ)] == [True]
     report_orphans(engine, place.environ, place.events.append, scanner=PATIENT)
     assert findings(place) == [(1, ".envrc")]
+    assert place.kinds()[-1] == "report.not_kept"
     assert sessions(place.environ) == []
 
 
 def test_a_session_of_the_same_name_reports_it_first(engine: FakeEngine, place: Place, wake: Wake) -> None:
+    no_store(place)
     ended_by_the_helper(engine, place)
     run(engine, place, wake)
     assert findings(place) == [(1, ".envrc")]

@@ -1,0 +1,225 @@
+"""Reports of hosted sessions, kept until `podbot report` shows them: nobody reads the stderr of `podbot host`.
+
+One file for each session that left something to report, in podbot's state directory, because the runtime directory is
+lost with the operator's login, and the workspace is not. No sandbox can mount that directory. A session adds at most
+one file, and what the agent could choose in it, such as names of files, is bounded here and made visible when shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from podbot.atomic import replace_file
+from podbot.errors import AmbiguousName, FilesystemError, ReportNotFound
+from podbot.events import Emit, Event
+from podbot.frozen import Frozen
+from podbot.places import is_own_directory, private_dir, state_dir
+from podbot.session.record import as_events
+
+if TYPE_CHECKING:
+    from podbot.session.record import SessionRecord
+
+MOST = 100  # reports; of more, those that were shown go first, then the oldest
+LARGEST = 1 << 20  # bytes of one
+_NEW, _SHOWN = "new", "shown"  # how a file's name begins
+_VERSION = 1
+
+
+class KeptReport(Frozen):
+    """What a session left. ``made``: when it was over, in seconds since the epoch; ``shown``: `podbot report` did."""
+
+    session: str
+    made: float
+    shown: bool
+    events: tuple[Event, ...]
+    file: str  # its name in the store
+
+
+def _store(environ: Mapping[str, str]) -> str:
+    return os.path.join(state_dir(environ), "reports")
+
+
+@contextlib.contextmanager
+def keeping(environ: Mapping[str, str], session: str, emit: Emit, *, also: bool = False) -> Iterator[Emit]:
+    """Yields a function for events that keeps those of a report, and passes the others to ``emit``.
+
+    ``session``: whose they are unless they say so themselves. ``also``: pass them on as well. What cannot be kept is
+    passed on, with a warning.
+    """
+    kept: dict[str, list[Event]] = {}
+
+    def sorted_out(event: Event) -> None:
+        ours = _is_of_a_report(event)
+        if ours:
+            kept.setdefault(str(event.fields.get("session") or session), []).append(event)
+        if also or not ours:
+            emit(event)
+
+    try:
+        yield sorted_out
+    finally:
+        for name, events in kept.items():
+            try:
+                keep_report(environ, name, events)
+            except FilesystemError as exc:
+                for event in () if also else events:
+                    emit(event)
+                text = f"the report of {name} could not be kept for `podbot report`: {exc.message}"
+                emit(Event("warning", "report.not_kept", text, {"session": name}))
+
+
+@contextlib.contextmanager
+def reporting(environ: Mapping[str, str], record: SessionRecord, emit: Emit) -> Iterator[Emit]:
+    """``emit``, or :func:`keeping` for a hosted session, about whose end some other command reports."""
+    if record.subcommand != "host":
+        yield emit
+        return
+    with keeping(environ, record.session, emit) as kept:
+        yield kept
+
+
+def _is_of_a_report(event: Event) -> bool:
+    said = event.level in ("notice", "warning")
+    return said and (event.kind.startswith("guard.") or event.kind == "container.kept")
+
+
+def keep_report(environ: Mapping[str, str], session: str, events: Sequence[Event]) -> None:
+    """Keep a session's report. Raises FilesystemError subclasses."""
+    directory = private_dir(_store(environ))
+    dropped = _make_room(directory)
+    if dropped:
+        text = f"{dropped} older reports were dropped unread: {MOST} are kept"
+        events = [*events, Event("warning", "report.dropped", text, {"reports": dropped})]
+    made = time.time_ns()
+    document = {
+        "version": _VERSION,
+        "session": session,
+        "made": made / 1e9,
+        "events": [event._asdict() for event in _fitting(events)],
+    }
+    path = os.path.join(directory, f"{_NEW}-{made:020d}-{session}.json")
+    replace_file(path, json.dumps(document).encode(), operation="keep a session's report")
+
+
+def _fitting(events: Sequence[Event]) -> list[Event]:
+    """Those that fit into ``LARGEST``, with a count of the others. Single findings come last, as the most numerous."""
+    ordered = sorted(events, key=lambda event: event.kind == "guard.finding")
+    fitting, left = [], LARGEST - 4096
+    for event in ordered:
+        left -= len(json.dumps(event._asdict())) + 2
+        if left < 0:
+            break
+        fitting.append(event)
+    if more := len(ordered) - len(fitting):
+        text = f"{more} more findings were too many to be kept one by one"
+        fitting.append(Event("warning", "report.cut", text, {"findings": more}))
+    return fitting
+
+
+def _make_room(directory: str) -> int:
+    """Remove what is too much for one more report; returns how many of these were never shown."""
+    names = _names(directory)
+    too_many = max(0, len(names) + 1 - MOST)
+    oldest = sorted(names, key=lambda name: (name.startswith(_NEW), _when(name)))[:too_many]
+    for name in oldest:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(directory, name))
+    return sum(name.startswith(_NEW) for name in oldest)
+
+
+def _names(directory: str) -> list[str]:
+    """The files of reports, newest first; none if the directory is not this user's."""
+    if not is_own_directory(directory):
+        return []
+    with contextlib.suppress(OSError):
+        names = [name for name in os.listdir(directory) if name.partition("-")[0] in (_NEW, _SHOWN)]
+        return sorted(names, key=_when, reverse=True)
+    return []
+
+
+def _when(name: str) -> str:
+    return name.partition("-")[2]
+
+
+def reported_sessions(environ: Mapping[str, str], begin: str = "") -> list[str]:
+    """The names of the sessions with a kept report, sorted, that begin so; reads no report."""
+    found = {_session(name) for name in _names(_store(environ))}
+    return sorted(name for name in found if name.startswith(begin))
+
+
+def _session(name: str) -> str:
+    return _when(name).partition("-")[2].removesuffix(".json")
+
+
+def kept_reports(environ: Mapping[str, str], session: str | None = None, *, shown: bool = False) -> list[KeptReport]:
+    """The kept reports, newest first, that were not shown yet; with ``shown``, and of a named session, all.
+
+    ``session``: its name, or the beginning if no other with a report begins so. One that cannot be read says so.
+    Raises ReportNotFound and AmbiguousName.
+    """
+    directory = _store(environ)
+    wanted = None if session is None else _meant(environ, session)
+    return [
+        _read(directory, name)
+        for name in _names(directory)
+        if (_session(name) == wanted if wanted is not None else shown or name.startswith(_NEW))
+    ]
+
+
+def _meant(environ: Mapping[str, str], given: str) -> str:
+    begun = reported_sessions(environ, given) if given else []
+    if given in begun:
+        return given
+    if not begun:
+        raise ReportNotFound(session=given)
+    if len(begun) > 1:
+        raise AmbiguousName.among(given, begun)
+    return begun[0]
+
+
+def _read(directory: str, name: str) -> KeptReport:
+    session, shown = _session(name), name.startswith(_SHOWN)
+    try:
+        descriptor = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            data = file.read(LARGEST + 1) if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() else b""
+        return _parsed(json.loads(data), session, shown, name)
+    except (OSError, ValueError, RecursionError):
+        text = f"the kept report of {session} cannot be read: {os.path.join(directory, name)}"
+        event = Event("warning", "guard.incomplete", text, {"session": session, "reasons": [text]})
+        return KeptReport(session, 0.0, shown, (event,), name)
+
+
+def _parsed(document: object, session: str, shown: bool, name: str) -> KeptReport:  # noqa: FBT001 - one caller
+    """Raises ValueError for anything that is not a report of ``session``."""
+    if not isinstance(document, dict) or document.get("version") != _VERSION or document.get("session") != session:
+        raise ValueError("it is not a report of that session")
+    made = document.get("made")
+    if not isinstance(made, float):
+        raise ValueError("its time is not a number")  # noqa: TRY004 - as for everything else that is malformed
+    return KeptReport(session, made, shown, as_events(document.get("events")), name)
+
+
+def mark_shown(environ: Mapping[str, str], reports: Sequence[KeptReport]) -> None:
+    """They were shown: `podbot report` does not show them again unless asked to."""
+    directory = _store(environ)
+    for report in reports:
+        if not report.shown:
+            with contextlib.suppress(OSError):  # another `podbot report` was faster
+                path = os.path.join(directory, report.file)
+                os.rename(path, os.path.join(directory, _SHOWN + report.file.removeprefix(_NEW)))
+
+
+def tell_waiting(environ: Mapping[str, str], emit: Emit) -> None:
+    """Say how many reports wait to be shown, in one line; nothing if none does. Costs one listing."""
+    count = sum(name.startswith(_NEW) for name in _names(_store(environ)))
+    if count:
+        what = "a hosted session has left a report" if count == 1 else f"{count} hosted sessions have left reports"
+        emit(Event("notice", "report.waiting", f"{what}: `podbot report`", {"reports": count}))
