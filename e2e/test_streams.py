@@ -78,6 +78,7 @@ def test_a_command_that_closes_its_stdin_does_not_block_the_caller(shared_world:
 def test_a_page_that_never_arrives_blocks_neither_podbot_nor_the_next_command(own_world: World) -> None:
     code = (Path(__file__).parent / "host" / "inside" / "stuck_page.py").read_text(encoding="utf-8")
     workspace = own_world.workspace()
+    own_world.env["PODBOT_SANDBOX_MOUNT_DEV_FUSE"] = "true"
     with own_world.session(workspace=workspace) as name:
         # then the sandbox has none, and the agent cannot make such a page
         if not os.access("/dev/fuse", os.R_OK | os.W_OK):

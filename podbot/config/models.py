@@ -129,7 +129,9 @@ class SandboxConfig(Frozen):
     profile: Profile = key(
         "hardened", "Confinement: hardened, minimal or privileged; or sealed, for a sandbox without an agent."
     )
-    mount_dev_fuse: bool = key(True, "Add /dev/fuse to the sandbox, for nested containers.")
+    mount_dev_fuse: bool = key(
+        False, "Add /dev/fuse to the sandbox: nested containers are then fast with large images, too.", True
+    )
     selinux_label_mode: SelinuxLabelMode = key(
         "disable_for_container", "SELinux: switch labels off for the container, or keep the engine's default."
     )

@@ -20,6 +20,7 @@ from podbot.engine.port import Engine, EngineHost
 from podbot.errors import PodbotError
 from podbot.images.recipe import LABEL_AGENTS, load_recipe, other_image
 from podbot.launch.judged_logins import words as login_words
+from podbot.launch.security import asks_for_fuse
 from podbot.management.login_list import AgentLogin
 
 BUILD_ONE = "podbot setup"
@@ -57,7 +58,7 @@ def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[C
     elif endpoint is None or endpoint.local:
         machine = context.machine(config)
         yield from machine.checks(config.sandbox.network, private=endpoint is None)
-        yield from check_host(machine.facts, token_unit=context.token_unit)
+        yield from check_host(machine.facts, token_unit=context.token_unit, fuse=asks_for_fuse(config))
     if check_endpoint is None:
         yield from _engine(context, config, endpoint, probe_image=probe_image)
     yield from context.certificates(config)

@@ -10,13 +10,16 @@ from podbot.images.base_image import can_debootstrap
 from podbot.machine import MachineFacts
 
 
-def check_host(facts: MachineFacts, *, token_unit: bool = False) -> Iterator[Check]:
-    """Every check; none except on Linux. ``token_unit``: whether token-daemon's user unit is installed."""
+def check_host(facts: MachineFacts, *, token_unit: bool = False, fuse: bool = False) -> Iterator[Check]:
+    """Every check; none except on Linux.
+
+    ``token_unit``: whether token-daemon's user unit is installed; ``fuse``: whether sessions ask for /dev/fuse.
+    """
     if facts.platform != "linux":
         return
     if facts.systemd:
         yield check_linger(facts, token_unit=token_unit)
-    yield check_fuse(facts)
+    yield check_fuse(facts, wanted=fuse)
     yield check_base(facts)
 
 
@@ -31,10 +34,12 @@ def check_linger(facts: MachineFacts, *, token_unit: bool) -> Check:
     return repaired_by(facts, "linger", "warn", ("off, and token-daemon's unit is installed", meaning), enable)
 
 
-def check_fuse(facts: MachineFacts) -> Check:
-    """Nested containers use fuse-overlayfs."""
+def check_fuse(facts: MachineFacts, *, wanted: bool) -> Check:
+    """Nested containers use fuse-overlayfs where a session asks for it."""
     if facts.dev_fuse:
         return Check("fuse", "ok", "/dev/fuse")
+    if not wanted:
+        return Check("fuse", "ok", "/dev/fuse may not be opened; only sandbox.mount_dev_fuse = true needs it")
     meaning = "Nested containers fall back to the slow vfs storage; set sandbox.mount_dev_fuse = false."
     if facts.container:
         fix = "Start the container that podbot runs in with `--device /dev/fuse`"

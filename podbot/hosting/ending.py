@@ -31,6 +31,7 @@ from podbot.session.login_copies import forget_copies, withdraw_copies
 from podbot.session.network import remove_network
 from podbot.session.record import SessionRecord, read_record
 from podbot.session.sessions import SessionDirectory, remove_directory, remove_reported
+from podbot.session.stuck_servers import end_stuck
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep
@@ -100,6 +101,7 @@ def remove_session(engine: Engine, job: Job, environ: Mapping[str, str]) -> None
             what = Disposal(job.container, job.labels, job.keep, job.clone, job.files)
             dispose(engine, what, directory, events.append)
         else:
+            end_stuck(directory.record, events.append)
             remove_network(engine, job.container)  # the container ended by itself, and the engine removed it
             directory.move("gone")
             if job.files is not None:

@@ -53,6 +53,15 @@ def effective_profile(config: AppConfig) -> Profile:
     return "privileged"
 
 
+def asks_for_fuse(config: AppConfig) -> bool:
+    """Whether sessions ask for /dev/fuse: by its key, or by the profile that consists of it.
+
+    Not by default: a process that waits for a FUSE server of its own cannot be ended from inside (ADR 0053).
+    """
+    is_unset = config.origin("sandbox.mount_dev_fuse").kind == "default"
+    return config.sandbox.mount_dev_fuse or (is_unset and effective_profile(config) == "minimal")
+
+
 def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[str, ...]]:
     """The confinement, and lines that the operator must see about it."""
     profile, sandbox = effective_profile(config), config.sandbox
@@ -74,8 +83,9 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
         )
         return sealed, ()
     notes: list[str] = []
-    fuse = sandbox.mount_dev_fuse and facts.dev_fuse
-    if sandbox.mount_dev_fuse and not fuse:
+    asked = asks_for_fuse(config)
+    fuse = asked and facts.dev_fuse
+    if asked and not fuse:
         # Podman inside cannot use overlay storage then: native overlay is refused on top of the sandbox's own.
         notes.append(f"this host has no {FUSE} that you may open: nested containers use the slower vfs storage driver")
     added = ("SYS_ADMIN",) if profile == "minimal" and fuse else ()

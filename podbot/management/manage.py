@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns
+from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns, StopFailed
 from podbot.events import Emit, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.labels import LABEL, MANAGED, keep_of
@@ -17,7 +17,8 @@ from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.orphans import is_ours
 from podbot.session.restore import restore_all, settle_stopped
 from podbot.session.session_names import session_meant
-from podbot.session.sessions import remove_reported, sessions
+from podbot.session.sessions import record_of, remove_reported, sessions
+from podbot.session.stuck_servers import end_stuck
 from podbot.tokens.token_info import TokenInfo, token_info
 
 RELEASE_SECONDS = 3.0
@@ -151,15 +152,20 @@ def _end(
     """Stop one session; returns whether it was removed. Raises SessionRuns if only an ended one is to be removed."""
     root = runtime_root(environ)
     path = os.path.join(root, listed.name)
+    record = record_of(environ, listed.name)
+
+    def ended() -> bool:
+        return record is not None and record.container == listed.id and end_stuck(record, emit)
+
     with stopping(path):
         if only_ended:  # others may have been removed since it was listed, for minutes
             container = _now(engine, listed)
             _check_ended(container, root)
         else:
-            container = _stopped(engine, listed, seconds)
+            container = _stopped(engine, listed, seconds, ended)
         removed = remove_kept or not _is_kept(engine, environ, container, emit, release_seconds)
         if removed:
-            _remove(engine, environ, container, kill=not only_ended)
+            _remove(engine, environ, container, kill=not only_ended, ended=ended)
         if await_release(path, release_seconds):
             report_left(path, emit, scanner=scanner)
             if removed:
@@ -189,23 +195,30 @@ def _now(engine: Engine, container: ContainerInfo) -> ContainerInfo:
     return container
 
 
-def _stopped(engine: Engine, container: ContainerInfo, seconds: int) -> ContainerInfo:
-    """The container as the engine has it now."""
+def _stopped(engine: Engine, container: ContainerInfo, seconds: int, ended: Callable[[], bool]) -> ContainerInfo:
+    """The container as the engine has it now. ``ended``: see ``remove_sandbox``."""
     if container.state == "created":  # when it was listed; others may have been stopped since, for minutes
         container = _now(engine, container)
     if container.state != "created":  # also one that is said to have ended: the engine may be wrong
         with contextlib.suppress(ContainerNotFound):  # its own podbot was quicker
-            engine.stop(container.id, seconds=seconds)
+            try:
+                engine.stop(container.id, seconds=seconds)
+            except StopFailed:
+                if not ended():
+                    raise
+                engine.stop(container.id, seconds=0)
     return container
 
 
-def _remove(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, *, kill: bool) -> None:
+def _remove(
+    engine: Engine, environ: Mapping[str, str], container: ContainerInfo, *, kill: bool, ended: Callable[[], bool]
+) -> None:
     """Raises SessionRuns unless ``kill``, for a container that was started again at this moment."""
     from podbot.session.network import remove_sandbox
     from podbot.session.own_files import forget_files  # here, for `podbot ps` needs none of it
 
     try:
-        remove_sandbox(engine, container.id, container.name, kill=kill)
+        remove_sandbox(engine, container.id, container.name, kill=kill, ended=ended)
     except RemoveFailed as exc:
         if exc.reason == exc.UNKNOWN:
             raise SessionRuns(session=container.name, state="running") from exc

@@ -23,6 +23,7 @@ from podbot.session.login_copies import withdraw_copies
 from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
 from podbot.session.sessions import SessionDirectory, left_session
+from podbot.session.stuck_servers import end_stuck
 
 LIVES = ("running", "paused", "stopping")
 
@@ -74,7 +75,7 @@ def end_abandoned(
         emit(kept_event(container.name, unsaved))
         report_left(directory.path, emit, scanner=scanner)
         return
-    remove_sandbox(engine, container.id, container.name)
+    remove_sandbox(engine, container.id, container.name, ended=lambda: end_stuck(directory.record, emit))
     forget_files(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
     directory.move("gone")
     text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"

@@ -11,6 +11,7 @@ from podbot.events import Emit, Event
 from podbot.frozen import Frozen
 from podbot.session.network import remove_sandbox
 from podbot.session.sessions import remove_directory
+from podbot.session.stuck_servers import end_stuck
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep, SandboxPlan
@@ -47,7 +48,7 @@ def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: E
     if unsaved is not None:
         _keep(engine, what, directory, emit, unsaved)
         return
-    remove_sandbox(engine, what.container, what.container)
+    remove_sandbox(engine, what.container, what.container, ended=lambda: end_stuck(directory.record, emit))
     if what.files is not None:
         remove_directory(what.files)
     directory.move("gone")

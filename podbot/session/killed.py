@@ -27,6 +27,7 @@ from podbot.session.orphans import container_called
 from podbot.session.own_files import forget_files
 from podbot.session.sessions import left_session
 from podbot.session.states import observed
+from podbot.session.stuck_servers import end_stuck
 
 if TYPE_CHECKING:
     from podbot.engine.port import ContainerInfo, Engine
@@ -102,6 +103,7 @@ def remove_left(
             container = _container(engine, directory.record)
         with reporting(environ, record, events.append) as told:
             if container is None:
+                end_stuck(directory.record, told)
                 remove_network(engine, record.session)
                 forget_files(environ, record.session, record.created)
                 directory.move("gone")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine
+from podbot.errors import ContainerError
 from podbot.events import Emit, Event
 from podbot.launch.labels import LABEL
 
@@ -27,12 +28,22 @@ def isolate(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> No
         emit(Event("warning", "network.shared", text, {"session": plan.session, "reason": unmet.got}))
 
 
-def remove_sandbox(engine: Engine, container: str, session: str, *, kill: bool = True) -> None:
+def remove_sandbox(
+    engine: Engine, container: str, session: str, *, kill: bool = True, ended: Callable[[], bool] = lambda: False
+) -> None:
     """Remove the container of ``session``, then its network. ``kill``: also if it runs.
 
-    Raises ContainerError subclasses.
+    ``ended``: ends processes of it that the engine left or could not end, and returns whether there were any. Raises
+    ContainerError subclasses.
     """
-    engine.remove(container, kill=kill)
+    try:
+        engine.remove(container, kill=kill)
+    except ContainerError:
+        if not ended():
+            raise
+        engine.remove(container, kill=kill)
+    else:
+        ended()
     remove_network(engine, session)
 
 

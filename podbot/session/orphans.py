@@ -137,7 +137,9 @@ def _forget(engine: Engine, environ: Mapping[str, str], path: str, emit: Emit, s
             container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):
             from podbot.session.own_files import forget_files  # imported here: few commands find such a session
+            from podbot.session.stuck_servers import end_stuck
 
+            end_stuck(left.record, emit)
             remove_network(engine, os.path.basename(path))
             forget_files(environ, os.path.basename(path), left.record.created)
             if left.has_container:

@@ -26,7 +26,7 @@ def plan(facts: PodmanFacts, *others: Check, builds_image: bool = True) -> Repai
     version = VERSION_5 if "podman" in facts.programs else ""
     machine = PodmanMachine(facts, version, candidate=lambda: "5.4.2")
     return plan_repairs(
-        [*check_machine(facts, version), *check_host(facts), *others], machine, builds_image=builds_image
+        [*check_machine(facts, version), *check_host(facts, fuse=True), *others], machine, builds_image=builds_image
     )
 
 

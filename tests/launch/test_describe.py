@@ -111,7 +111,7 @@ def test_a_description_contains_every_decision() -> None:
             "security": {
                 "privileged": False,
                 "no_new_privileges": True,
-                "devices": ["/dev/fuse"],
+                "devices": [],
                 "capabilities": [],
                 "dropped": list(DROPPED),
                 "selinux_disable": True,
@@ -128,7 +128,12 @@ def test_a_description_contains_every_decision() -> None:
                 "by_default": ["pids", "nofile"],
             },
             "shm": 1 << 30,
-            "env": {"GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig", "A": "b", **agent("claude").env},
+            "env": {
+                "STORAGE_DRIVER": "vfs",
+                "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
+                "A": "b",
+                **agent("claude").env,
+            },
             "labels": dict(made.sandbox.container.labels),
         },
         "agent": {

@@ -120,7 +120,7 @@ IDLE: dict[str, tuple[Any, str, str, str]] = {
     "workspace.container_path": ("/x", "workspace.source", "host_mount", "github_clone"),
     "workspace.guard": ("off", "workspace.source", "host_mount", "github_clone"),
     "workspace.read_only": (True, "workspace.source", "host_mount", "github_clone"),
-    "sandbox.mount_dev_fuse": (False, "sandbox.profile", "minimal", "privileged"),
+    "sandbox.mount_dev_fuse": (True, "sandbox.profile", "minimal", "privileged"),
     "sandbox.selinux_label_mode": ("keep_default", "sandbox.profile", "hardened", "privileged"),
 }
 NOTED = {"agent.command", "agent.args", "agent.permissions", "agent.delegation", "workspace.read_only"} | {
@@ -192,7 +192,7 @@ def test_an_agent_needs_a_root_that_it_can_write(subcommand: Any) -> None:
 
 
 def test_the_other_spelling_of_the_privileged_profile() -> None:
-    made = config({"sandbox.privileged": True, "sandbox.mount_dev_fuse": False})
+    made = config({"sandbox.privileged": True, "sandbox.mount_dev_fuse": True})
     assert "here it is privileged" in check_effects(made, "run")[0]
 
 

@@ -82,7 +82,6 @@ def test_a_whole_plan() -> None:
     assert container.mounts == (Mount("/home/ann/src/proj", "/home/ann/src/proj"),)
     assert container.security == Security(
         no_new_privileges=True,
-        devices=("/dev/fuse",),
         dropped=DROPPED,
         selinux_disable=True,
         seccomp=profile_path("/home/ann/.local/state/podbot"),
@@ -91,6 +90,7 @@ def test_a_whole_plan() -> None:
     assert container.network == "default"
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
+        "STORAGE_DRIVER": "vfs",
         "TZ": "UTC",
         "INITIAL_AGENT_MODE": "agent-full-access",
     }
@@ -289,10 +289,10 @@ def test_every_mount_is_told_and_so_is_a_weaker_profile() -> None:
 
 
 def test_without_fuse_the_podman_inside_takes_vfs_unless_the_operator_says_otherwise() -> None:
-    assert "STORAGE_DRIVER" not in plan().sandbox.container.env
-    assert plan(dev_fuse=False).sandbox.container.env["STORAGE_DRIVER"] == "vfs"
+    assert "STORAGE_DRIVER" not in plan({"sandbox.mount_dev_fuse": True}).sandbox.container.env
+    assert plan().sandbox.container.env["STORAGE_DRIVER"] == "vfs"
     theirs = {"sandbox.env": MappingProxyType({"STORAGE_DRIVER": "btrfs"})}
-    assert plan(theirs, dev_fuse=False).sandbox.container.env["STORAGE_DRIVER"] == "btrfs"
+    assert plan(theirs).sandbox.container.env["STORAGE_DRIVER"] == "btrfs"
 
 
 def test_half_an_identity_is_taken_as_it_is() -> None:

@@ -23,6 +23,7 @@ from podbot.launch.security import (
 from podbot.launch.types import Limits, Security
 from tests.launch.build import config, facts
 
+ASKED = {"sandbox.mount_dev_fuse": True}
 SECCOMP = profile_path(facts().state_dir)
 HARDENED = Security(no_new_privileges=True, dropped=DROPPED, seccomp=SECCOMP)
 MINIMAL = Security(dropped=DROPPED, seccomp=SECCOMP)
@@ -32,15 +33,18 @@ def planned(values: dict[str, Any], *, dev_fuse: bool = True) -> tuple[Security,
     return plan_security(config(values), facts(dev_fuse=dev_fuse))
 
 
-def test_hardened_is_the_default_and_adds_no_capability() -> None:
-    assert planned({}) == (
-        dataclasses.replace(HARDENED, devices=("/dev/fuse",), selinux_disable=True),
-        (),
-    )
+def test_hardened_is_the_default_and_adds_no_capability_and_no_device() -> None:
+    assert planned({}) == (dataclasses.replace(HARDENED, selinux_disable=True), ())
+    assert planned({}, dev_fuse=False) == planned({})
 
 
-def test_hardened_without_fuse_and_with_selinux() -> None:
-    values = {"sandbox.mount_dev_fuse": False, "sandbox.selinux_label_mode": "keep_default"}
+def test_fuse_is_given_to_who_asks_for_it() -> None:
+    asked = dataclasses.replace(HARDENED, devices=("/dev/fuse",), selinux_disable=True)
+    assert planned(ASKED) == (asked, ())
+
+
+def test_hardened_with_selinux() -> None:
+    values = {"sandbox.selinux_label_mode": "keep_default"}
     assert planned(values) == (HARDENED, ())
 
 
@@ -55,9 +59,9 @@ def test_sealed_has_no_capability_no_device_and_an_unprivileged_user() -> None:
     assert made == dataclasses.replace(sealed, keep_id=False), "root's own engine maps no users"
 
 
-@pytest.mark.parametrize("profile", ["hardened", "minimal"])
-def test_a_host_without_fuse_gets_none_and_a_notice(profile: str) -> None:
-    security, notes = planned({"sandbox.profile": profile}, dev_fuse=False)
+@pytest.mark.parametrize("values", [ASKED, {**ASKED, "sandbox.profile": "minimal"}, {"sandbox.profile": "minimal"}])
+def test_a_host_without_fuse_gets_none_and_a_notice(values: dict[str, Any]) -> None:
+    security, notes = planned(values, dev_fuse=False)
     assert security.devices == ()
     assert security.capabilities == ()
     assert any("vfs" in note for note in notes)
@@ -66,9 +70,10 @@ def test_a_host_without_fuse_gets_none_and_a_notice(profile: str) -> None:
 @pytest.mark.parametrize(
     ("values", "dev_fuse", "env"),
     [
-        ({}, True, {}),
-        ({}, False, {"STORAGE_DRIVER": "vfs"}),
-        ({"sandbox.mount_dev_fuse": False}, True, {"STORAGE_DRIVER": "vfs"}),
+        (ASKED, True, {}),
+        (ASKED, False, {"STORAGE_DRIVER": "vfs"}),
+        ({}, True, {"STORAGE_DRIVER": "vfs"}),
+        ({"sandbox.profile": "minimal"}, True, {}),
         ({"sandbox.profile": "minimal"}, False, {"STORAGE_DRIVER": "vfs"}),
         ({"sandbox.profile": "privileged"}, False, {}),
         ({"sandbox.profile": "sealed"}, False, {}),
@@ -81,7 +86,7 @@ def test_the_inner_podman_is_configured_when_it_cannot_use_fuse(
 
 
 def test_no_notice_for_missing_fuse_that_was_not_requested() -> None:
-    assert planned({"sandbox.mount_dev_fuse": False}, dev_fuse=False)[1] == ()
+    assert planned({}, dev_fuse=False)[1] == ()
 
 
 def test_minimal_is_exactly_as_specified() -> None:

@@ -42,9 +42,10 @@ def checks(
     network: str = "default",
     private: bool = True,
     token_unit: bool = False,
+    fuse: bool = True,
 ) -> dict[str, Check]:
     machine = check_machine(facts, version, network=network, private=private)
-    found = [*machine, *check_host(facts, token_unit=token_unit)]
+    found = [*machine, *check_host(facts, token_unit=token_unit, fuse=fuse)]
     return {check.name: check for check in found}
 
 
@@ -387,3 +388,8 @@ def test_macos_gets_advice_about_its_machine() -> None:
 @given(st.text())
 def test_any_version_text_is_accepted(version: str) -> None:
     assert checks(ROOT, version)["podman"].status in ("ok", "fail")
+
+
+def test_fuse_only_matters_where_sessions_ask_for_it() -> None:
+    for facts in (ROOT, replace(ROOT, dev_fuse=False)):
+        assert checks(facts, fuse=False)["fuse"].status == "ok"

@@ -82,6 +82,7 @@ def test_a_whole_clone() -> None:
     ]
     assert container.files[4].source == resource(made, TokenPlan).secrets_dir
     assert container.env == {
+        "STORAGE_DRIVER": "vfs",
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",
         **agent("claude").env,
         "GIT_ASKPASS": "/run/podbot/askpass",
