@@ -66,6 +66,10 @@ REFUSED = {
     "read a keyring": ("call(250, 0, (1 << 32) - 4, 1)", "ENOSYS"),
     "add a key": ("call(248, b'user', b'podbot', b'x', 1, (1 << 32) - 4)", "ENOSYS"),
     "ask for a key": ("call(249, b'user', b'podbot', 0, 0)", "ENOSYS"),
+    "a context of asynchronous requests, of which the host has so many": (
+        "call(206, 1, struct.pack('Q', 0))",
+        "ENOSYS",
+    ),
     "unshare the cgroup namespace": ("new(272, NEWUSER | NEWCGROUP)", "EPERM"),
     "clone into a cgroup namespace": ("new(56, NEWUSER | NEWCGROUP | 17, 0, 0, 0, 0)", "EPERM"),
     "clone3 into a cgroup namespace": (
@@ -84,6 +88,7 @@ REFUSED = {
 }
 ALLOWED = {
     "a user namespace": "new(272, NEWUSER)",
+    "a network namespace, as nested Podman and browsers make it": "new(272, NEWUSER | 0x40000000)",
     "a process in a user namespace": "new(56, NEWUSER | 17, 0, 0, 0, 0)",
     "whether a file is leased": "call(72, file, 1025, 0)",
     "a copy of a descriptor": "call(72, file, 1030, 0)",

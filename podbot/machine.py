@@ -21,6 +21,15 @@ PACKAGE_TOOLS = ("mmdebstrap",)  # makes a base image from the machine's own pac
 DELEGATED = "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
 BUS_UNITS = ("usr/lib/systemd/user/dbus.socket", "lib/systemd/user/dbus.socket", "etc/systemd/user/dbus.socket")
 
+# Limits of the kernel that sandboxes share with each other and with the host, and the kernel's own values.
+SHARED: Mapping[str, int] = {
+    "fs.inotify.max_user_instances": 128,
+    "kernel.pty.max": 4096,
+    "net.ipv4.neigh.default.gc_thresh3": 1024,
+    "user.max_net_namespaces": 1024,
+    "user.max_uts_namespaces": 1024,
+}
+
 
 class KernelKeys(Frozen):
     """What of the kernel's quota of keys this user has used: their number, and the bytes of their descriptions."""
@@ -41,6 +50,7 @@ class MachineFacts(Frozen):
     systemd would start it at a login. ``linger``: whether the user's systemd outlives the last login.
     ``subids``: whether the user has ranges of user and group ids; ``free_subids``: the first of :data:`SUBIDS` ids of
     both kinds that no user has, None if that is not known. ``keys``: see :class:`KernelKeys`; None if not known.
+    ``shared``: the values of :data:`SHARED`, those that are known.
     """
 
     uid: int = 0
@@ -66,6 +76,7 @@ class MachineFacts(Frozen):
     bus_unit: bool = True
     linger: bool = False
     keys: KernelKeys | None = None
+    shared: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rootless(self) -> bool:
@@ -135,7 +146,13 @@ def detect(
         bus_unit=any(os.path.exists(os.path.join(root, place)) for place in BUS_UNITS),
         linger=bool(user) and os.path.exists(os.path.join(root, "var/lib/systemd/linger", user)),
         keys=_keys(root, uid),
+        shared=_shared(root),
     )
+
+
+def _shared(root: str) -> dict[str, int]:
+    found = {name: _read(root, f"proc/sys/{name.replace('.', '/')}").strip() for name in SHARED}
+    return {name: int(text) for name, text in found.items() if text.isdecimal()}
 
 
 def _keys(root: str, uid: int) -> KernelKeys | None:

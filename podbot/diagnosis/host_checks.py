@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from podbot.engine.check import Check, Repair, lacks, repaired_by
 from podbot.images.base_image import can_debootstrap
-from podbot.machine import MachineFacts
+from podbot.machine import SHARED, MachineFacts
 
 
 def check_host(facts: MachineFacts, *, token_unit: bool = False, fuse: bool = False) -> Iterator[Check]:
@@ -21,6 +21,8 @@ def check_host(facts: MachineFacts, *, token_unit: bool = False, fuse: bool = Fa
         yield check_linger(facts, token_unit=token_unit)
     yield check_fuse(facts, wanted=fuse)
     yield check_base(facts)
+    if facts.shared:
+        yield check_shared(facts)
 
 
 def check_linger(facts: MachineFacts, *, token_unit: bool) -> Check:
@@ -46,6 +48,17 @@ def check_fuse(facts: MachineFacts, *, wanted: bool) -> Check:
         return Check("fuse", "warn", "/dev/fuse may not be opened", meaning, fix)
     repairs = (Repair("modprobe fuse"), *([Repair("chmod 0666 /dev/fuse")] if facts.rootless else []))
     return repaired_by(facts, "fuse", "warn", ("/dev/fuse may not be opened", meaning), *repairs)
+
+
+def check_shared(facts: MachineFacts) -> Check:
+    """Limits of the kernel that one session can use up for all: at least they should not be low."""
+    low = {name: found for name, found in facts.shared.items() if found < SHARED[name]}
+    if not low:
+        return Check("kernel-limits", "ok", "none is low that sandboxes and the host share")
+    named = ", ".join(f"{name} is {found}" for name, found in low.items())
+    meaning = "Sandboxes and the host share these, so a few sessions can use them up for all."
+    raised = Repair(f"sysctl {' '.join(f'{name}={SHARED[name]}' for name in low)}")
+    return repaired_by(facts, "kernel-limits", "warn", (named, meaning), raised)
 
 
 def check_base(facts: MachineFacts) -> Check:

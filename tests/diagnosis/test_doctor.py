@@ -31,7 +31,7 @@ from podbot.errors import (
     UnsafeDirectory,
 )
 from podbot.launch.types import ContainerSpec
-from podbot.machine import Disk, KernelKeys
+from podbot.machine import SHARED, Disk, KernelKeys
 from podbot.management.login_list import AgentLogin
 from tests.diagnosis.test_github_checks import GITHUB_CHECKS
 from tests.engine.podman.test_machine_checks import ROOT, USER, VERSION, without
@@ -216,7 +216,7 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     ]  # tests/diagnosis/test_github_checks.py holds them
     logins = (AgentLogin("claude", "host", path="/h", state=LoginState("blank")),)
     whole = context(
-        machine=seen_by_podman(replace(USER, keys=KernelKeys(1, 200, 20, 20000))),
+        machine=seen_by_podman(replace(USER, keys=KernelKeys(1, 200, 20, 20000), shared=SHARED)),
         certificates=lambda _config: iter([Check("certificates", "ok", "")]),
         github=lambda _config: iter(github),
         logins=lambda _config: logins,

@@ -30,8 +30,9 @@ _S390 = {"arches": ["s390", "s390x"]}
 
 # keyctl, add_key, request_key: keyrings belong to the host user (root on a rootful engine), and no namespace separates
 # them. clone3 has its flags in memory, which a filter cannot read; the C library falls back to clone. socketcall is
-# socket for 32-bit programs, and hides its arguments too.
-REMOVED = frozenset({"keyctl", "add_key", "request_key", "clone3", "socketcall"})
+# socket for 32-bit programs, and hides its arguments too. io_setup takes from a number that all programs of the host
+# share (fs.aio-max-nr, 65,536); node, npm, git and nested Podman never call it, databases do without (ADR 0054).
+REMOVED = frozenset({"keyctl", "add_key", "request_key", "clone3", "socketcall", "io_setup"})
 
 
 class Bits(Frozen):

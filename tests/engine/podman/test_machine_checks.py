@@ -13,7 +13,7 @@ from podbot.engine.check import Check, install_command
 from podbot.engine.podman.machine_checks import check_machine
 from podbot.engine.podman.private.podman_facts import PROGRAMS, PodmanFacts
 from podbot.engine.podman.rootless_checks import user_ids_hint
-from podbot.machine import PACKAGE_TOOLS, KernelKeys
+from podbot.machine import PACKAGE_TOOLS, SHARED, KernelKeys
 
 ALL = {name: f"/usr/bin/{name}" for name in (*PROGRAMS, *PACKAGE_TOOLS)}
 ROOT = PodmanFacts(programs=ALL, distribution=("debian",), codename="bookworm")
@@ -393,3 +393,12 @@ def test_any_version_text_is_accepted(version: str) -> None:
 def test_fuse_only_matters_where_sessions_ask_for_it() -> None:
     for facts in (ROOT, replace(ROOT, dev_fuse=False)):
         assert checks(facts, fuse=False)["fuse"].status == "ok"
+
+
+def test_low_limits_that_sandboxes_share_with_the_host_are_named() -> None:
+    assert "kernel-limits" not in checks(ROOT)
+    assert checks(replace(ROOT, shared=SHARED))["kernel-limits"].status == "ok"
+    low = {**SHARED, "kernel.pty.max": 64, "user.max_net_namespaces": 0}
+    found = checks(replace(ROOT, shared=low))["kernel-limits"]
+    assert (found.status, found.found) == ("warn", "kernel.pty.max is 64, user.max_net_namespaces is 0")
+    assert "sysctl kernel.pty.max=4096 user.max_net_namespaces=1024" in found.fix

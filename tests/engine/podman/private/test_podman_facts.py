@@ -287,3 +287,11 @@ def test_the_disk_of_a_path_that_does_not_exist_yet(tmp_path: Path) -> None:
     assert found is not None
     assert (found.path, found.device) == (path, os.stat(tmp_path).st_dev)
     assert found.free > 0
+
+
+def test_the_limits_that_sandboxes_share_with_the_host(tmp_path: Path) -> None:
+    assert detect({}, str(tmp_path)).shared == {}
+    for name, text in (("kernel/pty/max", "4096\n"), ("user/max_net_namespaces", "junk"), ("kernel/pty/nr", "7\n")):
+        (tmp_path / "proc" / "sys" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "proc" / "sys" / name).write_text(text)
+    assert detect({}, str(tmp_path)).shared == {"kernel.pty.max": 4096}
