@@ -80,6 +80,13 @@ AGENT = Agent(
         "GEMINI_SANDBOX": "false",
         "BASH_ENV": _BASHENV,
     },
+    # The workspace counts as trusted, so Gemini takes variables from its .env unless they are set, if only to nothing
+    # (0.61): an address there got the operator's key.
+    defaults={
+        _ADDRESS: "",
+        "GOOGLE_VERTEX_BASE_URL": "",
+        "CODE_ASSIST_ENDPOINT": "https://cloudcode-pa.googleapis.com",  # its own; it would use an empty one
+    },
     files={"full": _FILES, "ask": _FILES},
     login=Login(
         variables=("GEMINI_API_KEY", *_CLOUDS),
@@ -123,6 +130,13 @@ AGENT = Agent(
                 (
                     "gemini hides git's configuration and askpass helper from the commands that it runs, so commits "
                     "and pushes fail; this small file restores them"
+                ),
+            ),
+            (
+                "`GOOGLE_GEMINI_BASE_URL` and `GOOGLE_VERTEX_BASE_URL` empty, `CODE_ASSIST_ENDPOINT` its own",
+                (
+                    "otherwise an address in the project's `.env` gets your key (0.61); here `sandbox.env`, `-e` and "
+                    "`agent.env_allowlist` do override them"
                 ),
             ),
             (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
-from podbot.launch.agents import agent_env, agent_files, command_for
+from podbot.launch.agents import agent_defaults, agent_env, agent_files, command_for
 from podbot.launch.held_keys import held_keys, key_notes
 from podbot.launch.held_keys import inside as held_inside
 from podbot.launch.judged_logins import inside
@@ -48,6 +48,7 @@ def plan_agent(
     )
     part = Part(
         files=tuple(OwnFile(target, files[target]) for target in sorted(files)),
+        env=agent_defaults(config.agent),
         fixed_env=agent_env(config.agent),  # also set for `podbot exec`, which may start the agent
         labels=labels(agent.kind, agent.mode),
         notes=(*(settings_notes(config, facts) if workspace.clone is None else ()), *notes),

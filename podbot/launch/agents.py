@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from podbot.agents.definition import TRUSTED
 from podbot.agents.registry import CUSTOM, agents
 from podbot.agents.registry import agent as known
@@ -15,6 +17,11 @@ def agent_env(agent: AgentConfig) -> dict[str, str]:
     """The variables that podbot sets for ``agent``; they override all others."""
     found = known(agent.kind)
     return {**found.env, **found.permission_env.get(agent.permissions, {})}
+
+
+def agent_defaults(agent: AgentConfig) -> Mapping[str, str]:
+    """The variables that podbot sets for ``agent`` unless the operator does, so that a file of a repository cannot."""
+    return known(agent.kind).defaults
 
 
 def agent_files(agent: AgentConfig) -> dict[str, str]:

@@ -251,6 +251,17 @@ def test_a_value_in_the_allowlist_is_not_repeated() -> None:
     assert "s3cret" not in str(caught.value)
 
 
+def test_a_default_of_the_agents_is_weaker_than_what_the_operator_sets() -> None:
+    """So that a repository's .env cannot set it, of which an agent takes what is not set."""
+    address, gemini = "GOOGLE_GEMINI_BASE_URL", {"agent.kind": "gemini"}
+    assert plan(gemini).sandbox.container.env[address] == ""
+    assert plan({"agent.kind": "claude"}).sandbox.container.env.get(address) is None
+    chosen = plan({**gemini, "sandbox.env": {address: "https://gateway"}})
+    assert chosen.sandbox.container.env[address] == "https://gateway"
+    made = plan({**gemini, "agent.env_allowlist": (address,)}, env={address: "https://gateway"})
+    assert made.agent.command.env[address] == "https://gateway"
+
+
 @pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A": "b\0c"}])
 def test_sandbox_env_that_cannot_be(env: dict[str, str]) -> None:
     with pytest.raises(InvalidValue) as caught:
