@@ -26,9 +26,11 @@ DROPPED = (
 # The profile `sealed`: an unprivileged user without a capability, who can write to the workspace and to this directory.
 SEALED_USER = "65534:65534"
 SEALED_TMPFS = ("/tmp",)  # noqa: S108 - inside the sandbox, which has one of its own
+SEALED_MEMORY, SEALED_CPUS = "1g", 1.0  # its limits, where the operator and the program that opens it set none
 # Since then a user's processes are counted for each user namespace. So RLIMIT_NPROC limits a rootless sandbox with one
 # user, also on cgroup v1, where nothing else does: its operator's other processes do not count.
 _COUNTS_BY_NAMESPACE = (5, 14)
+_DEFAULTS = ("memory", "cpus", "pids", "nofile")  # keys of which podbot has a default, at least in one profile
 V = TypeVar("V")
 R = TypeVar("R")
 
@@ -113,23 +115,23 @@ def nested_env(security: Security) -> dict[str, str]:
 
 def plan_limits(config: AppConfig, facts: HostFacts) -> Limits:
     """The limits, in bytes, cores, tasks and files. Raises InvalidValue, like loading a configuration."""
-    sandbox = config.sandbox
+    sandbox, sealed = config.sandbox, effective_profile(config) == "sealed"
+    unset = [name for name in _DEFAULTS if config.origin(f"sandbox.{name}").kind == "default"]
     nofile = _checked(config, "nofile", nofile_limit, sandbox.nofile) or None
-    if nofile is not None and facts.nofile and config.origin("sandbox.nofile").kind == "default":
+    if nofile is not None and facts.nofile and "nofile" in unset:
         nofile = min(nofile, facts.nofile)  # an engine that podbot starts cannot set a higher limit
+    memory = SEALED_MEMORY if sealed and "memory" in unset else sandbox.memory
     limits = Limits(
-        memory=_checked(config, "memory", lambda text: memory_limit(text, facts.memory), sandbox.memory),
-        cpus=_checked(config, "cpus", cpu_limit, sandbox.cpus),
+        memory=_checked(config, "memory", lambda text: memory_limit(text, facts.memory), memory),
+        cpus=SEALED_CPUS if sealed and "cpus" in unset else _checked(config, "cpus", cpu_limit, sandbox.cpus),
         pids=_checked(config, "pids", pids_limit, sandbox.pids),
         nofile=nofile,
         nproc=facts.nproc if nofile is not None and facts.nproc else None,
     )
     counted = facts.uid != 0 and facts.kernel >= _COUNTS_BY_NAMESPACE
-    if counted and effective_profile(config) == "sealed" and limits.pids and nofile is not None:
+    if counted and sealed and limits.pids and nofile is not None:
         limits = replace(limits, nproc=min(limits.pids, facts.nproc or limits.pids))
-    defaults = {"memory": limits.memory, "pids": limits.pids, "nofile": limits.nofile}
-    unasked = (name for name in defaults if config.origin(f"sandbox.{name}").kind == "default")
-    return replace(limits, by_default=tuple(name for name in unasked if defaults[name] is not None))
+    return replace(limits, by_default=tuple(name for name in unset if getattr(limits, name) is not None))
 
 
 def plan_shm(config: AppConfig) -> int | None:

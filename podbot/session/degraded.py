@@ -12,8 +12,8 @@ from podbot.launch.security import without_defaults
 from podbot.launch.types import SandboxPlan
 
 # Words in a runtime's error message when it cannot set a limit, e.g. without cgroup v2 delegation: it names the file.
-_CGROUP = ("cgroup", "memory.max", "pids.max")
-_WORDS = {"memory": _CGROUP, "pids": _CGROUP, "nofile": ("rlimit",)}
+_CGROUP = ("cgroup", "memory.max", "cpu.max", "pids.max")
+_WORDS = {"memory": _CGROUP, "cpus": _CGROUP, "pids": _CGROUP, "nofile": ("rlimit",)}
 MAIN_ENDED = "its main process ended while it started"
 MAIN_SILENT = "its main process did not answer"
 USE_UP = "a session can use up this machine"

@@ -139,6 +139,21 @@ def test_half_of_the_machine_by_default() -> None:
     )
 
 
+def test_a_sealed_sandbox_has_one_core_and_1_gib_by_default() -> None:
+    sealed = {"sandbox.profile": "sealed"}
+    assert plan_limits(config(sealed), facts(memory=16 << 30)) == Limits(
+        memory=1 << 30, cpus=1.0, pids=2048, nofile=65_536, by_default=("memory", "cpus", "pids", "nofile")
+    )
+
+
+@pytest.mark.parametrize("origin", [Origin("file", "config.toml"), Origin("environment", "X"), Origin("override")])
+def test_in_a_sealed_sandbox_limits_that_were_set_count(origin: Origin) -> None:
+    keys = {"sandbox.memory": "50%", "sandbox.cpus": 3.0}
+    made = config({"sandbox.profile": "sealed", **keys}, dict.fromkeys(keys, origin))
+    found = plan_limits(made, facts(memory=16 << 30))
+    assert (found.memory, found.cpus, found.by_default) == (8 << 30, 3.0, ("pids", "nofile"))
+
+
 def test_no_share_when_the_machines_memory_is_unknown() -> None:
     assert plan_limits(config(), facts(memory=0)).memory is None
 

@@ -342,6 +342,19 @@ def test_default_limits_that_an_engine_cannot_set_are_omitted_and_reported(engin
     assert "sandbox.memory = 1024m and sandbox.pids = 2048" in warning.message
 
 
+def test_the_limits_of_a_sealed_sandbox_are_omitted_on_an_engine_without_that_controller(
+    engine: FakeEngine, place: Place
+) -> None:
+    reason = "crun: opening file `cpu.max` for writing: No such file or directory"
+    engine.fail("start", StartFailed(container=SESSION, reason=reason))
+    limits = Limits(memory=1 << 30, cpus=1.0, by_default=("memory", "cpus"))
+    with started(engine, place, limited(place.sandbox(), limits)) as found:
+        assert engine.inspect(found).state == "running"
+        assert engine.by_name[SESSION].spec.limits == Limits()
+    (warning,) = [event for event in place.events if event.level == "warning"]
+    assert "sandbox.memory = 1024m and sandbox.cpus = 1.0" in warning.message
+
+
 @pytest.mark.parametrize(
     "reason",
     [
