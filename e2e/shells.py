@@ -146,9 +146,9 @@ class SessionConformance(JobShellProtocolTests):
 
     def create_shell(self) -> PodmanShell:
         root = f"{ROOT}/{uuid.uuid4().hex[:8]}"
-        with self.made.shell(root=ROOT, validator=None) as first:
+        with self.made.open_shell(root=ROOT, validator=None) as first:
             assert first.execute(["mkdir", root]).success
-        return self.made.shell(root=root, validator=None)
+        return self.made.open_shell(root=root, validator=None)
 
     def test_it_is_the_sessions_guest(self, shell: PodmanShell) -> None:
         check_connection(shell)

@@ -99,8 +99,7 @@ def test_a_sealed_sandbox_from_inside(own_world: World) -> None:
             "mount -t tmpfs x /tmp"
         )
         assert said(f"echo made > {workspace}/made && cat {workspace}/made") == "made"
-        with box.shell() as shell:
-            assert shell.execute(["id", "-u"]).stdout.strip() == "65534"
+        assert box.shell.execute(["id", "-u"]).stdout.strip() == "65534"
         root = world.podbot(
             "exec", "--user", "0", box.name, "--", "sh", "-c", "id -u; grep ^Cap /proc/self/status"
         ).stdout
@@ -174,7 +173,7 @@ def test_a_sandbox_without_a_workspace_and_a_shell_of_another_user(world: World)
     with podbot.sandbox(made, REQUEST, environ=world.env) as box:
         mounts = [mount["Destination"] for mount in world.inspect(box.name)["Mounts"]]
         assert [path for path in mounts if not path.startswith("/run/podbot/")] == []
-        with box.shell() as shell, box.shell(user="nobody", root="/tmp") as other:
-            assert shell.execute(["id", "-un"]).stdout == "root\n"
+        with box.open_shell(user="nobody", root="/tmp") as other:
+            assert box.shell.execute(["id", "-un"]).stdout == "root\n"
             assert other.execute(["sh", "-c", "id -un; touch mine; stat -c %U mine"]).stdout == "nobody\nnobody\n"
             assert other.execute(["touch", "/root/x"]).exit_code != 0

@@ -87,7 +87,7 @@ def container_shell(container: str, containers: Containers) -> Iterator[PodmanSh
 def shell(request: pytest.FixtureRequest, sessions: Sessions, containers: Containers) -> Iterator[PodmanShell]:
     """On a session's socket, on a guest over the engine, and on the engine's execs."""
     if request.param.startswith("socket"):
-        with sessions.box("1000" if "another" in request.param else "").shell(root=ROOT, validator=None) as made:
+        with sessions.box("1000" if "another" in request.param else "").open_shell(root=ROOT, validator=None) as made:
             check_connection(made)
             yield made
     else:
@@ -152,7 +152,7 @@ def test_names_of_variables_are_not_upper_cased(shell: PodmanShell) -> None:
 
 
 def test_a_session_that_died_and_was_opened_again(shared_world: World) -> None:
-    with sandbox(shared_world) as box, box.shell() as shell:
+    with sandbox(shared_world) as box, box.shell as shell:
         check_connection(shell)
         with shell.stream(["sleep", f"48122.{TAG}"], timeout_seconds=60) as stream:
             wait_for(lambda: running(f"sleep 48122.{TAG}"), what="the command")
@@ -161,7 +161,7 @@ def test_a_session_that_died_and_was_opened_again(shared_world: World) -> None:
                 list(stream)
         with pytest.raises((SandboxDied, ContainerNotFound)):
             shell.execute(["true"])
-    with sandbox(shared_world) as box, box.shell() as shell:
+    with sandbox(shared_world) as box, box.shell as shell:
         assert shell.execute(["echo", "back"]).stdout == "back\n"
 
 
@@ -193,7 +193,7 @@ def test_a_container_that_died_and_came_back(
 
 
 def test_8_threads_of_100_commands(shared_world: World) -> None:
-    with sandbox(shared_world) as box, box.shell() as shell:
+    with sandbox(shared_world) as box, box.shell as shell:
         wrong: list[object] = []
 
         def work(number: int) -> None:
@@ -255,7 +255,7 @@ def test_an_image_with_python_and_no_shell(containers: Containers) -> None:
 def test_a_page_that_never_arrives_does_not_hold_a_shell_up(own_world: World) -> None:
     """Neither its call, which has a time limit, nor the end of the sandbox: see test_streams."""
     code = (Path(__file__).parent / "host" / "inside" / "stuck_page.py").read_text(encoding="utf-8")
-    with sandbox(own_world) as box, box.shell() as shell:
+    with sandbox(own_world) as box, box.shell as shell:
         Path(shell.root, "attack.py").write_text(code)
         attack = ["python3", "attack.py"]
         if not os.access("/dev/fuse", os.R_OK | os.W_OK):
@@ -328,7 +328,7 @@ def test_what_is_blocked(containers: Containers) -> None:
 
 def test_a_sandboxs_shell(world: World) -> None:
     with sandbox(world) as box:
-        shell = box.shell()
+        shell = box.shell
         root = shell.env().cwd
         assert (shell.backend_name, shell.sandboxed) == ("podman", True)
         assert shell.execute("pwd; echo x > made").stdout == f"{root}\n"
@@ -371,9 +371,9 @@ def test_a_stream_ends_with_its_block_and_a_job_does_not(shell: PodmanShell) -> 
 
 def test_a_job_survives_its_caller(shared_world: World) -> None:
     with sandbox(shared_world) as box:
-        with box.shell() as first:
+        with box.open_shell() as first:
             job = first.start("echo out; while [ ! -e stop ]; do sleep 0.1; done; exit 4")
-        with box.shell() as second:
+        with box.open_shell() as second:
             again = second.job(job.id)
             assert again.poll().running
             assert second.execute(["touch", "stop"]).success

@@ -31,6 +31,7 @@ from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.engine.podman.test_machine_checks import USER
 from tests.session.plans import Place, container, in_state, labels
+from tests.shell.real import run as real_command
 from tests.waiting import wait_until
 
 SILENT = podbot.ExecIO(None, None, None)
@@ -203,6 +204,7 @@ def test_the_two_forms_of_a_sandbox_are_not_mixed(engine: Closable, place: Place
 
 def test_a_sandbox_for_asyncio(engine: Closable, place: Place) -> None:
     engine.on("tool", ScriptedExec(stdout=b"done"))
+    engine.on("/bin/sh", real_command)
     given = {**environ(place), "PODBOT_IMAGE": IMAGE}
 
     async def work() -> None:
@@ -213,6 +215,17 @@ def test_a_sandbox_for_asyncio(engine: Closable, place: Place) -> None:
             assert await box.is_running()
             assert (box.root, box.image) == (place.workspace, IMAGE)
             assert box.name in engine.by_name
+            shell = box.shell
+            assert shell is box.shell
+            assert (await shell.execute("echo 1")).stdout == "1\n"
+            async with shell:  # ends its threads
+                pass
+            assert shell.closed
+            async with box.open_shell(root="/tmp") as other, asyncio.TaskGroup() as group:
+                asked = [group.create_task(found.execute("pwd")) for found in (box.shell, other)]
+            assert [task.result().stdout for task in asked] == [f"{place.workspace}\n", "/tmp\n"]
+            again = box.shell
+        assert again.closed
         with pytest.raises(ZeroDivisionError):
             async with podbot.async_sandbox(place.workspace, environ=given):
                 raise ZeroDivisionError

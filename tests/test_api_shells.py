@@ -1,18 +1,29 @@
-"""``podbot.open_shell``: a shell in a session that another program opened, on an engine in memory."""
+"""Shells in sessions that another program opened, and in sandboxes of their own, on an engine in memory."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
 import podbot
-from podbot.errors import ContainerNotFound, InvalidWorkingDirectory, NotOurs, SandboxPaused, SandboxStopped
+import podbot.shell
+from podbot.errors import (
+    ContainerNotFound,
+    InvalidWorkingDirectory,
+    MountRefused,
+    NotOurs,
+    SandboxPaused,
+    SandboxStopped,
+)
 from podbot.session.sessions import session_directory
 from podbot.session.shell_target import ShellTarget, running_session
+from podbot.shell import PodmanShell
 from podbot.testing import IMAGE, FakeEngine
 from tests.driver import FakeDriver
 from tests.session.plans import Place, container, labels
@@ -120,3 +131,64 @@ def test_a_session_that_does_not_run(engine: FakeEngine, config: podbot.AppConfi
             with pytest.raises(error) as caught:
                 podbot.open_shell(config, name, environ=environ)
             assert isinstance(caught.value, RuntimeError)
+
+
+# --- a shell by itself -----------------------------------------------------------------------------
+
+
+def test_a_shell_in_a_sandbox_of_its_own(engine: FakeEngine, environ: dict[str, str], place: Place) -> None:
+    given = {**environ, "PODBOT_IMAGE": "localhost/another"}
+    with PodmanShell.open(place.workspace, image=IMAGE, network="none", environ=given) as shell:
+        assert (shell.root, shell.network_enabled) == (place.workspace, False)
+        assert shell.execute("pwd").stdout == f"{place.workspace}\n"
+        (box,) = engine.by_name.values()
+        assert (box.spec.image, box.spec.network) == (IMAGE, "none")
+        with pytest.raises(PermissionError):
+            shell.execute("rm -rf /")
+    assert engine.by_name == {}
+    with pytest.raises(ContainerNotFound):
+        shell.execute("pwd")
+
+
+def test_its_overrides_and_its_own_settings(engine: FakeEngine, environ: dict[str, str], place: Place) -> None:
+    keys = {"sandbox.memory": "64m", "image": "localhost/another"}
+    limits = podbot.ShellLimits(default_timeout=7.0)
+    opening = PodmanShell.open(
+        place.workspace, image=IMAGE, overrides=keys, environ=environ, root="/tmp", limits=limits, validator=None
+    )
+    with opening as shell:
+        (box,) = engine.by_name.values()
+        assert (box.spec.image, box.spec.limits.memory) == (IMAGE, 64 << 20)
+        assert (shell.root, shell.default_timeout) == ("/tmp", 7.0)
+        assert shell.execute("true || rm -rf /").success
+
+
+def test_a_shell_by_itself_of_a_configuration(
+    engine: FakeEngine, config: podbot.AppConfig, environ: dict[str, str], place: Place
+) -> None:
+    with pytest.raises(MountRefused), PodmanShell.open(config, environ=environ):
+        pytest.fail("nobody said that the workspace is trusted")
+    with PodmanShell.open(config, BOX, environ=environ) as shell:
+        assert shell.root == place.workspace
+        assert [*engine.by_name] == ["mine"]
+    with pytest.raises(TypeError, match="takes neither"), PodmanShell.open(config, BOX, image=IMAGE, environ=environ):
+        pytest.fail("it was opened")
+
+
+# --- podbot.shell ----------------------------------------------------------------------------------
+
+
+def test_the_package_of_shells_has_the_public_names() -> None:
+    assert dir(podbot.shell) == sorted(podbot.shell.__all__)
+    for name in podbot.shell.__all__:
+        assert getattr(podbot.shell, name) is getattr(podbot, name)
+    with pytest.raises(AttributeError, match=r"'podbot\.shell' has no attribute 'nope'"):
+        podbot.shell.nope  # noqa: B018
+
+
+def test_a_shell_loads_none_of_the_rooms_that_open_sandboxes() -> None:
+    code = "import sys; from podbot.shell import PodmanShell; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "podbot.shell.podman_shell" in loaded
+    assert {name for name in loaded if name.startswith(("podbot.api", "podbot.session", "podbot.launch.plan"))} == set()

@@ -113,8 +113,8 @@ def use_shells(config: podbot.AppConfig) -> tuple[str, bytes]:
     validator = podbot.CommandValidator(blocked_patterns=(*podbot.DEFAULT_BLOCKED_PATTERNS, "git push"))
     mock = podbot.MockShell(default_result=podbot.ExecutionResult(0, "", "", ("x",), "/", 0.0))
     with podbot.sandbox(config, podbot.LaunchRequest(subcommand="sandbox")) as box:
-        inside: podbot.PodmanShell = box.shell(limits=limits, validator=validator)
-        jobs: podbot.JobShell = inside
+        inside: podbot.PodmanShell = box.open_shell(limits=limits, validator=validator)
+        jobs: podbot.JobShell = box.shell
         shells: list[podbot.Shell] = [inside, mock, podbot.HostShell("/tmp")]
         found: podbot.WhichResult = shells[0].which("sh")
         snapshot: podbot.EnvironmentSnapshot = shells[1].env()

@@ -144,8 +144,10 @@ async def async_sandbox(*given: Any, **options: Any) -> AsyncIterator[AsyncSandb
     opening = sandbox(*given, **options)
     with contextlib.closing(AsyncCalls(_AT_ONCE)) as calls:
         box = await calls.call(opening.__enter__, discard=lambda _box: opening.__exit__(None, None, None))
+        made = AsyncSandbox(box, calls)
         try:
-            yield AsyncSandbox(box, calls)
+            yield made
         finally:
             raised = sys.exc_info()
             await calls.call(lambda: opening.__exit__(*raised))
+            made.close()

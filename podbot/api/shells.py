@@ -1,9 +1,11 @@
-"""Shells in sessions that another program opened."""
+"""Shells in sessions that another program opened, and in sandboxes of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from podbot.api.engines import driver_of, environment, open_engine
 from podbot.config.models import AppConfig
@@ -13,6 +15,7 @@ from podbot.shell.validator import CommandValidator
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
+    from podbot.launch.types import LaunchRequest
     from podbot.shell.podman_shell import PodmanShell
 
 __all__ = ["open_shell"]
@@ -31,7 +34,7 @@ def open_shell(
 ) -> PodmanShell:
     """A shell in a running session of this user's, which any podbot process may have opened.
 
-    It has the guest, the jobs and the workspace of :meth:`Sandbox.shell`; closing it leaves the session and its jobs
+    It has the guest, the jobs and the workspace of :attr:`Sandbox.shell`; closing it leaves the session and its jobs
     running. ``root``: an absolute path inside; None: the session's workspace. ``user``: of the commands, ``USER`` or
     ``USER:GROUP``, names or numbers inside; empty is the image's user. ``validator``: refuses commands; with None no
     command is refused. Raises ContainerNotFound, NotOurs for a container that is no session of this user's,
@@ -58,3 +61,24 @@ def open_shell(
         limits=limits,
         validator=validator,
     )
+
+
+@contextlib.contextmanager
+def opened_shell(
+    what: AppConfig | str | os.PathLike[str] | None,
+    request: LaunchRequest | None,
+    *,
+    image: str | None,
+    options: Mapping[str, Any],
+    shell: Mapping[str, Any],
+) -> Iterator[PodmanShell]:
+    """See :meth:`PodmanShell.open`. ``options``: of :func:`podbot.sandbox`; ``shell``: of ``Sandbox.open_shell``."""
+    from podbot.api.sandboxes import sandbox
+    from podbot.launch.types import LaunchRequest
+
+    if request is None and isinstance(what, AppConfig):
+        request = LaunchRequest(subcommand="sandbox")
+    chosen = {} if image is None else {"overrides": {**(options["overrides"] or {}), "image": image}}
+    given: tuple[Any, ...] = (what,) if request is None else (what, request)
+    with sandbox(*given, **{**options, **chosen}) as box:
+        yield box.open_shell(**shell)

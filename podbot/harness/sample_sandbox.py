@@ -191,7 +191,7 @@ class SampleSandbox:
                     default_timeout=_NO_LIMIT, max_timeout=_NO_LIMIT, command_chars=4 << 20, stdin_bytes=_STDIN,
                     env_variables=4096, env_bytes=2 << 20, bytes_output=limit,
                 )  # fmt: skip
-                shell = self._box.shell(root="/", user=user, limits=limits, validator=None)
+                shell = self._box.open_shell(root="/", user=user, limits=limits, validator=None)
                 self._shells[user, limit] = shell
             return shell
 

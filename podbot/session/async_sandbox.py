@@ -16,6 +16,7 @@ class AsyncSandbox:
     def __init__(self, sandbox: Sandbox, calls: AsyncCalls) -> None:
         """``calls`` runs the commands, each in a thread."""
         self._sandbox = sandbox
+        self._shell: AsyncShell | None = None
         self.run = calls.asynchronous(sandbox.run)
         self.run_bytes = calls.asynchronous(sandbox.run_bytes)
         self.is_running = calls.asynchronous(sandbox.is_running)
@@ -35,6 +36,21 @@ class AsyncSandbox:
         """See :attr:`Sandbox.image`."""
         return self._sandbox.image
 
-    def shell(self, *, root: str | None = None, user: str = "", concurrency: int = 64) -> AsyncShell:
-        """A new shell in this sandbox: see :meth:`Sandbox.shell`. ``concurrency``: how many calls run at once."""
-        return AsyncShell(self._sandbox.shell(root=root, user=user), concurrency=concurrency)
+    @property
+    def shell(self) -> AsyncShell:
+        """See :attr:`Sandbox.shell`. Up to 64 of its calls run at once."""
+        if self._shell is None or self._shell.closed:
+            self._shell = AsyncShell(self._sandbox.shell)
+        return self._shell
+
+    def open_shell(self, *, root: str | None = None, user: str = "", concurrency: int = 64) -> AsyncShell:
+        """A further shell in this sandbox: see :meth:`Sandbox.open_shell`. ``concurrency``: how many calls run at once.
+
+        Closing it is its caller's part.
+        """
+        return AsyncShell(self._sandbox.open_shell(root=root, user=user), concurrency=concurrency)
+
+    def close(self) -> None:
+        """End the threads of :attr:`shell`, when their calls have returned."""
+        if self._shell is not None:
+            self._shell.close()

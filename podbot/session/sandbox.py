@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import signal
 import threading
@@ -194,7 +195,13 @@ class Sandbox:
         self._add(channel, self._channels)
         return channel
 
-    def shell(
+    @functools.cached_property
+    def shell(self) -> PodmanShell:
+        """The sandbox's shell in its workspace, for several threads and commands at once: :meth:`open_shell` without
+        arguments. It connects with its first command, and ends with the sandbox."""
+        return self.open_shell()
+
+    def open_shell(
         self,
         *,
         root: str | None = None,
@@ -202,7 +209,7 @@ class Sandbox:
         limits: ShellLimits | None = None,
         validator: CommandValidator | None = CommandValidator(),  # noqa: B008 - it has no state
     ) -> PodmanShell:
-        """A shell in this sandbox, for several threads and commands at once. It ends with the sandbox.
+        """A further shell in this sandbox, with a connection of its own. It ends with the sandbox.
 
         ``root``: an absolute path inside; commands may only name working directories below it. None: the workspace.
         ``user``: of the commands, ``USER`` or ``USER:GROUP``, names or numbers inside; empty is the image's user.

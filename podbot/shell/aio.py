@@ -62,6 +62,11 @@ class AsyncShell:
         finally:
             await self._closed(terminal)
 
+    @property
+    def closed(self) -> bool:
+        """Whether its threads have ended, or end."""
+        return self._calls.closed
+
     def close(self) -> None:
         """End the threads when their calls have returned."""
         self._calls.close()

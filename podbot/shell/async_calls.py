@@ -22,6 +22,7 @@ class AsyncCalls:
 
     def __init__(self, concurrency: int) -> None:
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="podbot-shell")
+        self.closed = False
 
     async def call(
         self,
@@ -64,6 +65,7 @@ class AsyncCalls:
 
     def close(self) -> None:
         """End the threads when their calls have returned."""
+        self.closed = True
         self._threads.shutdown()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from podbot.shell.command_shell import CommandShell
 from podbot.shell.ports import Commands
@@ -10,9 +11,19 @@ from podbot.shell.reconnecting import Connection, Explain
 from podbot.shell.shell_limits import ShellLimits
 from podbot.shell.validator import CommandValidator
 
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from podbot.config.models import AppConfig
+    from podbot.events import Emit
+    from podbot.launch.types import LaunchRequest
+
 
 class PodmanShell(CommandShell):
-    """A :class:`~podbot.shell.types.JobShell` in a container; ``Sandbox.shell()`` makes one.
+    """A :class:`~podbot.shell.types.JobShell` in a container: :attr:`Sandbox.shell`, or by itself :meth:`open`.
 
     ``connect``: returns the object that runs the commands there. ``container``: its name, for messages. ``root``: an
     absolute path inside. ``user``: of the commands, ``USER`` or ``USER:GROUP``; empty is the container's.
@@ -43,3 +54,32 @@ class PodmanShell(CommandShell):
             limits=limits,
             validator=validator,
         )
+
+    @staticmethod
+    def open(
+        what: AppConfig | str | os.PathLike[str] | None = None,
+        request: LaunchRequest | None = None,
+        /,
+        *,
+        image: str | None = None,
+        network: str | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+        emit: Emit | None = None,
+        root: str | None = None,
+        user: str = "",
+        limits: ShellLimits | None = None,
+        validator: CommandValidator | None = CommandValidator(),  # noqa: B008 - it has no state
+    ) -> AbstractContextManager[PodmanShell]:
+        """A shell in a sandbox of its own for the block; both end with it.
+
+        The sandbox is that of :func:`podbot.sandbox`, with its errors: on a directory of this host with the user's
+        configuration, or of a configuration and a request (None: ``LaunchRequest(subcommand="sandbox")``) alone.
+        ``image``: counts more than the configured one, and goes, as ``network`` and ``overrides``, with the first form.
+        ``root``, ``user``, ``limits``, ``validator``: see :meth:`Sandbox.open_shell`.
+        """
+        from podbot.api.shells import opened_shell  # the one call of this room that opens what it runs in: ADR 0051
+
+        options = {"network": network, "overrides": overrides, "environ": environ, "emit": emit}
+        shell = {"root": root, "user": user, "limits": limits, "validator": validator}
+        return opened_shell(what, request, image=image, options=options, shell=shell)

@@ -24,7 +24,7 @@ class HostBox:
         self.asked: list[dict[str, Any]] = []
         self.open: list[HostShell] = []
 
-    def shell(self, **options: Any) -> HostShell:
+    def open_shell(self, **options: Any) -> HostShell:
         self.asked.append(dict(options))
         options.pop("user")
         made = HostShell(**options)
@@ -149,8 +149,8 @@ class Surviving:
 
 def test_a_command_that_survives_its_time_limit_has_exceeded_it(made: SampleSandbox) -> None:
     class Box(HostBox):
-        def shell(self, **options: Any) -> Any:
-            return Surviving() if options["limits"].bytes_output == 5 else super().shell(**options)
+        def open_shell(self, **options: Any) -> Any:
+            return Surviving() if options["limits"].bytes_output == 5 else super().open_shell(**options)
 
     box = Box()
     sample = SampleSandbox(box, SampleSettings(), box.close)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.guest.test_over_engine import real_python
 from tests.session.plans import SESSION, Place
+from tests.shell.real import run as real_command
 from tests.waiting import HANG, pause, wait_until
 
 
@@ -190,7 +191,7 @@ def test_a_shell_and_its_commands_do_not_wait_for_a_running_command(engine: Fake
         thread = threading.Thread(target=lambda: results.append(box.run(["tool"])))
         thread.start()
         assert begun.wait(HANG)
-        shell = box.shell()
+        shell = box.open_shell()
         with pytest.raises(NoGuest):
             box.channel()
         assert shell.root == "/"
@@ -253,12 +254,26 @@ def test_a_channel_that_was_opened_while_the_sandbox_closed_is_closed(engine: Fa
         assert ended.wait(HANG)  # the guest's process
 
 
+def test_a_sandbox_has_one_shell_which_may_be_closed_between_commands(engine: FakeEngine, place: Place) -> None:
+    engine.on("/bin/sh", real_command)
+    with opened(engine, place) as box:
+        with box.shell as shell:
+            assert shell.execute("echo 1").stdout == "1\n"
+        assert box.shell is shell
+        assert box.shell.execute("echo 2").stdout == "2\n"
+        assert box.open_shell() is not box.open_shell()
+    with pytest.raises(ContainerNotFound):
+        shell.execute("echo 3")
+
+
 def test_a_closed_sandbox_gives_no_shell(engine: FakeEngine, place: Place) -> None:
     """Nobody would close it."""
     with opened(engine, place) as box:
         box.close()
         with pytest.raises(ContainerNotFound):
-            box.shell()
+            box.open_shell()
+        with pytest.raises(ContainerNotFound):
+            _ = box.shell
 
 
 def test_the_commands_of_several_threads_run_at_once_each_over_a_connection_of_its_own(
