@@ -27,8 +27,9 @@ class GuestCommand(Frozen):
     """A command for a guest.
 
     ``argv``: program and arguments; the program is looked up in the PATH that the command will have. ``cwd``: an
-    absolute path; empty means the guest's root. ``env``: additional variables; with ``env_mode`` "replace", the command
-    gets only these and PATH. ``stdin``: "none" means an immediate end of file. ``deadline``: seconds after which all
+    absolute path; empty means the guest's root. ``within``: a directory that no link in ``cwd`` may lead out of; empty
+    allows every link. ``env``: additional variables; with ``env_mode`` "replace", the command gets only these and PATH.
+    ``stdin``: "none" means an immediate end of file. ``deadline``: seconds after which all
     its processes get TERM, and KILL after a further ``term_grace`` seconds; a process that hides on purpose is not
     found (ADR 0031). ``rlimits``: soft and hard limits by their
     names without ``RLIMIT_``. ``tty``: columns and rows of its terminal; all output is then on stdout. ``discard``:
@@ -39,6 +40,7 @@ class GuestCommand(Frozen):
 
     argv: tuple[str, ...]
     cwd: str = ""
+    within: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     env_mode: Literal["extend", "replace"] = "extend"
     stdin: Literal["none", "open"] = "none"
@@ -55,6 +57,7 @@ class GuestCommand(Frozen):
         words = {
             "argv": list(self.argv),
             "cwd": self.cwd,
+            "within": self.within,
             "env": dict(self.env),
             "mode": self.env_mode,
             "stdin": self.stdin == "open",

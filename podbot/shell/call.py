@@ -70,6 +70,7 @@ def checked(
     asked = GuestCommand(
         argv=argv_of(command, words),
         cwd=directory_of(cwd, root),
+        within="" if cwd is None or root == "/" else root,
         env=env_of(env, env_mode, limits),
         env_mode=env_mode,
         stdin="open" if data else "none",

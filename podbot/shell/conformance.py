@@ -241,6 +241,21 @@ class ShellProtocolTests(ShellArgumentTests):
             with pytest.raises(ValueError, match=cwd.partition("/")[0]):
                 shell.execute(["true"], cwd=cwd)
 
+    def test_a_link_that_leads_out_of_the_root_is_no_working_directory(self, shell: Shell) -> None:
+        root = shell.env().cwd
+        assert shell.execute(
+            "mkdir -p inside; ln -s inside in; ln -s / out; ln -s .. up; ln -s $PWD/inside far"
+        ).success
+        for cwd in ("in", "far"):
+            assert shell.execute(["pwd", "-P"], cwd=cwd).stdout == shell.execute("cd inside && pwd -P").stdout
+        if root == "/":
+            assert shell.execute(["pwd", "-P"], cwd="out").stdout == "/\n"
+            return
+        for cwd in ("out", "up", "out/etc", "in/../out", f"{root}/out"):
+            with pytest.raises(ValueError, match="out"):
+                shell.execute(["true"], cwd=cwd)
+        assert shell.execute(["true"]).success
+
     def test_output_that_is_not_captured_is_empty(self, shell: Shell, capfd: pytest.CaptureFixture[str]) -> None:
         result = shell.execute("echo out; echo err >&2; exit 3", capture_output=False)
         assert (result.exit_code, result.stdout, result.stderr, result.truncated) == (3, "", "", False)

@@ -33,6 +33,10 @@ from podbot.streams.wake import Message, Resize, Signal, Wake
 _START_SECONDS = 60.0  # within which the engine must start a command
 _CHUNK = 65536
 _TURN = 0.05  # seconds for which a writer waits before it lets a reader in
+_NO_DIRECTORY = {
+    engine_scripts.BAD_DIRECTORY: "it is missing, is no directory, or may not be entered",
+    engine_scripts.OUTSIDE: "it leads out through a link",
+}
 
 
 class EngineRunning:
@@ -213,7 +217,13 @@ class EngineRunning:
         kept = ("PATH", engine_scripts.MARK, *command.env) if command.env_mode == "replace" else ()
         spec = ExecSpec(
             engine_scripts.started(
-                self._word, command.cwd or "/", command.argv, keep=kept, discard=command.discard, tty=bool(command.tty)
+                self._word,
+                command.cwd or "/",
+                command.argv,
+                keep=kept,
+                discard=command.discard,
+                tty=bool(command.tty),
+                within=command.within,
             ),
             env={**command.env, engine_scripts.MARK: self._token},
             tty=command.tty is not None,
@@ -242,8 +252,8 @@ class EngineRunning:
         if word == self._word.encode() + engine_scripts.READY and len(said) == self._word_size and count.isdigit():
             self._memory_kills = int(count)
             return
-        if word == self._word.encode() + engine_scripts.BAD_DIRECTORY:
-            reason = "it is missing, is no directory, or may not be entered"
+        begins = word.startswith(self._word.encode())
+        if begins and (reason := _NO_DIRECTORY.get(word[len(self._word) :])):
             raise BadWorkingDirectory(field="cwd", value=self._command.cwd, reason=reason)
         self._thread.join(0 if said else _START_SECONDS)
         if self._error is not None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from podbot.shell.requests import SHELL
 
 MARK = "PODBOT_COMMAND"
-READY, BAD_DIRECTORY = b"+", b"-"
+READY, BAD_DIRECTORY, OUTSIDE = b"+", b"-", b"!"
 DIGITS = 3  # of the number that follows READY
 
 # Prints how many processes the kernel has killed for the sandbox's memory limit, modulo 200 because an exit status
@@ -29,12 +29,16 @@ kills() {
 """
 
 # $0: the word to print first on stdout and on stderr, followed by READY and the number of kills; $1: the directory; $2:
-# the variables to keep (empty: all); $3: not empty to discard the output; $4: not empty where both are one terminal.
+# the variables to keep (empty: all); $3: not empty to discard the output; $4: not empty where both are one terminal;
+# $5: the directory that no link in $1 may lead out of (empty: any may).
 _START = (
     _MEMORY_KILLS
     + """
 both() { printf %s "$2" >&2; [ -n "$1" ] || printf %s "$2"; }
 cd -- "$1" 2>/dev/null || { both "$4" "$0-"; exit 125; }
+if [ -n "$5" ]; then
+  case $(pwd -P)/ in "$(cd -- "$5" && pwd -P || echo none)"/*) ;; *) both "$4" "$0!"; exit 125;; esac
+fi
 both "$4" "$(printf '%s+%03d' "$0" "$(kills 2>/dev/null)")"
 if [ -n "$2" ]; then
   set -f; IFS='
@@ -47,7 +51,7 @@ if [ -n "$2" ]; then
   unset IFS line name
 fi
 [ -z "$3" ] || exec >/dev/null 2>&1
-shift 4
+shift 5
 exec "$@"
 """
 )
@@ -96,10 +100,13 @@ MEMORY_KILLS = (SHELL, "-c", _MEMORY_KILLS + 'exit "$(kills 2>/dev/null)"\n')
 
 
 def started(
-    word: str, cwd: str, argv: Sequence[str], *, keep: Sequence[str], discard: bool, tty: bool
+    word: str, cwd: str, argv: Sequence[str], *, keep: Sequence[str], discard: bool, tty: bool, within: str
 ) -> tuple[str, ...]:
-    """The command that changes to ``cwd`` and executes ``argv``. ``keep``: the variables to keep; empty keeps all."""
-    return (SHELL, "-c", _START, word, cwd, " ".join(keep), "1" if discard else "", "1" if tty else "", *argv)
+    """The command that changes to ``cwd`` and executes ``argv``. ``keep``: the variables to keep; empty keeps all.
+    ``within``: see GuestCommand.
+    """
+    flags = ("1" if discard else "", "1" if tty else "")
+    return (SHELL, "-c", _START, word, cwd, " ".join(keep), *flags, within, *argv)
 
 
 def ender(token: str, grace: float) -> tuple[str, ...]:

@@ -134,7 +134,7 @@ def root_of(root: object) -> str:
 def directory_of(cwd: object, root: str) -> str:
     """The absolute path of a command's directory. Raises InvalidWorkingDirectory and InvalidCommand.
 
-    Only the path's text is compared; symbolic links in it are not resolved.
+    Only the path's text is compared here; a link that leads out is refused where the command is started.
     """
     if cwd is None:
         return root

@@ -47,7 +47,8 @@ class Command:
         env = spawn.environment(base, spec["env"], spec["mode"])
         if user is not None:
             users.change_home(env, spec["env"], user)
-        spawn.enter_directory(spawn.raw(spec["cwd"]) or b"/")
+        # An older podbot, in whose kept session this guest runs, does not say "within".
+        spawn.enter_directory(spawn.raw(spec["cwd"]) or b"/", spawn.raw(spec.get("within", "")))
         Command.count += 1
         self.mark = processes.mark_next(Command.count)
         program = spawn.Program(self.argv, env, limits)

@@ -98,14 +98,22 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def enter_directory(path: bytes) -> None:
-    """Change to the directory in which the next program starts. Raises Refusal."""
+def enter_directory(path: bytes, within: bytes = b"") -> None:
+    """Change to the directory in which the next program starts. Raises Refusal, also for one outside ``within``."""
     if not path.startswith(b"/"):
         raise Refusal("cwd", path.decode("utf-8", "replace"), "it is not an absolute path")
     try:
+        root = b""
+        if within:
+            os.chdir(within)
+            root = os.getcwdb().rstrip(b"/") + b"/"
         os.chdir(path)
+        reason = "" if (os.getcwdb() + b"/").startswith(root) else "it leads out through a link"
     except OSError as exc:
-        raise Refusal("cwd", path.decode("utf-8", "replace"), os.strerror(exc.errno or 0)) from None
+        reason = os.strerror(exc.errno or 0)
+    if reason:
+        os.chdir("/")  # see Command
+        raise Refusal("cwd", path.decode("utf-8", "replace"), reason)
 
 
 def checked_limits(wanted: dict[str, int]) -> list[tuple[int, int]]:
