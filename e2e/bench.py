@@ -233,7 +233,7 @@ def main() -> None:
     from e2e.bench_inspect import bench_inspect
     from e2e.bench_mcp import bench_mcp
     from e2e.bench_sessions import bench_sessions
-    from e2e.bench_shell import bench_shell
+    from e2e.bench_shell import bench_opening, bench_shell
     from e2e.bench_suites import bench_suites
     from podbot.images.recipe import load_recipe
 
@@ -252,6 +252,7 @@ def main() -> None:
             rows.append(bench_stalled(world, session))
             rows += bench_shell(world, session, options.rounds)
             rows += bench_sessions(world, session)
+        rows += bench_opening(world, options.rounds)
         for row in bench_files(world, options.rounds):
             say(row)
             rows.append(row)

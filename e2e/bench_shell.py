@@ -10,6 +10,7 @@ import contextlib
 import glob
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -19,10 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import podbot
-from e2e.bench import paired, say, timed
+from e2e.bench import compare, paired, say, timed
 from e2e.harness import World
 from e2e.shells import check_connection
-from podbot.shell.podman_shell import PodmanShell
+from podbot.shell import HostShell, PodmanShell
 
 PEERS = os.path.join(".e2e", "bench-peers")
 PACKAGES = ("swe-rex==1.4.0", "aiohttp", "llm-sandbox[podman]==0.3.46")  # swe-rex imports aiohttp undeclared
@@ -118,6 +119,42 @@ def bench_shell(world: World, session: str, rounds: int) -> list[dict[str, Any]]
     return rows
 
 
+def bench_opening(world: World, rounds: int) -> list[dict[str, Any]]:
+    """From nothing to the result of a first command, and a command of this host's; each beside what it replaces."""
+    work, env = world.workspace(), world.podman_env()
+
+    def opened_shell() -> float:
+        begin = time.perf_counter()
+        with PodmanShell.open(work, network="none", environ=world.env) as shell:
+            one(shell)
+            return time.perf_counter() - begin
+
+    def commands() -> float:
+        name = f"bench-{random.randrange(16**6):06x}"
+        options = ["--network", "none", "--init", "-v", f"{work}:/workspace"]
+        steps = [
+            ["podman", "create", "--name", name, *options, world.image, "sleep", "infinity"],
+            ["podman", "start", name],
+            ["podman", "exec", "-w", "/workspace", name, "true"],
+        ]
+        seconds = timed(steps, env)
+        subprocess.run(["podman", "rm", "-f", "-t", "0", name], env=env, capture_output=True, check=True)
+        return seconds
+
+    def alone() -> float:
+        begin = time.perf_counter()
+        subprocess.run(["true"], check=True)
+        return time.perf_counter() - begin
+
+    other = "podman create, start, exec"
+    with HostShell("/tmp", validator=None) as host:
+        return [
+            compare("a sandbox, to the first result of its shell", opened_shell, other, commands, "<= 0.6", rounds),
+            compare("HostShell.execute(['true'])", lambda: one(host), "subprocess.run(['true'])", alone, "<= 1.5",
+                    rounds * 50),
+        ]  # fmt: skip
+
+
 def _in_container(world: World) -> list[str]:
     """A Python with the peers' packages in a container of podbot's image."""
     (packages,) = glob.glob(os.path.join(os.path.dirname(_installed()), "..", "lib", "python3*", "site-packages"))
@@ -126,7 +163,7 @@ def _in_container(world: World) -> list[str]:
     return [*run, world.image, "python3"]
 
 
-def one(shell: PodmanShell) -> float:
+def one(shell: PodmanShell | HostShell) -> float:
     """Seconds of one command."""
     begin = time.perf_counter()
     result = shell.execute(["true"])
