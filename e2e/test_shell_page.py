@@ -29,7 +29,6 @@ request = podbot.LaunchRequest(subcommand="sandbox", name="shop", trusted_worksp
 with podbot.sandbox(settings, request) as box:
     shell = box.shell
 {blocks}
-    asyncio.run(build())
 """
 
 
@@ -55,14 +54,17 @@ def test_every_block_of_the_page_runs(own_world: World) -> None:
         said = output(world, first + "print(listed.stdout, script.stdout)\n")
         assert said == "0 pytest -q\n False False\n1\n make clean\nmake build\n\n"
         assert "make test" in output(world, second)
-        said = output(world, "import os\n" + AROUND.format(blocks=textwrap.indent("".join(others), "    ")))
+        # Called where it stands, because a block behind it gives the name `shell` to one of this machine.
+        called = [f"{block}asyncio.run(build())\n" if "async def build" in block else block for block in others]
+        said = output(world, "import os\n" + AROUND.format(blocks=textwrap.indent("".join(called), "    ")))
     for line in (
         r"timeout_seconds cannot be 900: it goes from 0\.1 to 600 seconds\. .*",
         r"stdout b'make test\\n'",
         r"\d+ True",  # a job
         "143",  # and its end by TERM
         r"\d+ False b''",  # as another program finds it
-        r"b'vim notes\.txt\\r\\n'",
-        "True",  # asyncio's job
+        r"b'(:q\\r\\n|vim notes\.txt\\r\\n)+'",  # the echo of what was typed may come first
+        r"b'make test\\n'",  # asyncio's stream
+        "True",  # and its job
     ):
         assert re.search(f"(?m)^{line}$", said), (line, said)
