@@ -214,6 +214,10 @@ def test_files_named_in_the_security_model_exist() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_the_readme_is_read_in_a_minute() -> None:
+    assert len(read(ROOT / "README.md").split()) <= 500
+
+
 def test_every_decision_is_in_the_index() -> None:
     page = read(DOCS / "index.md")
     for path in (DOCS / "adr").glob("*.md"):
