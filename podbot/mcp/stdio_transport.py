@@ -15,51 +15,23 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from podbot.events import Emit, Event
+from podbot.mcp.bounded_lines import BoundedLines, LongLine
+from podbot.mcp.refused_lines import refusal
 
-LINE_BYTES = 4 << 20  # as of a request over HTTP
 _PIECE = 1 << 16
 _GONE = (BrokenPipeError, ConnectionResetError)  # the client has ended
+_REFUSALS = 64  # errors that wait for a client to read them
 _ENDING = 1.0  # seconds for the last answers, when the input has ended and the client does not read
-
-
-class BoundedLines:
-    """Splits bytes into lines of text. One of more than ``most`` bytes becomes None."""
-
-    def __init__(self, most: int = LINE_BYTES) -> None:
-        self._most = most
-        self._rest = bytearray()  # the beginning of a line
-        self._dropping = False  # the rest of a line that is too long
-
-    def take(self, data: bytes) -> list[str | None]:
-        """The lines that end in ``data``."""
-        lines: list[str | None] = []
-        *whole, rest = data.split(b"\n")
-        for part in whole:
-            if not self._dropping:
-                lines.append(self._line(part))
-            self._rest.clear()
-            self._dropping = False
-        if not self._dropping:
-            self._rest += rest
-            if len(self._rest) > self._most:
-                lines.append(None)
-                self._rest.clear()
-                self._dropping = True
-        return lines
-
-    def _line(self, part: bytes) -> str | None:
-        line = bytes(self._rest) + part
-        return line.decode("utf-8", "replace") if len(line) <= self._most else None
 
 
 class LineReader:
     """The messages of a descriptor, as the SDK iterates over the lines of a file. An incomplete last one is dropped.
 
-    A line that is no message is reported: the SDK would drop it silently, and its sender waits.
+    ``refuse`` gets the error for each line that is no message. The SDK would drop it silently, and its sender waits.
     """
 
-    def __init__(self, descriptor: int, emit: Emit) -> None:
-        self._descriptor, self._emit = descriptor, emit
+    def __init__(self, descriptor: int, refuse: Callable[[types.JSONRPCError], object]) -> None:
+        self._descriptor, self._refuse = descriptor, refuse
         self._lines = BoundedLines()
         self._taken: deque[str] = deque()
 
@@ -85,22 +57,15 @@ class LineReader:
             except _GONE:
                 return b""
 
-    def _message(self, line: str | None) -> str | None:
-        """The line; None for one that is no message, which is reported unless it is blank."""
-        if line is None:
-            self._report(f"more than {LINE_BYTES:,} bytes")
+    def _message(self, line: str | LongLine) -> str | None:
+        """The line; None for one that is no message, which is refused unless it is blank."""
+        if isinstance(line, str) and not line.strip():
             return None
-        try:
-            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:  # never reported itself: it has what was sent
-            if line.strip():
-                self._report(f"{len(line.encode()):,} bytes")
-            return None
-        return line
-
-    def _report(self, size: str) -> None:
-        message = f"the client sent a line of {size} that is no message of JSON-RPC; it was dropped without an answer"
-        self._emit(Event("warning", "mcp.line_dropped", message))
+        error = refusal(line)
+        if error is None:
+            return cast("str", line)
+        self._refuse(error)
+        return None
 
 
 class LineWriter:
@@ -108,11 +73,14 @@ class LineWriter:
 
     def __init__(self, descriptor: int, gone: Callable[[], object]) -> None:
         self._descriptor, self._gone = descriptor, gone
+        self._lock = anyio.Lock()
 
     async def write(self, text: str) -> None:
         """Write all of it, in a thread: a client that does not read must not stop other calls."""
+        data = text.encode("utf-8", "replace")
         try:
-            await anyio.to_thread.run_sync(self._write, text.encode("utf-8", "replace"), abandon_on_cancel=True)
+            async with self._lock:
+                await anyio.to_thread.run_sync(self._write, data, abandon_on_cancel=True)
         except _GONE:
             self._gone()
 
@@ -128,17 +96,50 @@ class LineWriter:
                 _wait(self._descriptor, select.POLLOUT)
 
 
+class Refusals:
+    """Errors for lines that are no messages, on their way to the client. ``emit``: reports each of them."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._send, self._receive = anyio.create_memory_object_stream[types.JSONRPCError](_REFUSALS)
+
+    def add(self, error: types.JSONRPCError) -> None:
+        """Send the error; not if too many wait already, because their client does not read."""
+        what = error.error.message
+        try:
+            self._send.send_nowait(error)
+        except anyio.WouldBlock:
+            what += " It has no answer, because the client does not read."
+        self._emit(Event("warning", "mcp.line_refused", f"the client sent a line that was refused: {what}"))
+
+    async def write_to(self, writer: LineWriter) -> None:
+        """Write them until :meth:`close`, and then the rest."""
+        async with self._receive:
+            async for error in self._receive:
+                await writer.write(error.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+
+    def close(self) -> None:
+        """No more follow."""
+        self._send.close()
+
+
 async def serve_stdio(server: Server[Any], stdin: int, stdout: int, emit: Emit) -> None:
     """Serve one client until its input ends, or its end is found by writing to it.
 
     The descriptors may be non-blocking. What the client does not read within a second after its input is dropped.
     """
     with anyio.CancelScope() as scope:
-        reader, writer = LineReader(stdin, emit), LineWriter(stdout, scope.cancel)
-        # Of a file the SDK uses only what these have.
-        async with stdio_server(cast("Any", reader), cast("Any", writer)) as (read_stream, write_stream):
-            await server.run(read_stream, write_stream, server.create_initialization_options())
-            scope.deadline = anyio.current_time() + _ENDING
+        writer, refusals = LineWriter(stdout, scope.cancel), Refusals(emit)
+        reader = LineReader(stdin, refusals.add)
+        async with anyio.create_task_group() as group:
+            group.start_soon(refusals.write_to, writer)
+            try:
+                # Of a file the SDK uses only what these have.
+                async with stdio_server(cast("Any", reader), cast("Any", writer)) as (read_stream, write_stream):
+                    await server.run(read_stream, write_stream, server.create_initialization_options())
+                    scope.deadline = anyio.current_time() + _ENDING
+            finally:
+                refusals.close()
 
 
 def _wait(descriptor: int, event: int) -> None:

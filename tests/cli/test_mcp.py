@@ -114,9 +114,11 @@ def test_a_server_process_answers_on_stdout_and_ends_with_its_input(tmp_path: Pa
     with server(tmp_path) as child:
         out, err = child.communicate(lines(HELLO, READY) + b"no json\n", timeout=60)
     assert child.returncode == 0, err
-    assert b"a line of 7 bytes" in err
-    (line,) = out.splitlines()
-    answer = json.loads(line)["result"]
+    assert b"a line that was refused: The line of 7 bytes is no JSON." in err
+    first, second = map(json.loads, out.splitlines())
+    answer, refused = (first, second) if "result" in first else (second, first)
+    assert (refused["id"], refused["error"]["code"]) == (None, -32700)
+    answer = answer["result"]
     assert answer["protocolVersion"] == "2025-11-25"
     assert answer["serverInfo"]["name"] == "podbot"
     assert "without isolation" in answer["instructions"]

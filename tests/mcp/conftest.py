@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mcp.pipes import Pipes
 from tests.mcp.workspaces import Served
 
 
@@ -20,3 +21,12 @@ def served(tmp_path: Path) -> Iterator[Served]:
     made = Served(tmp_path)
     yield made
     made.registry.close_all()
+
+
+@pytest.fixture
+def pipes(served: Served) -> Iterator[Pipes]:
+    made = Pipes(served)
+    yield made
+    if not made.number:
+        made.leave()
+        made.ended()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import signal
 import socket
-import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -16,8 +13,6 @@ import anyio.abc
 import httpx2
 import mcp_types as types
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.extension import ClaimContext
 from mcp.client.streamable_http import streamable_http_client
@@ -26,101 +21,11 @@ from podbot.errors import AddressUnusable
 from podbot.mcp.bearer_tokens import BearerTokens
 from podbot.mcp.http_connections import BoundedConnection
 from podbot.mcp.http_transport import Address, client_of_request, listening, parse_address, serve_http
-from podbot.mcp.serving import serve_over_stdio
-from podbot.mcp.stdio_transport import BoundedLines
-from podbot.streams.wake import Signal, Wake
+from podbot.streams.wake import Signal
+from tests.mcp.pipes import HELLO, READY, Pipes, call, request
 from tests.mcp.test_server import text_of, value_of
 from tests.mcp.test_tasks import LONG, TakesTasks, TaskResult, ended
 from tests.mcp.workspaces import Served
-
-HELLO = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}  # fmt: skip
-READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-
-
-def request(number: int, method: str, params: Any = None) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
-
-
-def call(number: int, name: str, arguments: Any = None) -> dict[str, Any]:
-    return request(number, "tools/call", {"name": name, "arguments": arguments or {}})
-
-
-def connected_descriptors() -> tuple[int, int]:
-    """Two ends of a socket; the first one does not block."""
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    return ours.detach(), theirs.detach()
-
-
-class Pipes:
-    """A server in a thread, on two pipes, or on two non-blocking sockets."""
-
-    def __init__(self, served: Served, *, sockets: bool = False) -> None:
-        self.wake = Wake()
-        stdin, self._in = connected_descriptors() if sockets else os.pipe()
-        stdout, self._out = connected_descriptors() if sockets else os.pipe()[::-1]
-        self._reader = os.fdopen(self._out, "rb")
-        self.number: list[int | None] = []
-        self._stdin = stdin
-        self._thread = threading.Thread(target=self._serve, args=(served, stdin, stdout))
-        self._thread.start()
-
-    def _serve(self, served: Served, stdin: int, stdout: int) -> None:
-        emit = served.events.append
-        self.number.append(serve_over_stdio(served.tools, stdin=stdin, stdout=stdout, wake=self.wake, emit=emit))
-        os.close(stdout)
-
-    def send(self, *messages: object) -> None:
-        for message in messages:
-            line = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
-            while line:
-                line = line[os.write(self._in, line) :]
-
-    def answer(self, number: int) -> Any:
-        """The answer to a request; every line before it is a message of the protocol as well."""
-        while line := self._reader.readline():
-            message = json.loads(line)
-            assert message["jsonrpc"] == "2.0"
-            if message.get("id") == number:
-                return message
-        raise AssertionError("the server ended")
-
-    def leave(self) -> None:
-        os.close(self._in)
-        self._in = -1
-
-    def read_no_more(self) -> None:
-        self._reader.close()
-
-    def join(self) -> None:
-        """Wait for its end without reading."""
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-
-    def ended(self) -> int | None:
-        """Wait for its end, after which nothing follows on its output."""
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-        if not self._reader.closed:
-            with self._reader:
-                assert all(json.loads(line)["jsonrpc"] == "2.0" for line in self._reader)
-        self.wake.close()
-        os.close(self._stdin)
-        if self._in >= 0:
-            self.leave()
-        return self.number[0]
-
-
-@pytest.fixture
-def pipes(served: Served) -> Iterator[Pipes]:
-    made = Pipes(served)
-    yield made
-    if not made.number:
-        made.leave()
-        made.ended()
 
 
 def test_the_end_of_the_input_ends_commands_and_removes_sandboxes(served: Served, pipes: Pipes) -> None:
@@ -138,35 +43,6 @@ def test_a_signal_ends_it_while_the_client_stays(served: Served, pipes: Pipes) -
     pipes.wake.post(Signal(signal.SIGTERM))
     assert pipes.ended() == signal.SIGTERM
     assert [made.closed for made in served.making.made] == [1]
-
-
-def test_what_is_malformed_harms_nothing(served: Served, pipes: Pipes) -> None:
-    pipes.send(
-        b"no json\n", b"[]\n", b'{"jsonrpc": "2.0"}\n', b"\xff\xfe\n", b"\n", b"{" * 20_000 + b"\n", HELLO, READY
-    )
-    assert pipes.answer(1)["result"]["protocolVersion"] == "2025-11-25"
-    pipes.send(request(2, "nonsense/method"), request(3, "tools/call", {"name": 7}), request(4, "tools/call"))
-    assert pipes.answer(2)["error"]["code"] == -32601
-    assert pipes.answer(3)["error"]["code"] == -32602
-    assert pipes.answer(4)["error"]["code"] == -32602
-    pipes.send(request(5, "tools/call", {"name": "ls", "arguments": []}))
-    assert pipes.answer(5)["error"]["code"] == -32602
-    assert served.making.made == []
-    pipes.send(b" " * (5 << 20) + b"\n", call(6, "ls"))
-    assert not pipes.answer(6)["result"]["isError"]
-
-
-def dropped(served: Served) -> list[str]:
-    return [event.message for event in served.events if event.kind == "mcp.line_dropped"]
-
-
-def test_a_line_that_is_dropped_is_reported_with_its_size_alone(served: Served, pipes: Pipes) -> None:
-    pipes.send(b'{"secret": 1}\n', b"\n", b"x" * (5 << 20) + b"\n", HELLO)
-    pipes.answer(1)
-    first, second = dropped(served)
-    assert "a line of 13 bytes" in first
-    assert "more than 4,194,304 bytes" in second
-    assert "secret" not in first
 
 
 def test_the_end_of_the_input_ends_it_while_the_client_does_not_read(served: Served, pipes: Pipes) -> None:
@@ -192,27 +68,6 @@ def test_descriptors_that_do_not_block(served: Served) -> None:
     assert [made.answer(number)["id"] for number in (1, 39)] == [1, 39]
     made.leave()
     assert made.ended() is None
-
-
-LINES = st.lists(st.text("ab\u20ac", max_size=12), max_size=8)
-
-
-@given(LINES, st.binary(max_size=5).filter(lambda rest: b"\n" not in rest), st.integers(1, 20))
-def test_lines_are_read_whole_and_in_order(lines: list[str], rest: bytes, size: int) -> None:
-    data = b"".join(line.encode() + b"\n" for line in lines) + rest
-    reader = BoundedLines(100)
-    found = [line for at in range(0, len(data), size) for line in reader.take(data[at : at + size])]
-    assert found == lines
-
-
-@given(st.integers(11, 200), st.integers(1, 50))
-def test_a_line_that_is_too_long_is_none(length: int, size: int) -> None:
-    data = b"one\n" + b"1" * length + b"\ntwo\n" + b"2" * 10 + b"\n"
-    reader = BoundedLines(10)
-    found = [line for at in range(0, len(data), size) for line in reader.take(data[at : at + size])]
-    first, second, third, fourth = found
-    assert (first, third, fourth) == ("one", "two", "2" * 10)
-    assert second is None
 
 
 @pytest.mark.parametrize(
