@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from podbot.errors import FileRefused
-from podbot.shell.reconnecting import BROKEN, CommandSource
+from podbot.shell.ports import Commands
+from podbot.shell.reconnecting import CommandSource
 from podbot.tools import answers
 from podbot.tools import worker_frames as limits
 from podbot.tools.refusal_words import refusal_from, request_too_long
@@ -21,6 +19,7 @@ from podbot.tools.results import (
     ReadFileResult,
     WriteFile,
 )
+from podbot.tools.worker_pool import WorkerPool
 from podbot.tools.worker_process import TooLong, WorkerProcess
 
 Path = Sequence[str]
@@ -36,8 +35,9 @@ class Files:
     """The files below ``root``, an absolute path where ``connection`` runs commands.
 
     A path is a sequence of segments, none for the root. Each call may raise FileRefused, WorkerLost, WorkerUnavailable,
-    and the errors of the connection. Any thread may call it; calls wait for each other, because a worker does one thing
-    at a time. The worker starts with the first call. After a WorkerLost, the next call starts another one.
+    and the errors of the connection. Any thread may call it. A worker does one thing at a time, and starts with the
+    first call; for a call that waits 0.1 s another one is started, up to four. After a WorkerLost, the next call starts
+    another one.
 
     ``where``: the sandbox's name, for messages. ``python``: the interpreter there. ``seconds``: the time limit of one
     operation; ``grep_seconds``: of a search; ``grace``: for a worker to report it, after which it is terminated. A
@@ -55,11 +55,12 @@ class Files:
         grep_seconds: float = GREP_SECONDS,
         grace: float = GRACE,
     ) -> None:
-        self._connection, self._root = connection, root
-        self._where, self._python = where, python
         self._seconds, self._grep_seconds, self._grace = seconds, grep_seconds, grace
-        self._lock = threading.Lock()
-        self._worker: WorkerProcess | None = None
+
+        def start(commands: Commands) -> WorkerProcess:
+            return WorkerProcess.start(commands, root, python=python, where=where, seconds=START_SECONDS)
+
+        self._workers = WorkerPool(connection, start)
 
     def stat(self, path: Path) -> FileInfo:
         """What is at ``path``."""
@@ -113,11 +114,8 @@ class Files:
         return self._ask("rm", path, {}, answers.removed_from)
 
     def close(self) -> None:
-        """End the worker. The connection stays open, and the next call starts another worker."""
-        with self._lock:
-            worker, self._worker = self._worker, None
-            if worker is not None:
-                worker.close()
+        """End the workers. The connection stays open, and the next call starts another one."""
+        self._workers.close()
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +134,7 @@ class Files:
     ) -> _Result:
         words = tuple(path)
         limit = self._seconds if seconds is None else seconds
-        with self._lock, self._working() as worker:
+        with self._workers.worker() as worker:
             try:
                 answer = worker.ask(operation, {"path": list(words), **args}, seconds=limit, grace=self._grace)
                 if "error" in answer:
@@ -146,31 +144,3 @@ class Files:
                 raise worker.lied(lie) from None
             except TooLong:
                 raise request_too_long(operation, words) from None
-
-    @contextlib.contextmanager
-    def _working(self) -> Iterator[WorkerProcess]:
-        """The worker for the block, in which it is given up after any error but a refusal."""
-        with self._connection.use() as commands:
-            if self._worker is not None and self._has_ended(self._worker):
-                self._worker = None
-            if self._worker is None:
-                self._worker = WorkerProcess.start(
-                    commands, self._root, python=self._python, where=self._where, seconds=START_SECONDS
-                )
-            worker = self._worker
-            try:
-                yield worker
-            except FileRefused:
-                raise
-            except BaseException:  # also an interrupt: its answer would be taken for that to the next request
-                self._worker = None
-                worker.close()
-                raise
-
-    @staticmethod
-    def _has_ended(worker: WorkerProcess) -> bool:
-        """Also when its connection is broken: then the connection of this call is another one."""
-        try:
-            return worker.has_ended()
-        except BROKEN:
-            return True

@@ -48,7 +48,7 @@ def test_a_name_that_is_not_utf8_is_shown_and_removed_with_its_directory(files: 
     assert files.rm(("d",)).entries == 3
 
 
-def test_many_threads_use_one_worker(files: Files) -> None:
+def test_many_threads_use_the_files_of_one_workspace(files: Files) -> None:
     wrong: list[object] = []
 
     def work(number: int) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
+import signal
+import threading
 from pathlib import Path
 
 from podbot.guest.local import LocalGuest
 from podbot.tools.files import Files
 from podbot.tools.results import GrepMatch
-from tests.tools.workers import files_in, patient, refused
-from tests.waiting import HANG
+from podbot.tools.worker_pool import MOST_WORKERS
+from tests.tools.workers import files_in, patient, processes_of, refused, together
+from tests.waiting import HANG, wait_until
 
 
 def test_globs(files: Files, root: Path) -> None:
@@ -110,3 +114,48 @@ def test_an_expression_that_needs_exponential_time_is_ended(guest: LocalGuest, r
     with files_in(guest, root, grep_seconds=0.3, grace=HANG) as files:
         assert "more than 0.3 s" in str(refused(lambda: files.grep("(a+)+$"), "deadline"))
         assert files.read(("evil",)).total_lines == 1  # the same worker goes on
+
+
+def test_a_search_without_end_holds_no_other_call(guest: LocalGuest, root: Path) -> None:
+    (root / "evil").write_text("a" * 60 + "!")
+
+    def search() -> None:
+        refused(lambda: files.grep("(a+)+$"), "failed")
+
+    with patient(guest, root) as files:
+        threads = [threading.Thread(target=search) for _ in range(MOST_WORKERS - 1)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(processes_of(root)[1]) == len(threads), "the searches")
+        for _ in range(3):
+            assert files.read(("evil",)).total_lines == 1
+            assert [match.path for match in files.grep("a!").matches] == ["evil"]
+        assert all(thread.is_alive() for thread in threads)
+        assert len(processes_of(root)[0]) == MOST_WORKERS
+        for pid in processes_of(root)[1]:
+            os.kill(pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+
+
+def test_more_calls_than_workers_wait(guest: LocalGuest, root: Path) -> None:
+    (root / "evil").write_text("a" * 60 + "!")
+
+    def search(_: int) -> None:
+        refused(lambda: files.grep("(a+)+$"), "deadline")
+
+    with files_in(guest, root, grep_seconds=0.3, grace=HANG) as files:
+        together(search, MOST_WORKERS + 2)
+        assert len(processes_of(root)[0]) <= MOST_WORKERS
+        assert files.read(("evil",)).total_lines == 1
+
+
+def test_a_worker_that_is_in_use_ends_after_its_call(guest: LocalGuest, root: Path) -> None:
+    (root / "evil").write_text("a" * 60 + "!")
+    files = files_in(guest, root, grep_seconds=0.3, grace=HANG)
+    thread = threading.Thread(target=lambda: refused(lambda: files.grep("(a+)+$"), "deadline"))
+    thread.start()
+    wait_until(lambda: processes_of(root)[1], "the search")
+    files.close()
+    thread.join()
+    wait_until(lambda: processes_of(root) == ([], []), "its end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable
@@ -73,6 +74,17 @@ def refused(call: Callable[[], object], kind: str) -> FileRefused:
         call()
     assert caught.value.kind == kind, caught.value
     return caught.value
+
+
+def processes_of(root: Path) -> tuple[list[int], list[int]]:
+    """The ids of the workers of ``root``, and of their children, which search."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cmdline").read_bytes().endswith(f"\0{root}\0".encode()):
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    workers = [pid for pid, parent in parents.items() if parent not in parents]
+    return workers, [pid for pid in parents if pid not in workers]
 
 
 def together(work: Callable[[int], None], count: int) -> None:
