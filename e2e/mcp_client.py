@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import anyio.to_thread
 import httpx2
 import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.extension import ClientExtension
 from mcp.client.streamable_http import streamable_http_client
 
-from e2e.harness import PODBOT, World, wait_for
+from e2e.harness import PODBOT, World, processes, wait_for
 
 CALL_SECONDS = 120
 
@@ -26,6 +27,11 @@ def environment(world: World, place: Path) -> dict[str, str]:
     return {**world.sealed_env, "PODBOT_CACHE": str(place), "TMPDIR": str(place), "PODBOT_SANDBOX_MEMORY": "1g"}
 
 
+def running(command: str) -> bool:
+    """Whether a process of any user has exactly this command line: those of a sandbox are another user's."""
+    return any(found == command for _, found in processes())
+
+
 def left_workspaces(place: Path) -> list[str]:
     """Directories of workspaces that were not removed."""
     tops = [*place.glob("sandbox/*"), *place.glob("podbot-*/*")]
@@ -33,7 +39,9 @@ def left_workspaces(place: Path) -> list[str]:
 
 
 @contextlib.asynccontextmanager
-async def over_stdio(world: World, place: Path, *words: str, mode: str = "auto") -> AsyncIterator[Client]:
+async def over_stdio(
+    world: World, place: Path, *words: str, mode: str = "auto", extensions: Sequence[ClientExtension] = ()
+) -> AsyncIterator[Client]:
     """The official client on a server of its own, whose end is waited for.
 
     2 s after the end of its input the SDK kills a server's process group. A slow engine takes longer to remove
@@ -42,7 +50,8 @@ async def over_stdio(world: World, place: Path, *words: str, mode: str = "auto")
     env = environment(world, place)
     argv = ["--wait", *PODBOT, "mcp", *words]
     command = StdioServerParameters(command="setsid", args=argv, env=env, cwd=world.root)
-    async with Client(command, mode=mode, read_timeout_seconds=CALL_SECONDS) as client:
+    client = Client(command, mode=mode, read_timeout_seconds=CALL_SECONDS, extensions=list(extensions))
+    async with client:
         yield client
     await anyio.to_thread.run_sync(lambda: wait_for(lambda: not left_workspaces(place), what="the end", seconds=120))
 

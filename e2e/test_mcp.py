@@ -15,13 +15,14 @@ import pytest
 from mcp import MCPError
 
 from e2e.agents.provider import CACHE, from_registry, install_once
-from e2e.harness import PODBOT, TAG, World, processes, wait_for
+from e2e.harness import PODBOT, TAG, World, wait_for
 from e2e.mcp_client import (
     environment,
     http_server,
     left_workspaces,
     over_http,
     over_stdio,
+    running,
     text_of,
     value_of,
 )
@@ -37,11 +38,6 @@ INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def running(command: str) -> bool:
-    """Whether a process of any user has exactly this command line: those of a sandbox are another user's."""
-    return any(found == command for _, found in processes())
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from typing import Any
 
 import pytest
 
-from e2e.harness import TAG, World, running, wait_for
+from e2e.harness import TAG, World
 from e2e.shells import greatest_size
 from e2e.suites import Tools, ident, opened
 from podbot.errors import ToolValidationError
@@ -71,13 +71,13 @@ def mounting(source: Path, **options: Any) -> dict[str, Any]:
 
 
 def test_a_time_limit_ends_the_command_in_the_sandbox(tools: Tools) -> None:
-    line = f"setsid sleep 47311.{TAG} & sleep 47312.{TAG} & exec sleep 47313.{TAG}"
+    sleeps = [f"sleep 4731{number}.{TAG}" for number in range(1, 5)]
+    own_session, in_group, own_session_deeper, itself = sleeps
+    line = f"setsid {own_session} & {in_group} & setsid sh -c '{own_session_deeper}; true' & exec {itself}"
     late = tools.value("shell_execute", command=["sh", "-c", line], timeout_seconds=1)
     assert (late.timed_out, late.exit_code) == (True, 124)
-    wait_for(
-        lambda: not running(f"sleep 47312.{TAG}") and not running(f"sleep 47313.{TAG}"), what="the commands to end"
-    )
-    tools.value("shell_execute", command=["pkill", "-f", f"sleep 47311.{TAG}"])
+    listed = tools.run("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '")
+    assert [sleep for sleep in sleeps if sleep in listed] == []  # also those that changed their session
 
 
 def test_output_before_a_time_limit_is_text(tools: Tools) -> None:
@@ -184,6 +184,51 @@ def test_a_mount_over_its_budget_leaves_nothing_for_the_next_call(shared_world: 
         assert not shared_world.container(tools.workspace.name)
         (source / "small").write_bytes(b"x" * 9)
         assert tools.run("cat *") == "text\n" + "x" * 9
+
+
+def test_mounts_that_overlap_are_merged_or_refused_before_anything_is_made(shared_world: World, source: Path) -> None:
+    other = Path(shared_world.workspace("other"))
+    (other / "guide.md").write_text("guide\n")
+    roots = (str(source.parent),)
+
+    def settings(mount_path: str) -> dict[str, Any]:
+        mounts = (HostMount(source.name, "/"), HostMount(other.name, mount_path))
+        return {"mounts": mounts, "allowed_host_roots": roots}
+
+    with opened(shared_world, **settings("docs/deep")) as tools:
+        assert tools.run("find . -type f | sort; cat docs/deep/*") == "./docs/deep/guide.md\n./file\nguide\n"
+    with opened(shared_world, **settings("/")) as tools:
+        assert tools.paths("ls") == ["file", "guide.md"]
+    before = shared_world.managed()
+    for mount_path, limit in (("file", "is a file of the mount"), ("file/below", "is a file of the mount")):
+        refused_before_it_is_made(shared_world, settings(mount_path), limit)
+    (other / "file").mkdir()
+    refused_before_it_is_made(shared_world, settings("/"), "file")
+    assert shared_world.managed() == before
+
+
+def test_mounts_that_are_missing_are_refused_or_leave_nothing(shared_world: World, source: Path) -> None:
+    given = mounting(source)
+    missing = {**given, "mounts": (*given["mounts"], HostMount("none-of-that-name", "docs"))}
+    refused_before_it_is_made(shared_world, missing, "none-of-that-name")
+    outside = {**given, "mounts": (HostMount("/etc"),)}
+    refused_before_it_is_made(shared_world, outside, "/etc")
+    with opened(shared_world, **given) as tools:
+        kept = source.rename(source.with_name(f"{source.name}-elsewhere"))  # after it was planned
+        for _ in range(2):
+            assert source.name in tools.problem("ls")
+            assert not os.path.exists(tools.workspace.directory)
+        assert not shared_world.container(tools.workspace.name)
+        kept.rename(source)
+        assert tools.run("cat file") == "text\n"
+
+
+def refused_before_it_is_made(world: World, settings: dict[str, Any], said: str) -> None:
+    """Settings that a workspace does not take; ``said``: is in the error."""
+    backend = PodmanBackend(world.sealed_env)
+    with pytest.raises(ToolValidationError) as caught:
+        LazyWorkspace(backend, ident=ident(), settings=WorkspaceSettings(**settings))
+    assert said in str(caught.value)
 
 
 def test_the_sandboxs_user_may_use_what_was_mounted(shared_world: World, source: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 
@@ -81,6 +82,22 @@ def test_limits_of_patterns(tools: Tools) -> None:
     assert tools.paths("glob", pattern="a" + "*" * 4095) == ["a"]
     assert tools.paths("grep", pattern="a" + "a*" * 2047 + "$") == ["a"]
     assert tools.paths("grep", pattern="a", glob="a" + "*" * 4095) == ["a"]
+
+
+def test_an_expression_without_end_ends_at_its_limit_and_holds_no_other_call(tools: Tools) -> None:
+    tools.run("printf 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!\\n' > evil")
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: said.append(tools.failure("grep", pattern="(a+)+$")))
+    thread.start()
+    others = 0
+    while thread.is_alive():
+        assert tools.value("read_file", file_path="evil").total_lines == 1
+        assert tools.paths("grep", pattern="a+!") == ["evil"]
+        assert tools.value("shell_execute", command=["true"]).exit_code == 0
+        others += 1
+    assert said == ["more than 10 s for this search"] or "10 s" in said[0], said
+    assert others > 10
+    assert tools.run("grep -c podbot-file[s] /proc/[0-9]*/cmdline | grep -c ':1$' || true").strip() in ("0", "1")
 
 
 def test_limits_of_commands(tools: Tools) -> None:

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from podbot.sections import HostMount, MarkdownSection, Prompt, RenderedPrompt, Session
-from podbot.suites import PodmanSandboxConfig, PodmanSandboxSection, UnsafeLocalSandboxSection
+from podbot.tools import (
+    HostMount,
+    MarkdownSection,
+    PodmanSandboxConfig,
+    PodmanSandboxSection,
+    Prompt,
+    RenderedPrompt,
+    Session,
+    UnsafeLocalSandboxSection,
+)
 
 TURNS = 30
 

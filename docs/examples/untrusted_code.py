@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from podbot.suites import LazyWorkspace, PodmanBackend, WorkspaceDied, WorkspaceSettings
+from podbot.tools import LazyWorkspace, PodmanBackend, WorkspaceDied, WorkspaceSettings
 
 LIMITS = WorkspaceSettings(memory="256m", pids=64, uptime_seconds=60)
 

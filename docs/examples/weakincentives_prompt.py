@@ -9,8 +9,7 @@ from weakincentives.prompt import MarkdownSection, Prompt, PromptTemplate
 from weakincentives.runtime import Session
 
 from podbot.harness.weakincentives import PodbotSection
-from podbot.sections import HostMount
-from podbot.suites import PodmanSandboxConfig
+from podbot.tools import HostMount, PodmanSandboxConfig
 
 
 def review_prompt(project: str, session: Session) -> Prompt[Any]:
