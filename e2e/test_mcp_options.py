@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -42,15 +41,17 @@ async def test_a_long_command_is_a_task(world: World, tmp_path: Path) -> None:
         assert value_of(await client.call_tool("sandbox_create"))
         command = {"command": ["sh", "-c", "sleep 4; id -u"], "timeout_seconds": 120}
         assert value_of(await client.call_tool("shell_execute", command))["stdout"] == "65534\n"
-    assert seen == ["working"]
+    assert seen[-1:] == ["working"]  # before it perhaps the start of the sandbox, on a slow machine
 
 
 @pytest.mark.anyio
 async def test_a_cancelled_task_ends_its_command_in_the_sandbox(world: World, tmp_path: Path) -> None:
     async def then(task: TaskResult, context: ClaimContext) -> types.CallToolResult:
-        assert running(f"sleep 48711.{TAG}")
-        await ask(context.session, "tasks/cancel", task.task_id)
-        await ask(context.session, "tasks/cancel", task.task_id)  # twice is harmless
+        if not running(f"sleep 48711.{TAG}"):  # the start of the sandbox, on a slow machine
+            state = await ended(context.session, task.task_id)
+            return types.CallToolResult.model_validate(state.result)
+        for _ in range(2):  # twice is harmless
+            await ask(context.session, "tasks/cancel", task.task_id)
         state = await ended(context.session, task.task_id)
         return types.CallToolResult(content=[types.TextContent(text=state.status)], is_error=True)
 
@@ -104,26 +105,29 @@ for line in child.stdout:
 """
 
 
-def test_when_its_client_is_killed_its_container_is_gone(world: World, tmp_path: Path) -> None:
+def test_when_its_client_is_killed_its_container_is_gone(world: World) -> None:
     sleep = f"sleep 48712.{TAG}"
     requests = [HELLO, READY, call(2, "job_start", {"command": sleep.split()})]
     sent = "".join(json.dumps(request) + "\n" for request in requests)
     words = [sys.executable, "-c", CLIENT, sent, *PODBOT, "mcp"]
-    env = environment(world, tmp_path / "place")
+    env = environment(world, Path(world.root, "place"))
     pipe = subprocess.PIPE
     with subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=pipe, cwd=world.root) as client:
-        assert client.stdout is not None
-        answers = [json.loads(client.stdout.readline()) for _ in range(2)]
-        assert not answers[1]["result"]["isError"], answers
-        servers = [pid for pid, command in processes() if command.endswith("podbot mcp") and parent(pid) == client.pid]
-        assert len(servers) == 1
-        (container,) = [name for name in world.managed() if name.startswith("podbot-ws-mcp-")]
-        assert running(sleep)
-        client.send_signal(signal.SIGKILL)
+        try:
+            assert client.stdout is not None
+            answers = [json.loads(client.stdout.readline()) for _ in range(2)]
+            assert not answers[1]["result"]["isError"], answers
+            (server,) = [
+                pid for pid, command in processes() if command.endswith("podbot mcp") and parent(pid) == client.pid
+            ]
+            (container,) = [name for name in world.managed() if name.startswith("podbot-ws-mcp-")]
+            wait_for(lambda: running(sleep), what="the job")
+        finally:
+            client.kill()
         begin = time.monotonic()
 
         def gone() -> bool:
-            return not running(sleep) and not Path(f"/proc/{servers[0]}").exists() and not world.container(container)
+            return not running(sleep) and not Path(f"/proc/{server}").exists() and not world.container(container)
 
         wait_for(gone, what="the end of the server and its container", seconds=60)
         took = time.monotonic() - begin
