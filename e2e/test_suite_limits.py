@@ -95,9 +95,9 @@ def test_an_expression_without_end_ends_at_its_limit_and_holds_no_other_call(too
         assert tools.paths("grep", pattern="a+!") == ["evil"]
         assert tools.value("shell_execute", command=["true"]).exit_code == 0
         others += 1
-    assert said == ["more than 10 s for this search"] or "10 s" in said[0], said
+    (message,) = said
+    assert "it took more than 10 s" in message
     assert others > 10
-    assert tools.run("grep -c podbot-file[s] /proc/[0-9]*/cmdline | grep -c ':1$' || true").strip() in ("0", "1")
 
 
 def test_limits_of_commands(tools: Tools) -> None:
