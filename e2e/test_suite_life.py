@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from e2e.harness import ROOTLESS, TAG, World, processes, running, wait_for
+from e2e.shells import image_with
 from e2e.suites import Tools, ident
 from podbot.errors import WorkspaceClosed, WorkspaceInUse
 from podbot.events import Event
@@ -320,6 +321,19 @@ def test_what_is_kept_is_continued(place: Place) -> None:
     assert not place.world.managed()
     place.open().workspace.start()  # which removes what killed processes left
     assert place.open(name).run("cat kept; ls /tmp") == "text\n"
+
+
+def test_a_workspace_that_fails_its_check_is_a_failure_of_each_call_and_leaves_no_container(place: Place) -> None:
+    with image_with(place.world, f"probe-{TAG}", "RUN ln -sf /bin/false /bin/sh") as image:
+        tools = place.open(image=image)
+        for _ in range(2):
+            for tool, arguments in (("ls", {}), ("shell_execute", {"command": ["true"]})):
+                said = tools.failure(tool, **arguments)
+                assert "/workspace cannot be written in it (status 1)" in said
+                assert tools.workspace.name in said
+            assert tools.workspace.state is None
+            assert not place.world.container(tools.workspace.name)
+        tools.workspace.close()  # before its image is removed
 
 
 def test_an_idle_container_ends_and_starts_again(place: Place) -> None:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Self
 
 from podbot.sections.host_mounts import MountPlan
-from podbot.sections.session_state import ReducerContext, Session
+from podbot.sections.session_state import ReducerContext, Session, append_if_absent
 from podbot.tools.paths import path_text
 from podbot.tools.results import DeleteEntry, WriteFile
 
@@ -64,6 +64,9 @@ def track_files(session: Session, plan: MountPlan) -> None:
     files.keep_from_clones()
     files.register(WriteFile, _written)
     files.register(DeleteEntry, _deleted)
+    for event in (WriteFile, DeleteEntry):  # with a reducer for another slice they would not be in their own
+        session[event].register(event, append_if_absent)
+        session[event].keep_from_clones()
     seed_files(session, plan)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from podbot.suites import (
     VirtualFileSystem,
 )
 from podbot.suites.virtual_files import track_files
+from podbot.tools.command_results import EvalResult
 from podbot.tools.results import DeleteEntry, WriteFile
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,6 +96,37 @@ def test_the_session_follows_its_tools(section: UnsafeLocalSandboxSection) -> No
     assert files_of(session) == [("notes.txt", 3)]
     section.close()
     assert session[UnsafeLocalWorkspace].latest() is None
+
+
+def test_what_tools_return_is_in_slices_of_the_session(section: UnsafeLocalSandboxSection) -> None:
+    session, made = section.session, prompt(section)
+    for code in ("print(6 * 7)", "raise SystemExit('no')", "import sys; print('x', file=sys.stderr)"):
+        made.invoke("evaluate_python", {"code": code}, session=session)
+    first, second = session[EvalResult].all()  # the program that failed is not there
+    assert (first.stdout, first.stderr, first.exit_code, first.timed_out) == ("42\n", "", 0, False)
+    assert (first.value_repr, dict(first.globals), first.reads, first.writes) == (None, {}, (), ())
+    assert (second.stdout, second.stderr) == ("", "x\n")
+    made.invoke("write_file", {"file_path": "a", "content": "abc"}, session=session)
+    made.invoke("edit_file", {"file_path": "a", "old_string": "b", "new_string": "x"}, session=session)
+    made.invoke("rm", {"path": "a"}, session=session)
+    assert [(event.path, event.mode) for event in session[WriteFile].all()] == [("a", "create"), ("a", "edit")]
+    assert [event.path for event in session[DeleteEntry].all()] == ["a"]
+    clone = session.clone()
+    assert not clone[WriteFile].all()
+    assert not clone[DeleteEntry].all()
+    assert clone[EvalResult].all() == (first, second)
+
+
+def test_the_table_of_both_sections_names_every_setting() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "tools.md").read_text(encoding="utf-8")
+    table = page.partition("## From Podman to this host")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:4] for row in table.splitlines() if row.startswith("| `")]
+    named = {name: (podman.strip(), local.strip()) for names, podman, local in rows for name in names.split("`")[1::2]}
+    podman, local = ({field.name for field in fields(kind)} for kind in (PodmanSandboxConfig, UnsafeLocalSandboxConfig))
+    assert set(named) == podman | local
+    for name, cells in named.items():
+        for cell, known in zip(cells, (podman, local), strict=True):
+            assert (cell == "yes") == (name in known)
 
 
 def test_a_prompt_offers_its_shell_and_files(section: UnsafeLocalSandboxSection) -> None:
