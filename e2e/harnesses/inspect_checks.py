@@ -22,6 +22,7 @@ from podbot.harness.inspect_config import PodbotSandboxConfig
 from podbot.harness.inspect_provider import PodbotSandboxEnvironment as Provider
 
 HOME = "/home/app"
+OUTPUT, FILE = 10 << 20, 100 << 20  # bytes of a stream and of a file, as Inspect documents them
 KINDS = {
     "root": (PodbotSandboxConfig(), "0"),
     "user": (PodbotSandboxConfig(user="1000", working_dir=HOME), "1000"),
@@ -86,6 +87,33 @@ async def test_an_output_over_the_limit(sandbox_env: SandboxEnvironment) -> None
     assert caught.value.truncated_output == "\0" * 1000
     with pytest.raises(OutputLimitExceededError):
         await sandbox_env.exec(["sh", "-c", "head -c 20000000 /dev/zero >&2"])
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+async def test_the_limit_of_an_output_is_inspects_own(sandbox_env: SandboxEnvironment, stream: str) -> None:
+    where = "" if stream == "stdout" else " >&2"
+    for size in (OUTPUT - 1, OUTPUT):
+        done = await sandbox_env.exec(["sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x{where}"])
+        assert getattr(done, stream) == "x" * size
+    with pytest.raises(OutputLimitExceededError, match="10 MiB") as caught:
+        await sandbox_env.exec(["sh", "-c", f"head -c {OUTPUT + 1} /dev/zero | tr '\\0' x{where}"])
+    assert caught.value.truncated_output == "x" * OUTPUT
+    assert (await sandbox_env.exec(["echo", "on"])).stdout == "on\n"
+
+
+async def test_the_limit_of_a_file_is_inspects_own(sandbox_env: SandboxEnvironment) -> None:
+    assert (await sandbox_env.exec(["truncate", "-s", str(FILE), "large"])).success
+    assert await sandbox_env.read_file("large", text=False) == bytes(FILE)
+    assert (await sandbox_env.exec(["truncate", "-s", str(FILE + 1), "large"])).success
+    for text in (True, False):
+        with pytest.raises(OutputLimitExceededError, match="100 MiB") as caught:
+            await sandbox_env.read_file("large", text=text)
+        assert caught.value.truncated_output is None
+    await sandbox_env.write_file("large", "small")  # it was not spoiled, and the sandbox goes on
+    assert await sandbox_env.read_file("large") == "small"
+    await sandbox_env.write_file("bytes", b"\xff")
+    with pytest.raises(UnicodeDecodeError):
+        await sandbox_env.read_file("bytes")
 
 
 async def test_what_a_model_may_get_wrong_is_a_result(sandbox_env: SandboxEnvironment) -> None:
