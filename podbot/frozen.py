@@ -74,6 +74,9 @@ if not TYPE_CHECKING:
         return type(value)(**{**{name: getattr(value, name) for name in value._fields}, **changes})
 
 
+_DATACLASSES: dict[type[Frozen], type] = {}  # making one takes 2 ms, and `dataclasses.replace` asks twice
+
+
 class _Described:
     """An attribute by which ``dataclasses`` knows its classes. That module itself makes it, when it is first read."""
 
@@ -81,14 +84,12 @@ class _Described:
         self._name = name
 
     def __get__(self, value: object, owner: type[Frozen]) -> Any:
-        import dataclasses
+        if owner not in _DATACLASSES:
+            import dataclasses
 
-        made = dataclasses.make_dataclass(
-            owner.__name__,
-            [(name, found.annotation, _described(found)) for name, found in owner._fields.items()],
-            frozen=True,
-        )
-        return getattr(made, self._name)
+            fields = [(name, found.annotation, _described(found)) for name, found in owner._fields.items()]
+            _DATACLASSES[owner] = dataclasses.make_dataclass(owner.__name__, fields, frozen=True)
+        return getattr(_DATACLASSES[owner], self._name)
 
 
 def _described(found: Field) -> Any:

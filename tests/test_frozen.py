@@ -140,6 +140,12 @@ def test_to_the_standard_library_it_is_a_dataclass() -> None:
             assert getattr(own, name) == getattr(other, name), name
 
 
+def test_the_standard_librarys_description_of_a_class_is_made_once() -> None:
+    """Made at each look, it took 22 ms to change five values, and the tests of planning took four times as long."""
+    assert dataclasses.fields(Point)[0] is dataclasses.fields(Point(1))[0]
+    assert [found.name for found in dataclasses.fields(Named)] == ["x", "y", "names", "secret", "note", "name"]
+
+
 def test_its_annotations_can_be_evaluated() -> None:
     assert {"x": int, "note": str}.items() <= typing.get_type_hints(Point).items()
 
