@@ -38,17 +38,31 @@ def test_a_session_has_no_fuse_unless_it_asks(world: World) -> None:
 
 @needs_fuse
 @pytest.mark.skipif(ROOTLESS, reason="a rootless engine may have no control group by which the test finds threads")
-@pytest.mark.parametrize("how", ["stop", "end", "kill"])
-def test_a_process_that_waits_for_its_own_server_ends_with_its_session(own_world: World, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "arguments"),
+    [
+        ("stop", ""),
+        ("end", ""),
+        ("kill", ""),
+        ("stop", "$'m\\rq'"),
+        ("end", "$'m\\xe2\\x80\\xa8q'"),
+        ("stop", "m detached"),
+    ],
+)
+def test_a_process_that_waits_for_its_own_server_ends_with_its_session(
+    own_world: World, how: str, arguments: str
+) -> None:
+    """Also with a name that ends a line for Python, and where no mount is left by which to find it."""
     own_world.env |= ASKED
     workspace = own_world.workspace()
     with open(os.path.join(workspace, "server.py"), "w", encoding="utf-8") as file:
         file.write(SERVER.read_text())
     words = (
-        "python3 server.py & until [ -e waiting ]; do sleep 0.1; done; touch up; until [ -e go ]; do sleep 0.1; done"
+        f"python3 server.py {arguments} & until [ -e waiting ] && [ -e ready ]; do sleep 0.1; done; touch up; "
+        "until [ -e go ]; do sleep 0.1; done"
     )
     flags = ("--name", f"e2e-fuse-{how}", "--workspace", workspace, "--agent", "custom")
-    child = own_world.start("run", *flags, "--", "sh", "-c", words)
+    child = own_world.start("run", *flags, "--", "bash", "-c", words)
     wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the server", child=child)
     container = own_world.container(f"e2e-fuse-{how}")["Id"]
     assert threads(container)

@@ -113,10 +113,19 @@ def remove_session(engine: Engine, job: Job, environ: Mapping[str, str]) -> None
         withdraw_copies(environ, job.container, created)
     elif not directory.has_container:
         forget_copies(environ, job.container, created)
-    left: list[Event] = []  # what is not kept for `podbot report`: the next command says it
+    _report(directory, job, environ, events)
+
+
+def _report(directory: SessionDirectory, job: Job, environ: Mapping[str, str], events: Sequence[Event]) -> None:
+    """Keep what the operator has to know for `podbot report`: of a session that is gone only the warnings.
+
+    What cannot be kept there is left for the next command.
+    """
+    left: list[Event] = []
     with keeping(environ, job.container, left.append) as told:
-        for event in events if directory.kept else ():
-            told(event)
+        for event in events:
+            if directory.kept or event.level == "warning":
+                told(event)
         if not directory.has_container or directory.kept:
             report_left(directory.path, told)
     untold = [event for event in left if event.level in ("notice", "warning")]

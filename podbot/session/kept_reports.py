@@ -86,7 +86,7 @@ def reporting(environ: Mapping[str, str], record: SessionRecord, emit: Emit) -> 
 
 def _is_of_a_report(event: Event) -> bool:
     said = event.level in ("notice", "warning")
-    return said and (event.kind.startswith("guard.") or event.kind == "container.kept")
+    return said and (event.kind.startswith("guard.") or event.kind in ("container.kept", "session.stuck"))
 
 
 def keep_report(environ: Mapping[str, str], session: str, events: Sequence[Event]) -> None:

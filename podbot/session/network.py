@@ -39,7 +39,7 @@ def remove_sandbox(
     try:
         engine.remove(container, kill=kill)
     except ContainerError:
-        if not ended():
+        if not kill or not ended():  # without kill it may run, and is left alone then
             raise
         engine.remove(container, kill=kill)
     else:

@@ -23,8 +23,8 @@ CONNECTIONS = "/sys/fs/fuse/connections"
 _FUSE = "/dev/fuse"
 _OWN = 1.0  # seconds for processes that the engine has killed to end
 _LOOK = 0.05
-_MOST = 1 << 18  # bytes of a process's mounts that are read
-_FSOPEN, _FSCONFIG, _FSMOUNT, _CREATE = 430, 431, 432, 6  # the same numbers on every architecture
+_MOST_OF_A_GROUP = 1 << 16  # bytes
+_FSOPEN, _FSCONFIG, _FSMOUNT, _CREATE = 430, 431, 432, 6  # on x86, ARM, POWER, RISC-V and s390
 
 
 def end_stuck(
@@ -54,17 +54,19 @@ def end_stuck(
     tasks = left()
     if not tasks:
         return False
-    found = _made_by(tasks, proc)
     with _control(connections) as directory:
+        found = _made_by(tasks, record.container, proc)
         for number in found:
             _abort(directory, number)
-    if not left():
-        return True
-    ways = ", ".join(f"{connections}/{number}/abort" for number in sorted(found)[:8])
+        if not left():
+            return True
+        named = found or _waiting_unseen(directory, proc)
     text = f"processes of the sandbox {record.session} do not end"
-    if ways:
-        text += f", because they wait for a FUSE server of their own. As root, write 1 to {ways}"
-    emit(Event("warning", "session.stuck", text, {"session": record.session, "connections": sorted(found)}))
+    if named:
+        ways = ", ".join(f"{connections}/{number}/abort" for number in sorted(named)[:8])
+        theirs = "a FUSE server of their own" if found else "a FUSE server, which may be of their own"
+        text += f", because they wait for {theirs}. As root, write 1 to {ways}"
+    emit(Event("warning", "session.stuck", text, {"session": record.session, "connections": sorted(named)}))
     return False
 
 
@@ -91,40 +93,108 @@ def _tasks(container: str, proc: str) -> Iterator[str]:
                 with contextlib.suppress(OSError):
                     if os.readlink(f"{found}/ns/pid") == ours:
                         break  # a program of this host, such as the container's monitor
-                    if container in _read(f"{found}/cgroup") or _is_own(_read(f"{found}/mountinfo"), container):
+                    if _is_of(container, found):
                         yield found
 
 
-def _is_own(mounts: str, container: str) -> bool:
-    """As the engine knows it where containers have no control group: by a file that it mounts into this one alone."""
-    fields = (line.split(" ", 5) for line in mounts.splitlines())
-    return any(
-        len(line) > 4 and f"/{container}/userdata/" in line[3] and line[4] == "/run/.containerenv" for line in fields
-    )
+def _is_of(container: str, task: str) -> bool:
+    """Where containers have no control group, a file tells that the engine mounts into this one alone."""
+    with open(f"{task}/cgroup", "rb") as file:
+        if container.encode() in file.read(_MOST_OF_A_GROUP):
+            return True
+    own = f"/{container}/userdata/".encode()
+    return any(own in root and target == b"/run/.containerenv" for _, root, target, _ in _mounts(f"{task}/mountinfo"))
 
 
-def _made_by(tasks: Collection[str], proc: str) -> set[int]:
-    """The FUSE connections of file systems that these threads see and this process does not.
+def _made_by(tasks: Collection[str], container: str, proc: str) -> set[int]:
+    """The FUSE connections that these threads serve or see, and no program of this host sees.
 
-    A file system of the host's, of which a directory is mounted into the sandbox, is seen by both.
+    A file system of the host's, of which a directory is mounted into the sandbox, is seen by both; a rootless engine's
+    own file system of the container is seen by its monitor. Nothing if this process's mounts cannot be read.
     """
-    host = _mounted(f"{proc}/self/mountinfo")
     found: set[int] = set()
+    spaces: set[str] = set()
     for task in tasks:
+        seen: set[int] = set()
         with contextlib.suppress(OSError):
-            found |= _mounted(f"{task}/mountinfo")
+            seen |= _served(task)
+            if (space := os.readlink(f"{task}/ns/mnt")) not in spaces:
+                seen |= _connections(f"{task}/mountinfo")
+            if _is_of(container, task):  # still: the number of one that has ended may be another's by now
+                found |= seen
+                spaces.add(space)
+    try:
+        host = _connections(f"{proc}/self/mountinfo") | _seen(proc, of_the_host=True)
+    except OSError:
+        return set()
     return found - host
 
 
-def _mounted(path: str) -> set[int]:
+def _served(task: str) -> set[int]:
+    """The connections whose /dev/fuse this thread has open, where the kernel says it (6.18 does)."""
+    found = set()
+    for name in os.listdir(f"{task}/fdinfo"):
+        with contextlib.suppress(OSError, ValueError), open(f"{task}/fdinfo/{name}", "rb") as file:
+            for line in file:
+                if line.startswith(b"fuse_connection:"):
+                    found.add(int(line.partition(b":")[2]))
+    return found
+
+
+def _seen(proc: str, *, of_the_host: bool) -> set[int]:
+    """The connections of all mount namespaces that can be read; ``of_the_host``: only of its own programs."""
+    ours = os.readlink(f"{proc}/self/ns/pid")
+    spaces: set[str] = set()
+    found: set[int] = set()
+    for pid in os.listdir(proc):
+        if not pid.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if of_the_host and os.readlink(f"{proc}/{pid}/ns/pid") != ours:
+                continue
+            if (space := os.readlink(f"{proc}/{pid}/ns/mnt")) not in spaces:
+                found |= _connections(f"{proc}/{pid}/mountinfo")
+                spaces.add(space)
+    return found
+
+
+def _connections(path: str) -> set[int]:
     """The numbers of the FUSE connections in a mountinfo: the minor numbers of their devices, which have no major."""
     found = set()
-    for line in _read(path).splitlines():
-        fields, _, kind = line.partition(" - ")
-        if kind.split(" ", 1)[0].partition(".")[0] == "fuse":
-            major, _, minor = fields.split(" ")[2].partition(":")
-            if major == "0" and minor.isdigit():
-                found.add(int(minor))
+    for device, _, _, kind in _mounts(path):
+        major, _, minor = device.partition(b":")
+        if kind.partition(b".")[0] == b"fuse" and major == b"0" and minor.isdigit():
+            found.add(int(minor))
+    return found
+
+
+def _mounts(path: str) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
+    """The device, root, target and type of each mount. Raises OSError.
+
+    Only a newline ends a line, and only a space a field: the kernel writes those in names as numbers, and no other
+    character, such as a carriage return. A mount namespace has at most 100,000 mounts (fs.mount-max).
+    """
+    with open(path, "rb") as file:
+        for line in file:
+            fields, _, rest = line.partition(b" - ")
+            words = fields.split(b" ")
+            if len(words) > 4:
+                yield words[2], words[3], words[4], rest.split(b" ", 1)[0]
+
+
+def _waiting_unseen(directory: int, proc: str) -> set[int]:
+    """The connections that something waits for and of which no mount can be seen, as after a lazy unmount."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        seen = _seen(proc, of_the_host=False)
+        for name in os.listdir(directory):
+            if name.isdigit() and int(name) not in seen:
+                with (
+                    contextlib.suppress(OSError, ValueError),
+                    _opened(directory, f"{name}/waiting", os.O_RDONLY) as file,
+                ):
+                    if int(os.read(file, 64)) > 0:
+                        found.add(int(name))
     return found
 
 
@@ -166,14 +236,14 @@ def _unattached() -> int:
 
 
 def _abort(directory: int, number: int) -> None:
-    with contextlib.suppress(OSError):
-        file = os.open(f"{number}/abort", os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
-        try:
-            os.write(file, b"1")
-        finally:
-            os.close(file)
+    with contextlib.suppress(OSError), _opened(directory, f"{number}/abort", os.O_WRONLY) as file:
+        os.write(file, b"1")
 
 
-def _read(path: str) -> str:
-    with open(path, "rb") as file:
-        return file.read(_MOST).decode(errors="replace")
+@contextlib.contextmanager
+def _opened(directory: int, path: str, flags: int) -> Iterator[int]:
+    file = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        yield file
+    finally:
+        os.close(file)

@@ -18,6 +18,7 @@ from podbot.engine.endpoint import EngineRef
 from podbot.engine.podman.driver import reopen
 from podbot.engine.podman.rest import RestEngine
 from podbot.errors import EngineGone, RequestFailed
+from podbot.events import Event
 from podbot.execution.command_control import LeftCommand
 from podbot.execution.hosted_end import HostedLimits
 from podbot.github.grant import Grant
@@ -289,6 +290,18 @@ def test_a_kept_session_is_in_a_report(place: Place, keep: Keep, said: str) -> N
     assert (report.session, event.kind) == (SESSION, "container.kept")
     assert said in event.message
     assert [record.state for record in sessions(place.environ)] == ["stopped"]
+
+
+def test_a_warning_about_a_session_that_is_gone_is_in_a_report(
+    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = Event("warning", "session.stuck", "processes of the sandbox do not end", {"session": SESSION})
+    monkeypatch.setattr("podbot.session.disposal.end_stuck", lambda record, emit: emit(stuck))
+    made(engine, SESSION)
+    with handed_over(engine, place, None) as job:
+        end_session(engine, job, AT_ONCE)
+    (report,) = kept_reports(place.environ)
+    assert report.events == (stuck,)
 
 
 def test_a_token_is_removed_with_its_session(engine: FakeEngine, place: Place) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from podbot.engine.port import Unmet
-from podbot.errors import PodbotError, RequestFailed, StartFailed
+from podbot.errors import PodbotError, RemoveFailed, RequestFailed, StartFailed
 from podbot.events import ignore
 from podbot.launch.types import Limits, SandboxPlan
 from podbot.management.manage import stop_sessions
 from podbot.session.container import started_container
-from podbot.session.network import network_of
+from podbot.session.network import network_of, remove_sandbox
 from podbot.session.orphans import report_orphans
 from podbot.session.resources.resource import Opening
 from podbot.session.sessions import session_directory
@@ -140,3 +140,24 @@ def test_one_that_cannot_be_removed_is_the_next_command_s(engine: FakeEngine, pl
     assert engine.networks.keys() == {NETWORK}
     report_orphans(engine, place.environ, ignore)
     assert engine.networks == {}
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_what_the_engine_did_not_remove_is_ended_only_if_it_may_be_killed(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, kill: bool
+) -> None:
+    """Without it, the container may run, and its nested containers with it."""
+
+    def refuses(container: str, *, kill: bool) -> None:
+        raise RemoveFailed(container=container, reason=RemoveFailed.UNKNOWN)
+
+    asked = []
+
+    def ended() -> bool:
+        asked.append(kill)
+        return False
+
+    monkeypatch.setattr(engine, "remove", refuses)
+    with pytest.raises(RemoveFailed):
+        remove_sandbox(engine, SESSION, SESSION, kill=kill, ended=ended)
+    assert asked == [True] * kill

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podbot.events import Event
 from podbot.session.record import SessionRecord
-from podbot.session.stuck_servers import end_stuck
+from podbot.session.stuck_servers import _connections, end_stuck
 
 ID = "c0ffee" + "0" * 58
 OTHER = "c0ffee" + "1" * 58
@@ -31,17 +34,27 @@ class Kernel:
         self.connections.mkdir()
         (self.proc / "self" / "ns").mkdir(parents=True)
         os.symlink(HOSTS, self.proc / "self" / "ns" / "pid")
-        (self.proc / "self" / "mountinfo").write_text("")
+        (self.proc / "self" / "mountinfo").write_bytes(b"")
         self.waiting: dict[int, Path] = {}
         self.events: list[Event] = []
         self.now = 0.0
 
-    def thread(self, pid: int, task: int, mounts: str, *, cgroup: str = f"/libpod-{ID}", space: str = THEIRS) -> Path:
-        directory = self.proc / str(pid) / "task" / str(task)
-        (directory / "ns").mkdir(parents=True)
-        os.symlink(space, directory / "ns" / "pid")
+    def thread(
+        self, pid: int, task: int, mounts: str, *, cgroup: str = f"/libpod-{ID}", space: str = THEIRS, serves: int = 0
+    ) -> Path:
+        """Has a mount namespace of its own. ``serves``: the connection whose /dev/fuse it has open."""
+        process = self.proc / str(pid)
+        directory = process / "task" / str(task)
+        for place in (process, directory):
+            (place / "ns").mkdir(parents=True, exist_ok=True)
+            (place / "fdinfo").mkdir(exist_ok=True)
+            for name, value in (("pid", space), ("mnt", f"mnt:[{pid}{task}]")):
+                (place / "ns" / name).unlink(missing_ok=True)
+                os.symlink(value, place / "ns" / name)
+            (place / "mountinfo").write_text(mounts, encoding="utf-8", newline="")
         (directory / "cgroup").write_text(f"0::{cgroup}\n")
-        (directory / "mountinfo").write_text(mounts)
+        served = f"fuse_connection:\t{serves}\n" if serves else ""
+        (directory / "fdinfo" / "3").write_text(f"pos:\t0\nmnt_id:\t58\n{served}\n")
         return directory
 
     def ended_thread(self, pid: int, task: int) -> None:
@@ -50,6 +63,7 @@ class Kernel:
     def connection(self, number: int) -> Path:
         (self.connections / str(number)).mkdir()
         (self.connections / str(number) / "abort").touch()
+        (self.connections / str(number) / "waiting").write_text("1\n")
         return self.connections / str(number) / "abort"
 
     def sleep(self, seconds: float) -> None:
@@ -91,9 +105,81 @@ def test_file_systems_of_the_host_are_left_alone(kernel: Kernel) -> None:
         10, 10, line(40, "fuse.sshfs") + line(41, "fuseblk", 8) + line(42, "ext4") + line(43, "fuse", 8) + "\n"
     )
     aborts = [kernel.connection(number) for number in (40, 41, 42, 43)]
+    for number in (41, 42, 43):
+        (kernel.connections / str(number) / "waiting").write_text("0\n")
     assert not kernel.end()
     assert [abort.read_text() for abort in aborts] == [""] * 4
     assert [event.message for event in kernel.events] == ["processes of the sandbox shop do not end"]
+
+
+@pytest.mark.parametrize("character", [*"\r\v\f\x1c\x85\u2028\u2029", "\\040-\\040fuse", "é"])
+def test_no_name_of_a_mount_hides_one_or_ends_the_look(kernel: Kernel, character: str) -> None:
+    kernel.waiting[87] = kernel.thread(10, 10, line(87).replace("/tmp/m", f"/tmp/m{character}q"))
+    abort = kernel.connection(87)
+    assert kernel.end()
+    assert abort.read_text() == "1"
+
+
+@given(st.lists(st.binary(max_size=60)), st.sampled_from([b"\n", b" ", b" - "]))
+def test_no_list_of_mounts_is_an_error(parts: list[bytes], between: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(between.join(parts))
+        file.flush()
+        assert all(number >= 0 for number in _connections(file.name))
+
+
+def test_many_mounts_hide_none(kernel: Kernel) -> None:
+    others = "".join(f"{number} 1 0:25 / /tmp/{'m' * 200}{number} rw - tmpfs tmpfs rw\n" for number in range(1500))
+    kernel.waiting[87] = kernel.thread(10, 10, others + OWN_FILE + line(87), cgroup="/user.slice")
+    abort = kernel.connection(87)
+    assert kernel.end()
+    assert abort.read_text() == "1"
+
+
+def test_many_mounts_hide_none_of_the_hosts(kernel: Kernel) -> None:
+    others = "".join(f"{number} 1 0:25 / /tmp/{'m' * 200}{number} rw - tmpfs tmpfs rw\n" for number in range(1500))
+    (kernel.proc / "self" / "mountinfo").write_text(others + line(40, "fuse.sshfs"))
+    kernel.thread(10, 10, line(40, "fuse.sshfs"))
+    abort = kernel.connection(40)
+    assert not kernel.end()
+    assert abort.read_text() == ""
+
+
+def test_the_engines_own_file_system_of_a_container_is_left_alone(kernel: Kernel) -> None:
+    """fuse-overlayfs of a rootless engine: its mount namespace is not podbot's, but that of the container's monitor."""
+    root = "300 299 0:60 / / rw - fuse.fuse-overlayfs fuse-overlayfs rw,user_id=0\n"
+    kernel.thread(10, 10, root)
+    kernel.thread(11, 11, root, cgroup="/user.slice", space=HOSTS)
+    abort = kernel.connection(60)
+    assert not kernel.end()
+    assert abort.read_text() == ""
+
+
+def test_without_the_hosts_list_of_mounts_nothing_is_aborted(kernel: Kernel) -> None:
+    (kernel.proc / "self" / "mountinfo").unlink()
+    kernel.thread(10, 10, line(87), serves=87)
+    abort = kernel.connection(87)
+    assert not kernel.end()
+    assert abort.read_text() == ""
+
+
+def test_a_server_is_found_by_its_open_file_after_a_lazy_unmount(kernel: Kernel) -> None:
+    kernel.waiting[87] = kernel.thread(10, 10, "", serves=87)
+    abort = kernel.connection(87)
+    assert kernel.end()
+    assert abort.read_text() == "1"
+
+
+def test_a_connection_without_a_mount_that_can_be_seen_is_named(kernel: Kernel) -> None:
+    """An older kernel does not say whose it is."""
+    kernel.thread(10, 10, "")
+    kernel.thread(11, 11, line(41), cgroup="/user.slice")
+    aborts = [kernel.connection(number) for number in (41, 87, 88)]
+    (kernel.connections / "88" / "waiting").write_text("0\n")
+    assert not kernel.end()
+    (event,) = kernel.events
+    assert event.message.endswith(f"which may be of their own. As root, write 1 to {kernel.connections}/87/abort")
+    assert [abort.read_text() for abort in aborts] == [""] * 3
 
 
 def test_what_podbot_may_not_abort_is_named(kernel: Kernel) -> None:

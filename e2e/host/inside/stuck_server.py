@@ -1,8 +1,12 @@
-"""A FUSE server that never answers, and a thread of the same process that waits for it: no signal ends either."""
+"""A FUSE server that never answers, and a thread of the same process that waits for it: no signal ends either.
+
+usage: stuck_server.py [NAME [detached]]: where the file system is mounted, and whether it is unmounted lazily then.
+"""
 
 import ctypes
 import os
 import struct
+import sys
 import threading
 import time
 
@@ -15,9 +19,10 @@ for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map"
     with open(f"/proc/self/{name}", "w") as file:
         file.write(text)
 server = os.open("/dev/fuse", os.O_RDWR)
-os.makedirs("/tmp/mounted")
+name = "/tmp/" + (sys.argv[1] if len(sys.argv) > 1 else "mounted")
+os.makedirs(name)
 options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
-if kernel.mount(b"x", b"/tmp/mounted", b"fuse", 0, options):
+if kernel.mount(b"x", os.fsencode(name), b"fuse", 0, options):
     raise OSError(ctypes.get_errno(), "mount")
 
 
@@ -32,5 +37,10 @@ def serve() -> None:
 
 
 threading.Thread(target=serve, daemon=True).start()
-threading.Thread(target=os.listdir, args=("/tmp/mounted",)).start()
+threading.Thread(target=os.listdir, args=(name,)).start()
+if sys.argv[2:]:
+    while not os.path.exists("waiting"):
+        time.sleep(0.05)
+    kernel.umount2(os.fsencode(name), 2)  # MNT_DETACH
+open("ready", "w").close()
 time.sleep(600)
