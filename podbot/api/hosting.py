@@ -92,17 +92,22 @@ def _hosting(
     decided = plan(config, request, environ=environ)
     channel = channel_for(decided)
 
+    def kept() -> contextlib.AbstractContextManager[Emit]:
+        if helper is None:
+            return contextlib.nullcontext(emit)
+        return keeping(environ, decided.sandbox.session, emit, also=True)  # an editor swallows our stderr
+
     def work(io: ExecIO, wake: Wake) -> HostResult:
-        with open_engine(config, environ=environ, emit=emit) as engine, contextlib.ExitStack() as stack:
-            told = emit
-            if helper is not None:  # an editor has our stderr, so nobody reads there what a session left
+        with open_engine(config, environ=environ, emit=emit) as engine:
+            with kept() as told:  # its own: an editor may kill us before the session ends
+                report_left(engine, environ, told)
+            if helper is not None:
                 tell_waiting(environ, emit)
-                told = stack.enter_context(keeping(environ, decided.sandbox.session, emit, also=True))
-            report_left(engine, environ, told)
-            return run_hosted(
-                engine, decided, io, wake, told, channel=channel, transcript=transcript, helper=helper,
-                killed_helper=HelperProgram(killed_helper.__file__, environ), limits=limits or HOSTED_LIMITS,
-                origin=config.origin,
-            )  # fmt: skip
+            with kept() as told:
+                return run_hosted(
+                    engine, decided, io, wake, told, channel=channel, transcript=transcript, helper=helper,
+                    killed_helper=HelperProgram(killed_helper.__file__, environ), limits=limits or HOSTED_LIMITS,
+                    origin=config.origin,
+                )  # fmt: skip
 
     return channel, work

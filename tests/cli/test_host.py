@@ -15,9 +15,12 @@ from podbot.cli import fast, stdio_guard
 from podbot.cli.commands import Command
 from podbot.cli.entry import main
 from podbot.cli.globals import Globals
+from podbot.events import Event
 from podbot.execution.hosted_end import HostedLimits
+from podbot.session.kept_reports import kept_reports
+from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
-from tests.session.plans import Place
+from tests.session.plans import Place, in_state, made
 from tests.streams.plumbing import Pipe, pipes
 from tests.waiting import HANG
 
@@ -81,6 +84,27 @@ def test_what_the_agent_left_is_kept_for_podbot_report(
     shown = capfdbinary.readouterr().out.decode().splitlines()
     assert [line for line in shown if line.startswith("shop")] == ["shop-1, just now:", "shop-0, just now:"]
     assert sum(".envrc" in line for line in shown) == 2
+
+
+def test_what_it_takes_over_is_kept_before_its_own_session(
+    engine: FakeEngine, place: Place, client: Pipe, capfdbinary: Capture
+) -> None:
+    """An editor may kill podbot while its agent runs: what an earlier session left is on the disk by then."""
+    made(engine, "old")
+    with session_directory(place.directory("old"), engine.endpoint) as directory:
+        in_state(directory, "stopped")
+        directory.leave([Event("warning", "guard.finding", ".envrc: new", {"session": "old", "danger": 1})])
+    seen: list[list[str]] = []
+
+    def looks(_: ExecPeer) -> int:
+        seen.append([report.session for report in kept_reports(place.environ)])
+        return 0
+
+    engine.on("claude-agent-acp", looks)
+    assert main(arguments(place, "--name", "shop"), carry_out=waiting) == 0
+    assert seen == [["old"]]
+    said = capfdbinary.readouterr().err.decode()
+    assert "podbot: a hosted session has left a report: `podbot report`" in said.splitlines()
 
 
 @pytest.mark.parametrize("fast_path", [True, False])
