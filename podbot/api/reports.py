@@ -16,8 +16,8 @@ def reports(
 ) -> list[KeptReport]:
     """The kept reports, newest first: those that were not shown, with ``shown`` all. Contacts no engine.
 
-    ``session``: all of that session's; its name, or the beginning if no other begins so. Raises ReportNotFound and
-    AmbiguousName.
+    ``session``: all of that session's; its name, or the beginning if no other begins so. Raises ReportNotFound,
+    AmbiguousName and ReportsUnreadable.
     """
     from podbot.session.kept_reports import kept_reports
 

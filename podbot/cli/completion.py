@@ -22,9 +22,13 @@ def complete_session(incomplete: str) -> list[str]:
 
 def complete_report(incomplete: str) -> list[str]:
     """Names of sessions of which a report is kept."""
+    from podbot.errors import PodbotError
     from podbot.session.kept_reports import reported_sessions
 
-    return reported_sessions(os.environ, incomplete)
+    try:
+        return reported_sessions(os.environ, incomplete)
+    except PodbotError:
+        return []
 
 
 def complete_copy(incomplete: str) -> list[str]:

@@ -6,17 +6,23 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from podbot.cli.globals import Globals
 from podbot.cli.ps import age
 from podbot.cli.report import say
-from podbot.errors import GuardTripped
+from podbot.errors import GuardTripped, ReportsUnreadable
 from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL
 from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.session.kept_reports import KeptReport
+
+_UNKNOWN: Final = {
+    "guard.incomplete": "podbot could not check all of it",
+    "report.cut": "not all of its report could be kept",
+    "report.dropped": "older reports were dropped before they were shown",
+}
 
 
 def mistake(*, session: str | None, all_: bool, **_: Any) -> str:
@@ -25,10 +31,18 @@ def mistake(*, session: str | None, all_: bool, **_: Any) -> str:
 
 
 def invoke(g: Globals, *, session: str | None, all_: bool, guard_exit: bool, as_json: bool) -> int:
-    """Show the reports; returns podbot's exit code. Raises GuardTripped with ``guard_exit``."""
+    """Show the reports; returns podbot's exit code. Raises GuardTripped with ``guard_exit``.
+
+    With that, those of which it is raised do not count as shown: a script that is repeated gets the same answer.
+    """
     from podbot.api import reports as api
 
-    found = api.reports(session, shown=all_)
+    try:
+        found = api.reports(session, shown=all_)
+    except ReportsUnreadable as exc:
+        if not guard_exit:
+            raise
+        raise GuardTripped(workspace="the workspace", reason=f"podbot could not find out: {exc.message}") from exc
     if as_json:
         import json
 
@@ -36,7 +50,7 @@ def invoke(g: Globals, *, session: str | None, all_: bool, guard_exit: bool, as_
     else:
         sys.stdout.write("\n".join(_text(report, time.time()) for report in found))
     sys.stdout.flush()  # what the reader did not take counts as not shown
-    api.mark_shown(found)
+    api.mark_shown([report for report in found if not (guard_exit and (_acts(report) or _unknown(report)))])
     if not found and not as_json and not g.quiet:
         say("podbot: no hosted session has left a report that you have not seen; --all shows those that you have")
     if guard_exit:
@@ -60,13 +74,24 @@ def _document(report: KeptReport) -> dict[str, Any]:
 
 
 def check(found: Sequence[KeptReport]) -> None:
-    """Raise GuardTripped for findings that act at `git status` or `cd`, and for what could not be looked at."""
-    events = [event for report in found for event in report.events]
-    for event in events:
+    """Raise GuardTripped for findings that act at `git status` or `cd`, and for what is not known."""
+    for look in (_acts, _unknown):
+        for report in found:
+            if (why := look(report)) is not None:
+                raise why
+
+
+def _acts(report: KeptReport) -> GuardTripped | None:
+    for event in report.events:
         if event.kind == "guard.finding" and event.fields.get("danger") == GIT_OR_SHELL:
             path, workspace = (str(event.fields.get(key, ""))[:200] for key in ("path", "workspace"))
-            raise GuardTripped(workspace=workspace or os.curdir, reason=f"{path} acts {ACTS_AT[GIT_OR_SHELL]}")
-    for event in events:
-        if event.kind == "guard.incomplete":
+            return GuardTripped(workspace=workspace or os.curdir, reason=f"{path} acts {ACTS_AT[GIT_OR_SHELL]}")
+    return None
+
+
+def _unknown(report: KeptReport) -> GuardTripped | None:
+    for event in report.events:
+        if event.kind in _UNKNOWN:
             workspace = str(event.fields.get("workspace") or "the workspace")
-            raise GuardTripped(workspace=workspace, reason="podbot could not check all of it")
+            return GuardTripped(workspace=workspace, reason=_UNKNOWN[event.kind])
+    return None

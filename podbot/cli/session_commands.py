@@ -144,9 +144,10 @@ SESSION_COMMANDS = (
         "report_command:invoke",
         """Show what hosted sessions have left in their workspaces.
 
-        podbot run says at its end what the agent left that acts on this machine, and that a clone was kept. Nobody
-        reads that of podbot host, and its sessions often end after it. So it is kept until you ask for it here: the
-        newest first, each once; SESSION or --all shows it again. The newest 100 reports are kept. This needs no engine.
+        podbot run says at its end what the agent left that acts on this machine, and that a clone was kept. An editor
+        swallows what podbot host says, and its sessions often end after it. So it is kept until you ask for it here:
+        the newest first, each once; SESSION or --all shows it again. The newest 100 reports are kept. This needs no
+        engine.
 
         Example: podbot report
 
@@ -156,7 +157,10 @@ SESSION_COMMANDS = (
         (
             Option("all_", ALL_SESSIONS, "Include reports that were shown before."),
             Option(
-                "guard_exit", ("--guard-exit",), "Exit with 3 if one of them names files that act at git status or cd."
+                "guard_exit",
+                ("--guard-exit",),
+                "Exit with 3 if one of them names files that act at git status or cd, or if podbot cannot find out."
+                " Such a report then does not count as shown.",
             ),
             _JSON,
         ),

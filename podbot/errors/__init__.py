@@ -22,8 +22,8 @@
      |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
      |    |   HistoryNotRemoved, SessionKept, SessionNotRestorable,
      |    |   SessionRecordUnknown, LoginFailed, CopyFailed, NoLog,
-     |    |   ReportNotFound, NoGateway, GatewayRefused, AlreadyStarted,
-     |    |   GuardTripped (exit 3)
+     |    |   ReportNotFound, ReportsUnreadable, NoGateway, GatewayRefused,
+     |    |   AlreadyStarted, GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
      |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
@@ -156,6 +156,7 @@ from podbot.errors.session import (
     NoGateway,
     NoLog,
     ReportNotFound,
+    ReportsUnreadable,
     SessionKept,
     SessionNotRestorable,
     SessionRecordUnknown,
@@ -249,6 +250,7 @@ __all__ = [
     "RemoveFailed",
     "RepairFailed",
     "ReportNotFound",
+    "ReportsUnreadable",
     "RepositoryNotFound",
     "RequestFailed",
     "SandboxDied",

@@ -52,6 +52,15 @@ class ReportNotFound(FilesystemError):
     advice: ClassVar[str] = "A hosted session leaves one if it left something to say."
 
 
+class ReportsUnreadable(FilesystemError):
+    """The directory of the kept reports exists, but cannot be listed."""
+
+    path: str
+    reason: str
+    template: ClassVar[str] = "the reports of hosted sessions in {path} cannot be read: {reason}"
+    advice: ClassVar[str] = "Make it a directory that belongs to you, with mode 0700, or move it away."
+
+
 class NoGateway(FilesystemError):
     """There is no running session of that name with the filtered network."""
 

@@ -37,6 +37,10 @@ def test_sessions_with_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for session in ("shop-b", "shop-a", "shop-a", "api"):
         keep_report(os.environ, session, [])
     assert completion.complete_report("sh") == ["shop-a", "shop-b"]
+    store = tmp_path / "podbot" / "reports"
+    store.rename(tmp_path / "moved")
+    store.touch()
+    assert completion.complete_report("sh") == []
 
 
 def test_agents_and_modes() -> None:

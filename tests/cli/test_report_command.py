@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,8 @@ HEADER = Event("notice", "guard.summary", "after this session 1 new item acts, i
 LINE = Event("notice", "guard.summary", "  when built: Make\x1b]0;file\u202e", {"session": "shop"})
 KEPT = Event("notice", "container.kept", "kept the sandbox shop", {"session": "shop", "unsaved": "1 file"})
 GAP = Event("warning", "guard.incomplete", "podbot could not check all of /w", {"session": "shop", "workspace": "/w"})
+CUT = Event("warning", "report.cut", "3 more", {"events": 3})
+DROPPED = Event("warning", "report.dropped", "1 older", {"reports": 1})
 
 
 def finding(found: object) -> Event:
@@ -67,14 +70,50 @@ def test_programs_get_every_finding_and_no_summary(place: Place, capsys: pytest.
     assert report["events"][0]["path"] == HOOK.path
 
 
-@pytest.mark.parametrize(("event", "code"), [(finding(HOOK), 3), (finding(MAKEFILE), 0), (KEPT, 0), (GAP, 3)])
+@pytest.mark.parametrize(
+    ("event", "code"), [(finding(HOOK), 3), (finding(MAKEFILE), 0), (KEPT, 0), (GAP, 3), (CUT, 3), (DROPPED, 3)]
+)
 def test_the_exit_code_can_tell_what_acts_at_once(
     place: Place, capsys: pytest.CaptureFixture[str], event: Event, code: int
 ) -> None:
     keep(event)
-    assert main(["report", "--guard-exit"]) == code
+    for _ in range(2):  # a script that asks again before anybody has looked gets the same answer
+        assert main(["report", "--guard-exit"]) == code
+    assert main(["report"]) == 0
     assert main(["report", "--guard-exit"]) == 0  # it was shown
     assert main(["report", "--guard-exit", "shop"]) == code
+
+
+def test_what_is_no_failure_counts_as_shown(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(finding(HOOK), session="bad")
+    keep(finding(MAKEFILE), session="good")
+    assert main(["report", "--guard-exit"]) == 3
+    assert capsys.readouterr().out.startswith("good")
+    assert main(["report"]) == 0
+    assert capsys.readouterr().out == "bad, just now:\n"
+
+
+def test_what_acts_is_named_before_what_is_not_known(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(finding(HOOK))
+    keep(GAP)
+    assert main(["report", "--guard-exit"]) == 3
+    assert HOOK.path in capsys.readouterr().err
+
+
+def test_a_store_that_cannot_be_listed_is_a_failure(
+    place: Place, engine: FakeEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Path(place.environ["XDG_STATE_HOME"], "podbot", "reports")
+    store.parent.mkdir(parents=True, exist_ok=True)
+    store.touch()
+    assert main(["report"]) == 1
+    said = capsys.readouterr().err
+    assert f"{store} cannot be read" in said
+    assert "mode 0700" in said
+    assert main(["report", "--guard-exit"]) == 3
+    assert f"{store} cannot be read" in capsys.readouterr().err
+    assert main(["ps"]) == 0
+    assert f"{store} cannot be read" in capsys.readouterr().err
 
 
 def test_mistakes(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import math
 import os
 import stat
 from pathlib import Path
@@ -13,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.errors import AmbiguousName, ReportNotFound, UnsafeDirectory
+from podbot.errors import AmbiguousName, DiskFull, ReportNotFound, ReportsUnreadable, UnsafeDirectory
 from podbot.events import Event
 from podbot.guard.marks import Finding, GuardReport
 from podbot.guard.render import events as rendered
+from podbot.session import kept_reports as module
 from podbot.session.kept_reports import (
     LARGEST,
     MOST,
@@ -34,6 +37,7 @@ from podbot.session.record import SessionRecord
 FOUND = Event("warning", "guard.finding", ".envrc: new", {"session": "shop", "danger": 1, "path": ".envrc"})
 DEBUG = Event("debug", "guard.end", "checked 3 entries", {"session": "shop"})
 KEPT = Event("notice", "container.kept", "kept the sandbox", {"session": "shop"})
+EMOJI = "\U0001f600"  # 12 bytes in JSON
 OTHER = Event("notice", "session.removed", "removed", {"session": "shop"})
 
 
@@ -131,7 +135,7 @@ def test_only_hosted_sessions_have_a_kept_report(environ: dict[str, str], subcom
 
 
 def test_a_session_cannot_fill_the_store(environ: dict[str, str]) -> None:
-    """One session, one file, of bounded size; what the summary says is kept before single findings."""
+    """One file, of bounded size; what the summary says is kept before single findings."""
     found = [Finding(1, f"{'é' * 900}{number}", "x" * 300, "new", "git", "why") for number in range(9000)]
     with keeping(environ, "shop", lambda _: None) as emit:
         for event in rendered(GuardReport(tuple(found), gaps=("a gap",)), "shop", "/w"):
@@ -144,7 +148,44 @@ def test_a_session_cannot_fill_the_store(environ: dict[str, str]) -> None:
     assert "a gap" in next(event.message for event in report.events if event.kind == "guard.incomplete")
     listed = kinds.count("guard.finding")
     assert 0 < listed < 9000
-    assert report.events[-1].message == f"{9000 - listed} more findings were too many to be kept one by one"
+    assert report.events[-1].message == f"{9000 - listed} more findings and messages did not fit into this report"
+
+
+def test_long_gaps_do_not_push_out_a_finding(environ: dict[str, str]) -> None:
+    gaps = tuple(f"{number}{EMOJI * 290} could not be read" for number in range(200))
+    finding = Finding(1, ".git/config", "core.fsmonitor", "new", "git", "why")
+    with keeping(environ, "shop", lambda _: None) as emit:
+        for event in rendered(GuardReport((finding,), gaps=gaps), "shop", "/w"):
+            emit(event)
+    (report,) = kept_reports(environ)
+    assert [event.kind for event in report.events] == [
+        "guard.summary",
+        "guard.summary",
+        "guard.finding",
+        "guard.incomplete",
+    ]
+    gap = report.events[-1]
+    assert len(json.dumps(gap.message)) < 5000
+    assert len(gap.fields["reasons"]) == 51
+    assert gap.fields["reasons"][-1] == "and 150 more"
+    assert len(json.dumps(gap.fields["reasons"])) < 51 * 1100
+
+
+def test_the_most_dangerous_findings_are_kept(environ: dict[str, str]) -> None:
+    """Of several records of one session the order is by record, not by danger."""
+    many = [FOUND._replace(fields={"danger": 4, "path": "p" * 1000, "number": number}) for number in range(1700)]
+    gap = Event("warning", "guard.incomplete", "a gap", {"reasons": ["a gap"]})
+    small = FOUND._replace(fields={"danger": 3})
+    keep_report(environ, "shop", [*many, gap, FOUND, KEPT, small])
+    events = kept_reports(environ)[0].events
+    assert events[:4] == (KEPT, FOUND, gap, small)
+    assert events[-1].kind == "report.cut"
+    assert events[-1].fields == {"events": 1704 - (len(events) - 1)}
+
+
+def test_an_event_that_does_not_fit_is_skipped(environ: dict[str, str]) -> None:
+    keep_report(environ, "shop", [FOUND._replace(fields={"danger": 1, "path": "p" * LARGEST}), FOUND])
+    assert [event.kind for event in kept_reports(environ)[0].events] == ["guard.finding", "report.cut"]
 
 
 def test_reports_that_were_shown_make_room_first(environ: dict[str, str]) -> None:
@@ -158,6 +199,83 @@ def test_reports_that_were_shown_make_room_first(environ: dict[str, str]) -> Non
     assert len(kept_reports(environ, shown=True)) == MOST
     assert [event.kind for event in kept_reports(environ, "again")[0].events] == ["report.dropped", "guard.finding"]
     assert reported_sessions(environ, "s0") == []
+
+
+def test_nothing_is_dropped_where_nothing_can_be_written(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(MOST):
+        keep_report(environ, f"s{number}", [FOUND])
+
+    def full(path: str, data: bytes, *, operation: str) -> None:
+        raise DiskFull(path=path, operation=operation)
+
+    monkeypatch.setattr(module, "replace_file", full)
+    with pytest.raises(DiskFull):
+        keep_report(environ, "more", [FOUND])
+    assert len(kept_reports(environ)) == MOST
+    assert reported_sessions(environ, "s0") == ["s0"]
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_two_commands_at_once(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, removed: bool) -> None:
+    """Between the listing and the reading of one, the other shows a report, or a third removes it."""
+    keep_report(environ, "a", [FOUND])
+    keep_report(environ, "b", [FOUND])
+    listdir = os.listdir
+
+    def then_the_other(path: str) -> list[str]:
+        found = listdir(path)
+        monkeypatch.setattr(os, "listdir", listdir)
+        mark_shown(environ, kept_reports(environ, "a"))
+        for file in directory(environ).glob("shown-*") if removed else ():
+            file.unlink()
+        return found
+
+    monkeypatch.setattr(os, "listdir", then_the_other)
+    found = kept_reports(environ)
+    assert [(report.session, report.shown, report.events) for report in found] == [
+        ("b", False, (FOUND,)),
+        *([] if removed else [("a", True, (FOUND,))]),
+    ]
+
+
+def unusable(environ: dict[str, str], how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the store one that is there, but cannot be listed, even by root."""
+    keep_report(environ, "a", [FOUND])
+    store = directory(environ)
+    if how == "link":
+        store.rename(store.parent / "moved")
+        store.symlink_to(store.parent / "moved")
+    elif how == "dangling":
+        store.rename(store.parent / "moved")
+        store.symlink_to(store.parent / "gone")
+    elif how == "file":
+        store.rename(store.parent / "moved")
+        store.touch()
+    elif how == "parent":
+        store.parent.rename(store.parents[1] / "moved")
+        store.parent.touch()
+    else:
+
+        def denied(path: str) -> list[str]:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+        monkeypatch.setattr(os, "listdir", denied)
+
+
+@pytest.mark.parametrize("how", ["link", "dangling", "file", "parent", "denied"])
+def test_a_store_that_cannot_be_listed_is_not_an_empty_one(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    unusable(environ, how, monkeypatch)
+    for ask in (kept_reports, reported_sessions):
+        with pytest.raises(ReportsUnreadable, match="cannot be read") as caught:
+            ask(environ)
+        assert caught.value.path == str(directory(environ))
+    said: list[Event] = []
+    tell_waiting(environ, said.append)  # which must not fail a start
+    assert [(event.level, event.kind) for event in said] == [("warning", "report.unreadable")]
 
 
 def test_one_line_says_how_many_wait(environ: dict[str, str]) -> None:
@@ -176,14 +294,15 @@ def test_one_line_says_how_many_wait(environ: dict[str, str]) -> None:
 
 
 WHOLE = {"version": 1, "session": "a", "made": 1.0, "events": []}
-CHANGES: list[dict[str, Any]] = [{"version": 2}, {"session": "b"}, {"made": 1}, {"events": [1]}]
+CHANGES: list[dict[str, Any]] = [{"version": 2}, {"session": "b"}, {"events": [1]}]
+TIMES = [1, math.nan, math.inf, -math.inf]
 MALFORMED = [
     b"",
     b"[]",
     b"{}",
     b"\xff",
     b"[" * 100_000,
-    *(json.dumps({**WHOLE, **change}).encode() for change in CHANGES),
+    *(json.dumps({**WHOLE, **change}).encode() for change in (*CHANGES, *({"made": time} for time in TIMES))),
 ]
 
 
