@@ -273,10 +273,11 @@ def test_repairs_run_after_approval_and_end_with_the_image(
     driver.locate = lambda _config, _environ: None
     driver.machine = lambda _environ: PodmanMachine(facts, VERSION_5, look=lambda _path: None)
     plans: list[RepairPlan] = []
+    asks = options(place, PODBOT_SANDBOX_MOUNT_DEV_FUSE="true")
     given = environ(place) | path
     builder.engine.images, builder.engine.version = [RECIPE.base], "5.4.2"
     builder.engine.image_labels = {"io.podbot.recipe": RECIPE.base_digest}
-    _, checks = fix(options(place), approve=plans.append, environ=given)
+    _, checks = fix(asks, approve=plans.append, environ=given)
     assert asked(tmp_path) == [
         "apt-get update -q",
         "apt-get install -y --no-install-recommends mmdebstrap",
@@ -286,10 +287,10 @@ def test_repairs_run_after_approval_and_end_with_the_image(
     assert {check.name: check.status for check in checks}["image"] == "ok"
     programs("modprobe", "exit 3")
     with pytest.raises(RepairFailed, match="modprobe fuse"):
-        fix(options(place), environ=given)
+        fix(asks, environ=given)
     quiet = replace(DEBIAN_13, uid=0)
     driver.machine = lambda _environ: PodmanMachine(quiet, VERSION_5, look=lambda _path: None)
-    plan, checks = fix(options(place), approve=plans.append, environ=given)
+    plan, checks = fix(asks, approve=plans.append, environ=given)
     assert (plan.empty, len(plans)) == (True, 1)
 
 

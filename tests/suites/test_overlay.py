@@ -177,12 +177,10 @@ def test_a_hostile_tree_is_removed(root: str) -> None:
     assert (outside / "file").read_text() == "1"
 
 
-def test_directories_that_deny_it_are_removed_by_an_ordinary_user(root: str, tmp_path: Path) -> None:
-    """As the owner of what a sandbox of a rootless engine made."""
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:3]:
-        parent.chmod(parent.stat().st_mode | 0o711)
-    outside = tmp_path / "outside"
+def test_directories_that_deny_it_are_removed_by_an_ordinary_user(open_directory: str) -> None:
+    """As the owner of what a sandbox of a rootless engine made. Each start of pytest closes the parents of tmp_path."""
+    os.chmod(open_directory, 0o777)
+    root, outside = f"{open_directory}/overlays", Path(open_directory, "outside")
     outside.mkdir()
     with ordinary_user():
         held = Overlay.claim(root, "a")
