@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from podbot.engine.port import Unmet
@@ -11,9 +12,16 @@ from podbot.launch.repository import is_placeholder, not_placed
 from podbot.launch.security import without_defaults
 from podbot.launch.types import SandboxPlan
 
-# Words in a runtime's error message when it cannot set a limit, e.g. without cgroup v2 delegation: it names the file.
-_CGROUP = ("cgroup", "memory.max", "cpu.max", "pids.max")
-_WORDS = {"memory": _CGROUP, "cpus": _CGROUP, "pids": _CGROUP, "nofile": ("rlimit",)}
+# What a runtime's error message names when it cannot set a limit, e.g. without cgroup v2 delegation: a file of the
+# controller, or the controller, which may be missing alone. runc's words: "cannot set cpu limit".
+_NAMED = {
+    limit: re.compile(rf"\b{name}\.({files})|\b(controllers?|set) ['`\"]?{name}\b|\b{name}['`\"]? controller\b")
+    for limit, name, files in (
+        ("memory", "memory", r"max|swap\.max|limit|memsw"),
+        ("cpus", "cpu", "max|cfs_"),
+        ("pids", "pids", "max"),
+    )
+}
 MAIN_ENDED = "its main process ended while it started"
 MAIN_SILENT = "its main process did not answer"
 USE_UP = "a session can use up this machine"
@@ -33,12 +41,22 @@ def with_less(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event] | Non
     if number := len(spec.files) - len(files):
         less = replace(spec, files=files)
         event = _no_placeholders(plan, number)
-    elif names := [name for name in spec.limits.by_default if any(word in reason.lower() for word in _WORDS[name])]:
+    elif names := _not_settable(spec.limits.by_default, reason.lower()):
         less = replace(spec, limits=without_defaults(spec.limits, names))
         event = unmet_limits(plan, [Unmet(f"sandbox.{name}", str(getattr(spec.limits, name)), "") for name in names])
     else:
         return None
     return replace(plan, container=less), event
+
+
+def _not_settable(limits: Sequence[str], reason: str) -> list[str]:
+    """Those of ``limits`` that the engine could not set: all of the control group only if ``reason`` names none."""
+    named = {name for name, pattern in _NAMED.items() if pattern.search(reason)}
+    if not named and "cgroup" in reason:
+        named = set(_NAMED)
+    if "rlimit" in reason:
+        named.add("nofile")
+    return [name for name in limits if name in named]
 
 
 def _without_guest(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event]:

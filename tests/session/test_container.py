@@ -333,7 +333,8 @@ def limited(plan: SandboxPlan, limits: Limits) -> SandboxPlan:
 
 
 def test_default_limits_that_an_engine_cannot_set_are_omitted_and_reported(engine: FakeEngine, place: Place) -> None:
-    engine.fail("start", CANNOT_LIMIT)
+    """This message does not say which one."""
+    engine.fail("start", StartFailed(container=SESSION, reason="crun: creating cgroup directory: Permission denied"))
     limits = Limits(memory=1 << 30, cpus=1.5, pids=2048, by_default=("memory", "pids"))
     with started(engine, place, limited(place.sandbox(), limits)) as found:
         assert engine.inspect(found).state == "running"
@@ -342,17 +343,52 @@ def test_default_limits_that_an_engine_cannot_set_are_omitted_and_reported(engin
     assert "sandbox.memory = 1024m and sandbox.pids = 2048" in warning.message
 
 
-def test_the_limits_of_a_sealed_sandbox_are_omitted_on_an_engine_without_that_controller(
-    engine: FakeEngine, place: Place
+@pytest.mark.parametrize(
+    ("reason", "lost"),
+    [
+        ("crun: opening file `cpu.max` for writing: No such file or directory", "cpus"),
+        ("crun: the requested cgroup controller `cpu` is not available: OCI runtime error", "cpus"),
+        ("crun: the requested cgroup controller 'cpu' is not available", "cpus"),
+        ("runc: failed to write to /sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us: invalid argument", "cpus"),
+        ("runc: cannot set cpu limit: container could not join or create cgroup", "cpus"),
+        ("crun: open `/sys/fs/cgroup/user.slice/a.scope/memory.max`: Permission denied", "memory"),
+        ("crun: opening file `memory.swap.max` for writing: No such file or directory", "memory"),
+        ("crun: the requested cgroup controller `memory` is not available", "memory"),
+        ("crun: writing file `/sys/fs/cgroup/a/pids.max`: No such file or directory", "pids"),
+        ("crun: the requested cgroup controller `pids` is not available", "pids"),
+    ],
+)
+def test_an_engine_without_one_controller_keeps_the_other_limits(
+    engine: FakeEngine, place: Place, reason: str, lost: str
 ) -> None:
-    reason = "crun: opening file `cpu.max` for writing: No such file or directory"
     engine.fail("start", StartFailed(container=SESSION, reason=reason))
-    limits = Limits(memory=1 << 30, cpus=1.0, by_default=("memory", "cpus"))
-    with started(engine, place, limited(place.sandbox(), limits)) as found:
-        assert engine.inspect(found).state == "running"
-        assert engine.by_name[SESSION].spec.limits == Limits()
+    names = ("memory", "cpus", "pids")
+    limits = Limits(memory=1 << 30, cpus=1.0, pids=2048, by_default=names)
+    with started(engine, place, limited(place.sandbox(), limits)):
+        left = tuple(name for name in names if name != lost)
+        found = engine.by_name[SESSION].spec.limits
+        assert found == dataclasses.replace(limits, **{lost: None}, by_default=left)
     (warning,) = [event for event in place.events if event.level == "warning"]
-    assert "sandbox.memory = 1024m and sandbox.cpus = 1.0" in warning.message
+    assert [limit["key"] for limit in warning.fields["limits"]] == [f"sandbox.{lost}"]
+
+
+def test_an_engine_without_any_controller_loses_one_limit_after_the_other(engine: FakeEngine, place: Place) -> None:
+    start = engine.start
+
+    def without_controllers(container: str) -> None:
+        limits = engine.by_name[SESSION].spec.limits
+        for name, value in (("cpu", limits.cpus), ("memory", limits.memory), ("pids", limits.pids)):
+            if value is not None:
+                reason = f"crun: the requested cgroup controller `{name}` is not available"
+                raise StartFailed(container=SESSION, reason=reason)
+        start(container)
+
+    engine.start = without_controllers  # type: ignore[method-assign]
+    limits = Limits(memory=1 << 30, cpus=1.0, pids=2048, by_default=("memory", "cpus", "pids"))
+    with started(engine, place, limited(place.sandbox(), limits)):
+        assert engine.by_name[SESSION].spec.limits == Limits()
+    warned = [event.fields["limits"] for event in place.events if event.kind == "limit.unmet"]
+    assert [limit["key"] for (limit,) in warned] == ["sandbox.cpus", "sandbox.memory", "sandbox.pids"]
 
 
 @pytest.mark.parametrize(
@@ -378,6 +414,8 @@ def test_an_engine_that_may_open_fewer_files_keeps_the_other_limits(
     [
         (Limits(memory=1 << 30, pids=2048), CANNOT_LIMIT.reason),  # they were requested
         (Limits(nofile=9, by_default=("nofile",)), CANNOT_LIMIT.reason),
+        (Limits(memory=1 << 30, pids=2048, by_default=("pids",)), CANNOT_LIMIT.reason),  # less would not help
+        (Limits(memory=1 << 30, by_default=("memory",)), "crun: opening file `cpuset.cpus` for writing: No such file"),
         (Limits(memory=1 << 30, by_default=("memory",)), "crun: executable file `sleep` not found"),
     ],
 )
