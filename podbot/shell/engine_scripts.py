@@ -30,15 +30,24 @@ kills() {
 
 # $0: the word to print first on stdout and on stderr, followed by READY and the number of kills; $1: the directory; $2:
 # the variables to keep (empty: all); $3: not empty to discard the output; $4: not empty where both are one terminal;
-# $5: the directory that no link in $1 may lead out of (empty: any may).
+# $5: the directory that no link in $1 may lead out of (empty: any may). $(…) takes newlines off the end of a name,
+# so both names are printed with a dot after them. bash writes // for / behind a link to /,
+# and an empty "${root%/}" in a pattern of its matches nothing. The variables are a subshell's: the command's may have
+# their names.
 _START = (
     _MEMORY_KILLS
     + """
+inside() (
+  here=$(pwd -P && echo .) && root=$(cd -- "$1" && pwd -P && echo .) || exit 1
+  here=${here%??} root=${root%??}
+  here=/${here#"${here%%[!/]*}"} root=/${root#"${root%%[!/]*}"}
+  here=${here%/}/ root=${root%/}
+  case $here in "$root"/*) exit 0;; esac
+  exit 1
+)
 both() { printf %s "$2" >&2; [ -n "$1" ] || printf %s "$2"; }
 cd -- "$1" 2>/dev/null || { both "$4" "$0-"; exit 125; }
-if [ -n "$5" ]; then
-  case $(pwd -P)/ in "$(cd -- "$5" && pwd -P || echo none)"/*) ;; *) both "$4" "$0!"; exit 125;; esac
-fi
+if [ -n "$5" ] && ! inside "$5" 2>/dev/null; then both "$4" "$0!"; exit 125; fi
 both "$4" "$(printf '%s+%03d' "$0" "$(kills 2>/dev/null)")"
 if [ -n "$2" ]; then
   set -f; IFS='
