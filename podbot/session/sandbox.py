@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import signal
 import threading
@@ -74,6 +73,7 @@ class Sandbox:
         self._calls = 0  # of ``run`` and its kin, in progress
         self._over = False
         self._channels: list[_Closable] = []
+        self._shell: PodmanShell | None = None
 
     @property
     def name(self) -> str:
@@ -195,11 +195,14 @@ class Sandbox:
         self._add(channel, self._channels)
         return channel
 
-    @functools.cached_property
+    @property
     def shell(self) -> PodmanShell:
         """The sandbox's shell in its workspace, for several threads and commands at once: :meth:`open_shell` without
         arguments. It connects with its first command, and ends with the sandbox."""
-        return self.open_shell()
+        with self._changed:  # reentrant, and opening a shell runs no command
+            if self._shell is None:
+                self._shell = self.open_shell()
+            return self._shell
 
     def open_shell(
         self,

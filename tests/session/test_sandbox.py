@@ -19,6 +19,7 @@ from podbot.execution.result import ExecutionResult
 from podbot.guest.messages import GuestCommand
 from podbot.session.sandbox import OUTPUT_LIMIT, Sandbox
 from podbot.session.session import opened_sandbox
+from podbot.shell.podman_shell import PodmanShell
 from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.guest.test_over_engine import real_python
@@ -264,6 +265,33 @@ def test_a_sandbox_has_one_shell_which_may_be_closed_between_commands(engine: Fa
         assert box.open_shell() is not box.open_shell()
     with pytest.raises(ContainerNotFound):
         shell.execute("echo 3")
+
+
+def test_two_threads_get_the_same_shell(engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = threading.Event()  # the second thread is where it waits for the first, or opens a shell of its own
+    shells = []
+
+    class Watched(threading.Condition):
+        def __enter__(self) -> bool:
+            if threading.current_thread() is second:
+                asked.set()
+            return super().__enter__()
+
+    with opened(engine, place) as box:
+        second = threading.Thread(target=lambda: shells.append(box.shell))
+        open_shell = box.open_shell
+
+        def opening() -> PodmanShell:
+            if threading.current_thread() is not second:
+                second.start()
+                assert asked.wait(HANG)
+            return open_shell()
+
+        monkeypatch.setattr(box, "_changed", Watched())
+        monkeypatch.setattr(box, "open_shell", opening)
+        first = box.shell
+        second.join()
+    assert shells == [first]
 
 
 def test_a_closed_sandbox_gives_no_shell(engine: FakeEngine, place: Place) -> None:
