@@ -136,7 +136,7 @@ AGENT = Agent(
                 "`GOOGLE_GEMINI_BASE_URL` and `GOOGLE_VERTEX_BASE_URL` empty, `CODE_ASSIST_ENDPOINT` its own",
                 (
                     "otherwise an address in the project's `.env` gets your key (0.61); here `sandbox.env`, `-e` and "
-                    "`agent.env_allowlist` do override them"
+                    "`agent.env_allowlist` do override them, an image's own `ENV` does not"
                 ),
             ),
             (
