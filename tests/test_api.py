@@ -195,7 +195,9 @@ def test_the_two_forms_of_a_sandbox_are_not_mixed(engine: Closable, place: Place
     call: Any = podbot.sandbox
     with pytest.raises(TypeError, match="needs a request"), call(configured(place)):
         pass
-    with pytest.raises(TypeError, match="takes neither network"), call(configured(place), BOX, network="none"):
+    with pytest.raises(TypeError, match=r"^network: not with a conf"), call(configured(place), BOX, network="none"):
+        pass
+    with pytest.raises(TypeError, match=r"^overrides: not with a conf"), call(configured(place), BOX, overrides={}):
         pass
     with pytest.raises(TypeError, match="needs a configuration, not '~/src'"), call("~/src", BOX):
         pass

@@ -171,7 +171,13 @@ def test_a_shell_by_itself_of_a_configuration(
     with PodmanShell.open(config, BOX, environ=environ) as shell:
         assert shell.root == place.workspace
         assert [*engine.by_name] == ["mine"]
-    with pytest.raises(TypeError, match="takes neither"), PodmanShell.open(config, BOX, image=IMAGE, environ=environ):
+    with pytest.raises(TypeError, match=r"^image: not with"), PodmanShell.open(config, image=IMAGE, environ=environ):
+        pytest.fail("it was opened")
+    options = {"image": IMAGE, "network": "none", "overrides": {}}
+    with (
+        pytest.raises(TypeError, match=r"^image and network and overrides: not with a configuration"),
+        PodmanShell.open(config, BOX, environ=environ, **options),  # type: ignore[arg-type]
+    ):
         pytest.fail("it was opened")
 
 

@@ -100,8 +100,9 @@ def _asked(
 ) -> tuple[AppConfig, LaunchRequest]:
     """The configuration and the request of either form of :func:`sandbox`. Raises TypeError, and ConfigError."""
     if isinstance(what, AppConfig):
-        if request is None or network is not None or overrides is not None:
-            raise TypeError("a configuration needs a request, and takes neither network nor overrides")
+        check_alone(network=network, overrides=overrides)
+        if request is None:
+            raise TypeError("a configuration needs a request")
         return what, request
     if request is not None:
         raise TypeError(f"a request needs a configuration, not {what!r}")
@@ -116,6 +117,12 @@ def _asked(
         chosen["sandbox.network"] = network
     config = load_config(LoadOptions(environ=environ, overrides={**(overrides or {}), **chosen}))
     return config, LaunchRequest(subcommand="sandbox", trusted_workspace=True)
+
+
+def check_alone(**given: object) -> None:
+    """Raise TypeError for arguments, by their names, that a caller gave beside a configuration."""
+    if names := [name for name, value in given.items() if value is not None]:
+        raise TypeError(f"{' and '.join(names)}: not with a configuration, which is used alone")
 
 
 @overload

@@ -73,11 +73,12 @@ def opened_shell(
     shell: Mapping[str, Any],
 ) -> Iterator[PodmanShell]:
     """See :meth:`PodmanShell.open`. ``options``: of :func:`podbot.sandbox`; ``shell``: of ``Sandbox.open_shell``."""
-    from podbot.api.sandboxes import sandbox
+    from podbot.api.sandboxes import check_alone, sandbox
     from podbot.launch.types import LaunchRequest
 
-    if request is None and isinstance(what, AppConfig):
-        request = LaunchRequest(subcommand="sandbox")
+    if isinstance(what, AppConfig):
+        check_alone(image=image, network=options["network"], overrides=options["overrides"])
+        request = request or LaunchRequest(subcommand="sandbox")
     chosen = {} if image is None else {"overrides": {**(options["overrides"] or {}), "image": image}}
     given: tuple[Any, ...] = (what,) if request is None else (what, request)
     with sandbox(*given, **{**options, **chosen}) as box:
