@@ -22,6 +22,7 @@ from podbot.errors import (
     ImageNotFound,
     MachineNotReady,
     NotOurs,
+    RemoveFailed,
     SocketNotFound,
     StartFailed,
 )
@@ -32,7 +33,7 @@ from tests.driver import FakeDriver
 from tests.engine.podman.test_machine_checks import USER
 from tests.session.plans import Place, container, in_state, labels
 from tests.shell.real import run as real_command
-from tests.waiting import wait_until
+from tests.waiting import HANG, wait_until
 
 SILENT = podbot.ExecIO(None, None, None)
 
@@ -234,6 +235,57 @@ def test_a_sandbox_for_asyncio(engine: Closable, place: Place) -> None:
 
     asyncio.run(work())
     assert engine.by_name == {}
+
+
+def test_a_sandbox_for_asyncio_that_cannot_be_removed(engine: Closable, place: Place) -> None:
+    """The error is raised, and no thread of its shell is left."""
+    engine.on("/bin/sh", real_command)
+    shells = []
+
+    async def work() -> None:
+        async with podbot.async_sandbox(place.workspace, environ={**environ(place), "PODBOT_IMAGE": IMAGE}) as box:
+            shells.append(box.shell)
+            assert (await box.shell.execute("echo 1")).stdout == "1\n"
+            engine.fail("remove", RemoveFailed(container=box.name, reason="it is busy"), times=None)
+
+    with pytest.raises(RemoveFailed):
+        asyncio.run(work())
+    assert [shell.closed for shell in shells] == [True]
+
+
+def test_the_removal_of_a_sandbox_blocks_no_event_loop(engine: Closable, place: Place) -> None:
+    """However often the task is cancelled, which ends after the removal."""
+    removing, may_end = threading.Event(), threading.Event()
+    remove, waited = engine.remove, []
+
+    def slow(container: str, *, kill: bool = True) -> None:
+        removing.set()
+        waited.append(may_end.wait(HANG))
+        remove(container, kill=kill)
+
+    shells = []
+
+    async def work() -> None:
+        async with podbot.async_sandbox(place.workspace, environ={**environ(place), "PODBOT_IMAGE": IMAGE}) as box:
+            shells.append(box.shell)
+            engine.remove = slow  # type: ignore[method-assign]
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(work())
+        assert await asyncio.to_thread(removing.wait, HANG)
+        for _ in range(4):
+            task.cancel()
+            for _ in range(5):  # the task gets each of them
+                await asyncio.sleep(0)
+        assert not task.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert engine.by_name == {}
+
+    asyncio.run(cancelled())
+    assert set(waited) == {True}
+    assert [shell.closed for shell in shells] == [True]
 
 
 def test_a_cancelled_command_is_terminated_and_the_sandbox_removed(engine: Closable, place: Place) -> None:

@@ -146,15 +146,20 @@ async def async_sandbox(*given: Any, **options: Any) -> AsyncIterator[AsyncSandb
     When the task is cancelled, the sandbox is removed before the block ends. ``emit`` is called from another thread.
     """
     from podbot.session.async_sandbox import AsyncSandbox
-    from podbot.shell.async_calls import AsyncCalls
+    from podbot.shell.async_calls import AsyncCalls, whole
 
     opening = sandbox(*given, **options)
-    with contextlib.closing(AsyncCalls(_AT_ONCE)) as calls:
+    calls = AsyncCalls(_AT_ONCE)
+    try:
         box = await calls.call(opening.__enter__, discard=lambda _box: opening.__exit__(None, None, None))
         made = AsyncSandbox(box, calls)
         try:
             yield made
         finally:
             raised = sys.exc_info()
-            await calls.call(lambda: opening.__exit__(*raised))
-            made.close()
+            try:
+                await calls.call(lambda: opening.__exit__(*raised))
+            finally:
+                await made.end()
+    finally:
+        await whole(calls.close)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podbot.session.sandbox import Sandbox
 from podbot.shell.aio import AsyncShell
-from podbot.shell.async_calls import AsyncCalls
+from podbot.shell.async_calls import AsyncCalls, whole
 
 
 class AsyncSandbox:
@@ -50,7 +50,7 @@ class AsyncSandbox:
         """
         return AsyncShell(self._sandbox.open_shell(root=root, user=user), concurrency=concurrency)
 
-    def close(self) -> None:
-        """End the threads of :attr:`shell`, when their calls have returned."""
+    async def end(self) -> None:
+        """End the threads of :attr:`shell`, when their calls have returned. A cancellation is raised afterwards."""
         if self._shell is not None:
-            self._shell.close()
+            await whole(self._shell.close)

@@ -69,6 +69,20 @@ class AsyncCalls:
         self._threads.shutdown()
 
 
+async def whole(function: Callable[[], object]) -> None:
+    """Run ``function`` in a thread to its end. A cancellation does not cut this short: it is raised afterwards."""
+    running = asyncio.get_running_loop().run_in_executor(None, function)
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is not None:
+        raise cancelled
+    running.result()
+
+
 def _cancelled(
     future: Future[_T], cancellation: Cancellation, end: Callable[[], object], discard: Callable[[_T], object]
 ) -> None:
