@@ -113,10 +113,10 @@ def remove_session(engine: Engine, job: Job, environ: Mapping[str, str]) -> None
         withdraw_copies(environ, job.container, created)
     elif not directory.has_container:
         forget_copies(environ, job.container, created)
-    _report(directory, job, environ, events)
+    keep_events(directory, job, environ, events)
 
 
-def _report(directory: SessionDirectory, job: Job, environ: Mapping[str, str], events: Sequence[Event]) -> None:
+def keep_events(directory: SessionDirectory, job: Job, environ: Mapping[str, str], events: Sequence[Event]) -> None:
     """Keep what the operator has to know for `podbot report`: of a session that is gone only the warnings.
 
     What cannot be kept there is left for the next command.

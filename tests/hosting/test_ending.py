@@ -25,13 +25,14 @@ from podbot.github.grant import Grant
 from podbot.guest.messages import GuestCommand
 from podbot.guest.polled_command import PolledCommand
 from podbot.guest.reach import dial
-from podbot.hosting.ending import Job, end_agent, remove_session, run
+from podbot.hosting.ending import Job, end_agent, keep_events, remove_session, run
 from podbot.launch.types import ExecSpec, Keep
 from podbot.session.flags import WANTED, flagged, stopping
 from podbot.session.kept_reports import kept_reports
 from podbot.session.network import network_of
 from podbot.session.orphans import report_orphans
-from podbot.session.sessions import session_directory, sessions
+from podbot.session.record import SessionRecord
+from podbot.session.sessions import SessionDirectory, session_directory, sessions
 from podbot.testing import ExecPeer, FakeEngine
 from tests.execution.guests import Guests, guests, lives
 from tests.guest.lies import wait_on
@@ -292,14 +293,12 @@ def test_a_kept_session_is_in_a_report(place: Place, keep: Keep, said: str) -> N
     assert [record.state for record in sessions(place.environ)] == ["stopped"]
 
 
-def test_a_warning_about_a_session_that_is_gone_is_in_a_report(
-    engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_warning_about_a_session_that_is_gone_is_in_a_report(engine: FakeEngine, place: Place) -> None:
     stuck = Event("warning", "session.stuck", "processes of the sandbox do not end", {"session": SESSION})
-    monkeypatch.setattr("podbot.session.disposal.end_stuck", lambda record, emit: emit(stuck))
-    made(engine, SESSION)
+    removed = Event("notice", "session.removed", "removed", {"session": SESSION})
     with handed_over(engine, place, None) as job:
-        end_session(engine, job, AT_ONCE)
+        directory = SessionDirectory(job.directory, job.lock, SessionRecord(SESSION, engine.endpoint, "gone"))
+        keep_events(directory, job, place.environ, [removed, stuck])
     (report,) = kept_reports(place.environ)
     assert report.events == (stuck,)
 

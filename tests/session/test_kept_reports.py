@@ -19,7 +19,6 @@ from podbot.errors import AmbiguousName, DiskFull, ReportNotFound, ReportsUnread
 from podbot.events import Event
 from podbot.guard.marks import Finding, GuardReport
 from podbot.guard.render import events as rendered
-from podbot.session import kept_reports as module
 from podbot.session.kept_reports import (
     LARGEST,
     MOST,
@@ -33,6 +32,7 @@ from podbot.session.kept_reports import (
     tell_waiting,
 )
 from podbot.session.record import SessionRecord
+from tests.faults import full_disk
 
 FOUND = Event("warning", "guard.finding", ".envrc: new", {"session": "shop", "danger": 1, "path": ".envrc"})
 DEBUG = Event("debug", "guard.end", "checked 3 entries", {"session": "shop"})
@@ -201,17 +201,10 @@ def test_reports_that_were_shown_make_room_first(environ: dict[str, str]) -> Non
     assert reported_sessions(environ, "s0") == []
 
 
-def test_nothing_is_dropped_where_nothing_can_be_written(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_dropped_where_nothing_can_be_written(environ: dict[str, str]) -> None:
     for number in range(MOST):
         keep_report(environ, f"s{number}", [FOUND])
-
-    def full(path: str, data: bytes, *, operation: str) -> None:
-        raise DiskFull(path=path, operation=operation)
-
-    monkeypatch.setattr(module, "replace_file", full)
-    with pytest.raises(DiskFull):
+    with full_disk(), pytest.raises(DiskFull):
         keep_report(environ, "more", [FOUND])
     assert len(kept_reports(environ)) == MOST
     assert reported_sessions(environ, "s0") == ["s0"]
