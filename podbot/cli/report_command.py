@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN: Final = {
     "guard.incomplete": "podbot could not check all of it",
+    "guard.unnamed": "not all of its findings are named",
     "report.cut": "not all of its report could be kept",
     "report.dropped": "older reports were dropped before they were shown",
 }

@@ -82,7 +82,7 @@ class GuardReport(NamedTuple):
 
     findings: tuple[Finding, ...] = ()
     gaps: tuple[str, ...] = ()
-    more: int = 0  # findings that are not listed
+    more: int = 0  # findings that are counted, but not named
     entries: int = 0
     seconds: float = 0.0
 

@@ -22,6 +22,9 @@ def events(left: GuardReport, session: str, workspace: str) -> Iterator[Event]:
         yield Event(level, "guard.finding", f"{found.path}: {_said(found)}", fields)  # type: ignore[arg-type]
     for line in lines(left, workspace):
         yield Event("notice", "guard.summary", line, about)
+    if left.more:
+        text = f"{left.more} more findings in {workspace} were counted, but are not named"
+        yield Event("warning", "guard.unnamed", text, {**about, "findings": left.more})
     if left.gaps:
         text = f"podbot could not check all of {workspace}: {'; '.join(left.gaps)}"
         yield Event("warning", "guard.incomplete", text, {**about, "reasons": list(left.gaps)})
@@ -46,8 +49,6 @@ def lines(left: GuardReport, workspace: str) -> list[str]:
             names = list(dict.fromkeys(_short(one.path) for one in found))
             more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
             summary.append(f"  {when}: {', '.join(names[:_NAMES])}{more}")
-    if left.more:
-        summary.append(f"  and {left.more} more, which are not listed")
     return summary
 
 

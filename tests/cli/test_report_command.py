@@ -19,6 +19,7 @@ HEADER = Event("notice", "guard.summary", "after this session 1 new item acts, i
 LINE = Event("notice", "guard.summary", "  when built: Make\x1b]0;file\u202e", {"session": "shop"})
 KEPT = Event("notice", "container.kept", "kept the sandbox shop", {"session": "shop", "unsaved": "1 file"})
 GAP = Event("warning", "guard.incomplete", "podbot could not check all of /w", {"session": "shop", "workspace": "/w"})
+UNNAMED = Event("warning", "guard.unnamed", "2 more", {"session": "shop", "workspace": "/w", "findings": 2})
 CUT = Event("warning", "report.cut", "3 more", {"events": 3})
 DROPPED = Event("warning", "report.dropped", "1 older", {"reports": 1})
 
@@ -71,7 +72,8 @@ def test_programs_get_every_finding_and_no_summary(place: Place, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("event", "code"), [(finding(HOOK), 3), (finding(MAKEFILE), 0), (KEPT, 0), (GAP, 3), (CUT, 3), (DROPPED, 3)]
+    ("event", "code"),
+    [(finding(HOOK), 3), (finding(MAKEFILE), 0), (KEPT, 0), (GAP, 3), (UNNAMED, 3), (CUT, 3), (DROPPED, 3)],
 )
 def test_the_exit_code_can_tell_what_acts_at_once(
     place: Place, capsys: pytest.CaptureFixture[str], event: Event, code: int

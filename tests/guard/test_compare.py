@@ -117,8 +117,10 @@ def test_the_block() -> None:
         "  as soon as you run `git status` or `cd`: .envrc (new, what, git: why)",
         "  when an editor opens the directory: .exrc",
         "  when it is built, tested or installed: a/Makefile, b/Makefile, c/Makefile, d/Makefile and 2 more",
-        "  and 2 more, which are not listed",
     ]
+    (unnamed,) = (event for event in events(left, "s", "/w") if event.kind == "guard.unnamed")
+    assert (unnamed.level, unnamed.message) == ("warning", "2 more findings in /w were counted, but are not named")
+    assert unnamed.fields == {"session": "s", "workspace": "/w", "findings": 2}
 
 
 def test_many_findings_do_not_push_the_repository_at_the_top_out_of_the_block() -> None:
