@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp import MCPError
@@ -46,10 +47,14 @@ async def test_a_long_command_is_a_task(world: World, tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_a_cancelled_task_ends_its_command_in_the_sandbox(world: World, tmp_path: Path) -> None:
+    command = f"sleep 48711.{TAG}"
+    cancelling = False
+
     async def then(task: TaskResult, context: ClaimContext) -> types.CallToolResult:
-        if not running(f"sleep 48711.{TAG}"):  # the start of the sandbox, on a slow machine
+        if not cancelling:  # another call that takes as long as a task, on a slow machine
             state = await ended(context.session, task.task_id)
             return types.CallToolResult.model_validate(state.result)
+        await anyio.to_thread.run_sync(lambda: wait_for(lambda: running(command), what="the command"))
         for _ in range(2):  # twice is harmless
             await ask(context.session, "tasks/cancel", task.task_id)
         state = await ended(context.session, task.task_id)
@@ -57,9 +62,11 @@ async def test_a_cancelled_task_ends_its_command_in_the_sandbox(world: World, tm
 
     async with over_stdio(world, tmp_path / "place", extensions=[TakesTasks(then)]) as client:
         value_of(await client.call_tool("sandbox_create"))
-        command = {"command": ["sleep", f"48711.{TAG}"], "timeout_seconds": 120}
-        assert text_of(await client.call_tool("shell_execute", command)) == "cancelled"
-        assert not running(f"sleep 48711.{TAG}")
+        cancelling = True
+        arguments = {"command": command.split(), "timeout_seconds": 120}
+        assert text_of(await client.call_tool("shell_execute", arguments)) == "cancelled"
+        cancelling = False
+        assert not running(command)
         assert value_of(await client.call_tool("shell_execute", {"command": ["echo", "on"]}))["stdout"] == "on\n"
 
 

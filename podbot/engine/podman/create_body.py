@@ -108,7 +108,7 @@ def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...
         found.append(Unmet("sandbox.publish", _listed(wanted), _listed(got)))
     numbers = (
         ("sandbox.memory", limits.memory, host.get("Memory")),
-        ("sandbox.cpus", _quota(limits.cpus), host.get("CpuQuota")),
+        ("sandbox.cpus", limits.cpus and _cores(_quota(limits.cpus)), _cores(host.get("CpuQuota"))),
         ("sandbox.pids", limits.pids or None, host.get("PidsLimit")),
         ("sandbox.nofile", limits.nofile, _nofile(host)),
         ("sandbox.shm", spec.shm, host.get("ShmSize")),
@@ -208,6 +208,10 @@ def _rlimits(limits: Limits) -> dict[str, list[dict[str, Any]]]:
 def _nofile(host: Mapping[str, Any]) -> int | None:
     found = (entry.get("Hard") for entry in host.get("Ulimits") or () if entry.get("Name") == "RLIMIT_NOFILE")
     return next(found, None)
+
+
+def _cores(quota: int | None) -> str:
+    return f"{(quota or 0) / _PERIOD:g}"
 
 
 def _quota(cpus: float | None) -> int | None:

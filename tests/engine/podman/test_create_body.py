@@ -138,7 +138,7 @@ def test_confinement_and_limits_that_the_engine_dropped() -> None:
     assert unmet(spec, inspected(SecurityOpt=None, Ulimits=files)) == (
         Unmet("sandbox.profile", "no-new-privileges", "none"),
         Unmet("sandbox.memory", "1", "0"),
-        Unmet("sandbox.cpus", "100000", "0"),
+        Unmet("sandbox.cpus", "1", "0"),
         Unmet("sandbox.pids", "2", "2048"),
         Unmet("sandbox.nofile", "3", "1048576"),
     )
