@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
-import time
 from itertools import islice
 
 from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories, unnamed
 from podbot.guard.acting_parts import Reading
 from podbot.guard.catalogue import RULES
 from podbot.guard.deceiving import are_plain, deceives, leads_out
-from podbot.guard.filesystem import is_stamped
+from podbot.guard.filesystem import file_clock, is_stamped
 from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from podbot.guard.marks import Key, Known
     from podbot.guard.tree import Below
 
-_COARSE = 5  # CLOCK_REALTIME_COARSE, for which Python has no constant
-_TICK = 20_000_000  # nanoseconds, used where there is no such clock
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 _MANY = 1024  # entries of a directory that are read at once
 
@@ -55,7 +51,7 @@ class Scan(Walk):
         early: Callable[[Snapshot], None] | None = None,
     ) -> None:
         super().__init__(limits or Limits())
-        self._began = _now()
+        self._began = file_clock()
         self._marks: dict[Key, Mark] = {}
         self.reading = Reading(known or {})
         self._early = early
@@ -357,8 +353,3 @@ class Scan(Walk):
             return
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no file")
         self.mark(path, "", Mark("special", kind, kind, files.changed(found)))
-
-
-def _now() -> int:
-    """The time by the clock that the kernel uses for files, so that no later change has an earlier time."""
-    return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns() - _TICK

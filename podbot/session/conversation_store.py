@@ -94,10 +94,11 @@ def _make(history: HistoryPlan) -> None:
         replace_file(path, data, operation="write which project a store is for")
 
 
-def offer_to_resume(plan: SandboxPlan, *, began: float, kept: bool, emit: Emit) -> None:
-    """Show the command that continues the conversation, if the session that began at ``began`` has left one.
+def offer_to_resume(plan: SandboxPlan, *, began: int, kept: bool, emit: Emit) -> None:
+    """Show the command that continues the conversation, if the session has left one.
 
-    ``kept``: the container was kept. Nothing is offered for a kept clone, whose work a new session would not have.
+    ``began``: when the agent was started, by ``file_clock``. ``kept``: the container was kept. Nothing is offered for a
+    kept clone, whose work a new session would not have.
     """
     history = plan.find(HistoryPlan)
     if history is None or (kept and plan.source == "github_clone"):

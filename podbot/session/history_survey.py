@@ -18,14 +18,13 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLO
 
 
 class Survey:
-    """``bytes``: space that the files use on the disk. ``newest``: seconds since the epoch, 0 for an empty directory.
+    """``bytes``: space that the files use on the disk. ``newest``: in nanoseconds since the epoch, 0 if there are none.
 
     ``complete``: false when a bound was reached or a directory could not be read; the figures are then lower bounds.
     """
 
     def __init__(self) -> None:
-        self.entries = self.bytes = 0
-        self.newest = 0.0
+        self.entries = self.bytes = self.newest = 0
         self.complete = True
 
 
@@ -72,7 +71,7 @@ class _Walk:
         stat = entry.stat(follow_symlinks=False)
         self._found.entries += 1
         self._found.bytes += stat.st_blocks * _BLOCK
-        self._found.newest = max(self._found.newest, stat.st_mtime)
+        self._found.newest = max(self._found.newest, stat.st_mtime_ns)
         if not entry.is_dir(follow_symlinks=False):
             return
         if depth <= 1:

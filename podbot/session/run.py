@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 
 from podbot.config.models import DEFAULT_ORIGIN
@@ -13,6 +12,7 @@ from podbot.errors import TerminalTooSmall
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.frozen import Frozen, replace
+from podbot.guard.filesystem import file_clock
 from podbot.guard.marks import GuardReport
 from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.types import LaunchPlan
@@ -81,7 +81,7 @@ def _carried_out(
 ) -> tuple[ExecStatus, OpenSandbox]:
     session = plan.sandbox.session
     with opening as box:
-        began = time.time()
+        began = file_clock()
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
         with _recorded(io, plan, emit) as recorded:
             command = plan.agent.command

@@ -1,4 +1,4 @@
-"""Where a file's times show that its content was changed."""
+"""By which clock the times of files are, and where they show that a content was changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.guard.filesystem import is_stamped, mount_of, type_of
+from podbot.guard.filesystem import file_clock, is_stamped, mount_of, type_of
 from podbot.guard.walk import Scan
 from tests.guard.trees import left_by, said, write
 
@@ -52,6 +52,14 @@ def test_the_type_is_the_one_that_stat_reports(where: str) -> None:
         assert is_stamped(handle) == (said_by_stat in {"ext2/ext3", "xfs", "btrfs", "f2fs"})
     finally:
         os.close(handle)
+
+
+def test_no_later_change_of_a_file_has_an_earlier_time(tmp_path: Path) -> None:
+    """By ``time.time``, most have: a conversation of a few milliseconds was by chance not offered to be continued."""
+    for number in range(1000):
+        before = file_clock()
+        os.close(os.open(tmp_path / str(number), os.O_CREAT | os.O_WRONLY))
+        assert (tmp_path / str(number)).stat().st_mtime_ns >= before
 
 
 def through_a_mapping(path: Path) -> None:

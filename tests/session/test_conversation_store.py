@@ -19,6 +19,7 @@ import pytest
 from podbot.engine.erasing import ended_with, removal
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue, PathError, UnsafeStore
 from podbot.execution.runner import ExecIO
+from podbot.guard.filesystem import file_clock
 from podbot.launch.labels import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.history import HistoryPlan, project_key
@@ -166,12 +167,12 @@ def test_a_survey_counts_and_opens_only_directories(tmp_path: Path) -> None:
     found = survey(os.fspath(tree), seconds=HANG)
     assert (found.entries, found.complete) == (6, True)
     assert 5000 <= found.bytes < 100_000
-    assert time.time() - 60 < found.newest <= time.time()
+    assert file_clock() - 60 * 10**9 < found.newest <= time.time_ns()
 
 
 def test_a_survey_of_a_missing_or_swapped_store(tmp_path: Path) -> None:
     missing = survey(os.fspath(tmp_path / "none" / "deeper"), seconds=HANG)
-    assert (missing.entries, missing.bytes, missing.newest, missing.complete) == (0, 0, 0.0, True)
+    assert (missing.entries, missing.bytes, missing.newest, missing.complete) == (0, 0, 0, True)
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "target")
