@@ -39,6 +39,20 @@ def timed(command: Sequence[str] | Sequence[Sequence[str]], env: dict[str, str])
     return time.perf_counter() - begin
 
 
+def first_result(image: str, work: str, command: str, env: dict[str, str]) -> float:
+    """Seconds of ``podman create``, ``start`` and ``exec`` of a command, on ``work`` and without a network."""
+    name = f"bench-{random.randrange(16**6):06x}"
+    options = ["--network", "none", "--init", "-v", f"{work}:/workspace"]
+    steps = [
+        ["podman", "create", "--name", name, *options, image, "sleep", "infinity"],
+        ["podman", "start", name],
+        ["podman", "exec", "-w", "/workspace", name, command],
+    ]
+    seconds = timed(steps, env)
+    subprocess.run(["podman", "rm", "-f", "-t", "0", name], env=env, capture_output=True, check=True)
+    return seconds
+
+
 def paired(a: Callable[[], float], b: Callable[[], float], rounds: int) -> dict[str, Any]:
     """Alternate ``a`` and ``b``; medians in ms and the ratio of medians with its spread."""
     a(), b()

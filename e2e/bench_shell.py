@@ -10,7 +10,6 @@ import contextlib
 import glob
 import json
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import podbot
-from e2e.bench import compare, paired, say, timed
+from e2e.bench import compare, first_result, paired, say, timed
 from e2e.harness import World
 from e2e.shells import check_connection
 from podbot.shell import HostShell, PodmanShell
@@ -130,16 +129,7 @@ def bench_opening(world: World, rounds: int) -> list[dict[str, Any]]:
             return time.perf_counter() - begin
 
     def commands() -> float:
-        name = f"bench-{random.randrange(16**6):06x}"
-        options = ["--network", "none", "--init", "-v", f"{work}:/workspace"]
-        steps = [
-            ["podman", "create", "--name", name, *options, world.image, "sleep", "infinity"],
-            ["podman", "start", name],
-            ["podman", "exec", "-w", "/workspace", name, "true"],
-        ]
-        seconds = timed(steps, env)
-        subprocess.run(["podman", "rm", "-f", "-t", "0", name], env=env, capture_output=True, check=True)
-        return seconds
+        return first_result(world.image, work, "true", env)
 
     def alone() -> float:
         begin = time.perf_counter()

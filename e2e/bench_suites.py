@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import random
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from e2e.bench import compare, timed
+from e2e.bench import compare, first_result
 from e2e.harness import World
 from e2e.suites import ident
 from podbot.suites import LazyWorkspace, LocalBackend, PodmanBackend
@@ -33,16 +31,7 @@ def bench_suites(world: World, rounds: int) -> list[dict[str, Any]]:
         return seconds
 
     def commands() -> float:
-        name = f"bench-{random.randrange(16**6):06x}"
-        options = ["--network", "none", "--init", "-v", f"{work}:/workspace"]
-        steps = [
-            ["podman", "create", "--name", name, *options, world.image, "sleep", "infinity"],
-            ["podman", "start", name],
-            ["podman", "exec", "-w", "/workspace", name, "ls"],
-        ]
-        seconds = timed(steps, env)
-        subprocess.run(["podman", "rm", "-f", "-t", "0", name], env=env, capture_output=True, check=True)
-        return seconds
+        return first_result(world.image, work, "ls", env)
 
     other = "podman create, start, exec"
     rows = [

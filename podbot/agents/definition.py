@@ -198,8 +198,8 @@ class Agent(Frozen):
     ``commands`` and ``asking``: what starts it for agent.permissions = "full" and "ask". ``trust``: makes the word
     :data:`TRUSTED` of a command from the directory that the agent starts in; None: it is not to trust it.
     ``env`` is what it needs inside, ``permission_env`` what else it needs for either; neither the operator nor a
-    repository can change them. ``defaults``: variables that the operator can set and a repository cannot; an empty one
-    is as one that is not set. ``files``: text of read-only files, by their places inside.
+    repository can change them. ``defaults``: variables that the operator can set and a repository cannot; the
+    agent treats an empty one as not set. ``files``: text of read-only files, by their places inside.
     ``no_connectors``: text of read-only files that keep the connectors of its account (mail, drive, apps) out of it.
     ``login`` None: podbot does not know. ``all_families``: which logins it can use is the operator's to say.
     ``settings``: where it takes settings from the workspace that run commands; ``settings_asked``: when it asks first.

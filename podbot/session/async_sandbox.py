@@ -46,7 +46,7 @@ class AsyncSandbox:
     def open_shell(self, *, root: str | None = None, user: str = "", concurrency: int = 64) -> AsyncShell:
         """A further shell in this sandbox: see :meth:`Sandbox.open_shell`. ``concurrency``: how many calls run at once.
 
-        Closing it is its caller's part.
+        The caller closes it.
         """
         return AsyncShell(self._sandbox.open_shell(root=root, user=user), concurrency=concurrency)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from podbot.engine.port import Unmet
@@ -15,7 +14,7 @@ from podbot.launch.types import SandboxPlan
 # What a runtime's error message names when it cannot set a limit, e.g. without cgroup v2 delegation: a file of the
 # controller, or the controller, which may be missing alone. runc's words: "cannot set cpu limit".
 _NAMED = {
-    limit: re.compile(rf"\b{name}\.({files})|\b(controllers?|set) ['`\"]?{name}\b|\b{name}['`\"]? controller\b")
+    limit: rf"\b{name}\.({files})|\b(controllers?|set) ['`\"]?{name}\b|\b{name}['`\"]? controller\b"
     for limit, name, files in (
         ("memory", "memory", r"max|swap\.max|limit|memsw"),
         ("cpus", "cpu", "max|cfs_"),
@@ -51,7 +50,9 @@ def with_less(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event] | Non
 
 def _not_settable(limits: Sequence[str], reason: str) -> list[str]:
     """Those of ``limits`` that the engine could not set: all of the control group only if ``reason`` names none."""
-    named = {name for name, pattern in _NAMED.items() if pattern.search(reason)}
+    import re  # here: only a start that failed needs the patterns
+
+    named = {name for name, pattern in _NAMED.items() if re.search(pattern, reason)}
     if not named and "cgroup" in reason:
         named = set(_NAMED)
     if "rlimit" in reason:

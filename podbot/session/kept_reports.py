@@ -2,7 +2,7 @@
 
 They are files in podbot's state directory, because the runtime directory is lost with the operator's login, and the
 workspace is not. No sandbox can mount that directory. Each podbot that ends a session, or finds what one has left,
-adds one file of that session if there is something to report; a session can so have several. What the agent could
+adds one file of that session if there is something to report, so a session can have several. What the agent could
 choose in a file, such as names of files, is bounded here and made visible when shown.
 """
 
