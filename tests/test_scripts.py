@@ -49,7 +49,7 @@ def test_the_link_of_another_installation_is_left_alone(tmp_path: Path) -> None:
     assert place.readlink() == PODBOT
 
 
-def packages(root: Path, python: str, *rows: str) -> subprocess.CompletedProcess[str]:
+def packages(root: Path, python: str, *rows: str, path: str = "") -> subprocess.CompletedProcess[str]:
     """``scripts/engine-packages`` of a clone whose Python is a script, with an apt-get that notes its words."""
     for name, text in ((".venv/bin/python", python), ("bin/apt-get", f'echo "$@" > {root}/asked')):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def packages(root: Path, python: str, *rows: str) -> subprocess.CompletedProcess
     (root / "bin/sudo").chmod(0o755)
     (root / "scripts").mkdir(exist_ok=True)
     script = shutil.copy(PACKAGES, root / "scripts")
-    environ = {"PATH": f"{root}/bin:/usr/bin:/bin"}
+    environ = {"PATH": path or f"{root}/bin:/usr/bin:/bin"}
     return subprocess.run(
         [script, *rows], env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -73,6 +73,16 @@ def test_the_tests_packages_are_installed_or_it_fails(tmp_path: Path) -> None:
     assert not (tmp_path / "asked").exists()
     assert packages(tmp_path, "exit 0", "coreutils:sh", "some-package:no-such-program").returncode == 0
     assert (tmp_path / "asked").read_text() == "install -y -qq --no-install-recommends some-package\n"
+
+
+def test_without_a_list_the_programs_of_all_end_to_end_tests_are_installed(tmp_path: Path) -> None:
+    """Root prepares the machine for a user who may not install: what was in another script's list was missing then."""
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "cat", "dirname", "env", "id"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
+    assert packages(tmp_path, "exit 0", path=f"{tmp_path}/bin").returncode == 0
+    asked = (tmp_path / "asked").read_text().split("--no-install-recommends ")[1]
+    assert asked.split() == ["systemd", "openssh-client", "zsh", "fish"]
 
 
 def test_make_run_says_how_to_get_podbot_on_the_path_only_where_it_is_not(tmp_path: Path) -> None:
