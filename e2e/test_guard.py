@@ -15,7 +15,7 @@ import pytest
 
 from e2e.harness import ROOTLESS, World, wait_for
 from e2e.patience import patient
-from podbot.session.first_process import first_process
+from podbot.session.container_processes import first_process
 
 PLANT = """set -e
 printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit

@@ -22,7 +22,7 @@ from podbot.errors import (
     SandboxStopped,
 )
 from podbot.session.sessions import session_directory
-from podbot.session.shell_target import ShellTarget, running_session
+from podbot.session.shells import ShellTarget, running_session
 from podbot.shell import PodmanShell
 from podbot.testing import IMAGE, FakeEngine
 from tests.driver import FakeDriver

@@ -41,8 +41,7 @@ def open_shell(
     SandboxStopped for one that does not run, SandboxPaused, and ContainerError subclasses; InvalidWorkingDirectory for
     ``root``.
     """
-    from podbot.session.shell_target import running_session
-    from podbot.session.shells import shell_in
+    from podbot.session.shells import running_session, shell_in
 
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:

@@ -178,7 +178,7 @@ def _settings(config: AppConfig, workspace: PathFacts | None) -> tuple[str, ...]
 def _git_files(config: AppConfig, workspace: PathFacts | None, repository: RepositoryFacts) -> tuple[GitFile, ...]:
     if workspace is None or workspace.kind != "directory" or config.workspace.guard != "protect":
         return ()
-    from podbot.session.git_files import git_files
+    from podbot.session.repository import git_files
 
     return git_files(workspace.resolved, repository.linked)
 

@@ -17,7 +17,7 @@ from podbot.events import Emit, Event
 from podbot.frozen import Frozen
 from podbot.guard.marks import GuardReport
 from podbot.locks import same_file
-from podbot.session.first_process import first_process, lives
+from podbot.session.container_processes import first_process, lives
 
 if TYPE_CHECKING:
     from podbot.engine.port import ContainerInfo

@@ -18,7 +18,7 @@ from podbot.launch.git_settings import is_of_interest
 from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
 from podbot.launch.refused_paths import within
 from podbot.launch.targets import UNSHOWABLE
-from podbot.launch.types import LinkedGit, RepositoryFacts, SandboxPlan
+from podbot.launch.types import GitFile, LinkedGit, RepositoryFacts, SandboxPlan
 from podbot.places import path_of
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -260,3 +260,30 @@ def _read(directory: int, name: str, most: int = LONGEST) -> bytes:
             return b""
         data = file.read(most + 1)
     return data if len(data) <= most else b""
+
+
+_READ_ONLY = ("config", "config.worktree", "hooks")
+
+
+def git_files(workspace: str, linked: LinkedGit | None) -> tuple[GitFile, ...]:
+    """``workspace`` must be resolved. Links are skipped: an agent may have made one, and its target is never mounted.
+
+    The git directory, or the ``.git`` file, comes first.
+    """
+    own = joined(workspace, ".git")
+    if linked is not None and linked.reason is None:
+        return (*_found(own), *(found for name in _READ_ONLY for found in _found(joined(linked.directory, name))))
+    top = _found(own)
+    if not top or top[0].is_file:
+        return ()
+    return (*top, *(found for name in _READ_ONLY for found in _found(joined(own, name))))
+
+
+def _found(path: str) -> tuple[GitFile, ...]:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return ()
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return (GitFile(path, is_file=stat.S_ISREG(mode)),)
+    return ()

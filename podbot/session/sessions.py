@@ -21,8 +21,7 @@ from podbot.frozen import Frozen, replace
 from podbot.locks import same_file
 from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
 from podbot.session.flags import ATTEMPTS, LOCK, STOPPING, is_live
-from podbot.session.record import SessionRecord, read_record, write_record
-from podbot.session.states import State, moved, observed
+from podbot.session.record import SessionRecord, State, moved, observed, read_record, write_record
 
 if TYPE_CHECKING:
     import socket

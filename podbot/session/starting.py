@@ -39,8 +39,7 @@ from podbot.session.flags import is_live
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.host_paths import path_facts, with_protected
 from podbot.session.mount_check import verified_mount
-from podbot.session.name_servers import public_servers
-from podbot.session.network import isolate
+from podbot.session.network import isolate, public_servers
 from podbot.session.own_files import place_files
 from podbot.session.planned import NotAPlan, plan_from
 from podbot.session.record import SessionRecord, write_record

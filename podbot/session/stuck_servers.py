@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from podbot.events import Emit, Event
-from podbot.session.first_process import is_id
+from podbot.session.container_processes import is_id
 
 if TYPE_CHECKING:
     from podbot.session.record import SessionRecord

@@ -26,8 +26,7 @@ from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import LaunchPlan, Mount
 from podbot.management.history_list import history_root, list_history
 from podbot.management.history_remove import find_history, remove_history
-from podbot.session.conversation_store import history_in_use, locked
-from podbot.session.history_survey import survey
+from podbot.session.conversation_store import history_in_use, locked, survey
 from podbot.session.run import run_session
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine, ScriptedExec

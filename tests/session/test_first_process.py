@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from podbot.session.first_process import first_process, is_first, lives
+from podbot.session.container_processes import first_process, is_first, lives
 from tests.streams.plumbing import nothing_left_open
 
 ID = "83f96dce6d5a"

@@ -9,8 +9,8 @@ import pytest
 
 from podbot.errors import MountRefused
 from podbot.launch.types import GitFile, LinkedGit, Mount
-from podbot.session.git_files import git_files
 from podbot.session.mount_check import verified_mount
+from podbot.session.repository import git_files
 
 
 @pytest.fixture

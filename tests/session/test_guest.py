@@ -18,7 +18,7 @@ from podbot.errors import ContainerNotFound, StartFailed
 from podbot.guest.frames import HANDED_OVER, LEASED
 from podbot.launch.resources.guest import GuestPlan, guest_of
 from podbot.launch.types import Mount, SandboxPlan
-from podbot.session.degraded import MAIN_ENDED, MAIN_SILENT, with_less
+from podbot.session.container import MAIN_ENDED, MAIN_SILENT, with_less
 from podbot.session.resources.guest import Resource, main_program
 from podbot.session.resources.resource import Opening
 from podbot.session.sessions import session_directory

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.session.left_processes import end_left
+from podbot.session.container_processes import end_left
 from tests.waiting import HANG
 
 ID = "83f96dce6d5a" * 5

@@ -17,7 +17,6 @@ from podbot.hosting.ending import Job, remove_session
 from podbot.launch.labels import LABEL
 from podbot.launch.resources.login import LoginPlan
 from podbot.launch.types import Keep
-from podbot.session.abandoned import remove_abandoned
 from podbot.session.login_copies import (
     end_host_copy,
     forget_copies,
@@ -27,7 +26,7 @@ from podbot.session.login_copies import (
     sweep_host,
     withdraw_copies,
 )
-from podbot.session.orphans import report_orphans
+from podbot.session.orphans import remove_abandoned, report_orphans
 from podbot.session.record import SessionRecord
 from podbot.session.resources.login import Resource
 from podbot.session.resources.resource import Opening

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podbot.engine.port import ContainerInfo
 from podbot.events import Event
 from podbot.frozen import replace
-from podbot.session.name_servers import public_servers, servers
+from podbot.session.network import public_servers, servers
 from tests.session.plans import Place
 
 PUBLIC = "nameserver 8.8.8.8\nnameserver 8.8.4.4\nnameserver 2001:4860:4860::8888\n"

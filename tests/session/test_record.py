@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from podbot.errors import PathError, SessionRecordUnknown
 from podbot.events import Event
-from podbot.session.record import RECORD, VERSION, SessionRecord, as_json, from_json, read_record, write_record
-from podbot.session.states import STATES
+from podbot.session.record import RECORD, STATES, VERSION, SessionRecord, as_json, from_json, read_record, write_record
 from podbot.testing import FakeEngine
 
 TEXTS = st.text(max_size=20)

@@ -21,7 +21,7 @@ from podbot.errors import PathError, PodbotError, SessionExists, SessionRecordUn
 from podbot.places import private_dir
 from podbot.session.flags import LOCK, STOPPING, flagged, is_live
 from podbot.session.kill_watcher import HelperProgram
-from podbot.session.record import RECORD, SessionRecord, as_json, write_record
+from podbot.session.record import RECORD, SessionRecord, State, as_json, write_record
 from podbot.session.sessions import (
     GONE,
     FoundSession,
@@ -32,7 +32,6 @@ from podbot.session.sessions import (
     sessions,
     sweep,
 )
-from podbot.session.states import State
 from tests.faults import GiveAway
 from tests.session.plans import SESSION, Place, in_state, nest
 from tests.waiting import HANG, wait_until

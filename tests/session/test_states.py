@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from podbot.session.states import MOVES, STATES, State, moved, observed
+from podbot.session.record import MOVES, STATES, State, moved, observed
 
 ALLOWED = [
     "claimed creating", "claimed orphaned", "claimed gone",

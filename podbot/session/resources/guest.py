@@ -18,7 +18,7 @@ from podbot.guest.reach import ask_for_listener, hand_over, listen, put_away
 from podbot.guest.source import guest_text
 from podbot.launch.resources.gateway import GatewayPlan
 from podbot.launch.resources.guest import GuestPlan
-from podbot.session.degraded import MAIN_ENDED, MAIN_SILENT
+from podbot.session.container import MAIN_ENDED, MAIN_SILENT
 from podbot.session.resources.resource import Opening, SessionResource
 
 _SECONDS = 5.0  # for the main process to become the guest: 40 ms as a rule
