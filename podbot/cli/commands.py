@@ -6,10 +6,20 @@ reference page names every option are made from it (ADR 0024).
 
 # Without `from __future__ import annotations`, like podbot.cli.options, because it is on the fast path.
 
-from podbot.cli.command_type import CarryOut, Command
-from podbot.cli.login_commands import LOGIN_COMMANDS
-from podbot.cli.machine_commands import MACHINE
-from podbot.cli.options import ALL_SESSIONS, MCP, PLAN, SANDBOX, SESSION, WORKSPACE, YES, Argument, Option
+from podbot.cli.machine_commands import LOGIN_COMMANDS, MACHINE
+from podbot.cli.options import (
+    ALL_SESSIONS,
+    MCP,
+    PLAN,
+    SANDBOX,
+    SESSION,
+    WORKSPACE,
+    YES,
+    Argument,
+    CarryOut,
+    Command,
+    Option,
+)
 from podbot.cli.session_commands import SESSION_COMMANDS
 
 __all__ = ["BY_PATH", "COMMANDS", "EPILOG", "GROUPS", "HELP_TEXT", "CarryOut", "Command", "find"]

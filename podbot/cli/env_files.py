@@ -53,7 +53,7 @@ def _opened(path: str, environ: Mapping[str, str]) -> int:
 def _checked(path: str, place: str, environ: Mapping[str, str]) -> str:
     """Where ``place`` is without links. Raises InvalidValue for a link that an agent could have made, and leads out."""
     from podbot.frozen import replace
-    from podbot.launch.sources import leading_out
+    from podbot.launch.mount_paths import leading_out
     from podbot.session.host_paths import links_to_cwd, path_facts
 
     found = path_facts(path, place)

@@ -94,7 +94,7 @@ def table(found: list[SessionInfo], now: float, width: int | None = None) -> str
         Column("WORKSPACE", _cells(info.path for info in found), least=9, keeps_end=True, droppable=True),
     ]
     if any(info.token is not None for info in found):
-        from podbot.cli.token_words import token_words
+        from podbot.cli.ps_format import token_words
 
         tokens = _cells(token_words(info.token, now) for info in found)
         columns.append(Column("TOKEN", tokens, least=12, droppable=True))

@@ -2,8 +2,7 @@
 
 # Without `from __future__ import annotations`, like podbot.cli.options, because it is on the fast path.
 
-from podbot.cli.command_type import Command
-from podbot.cli.options import ALL_SESSIONS, Argument, Option
+from podbot.cli.options import ALL_SESSIONS, Argument, Command, Option
 
 _RUNS = (
     Option("user", ("--user", "-u"), "User to run it as: names or numbers.", "one", "USER[:GROUP]"),

@@ -114,7 +114,7 @@ def _once(g: Globals, args: TokenArgs) -> int:
 
 
 def _renewal_row(result: TokenRenewal, now: float) -> tuple[str, str, str]:
-    from podbot.cli.token_words import span
+    from podbot.cli.ps_format import span
 
     left = f"lasts {span(result.expires_at - now)}" if result.expires_at is not None else ""
     return result.session, result.outcome, ", ".join(part for part in (left, result.detail) if part)
@@ -193,7 +193,7 @@ def _unit_words(unit: UnitState) -> str:
 
 
 def _token_row(name: str, token: TokenInfo | None) -> tuple[str, str, str]:
-    from podbot.cli.token_words import token_words
+    from podbot.cli.ps_format import token_words
 
     holder = token.holder if token is not None else None
     return (

@@ -21,7 +21,7 @@ from podbot.execution.hosted_end import HOSTED_LIMITS, HostedLimits
 from podbot.frozen import Frozen
 from podbot.guest.link import SocketLink
 from podbot.guest.polled_command import ConnectionState, PolledCommand
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.flags import WANTED, is_live
 from podbot.session.guarding import report_left

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
 from podbot.frozen import Frozen
-from podbot.launch.sources import checked_source
-from podbot.launch.targets import normal_target
+from podbot.launch.mount_paths import checked_source, normal_target
 from podbot.launch.types import HostFacts, LaunchRequest, Mount
 
 KEY = "sandbox.extra_mounts"

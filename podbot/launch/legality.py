@@ -12,8 +12,8 @@ from podbot.config.models import AppConfig
 from podbot.config.schema import KEYS, value_of
 from podbot.errors import IllegalCombination, InvalidValue, MountRefused
 from podbot.frozen import Frozen, replace
+from podbot.launch.mount_paths import shown
 from podbot.launch.security import effective_profile
-from podbot.launch.targets import shown
 from podbot.launch.types import HostFacts, LaunchRequest, Subcommand
 
 SUBCOMMAND_MODES: Mapping[Subcommand, tuple[AgentMode, ...]] = {

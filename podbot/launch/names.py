@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from podbot.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from podbot.launch.types import Keep
 
 LONGEST = 63  # a container's name becomes its host name, and this is the limit of a DNS label
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*\Z", re.ASCII)
@@ -34,3 +39,22 @@ def session_name(chosen: str | None, workspace: str, nonce: str) -> str:
             hint=f"Letters, digits, '_', '.' and '-', the first a letter or digit, at most {LONGEST} characters.",
         )
     return chosen
+
+
+LABEL = "io.podbot"
+HISTORY = f"{LABEL}.history"  # the key of the conversations that it mounts, or empty
+KEEP = f"{LABEL}.keep"  # stored on the container, because a reboot empties the runtime directory
+RESOURCES = f"{LABEL}.resources"  # the names of the session's resources, in their order, with commas
+MANAGED = f"{LABEL}.managed=true"
+
+_KEEPS: Mapping[Keep, str] = {"always": "true", "never": "false", "when_unsaved": "when_unsaved"}
+
+
+def keep_label(keep: Keep) -> str:
+    """The value of the label :data:`KEEP`."""
+    return _KEEPS[keep]
+
+
+def keep_of(labels: Mapping[str, str]) -> Keep:
+    """Whether to keep a container, according to its labels."""
+    return next((keep for keep, text in _KEEPS.items() if labels.get(KEEP) == text), "never")

@@ -11,9 +11,8 @@ from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.agent_plan import labels, plan_agent
 from podbot.launch.git_settings import config_variables
-from podbot.launch.labels import LABEL, RESOURCES, keep_label
 from podbot.launch.legality import check, check_effects, check_project, check_sealed, for_subcommand
-from podbot.launch.names import session_name
+from podbot.launch.names import LABEL, RESOURCES, keep_label, session_name
 from podbot.launch.network_choice import engine_network, network_of
 from podbot.launch.own_file import files_directory, own_file_mount
 from podbot.launch.publish import plan_ports

@@ -9,14 +9,48 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 
 from podbot.errors import MountRefused
 from podbot.frozen import Frozen
-from podbot.launch.gitdir import joined
+from podbot.launch.mount_paths import UNSHOWABLE, normal_target
 from podbot.launch.refused_paths import within
-from podbot.launch.targets import normal_target
 from podbot.launch.types import HostFacts, LinkedGit, Mount
+
+LONGEST = 4096  # bytes of such a file; also the limit for a path
+_PREFIX = b"gitdir: "
+# No repository can track a `.git`, and an ordinary checkout has no such name.
+_SUBMODULE = re.compile(r"[^/]*\.git/(?:worktrees/[^/]+/)?modules/.")
+
+
+def pointed_to(data: bytes) -> str | None:
+    """The path that a ``.git`` file names, as git reads it; None for anything else."""
+    return one_path(data[len(_PREFIX) :]) if data.startswith(_PREFIX) else None
+
+
+def one_path(data: bytes) -> str | None:
+    """A file's content as one path, without line breaks at its end; None if it is not a path, or cannot be shown."""
+    if len(data) > LONGEST:
+        return None
+    text = os.fsdecode(data.rstrip(b"\r\n"))
+    return None if not text or UNSHOWABLE.search(text) else text
+
+
+def joined(directory: str, path: str) -> str:
+    """``path``, which may be relative to ``directory``, as an absolute and normal path. Links are not resolved."""
+    return "/" + os.path.normpath(os.path.join(directory, path)).lstrip("/")
+
+
+def is_submodules(path: str) -> bool:
+    """Whether a git directory is where git puts those of submodules; a plain checkout never is."""
+    return _SUBMODULE.search(path) is not None
+
+
+def is_common(path: str) -> bool:
+    """Whether a git directory's name allows it to have linked worktrees: ``.git``, ``shop.git``, or a submodule's."""
+    return path.endswith(".git") or is_submodules(path)
+
 
 _SHOWN = 200  # characters that are shown of a path that an agent may have written
 EMPTY = "empty-git"  # in podbot's state directory: an empty directory for each workspace

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from podbot.engine.erasing import erased_by
 from podbot.engine.port import Engine
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue
-from podbot.launch.labels import HISTORY, MANAGED
+from podbot.launch.names import HISTORY, MANAGED
 from podbot.management.history_list import ProjectHistory, history_root, list_history
 from podbot.session.conversation_store import USED, locked
 from podbot.session.orphans import is_ours

@@ -9,7 +9,7 @@ from typing import Any
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import PodbotError
-from podbot.launch.labels import keep_of
+from podbot.launch.names import keep_of
 from podbot.management.manage import SessionInfo, info_of
 from podbot.places import runtime_root
 from podbot.session.confined import seccomp_mode

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from podbot.engine.port import Engine
 from podbot.errors import NoLog, PathError
 from podbot.execution.output_log import CURRENT, EARLIER
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.own_file import DIRECTORY, kept_directory, log_directory
 from podbot.places import is_own_directory, runtime_root, state_dir
 from podbot.session.flags import is_live

@@ -10,7 +10,7 @@ from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns, StopFailed
 from podbot.events import Emit, ignore
 from podbot.frozen import Frozen, replace
-from podbot.launch.labels import LABEL, MANAGED, keep_of
+from podbot.launch.names import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
 from podbot.session.flags import await_release, is_live, stopping
 from podbot.session.guarding import SCANNER, Scanner, report_left

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Event
-from podbot.launch.labels import LABEL, keep_of
+from podbot.launch.names import LABEL, keep_of
 from podbot.session.container_processes import end_left, first_process, lives
 from podbot.session.disposal import STOP_SECONDS
 from podbot.session.flags import ENDING, flagged, is_in_use, is_live

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerError
 from podbot.events import Emit, Event
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.types import SandboxPlan
 
 if TYPE_CHECKING:

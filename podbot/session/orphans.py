@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Emit, Event
-from podbot.launch.labels import LABEL, keep_of
-from podbot.launch.names import is_name
+from podbot.launch.names import LABEL, is_name, keep_of
 from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.flags import ENDING, flagged, is_in_use

@@ -15,9 +15,9 @@ from typing import Literal
 
 from podbot.errors import MountRefused
 from podbot.launch.git_settings import is_of_interest
-from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
+from podbot.launch.mount_paths import UNSHOWABLE
 from podbot.launch.refused_paths import within
-from podbot.launch.targets import UNSHOWABLE
+from podbot.launch.repository import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
 from podbot.launch.types import GitFile, LinkedGit, RepositoryFacts, SandboxPlan
 from podbot.places import path_of
 

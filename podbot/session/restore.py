@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import PodbotError
 from podbot.frozen import replace
-from podbot.launch.labels import LABEL, keep_of
+from podbot.launch.names import LABEL, keep_of
 from podbot.places import runtime_root, state_dir
 from podbot.session.record import SessionRecord, read_record
 from podbot.session.sessions import left_session

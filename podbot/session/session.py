@@ -13,7 +13,7 @@ from podbot.errors import AgentNotInImage, MountRefused, NameTaken, SessionExist
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen, replace
 from podbot.images.recipe import LABEL_AGENTS, agents_in
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.publish import public_notes
 from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import SandboxPlan, Subcommand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import AmbiguousName, ContainerNotFound, NotOurs, RequestFailed
-from podbot.launch.labels import MANAGED
+from podbot.launch.names import MANAGED
 from podbot.session.orphans import is_ours
 
 _SHORTEST_ID = 12  # digits, as engines show ids

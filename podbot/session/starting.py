@@ -22,13 +22,13 @@ from podbot.errors import (
 )
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen, replace
-from podbot.launch.labels import LABEL, RESOURCES, keep_of
+from podbot.launch.mount_paths import checked_source
+from podbot.launch.names import LABEL, RESOURCES, keep_of
 from podbot.launch.own_file import files_directory
 from podbot.launch.publish import port_notes, public_notes
 from podbot.launch.refused_paths import within
 from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.seccomp import profile_path
-from podbot.launch.sources import checked_source
 from podbot.launch.types import HostFacts, LaunchRequest, SandboxPlan
 from podbot.places import runtime_root
 from podbot.session.confined import check_filtered

@@ -10,7 +10,7 @@ from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerError, ContainerNotFound, PodbotError
 from podbot.events import Emit
 from podbot.github.token_file import SECRETS, TokenFile
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.places import runtime_root
 from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.flags import await_release

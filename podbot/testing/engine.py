@@ -22,7 +22,7 @@ from podbot.engine.port import (
     Size,
     Unmet,
 )
-from podbot.engine.stream import SocketStream
+from podbot.engine.transport import SocketStream
 from podbot.errors import (
     ContainerNotFound,
     EngineGone,

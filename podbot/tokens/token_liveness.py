@@ -16,7 +16,7 @@ from podbot.engine.endpoint import EngineRef
 from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound, NotOurs, PodbotError
 from podbot.events import Emit, Event
-from podbot.launch.labels import MANAGED
+from podbot.launch.names import MANAGED
 from podbot.session.orphans import is_ours, our_container
 from podbot.tokens.worker_threads import Jobs
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from podbot.errors import CopyFailed
 from podbot.frozen import replace
-from podbot.launch.sources import leading_out
+from podbot.launch.mount_paths import leading_out
 from podbot.launch.types import HostFacts
 from podbot.sections.host_tree import opened_below
 from podbot.session.host_paths import path_facts

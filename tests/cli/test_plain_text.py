@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podbot.cli.plain_text import plain_line
+from podbot.cli.logs import plain_line
 from podbot.visible_text import is_printable
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from podbot.cli.entry import main
 from podbot.cli.globals import Globals
+from podbot.cli.ps_format import span, token_words
 from podbot.cli.token_daemon import TokenArgs, unit_command
-from podbot.cli.token_words import span, token_words
 from podbot.github.grant import Grant
 from podbot.github.lease import LEASE, FileLock
 from podbot.github.status import Holder, TokenStatus

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podbot.engine.stream import SocketStream
+from podbot.engine.transport import SocketStream
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from podbot.engine.port import Size
-from podbot.engine.stream import SocketStream
+from podbot.engine.transport import SocketStream
 from podbot.errors import EngineGone, EngineStorageFull, ExecFailed
 from podbot.execution import group
 from podbot.execution.group import is_gone

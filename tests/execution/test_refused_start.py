@@ -11,7 +11,7 @@ from podbot.engine.podman.words import WORDS
 from podbot.engine.port import Engine, ExecState
 from podbot.errors import ExecFailed
 from podbot.execution.engine_command import EngineCommand
-from podbot.execution.refused_start import WatchedSide
+from podbot.execution.engine_start import WatchedSide
 from podbot.execution.time_limits import TIME_LIMITS
 from podbot.launch.command import ExecSpec
 

@@ -17,7 +17,7 @@ from podbot.agents.gemini import BASHENV_TEXT
 from podbot.agents.registry import AgentMode, agent, agents
 from podbot.config.models import AgentConfig, AgentKind
 from podbot.errors import MissingRequired
-from podbot.launch.agents import command_for
+from podbot.launch.agent_plan import command_for
 
 CODEX: tuple[str, ...] = ("codex", "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false")
 CODEX += ("-c", 'projects={"/"={trust_level="trusted"}}')

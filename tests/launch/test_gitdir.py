@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.launch.gitdir import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
+from podbot.launch.repository import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"], exclude_characters="/"), min_size=1)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from podbot.launch.labels import KEEP, keep_label, keep_of
+from podbot.launch.names import KEEP, keep_label, keep_of
 from podbot.launch.types import Keep
 
 

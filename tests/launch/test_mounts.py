@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import MissingRequired, MountRefused
+from podbot.launch.mount_paths import normal_target
 from podbot.launch.mounts import MountPlan, plan_mounts, workspace_target
 from podbot.launch.refused_paths import own_places, within
-from podbot.launch.targets import normal_target
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
 from tests.launch.build import FLAG, config, directory, facts, typed
 

@@ -13,7 +13,7 @@ from podbot import __version__
 from podbot.agents.registry import agent, agents
 from podbot.config.models import AGENT_KINDS, AgentConfig, AppConfig, ProjectChoice
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
-from podbot.launch.agents import agent_env
+from podbot.launch.agent_plan import agent_env
 from podbot.launch.describe import describe
 from podbot.launch.plan import normalize, plan_sandbox
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource

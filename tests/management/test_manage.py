@@ -6,7 +6,7 @@ import pytest
 
 from podbot.engine.port import ContainerInfo
 from podbot.errors import ContainerNotFound, NotOurs, RemoveFailed, SessionRuns
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.own_file import kept_directory
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.places import state_dir

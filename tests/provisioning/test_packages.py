@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from podbot.engine.check import Repair, installation
-from podbot.engine.podman.engine_machine import PodmanMachine
-from podbot.engine.podman.needed_programs import missing_programs
+from podbot.engine.podman.engine_machine import PodmanMachine, missing_programs
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.errors import MachineNotReady, RepairFailed
 from podbot.events import Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 
-from podbot.launch.labels import keep_label
+from podbot.launch.names import keep_label
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.types import Keep, LaunchPlan
 from podbot.testing import FakeEngine

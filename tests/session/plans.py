@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podbot.events import Event
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.resources.every import EVERY
 from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, Mount, SandboxPlan, Security
 from podbot.session.record import State

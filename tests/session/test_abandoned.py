@@ -12,7 +12,7 @@ from podbot.engine.port import ContainerInfo
 from podbot.errors import RemoveFailed, SessionExists
 from podbot.events import Event
 from podbot.execution.runner import ExecIO
-from podbot.launch.labels import keep_label
+from podbot.launch.names import keep_label
 from podbot.session.flags import ENDING, flagged, in_use, is_live
 from podbot.session.orphans import report_orphans
 from podbot.session.run import run_session

@@ -20,7 +20,7 @@ from podbot.engine.erasing import ended_with, removal
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue, PathError, UnsafeStore
 from podbot.execution.runner import ExecIO
 from podbot.guard.filesystem import file_clock
-from podbot.launch.labels import HISTORY
+from podbot.launch.names import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import LaunchPlan, Mount

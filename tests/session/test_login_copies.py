@@ -14,7 +14,7 @@ from podbot.credentials.login_store import LoginStore
 from podbot.events import Event
 from podbot.frozen import replace
 from podbot.hosting.ending import Job, remove_session
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.resources.login import LoginPlan
 from podbot.launch.types import Keep
 from podbot.session.login_copies import (

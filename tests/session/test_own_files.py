@@ -16,7 +16,7 @@ from podbot.errors import DiskFull, PathError, UnsafeDirectory
 from podbot.events import Event, ignore
 from podbot.launch.askpass import SECRETS, askpass
 from podbot.launch.askpass import TARGET as ASKPASS
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.own_file import kept_directory, log_directory, own_file_mount
 from podbot.launch.plan import plan_sandbox
 from podbot.launch.repository import EMPTY

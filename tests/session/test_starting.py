@@ -33,7 +33,7 @@ from podbot.errors import (
 )
 from podbot.execution.runner import ExecIO
 from podbot.github.grant import Grant
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.plan import normalize
 from podbot.launch.types import ContainerSpec, HostFacts, LaunchRequest
 from podbot.management.manage import StopResult, list_sessions, stop_sessions

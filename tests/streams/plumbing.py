@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from podbot.engine.stream import SocketStream
+from podbot.engine.transport import SocketStream
 from podbot.streams.relay import Relay
 from tests.waiting import HANG, attempts, wait_until
 

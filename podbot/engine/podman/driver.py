@@ -6,12 +6,11 @@ The registry names this module: it is an :class:`podbot.engine.driver.EngineDriv
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from podbot.config.models import AppConfig
 from podbot.engine.endpoint import Endpoint, named_endpoint, parse_endpoint
-from podbot.engine.podman.sockets import SYSTEM_SOCKETS, VARIABLES, candidate_sockets
 from podbot.engine.podman.words import WORDS
 from podbot.errors import (
     ConnectionFailed,
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from podbot.engine.podman.rest import RestEngine
 
 __all__ = ["WORDS", "connect", "locate", "machine", "reopen", "revive"]
+
+VARIABLES = ("CONTAINER_HOST", "DOCKER_HOST", "PODMAN_HOST")
+SYSTEM_SOCKETS = ("/run/podman/podman.sock", "/var/run/docker.sock")
 
 
 def _may_use(path: str) -> bool:
@@ -180,3 +182,14 @@ def _private(environ: Mapping[str, str], emit: Emit, host: Host) -> Endpoint:
             return Endpoint("unix", "found there", path=left[0])  # the only socket: connecting fails with its error
         raise
     return Endpoint("unix", "podbot's private service", path=path)
+
+
+def candidate_sockets(
+    environ: Mapping[str, str], uid: int, system_sockets: Sequence[str] = SYSTEM_SOCKETS
+) -> list[str]:
+    """Sockets to try when user ``uid`` names none, best first."""
+    runtime = environ.get("XDG_RUNTIME_DIR", "").strip()
+    if not runtime and uid != 0:
+        runtime = f"/run/user/{uid}"  # where Podman looks, too: `su` and cron set no variable
+    rootless = [os.path.join(runtime, "podman", "podman.sock")] if runtime else []
+    return [*rootless, *system_sockets]

@@ -31,8 +31,7 @@ from podbot.engine.port import (
     Size,
     Unmet,
 )
-from podbot.engine.stream import SocketStream
-from podbot.engine.transport import TIMEOUT, Dial, connect
+from podbot.engine.transport import TIMEOUT, Dial, SocketStream, connect
 from podbot.errors import (
     ContainerError,
     CreateFailed,

@@ -9,7 +9,7 @@ from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import Frozen
 from podbot.launch.github_auth import source_of
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.refused_paths import refusal, reserved_targets
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import LaunchRequest, ResourcePlan

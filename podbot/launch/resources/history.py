@@ -13,7 +13,7 @@ from typing import Any
 
 from podbot.agents.registry import agent
 from podbot.config.models import AppConfig
-from podbot.launch.labels import HISTORY
+from podbot.launch.names import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import HostFacts, Mount, OwnFile, ResourcePlan, SandboxPlan

@@ -9,7 +9,7 @@ from podbot.agents.definition import OWN_LOGIN, OwnLogin
 from podbot.agents.registry import agent, families
 from podbot.config.models import AgentKind, AppConfig
 from podbot.frozen import replace
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.own_file import stamped
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import CredentialSource, HostFacts, Mount, ResourcePlan, SandboxPlan

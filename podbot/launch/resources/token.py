@@ -11,7 +11,7 @@ from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import field
 from podbot.launch import askpass
 from podbot.launch.github_auth import APP, NONE, VARIABLE, WAYS, Source, owner_of, source_of
-from podbot.launch.labels import LABEL
+from podbot.launch.names import LABEL
 from podbot.launch.resources.clone import ClonePlan, checked_repo, server_of
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import HostFacts, LaunchRequest, Mount, OwnFile, ResourcePlan, SandboxPlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podbot.engine.podman.sockets import SYSTEM_SOCKETS, VARIABLES, candidate_sockets
+from podbot.engine.podman.driver import SYSTEM_SOCKETS, VARIABLES, candidate_sockets
 
 
 def test_the_variables_in_their_order() -> None:
