@@ -14,7 +14,7 @@ import pytest
 
 from podbot.guest.local import LocalGuest
 from podbot.guest.source import guest_text
-from podbot.tools.worker_text import loaded_text, worker_text, worker_words
+from podbot.tools.worker_process import loaded_text, worker_text, worker_words
 from tests.guest.local_commands import run
 from tests.inside import PROGRAM, interpreters, version
 from tests.inside_names import NAMES, NEWER_BUILTINS, OLDEST, unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from podbot.api.engines import environment, open_engine, report_left
@@ -10,8 +10,10 @@ from podbot.config.models import AppConfig
 from podbot.events import Emit, ignore
 
 if TYPE_CHECKING:
+    from podbot.management.filtered_network import FilteredNetwork
     from podbot.management.inspection import Inspection
     from podbot.management.logs import SessionLog
+    from podbot.session.kept_reports import KeptReport
 
 
 def inspect(
@@ -43,3 +45,33 @@ def log(
     with open_engine(config, environ=environ, emit=emit) as engine:
         report_left(engine, environ, emit, spare=session)
         return session_log(engine, environ, session)
+
+
+def filtered_network(session: str, *, environ: Mapping[str, str] | None = None) -> FilteredNetwork:
+    """The policy and the log of a session's filtered network; ``session``: its name, or the beginning of it.
+
+    Raises NoGateway if no running session of that name has such a network, and AmbiguousName.
+    """
+    from podbot.management.filtered_network import filtered_network as found
+
+    return found(environment(environ), session)
+
+
+def reports(
+    session: str | None = None, *, shown: bool = False, environ: Mapping[str, str] | None = None
+) -> list[KeptReport]:
+    """The kept reports, newest first: those that were not shown, with ``shown`` all. Contacts no engine.
+
+    ``session``: all of that session's; its name, or the beginning if no other begins so. Raises ReportNotFound,
+    AmbiguousName and ReportsUnreadable.
+    """
+    from podbot.session.kept_reports import kept_reports
+
+    return kept_reports(environment(environ), session, shown=shown)
+
+
+def mark_shown(found: Sequence[KeptReport], *, environ: Mapping[str, str] | None = None) -> None:
+    """These reports were shown."""
+    from podbot.session.kept_reports import mark_shown as mark
+
+    mark(environment(environ), found)

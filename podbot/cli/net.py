@@ -48,7 +48,7 @@ def log(g: Globals, *, session: str, refused: bool, follow: bool, tail: int | No
 
 
 def _network(session: str) -> Any:
-    from podbot.api.networking import filtered_network
+    from podbot.api.inspecting import filtered_network
 
     return filtered_network(session, environ=os.environ)
 

@@ -36,7 +36,7 @@ def invoke(g: Globals, *, session: str | None, all_: bool, guard_exit: bool, as_
 
     With that, those of which it is raised do not count as shown: a script that is repeated gets the same answer.
     """
-    from podbot.api import reports as api
+    from podbot.api import inspecting as api
 
     try:
         found = api.reports(session, shown=all_)

@@ -71,6 +71,7 @@ from podbot.errors.clone import (
     TransferFailed,
 )
 from podbot.errors.config import (
+    AddressUnusable,
     ConfigError,
     ConfigFileNotFound,
     IllegalCombination,
@@ -78,6 +79,7 @@ from podbot.errors.config import (
     MalformedFile,
     MissingRequired,
     MountRefused,
+    TokenFileRefused,
     UnknownKey,
     UnsafeConfigFile,
     UsageError,
@@ -116,7 +118,6 @@ from podbot.errors.container import (
     UnsupportedEndpoint,
     UploadFailed,
 )
-from podbot.errors.copying import CopyFailed
 from podbot.errors.extras import ExtraUnusable
 from podbot.errors.github import (
     GitHubAnswerInvalid,
@@ -133,6 +134,7 @@ from podbot.errors.guest import BadWorkingDirectory, ChannelLost, CommandRefused
 from podbot.errors.history import HistoryInUse, HistoryNotFound, HistoryNotRemoved, UnsafeStore
 from podbot.errors.host_files import (
     ClientBroken,
+    CopyFailed,
     CredentialsTooLarge,
     CredentialUnreadable,
     DiskFull,
@@ -148,7 +150,6 @@ from podbot.errors.host_files import (
     TokenSessionMissing,
     UnsafeDirectory,
 )
-from podbot.errors.mcp import AddressUnusable, TokenFileRefused
 from podbot.errors.session import (
     AlreadyStarted,
     AmbiguousName,
@@ -163,10 +164,11 @@ from podbot.errors.session import (
     SessionRuns,
 )
 from podbot.errors.shell import CommandBlocked, InvalidCommand, InvalidWorkingDirectory, ShellError, ShellUnavailable
-from podbot.errors.tool_values import PromptInvalid, ToolValidationError
 from podbot.errors.tools import (
     FileRefused,
+    PromptInvalid,
     ToolError,
+    ToolValidationError,
     WorkerLost,
     WorkerUnavailable,
     WorkspaceClosed,

@@ -120,3 +120,22 @@ class MountRefused(ConfigError):
     hint: str = "Choose a project directory instead."
     template: ClassVar[str] = "refused to mount {path} ({origin}): {reason}"
     advice: ClassVar[str] = "{hint}"
+
+
+class TokenFileRefused(ConfigError):
+    """A file of tokens cannot be used."""
+
+    path: str
+    reason: str
+    hint: str = ""
+    template: ClassVar[str] = "the token file {path} cannot be used: {reason}"
+    advice: ClassVar[str] = "{hint}"
+
+
+class AddressUnusable(ConfigError):
+    """A server cannot listen at an address."""
+
+    address: str
+    reason: str
+    template: ClassVar[str] = "cannot listen at {address}: {reason}"
+    advice: ClassVar[str] = "Choose another address; port 0 is any free one."

@@ -143,3 +143,13 @@ class TerminalTooSmall(StreamError):
         "the terminal is {columns}x{rows}; an agent's screen needs at least {minimum_columns}x{minimum_rows}"
     )
     advice: ClassVar[str] = "Enlarge it, or run the agent without a terminal."
+
+
+class CopyFailed(FilesystemError):
+    """A file or directory was not copied, or only a part of it. ``path``: of this host, or NAME:PATH."""
+
+    path: str
+    reason: str
+    hint: str = ""
+    template: ClassVar[str] = "cannot copy {path}: {reason}"
+    advice: ClassVar[str] = "{hint}"

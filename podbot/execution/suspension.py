@@ -8,6 +8,7 @@ after the key. It then suspends itself, as a job of the operator's shell, and co
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,6 @@ from typing import Protocol
 from podbot.execution.stopped import Group
 from podbot.execution.time_limits import TIME_LIMITS
 from podbot.streams.screen import ScreenModes
-from podbot.streams.suspend_key import has_suspend_key
 from podbot.streams.wake import Continued, Resize, Suspend
 
 # Seconds after a changed size at which the real size is sent again. When two sizes followed each other at once, conmon
@@ -149,3 +149,19 @@ class Suspension:
     def _may_wait(self, now: Group | None) -> bool:
         """Whether SIGCONT should be sent to be safe: to a running process it does nothing."""
         return now is None or any(now.members.values())
+
+
+# A control character; the kitty keyboard protocol (press or repeat, not release); xterm's modifyOtherKeys.
+_CTRL_Z = re.compile(
+    rb"\x1a|\x1b\[122(?::[0-9]*)*;([0-9]{1,3})(?::[12])?(?:;[0-9:]*)?u|\x1b\[27;([0-9]{1,3});122~", re.ASCII
+)
+_CTRL, _LOCKS = 4, 64 | 128  # modifiers are sent as 1 + their bits; caps lock and num lock count among them
+
+
+def has_suspend_key(data: bytes) -> bool:
+    """``data`` is one read from the terminal, which contains whole keys only."""
+    if b"\x1a" in data:
+        return True
+    if b"122" not in data:
+        return False
+    return any((int(found[1] or found[2]) - 1) & ~_LOCKS == _CTRL for found in _CTRL_Z.finditer(data))

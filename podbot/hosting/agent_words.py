@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 
 from podbot.events import Emit, Event
-from podbot.streams.rate_limit import Budget
 from podbot.visible_text import printable
 
 LINE = 4096  # bytes of one diagnostic line
@@ -100,3 +99,28 @@ def text_of(line: bytes) -> str:
     cut = _COLOURS.sub(b"", line[:LINE].rstrip(b"\r\n"))
     text = cut.decode("utf-8", "backslashreplace")
     return printable(text, keep="\t") + (f" ... ({len(line)} bytes)" if len(line) > LINE else "")
+
+
+class Budget:
+    """Allows ``rate`` a second on average, and ``burst`` at once.
+
+    After something did not fit, nothing is allowed until a second's worth has accumulated. So what is let through, and
+    the reports on the rest, come in few pieces.
+    """
+
+    def __init__(self, *, rate: int, burst: int, clock: Callable[[], float]) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._left = float(burst)
+        self._at = clock()
+        self._closed = False
+
+    def take(self, amount: int) -> bool:
+        """Spend ``amount`` if it fits; returns whether it did. More than ``burst`` at once never fits."""
+        now = self._clock()
+        self._left = min(self._burst, self._left + max(0.0, now - self._at) * self._rate)
+        self._at = max(self._at, now)
+        if self._closed and self._left < min(self._rate, self._burst):
+            return False
+        self._closed = amount > self._left
+        self._left = 0.0 if self._closed else self._left - amount
+        return not self._closed

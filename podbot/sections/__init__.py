@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from podbot.errors import PromptInvalid
     from podbot.sections.dispatcher import Dispatcher, DispatchResult, InProcessDispatcher, ToolInvoked
     from podbot.sections.host_mounts import HostMount, HostMountPreview
-    from podbot.sections.isolation import SubagentIsolationLevel, session_for_subagent
-    from podbot.sections.prompt import Prompt, RenderedPrompt
+    from podbot.sections.prompt import Prompt, RenderedPrompt, SubagentIsolationLevel, session_for_subagent
     from podbot.sections.section import MarkdownSection, Section, ShellSection, WorkspaceSection
     from podbot.sections.session_state import (
         Reducer,
@@ -55,8 +54,7 @@ _HOME = {
     "podbot.errors": ("PromptInvalid",),
     "podbot.sections.dispatcher": ("DispatchResult", "Dispatcher", "InProcessDispatcher", "ToolInvoked"),
     "podbot.sections.host_mounts": ("HostMount", "HostMountPreview"),
-    "podbot.sections.isolation": ("SubagentIsolationLevel", "session_for_subagent"),
-    "podbot.sections.prompt": ("Prompt", "RenderedPrompt"),
+    "podbot.sections.prompt": ("Prompt", "RenderedPrompt", "SubagentIsolationLevel", "session_for_subagent"),
     "podbot.sections.section": ("MarkdownSection", "Section", "ShellSection", "WorkspaceSection"),
     "podbot.sections.session_state": (
         "Reducer",

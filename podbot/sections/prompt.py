@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any, NamedTuple
 
 from podbot.errors import PromptInvalid, ToolValidationError
@@ -154,3 +155,15 @@ def _placed(sections: Sequence[Section], depth: int) -> Iterator[_Placed]:
     for section in sections:
         yield _Placed(section, depth)
         yield from _placed(section.children, depth + 1)
+
+
+class SubagentIsolationLevel(Enum):
+    """``NO_ISOLATION``: session, section, container and files are shared. ``FULL_ISOLATION``: nothing is."""
+
+    NO_ISOLATION = "no_isolation"
+    FULL_ISOLATION = "full_isolation"
+
+
+def session_for_subagent(parent: Session, level: SubagentIsolationLevel) -> Session:
+    """The session that an agent gets: the parent's own, or a clone with an id and a bus of its own."""
+    return parent if level is SubagentIsolationLevel.NO_ISOLATION else parent.clone()

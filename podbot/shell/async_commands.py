@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 
 from podbot.shell.async_calls import AsyncCalls
 from podbot.shell.jobs import ShellJob
-from podbot.shell.output_stream import Stream
-from podbot.shell.pty_command import Terminal
+from podbot.shell.output_stream import Stream, Terminal
 from podbot.shell.types import BytesResult, Chunk, JobOutput, JobState, StreamName
 
 _READ_SECONDS = 0.25  # within which a cancelled read of a terminal returns

@@ -13,8 +13,7 @@ from podbot.shell.command_runner import CommandRunner
 from podbot.shell.engine_scripts import MARK
 from podbot.shell.jobs import ShellJob, state_of, unknown_job
 from podbot.shell.output_budget import Kept, OutputBudget
-from podbot.shell.output_stream import Stream
-from podbot.shell.pty_command import Terminal
+from podbot.shell.output_stream import Stream, Terminal
 from podbot.shell.reconnecting import CommandSource
 from podbot.shell.requests import SHELL, program_of, root_of, script_of, size_of, user_of
 from podbot.shell.shell_limits import ShellLimits

@@ -20,8 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from podbot.testing.github_http import Reply, Served, Trouble, error, serve
-from podbot.testing.github_shapes import app_answer, as_json, installation_answer, token_answer
-from podbot.testing.rsa_keys import pem_of, rsa_key
+from podbot.testing.github_shapes import app_answer, as_json, installation_answer, pem_of, rsa_key, token_answer
 
 PERMISSIONS = {"contents": "write", "pull_requests": "write", "metadata": "read"}
 _LEVELS = {"read": 1, "write": 2, "admin": 3}

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
         WorkspaceState,
         export_patch,
     )
-    from podbot.tools.command_results import EvalResult, PodmanShellResult, ShellExecuteResult
     from podbot.tools.constraints import Schema, param
     from podbot.tools.container_shell import ContainerShell, ContainerShellTool
     from podbot.tools.contract import AnyTool, Handler, Tool, ToolAnnotations, ToolContext, ToolExample, ToolResult
@@ -80,13 +79,16 @@ if TYPE_CHECKING:
     from podbot.tools.rendering import rendered
     from podbot.tools.results import (
         DeleteEntry,
+        EvalResult,
         FileInfo,
         GlobMatch,
         GlobResult,
         GrepMatch,
         GrepResult,
         Listing,
+        PodmanShellResult,
         ReadFileResult,
+        ShellExecuteResult,
         WriteFile,
     )
     from podbot.tools.suite import ToolSuite, tool_named
@@ -188,7 +190,6 @@ __all__ = [
 
 _HOME = {
     "podbot.errors": ("FileRefused", "ToolError", "ToolValidationError", "WorkerLost", "WorkerUnavailable"),
-    "podbot.tools.command_results": ("EvalResult", "PodmanShellResult", "ShellExecuteResult"),
     "podbot.tools.constraints": ("Schema", "param"),
     "podbot.tools.container_shell": ("ContainerShell", "ContainerShellTool"),
     "podbot.tools.contract": (
@@ -217,13 +218,16 @@ _HOME = {
     "podbot.tools.rendering": ("rendered",),
     "podbot.tools.results": (
         "DeleteEntry",
+        "EvalResult",
         "FileInfo",
         "GlobMatch",
         "GlobResult",
         "GrepMatch",
         "GrepResult",
         "Listing",
+        "PodmanShellResult",
         "ReadFileResult",
+        "ShellExecuteResult",
         "WriteFile",
     ),
     "podbot.tools.suite": ("ToolSuite", "tool_named"),

@@ -7,10 +7,10 @@ from typing import Literal, Protocol
 
 from podbot.errors import InvalidWorkingDirectory
 from podbot.shell.types import ExecutionResult, Shell
-from podbot.tools.command_results import PodmanShellResult
 from podbot.tools.contract import AnyTool, Tool, ToolAnnotations, ToolContext, ToolResult
 from podbot.tools.params import PodmanShellParams
 from podbot.tools.paths import invalid
+from podbot.tools.results import PodmanShellResult
 from podbot.tools.shell_tools import exit_status
 from podbot.tools.tool_failures import settled
 

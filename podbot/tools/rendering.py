@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from podbot.tools.command_results import EvalResult, PodmanShellResult, ShellExecuteResult
 from podbot.tools.paths import shown_path
 from podbot.tools.results import (
     DeleteEntry,
+    EvalResult,
     FileInfo,
     GlobMatch,
     GlobResult,
     GrepMatch,
     GrepResult,
     Listing,
+    PodmanShellResult,
     ReadFileResult,
+    ShellExecuteResult,
     WriteFile,
 )
 

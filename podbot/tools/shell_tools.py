@@ -6,9 +6,9 @@ from podbot.errors import InvalidWorkingDirectory
 from podbot.shell.types import ExecutionResult, Shell
 from podbot.tools import params as given
 from podbot.tools import tool_limits as limits
-from podbot.tools.command_results import EvalResult, ShellExecuteResult
 from podbot.tools.contract import AnyTool, Before, Tool, ToolAnnotations, ToolContext, ToolResult
 from podbot.tools.paths import invalid, invalid_as, logical_path, parse_path, path_text
+from podbot.tools.results import EvalResult, ShellExecuteResult
 from podbot.tools.tool_failures import settled
 
 _CHANGES = ToolAnnotations(destructive=True)

@@ -38,7 +38,7 @@ from podbot.github.app_client import AppClient, app_jwt
 from podbot.github.key import PrivateKey
 from podbot.github.requester import requester_options
 from podbot.testing import FakeGitHub
-from podbot.testing.rsa_keys import pem_of, rsa_key
+from podbot.testing.github_shapes import pem_of, rsa_key
 from tests.engine.serving import Drip
 from tests.examples import examples
 from tests.waiting import HANG

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from podbot.errors import GitHubError, PrivateKeyLoadFailed, PrivateKeyMissing
 from podbot.github.key import LARGEST, load_private_key, parse_private_key
-from podbot.testing.rsa_keys import pem_of, rsa_key
+from podbot.testing.github_shapes import pem_of, rsa_key
 from tests.examples import examples
 from tests.faults import ordinary_user
 

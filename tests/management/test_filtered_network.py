@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.api.networking import filtered_network
+from podbot.api.inspecting import filtered_network
 from podbot.cli.entry import main as podbot
 from podbot.errors import AmbiguousName, GatewayRefused, NoGateway
 from podbot.management.filtered_network import FilteredNetwork

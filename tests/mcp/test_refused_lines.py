@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.mcp.bounded_lines import LINE_BYTES, BoundedLines, LongLine
-from podbot.mcp.refused_lines import refusal
+from podbot.mcp.stdio_transport import refusal
 from tests.mcp.pipes import HELLO, READY, Pipes, call, request
 from tests.mcp.workspaces import Served
 from tests.waiting import wait_until

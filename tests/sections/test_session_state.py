@@ -8,7 +8,7 @@ from typing import Any
 
 from podbot.events import Event
 from podbot.sections.dispatcher import InProcessDispatcher, ToolInvoked
-from podbot.sections.isolation import SubagentIsolationLevel, session_for_subagent
+from podbot.sections.prompt import SubagentIsolationLevel, session_for_subagent
 from podbot.sections.session_state import ReducerContext, Session, replace_latest
 from podbot.tools import ToolResult
 

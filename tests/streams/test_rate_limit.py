@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.streams.rate_limit import Budget
+from podbot.hosting.agent_words import Budget
 
 STEPS = st.lists(st.tuples(st.floats(0, 5, allow_nan=False), st.integers(0, 150)), max_size=60)
 

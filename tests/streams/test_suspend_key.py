@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.streams.suspend_key import has_suspend_key
+from podbot.execution.suspension import has_suspend_key
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,7 @@ from podbot.suites import (
     VirtualFileSystem,
 )
 from podbot.suites.virtual_files import track_files
-from podbot.tools.command_results import EvalResult
-from podbot.tools.results import DeleteEntry, WriteFile
+from podbot.tools.results import DeleteEntry, EvalResult, WriteFile
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ import jwt
 import pytest
 
 from podbot.testing import FakeGitHub
-from podbot.testing.rsa_keys import rsa_key
+from podbot.testing.github_shapes import rsa_key
 
 TOKENS = "/app/installations/67890/access_tokens"
 

@@ -6,17 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.tools.command_results import EvalResult, PodmanShellResult, ShellExecuteResult
 from podbot.tools.rendering import numbered, rendered
 from podbot.tools.results import (
     DeleteEntry,
+    EvalResult,
     FileInfo,
     GlobMatch,
     GlobResult,
     GrepMatch,
     GrepResult,
     Listing,
+    PodmanShellResult,
     ReadFileResult,
+    ShellExecuteResult,
     WriteFile,
 )
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from podbot.tools import params, results
-from podbot.tools.command_results import EvalResult, ShellExecuteResult
+from podbot.tools.results import EvalResult, ShellExecuteResult
 from podbot.tools.tool_schema import as_json, input_schema, output_schema
 
 EVERY = [
