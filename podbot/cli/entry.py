@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from podbot.cli import stdio_guard
 from podbot.errors import OutputClosed, PathError, PodbotError
-from podbot.execution.result import BY_SIGNAL
+from podbot.execution.codes import BY_SIGNAL
 from podbot.streams.wake import Interrupted
 
 if TYPE_CHECKING:

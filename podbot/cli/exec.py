@@ -13,7 +13,7 @@ from podbot.cli.signals import handled
 from podbot.cli.variables import variables
 from podbot.errors import InvalidValue, UsageError
 from podbot.events import Event
-from podbot.execution.result import exit_code
+from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.frozen import Frozen
 from podbot.launch.command import ExecSpec

@@ -12,7 +12,7 @@ from podbot.cli.report import Reporter
 from podbot.cli.selection import Given, Selection, check_plan_json, selected, show
 from podbot.cli.signals import handled
 from podbot.errors import NotATerminalCommand
-from podbot.execution.result import exit_code
+from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO
 from podbot.streams.terminal import is_terminal
 

@@ -13,7 +13,7 @@ from podbot.cli.report import Reporter
 from podbot.cli.signals import handled
 from podbot.errors import ExtraUnusable, UsageError
 from podbot.events import Event
-from podbot.execution.result import BY_SIGNAL
+from podbot.execution.codes import BY_SIGNAL
 from podbot.places import home_dir, state_dir
 from podbot.streams.terminal import is_terminal
 from podbot.streams.wake import Wake

@@ -14,7 +14,7 @@ from podbot.cli.selection import Given, Selection, check_plan_json, selected, sh
 from podbot.cli.signals import handled
 from podbot.config.models import AppConfig
 from podbot.errors import GuardTripped, PodbotError, UsageError
-from podbot.execution.result import exit_code
+from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.frozen import replace
 from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, GuardReport

@@ -110,14 +110,3 @@ def _shortened(text: str) -> str:
 def _visible(text: str) -> str:
     """Terminals obey control characters, and the command's output is not trusted."""
     return printable(text, keep="\n\t")
-
-
-OWN_FAILURE = 1
-BY_SIGNAL = 128  # plus the signal's number, when a signal ended podbot
-
-
-def exit_code(status: int) -> int:
-    """podbot's status for the agent's: 0-255 unchanged, negative -> 1, above 255 -> 255."""
-    if status < 0:
-        return OWN_FAILURE
-    return min(status, 255)

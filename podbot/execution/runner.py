@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine, Size
 from podbot.errors import CommandSurvived, DiskFull, OutputClosed, PodbotError
+from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.command_control import CommandStart, LeftCommand, Started, terminated
-from podbot.execution.result import BY_SIGNAL
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.frozen import Frozen, replace
 from podbot.launch.command import ExecSpec

@@ -17,7 +17,7 @@ from podbot.engine.port import Engine
 from podbot.errors import BranchNotFound, CloneError, CloneFailed, EmptyRepository, PodbotError
 from podbot.events import Emit, Event
 from podbot.execution.capture import Feed, Lines, run_fed
-from podbot.execution.result import BY_SIGNAL
+from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.runner import ExecStatus
 from podbot.github.api_answers import without_secrets
 from podbot.launch.command import ExecSpec

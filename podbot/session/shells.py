@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from podbot.engine.port import ContainerInfo, Engine
@@ -18,6 +17,7 @@ from podbot.errors import (
     SandboxPaused,
     SandboxStopped,
 )
+from podbot.frozen import Frozen
 from podbot.guest.channel import Channel
 from podbot.guest.messages import GuestCommand, JobState
 from podbot.guest.open_channel import open_channel
@@ -140,8 +140,7 @@ _BEING_OPENED = ("claimed", "creating", "starting")
 _LOOK, _LOOKS = 0.05, 200
 
 
-@dataclass(frozen=True)
-class ShellTarget:
+class ShellTarget(Frozen):
     """``guest``: the directory of its guest's socket on this host, or None. ``workdir``: its workspace, inside."""
 
     guest: str | None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.execution.result import BY_SIGNAL, OWN_FAILURE, exit_code
+from podbot.execution.codes import BY_SIGNAL, OWN_FAILURE, exit_code
 
 
 @pytest.mark.parametrize(
