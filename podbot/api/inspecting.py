@@ -1,4 +1,4 @@
-"""What is known of a session, and the log of its output."""
+"""What is known of a session: its state, the log of its output, its filtered network, and reports of hosted ones."""
 
 from __future__ import annotations
 

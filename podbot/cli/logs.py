@@ -1,4 +1,4 @@
-"""``podbot logs``: prints the log of a session's output."""
+"""``podbot logs``: prints the log of a session's output, without control sequences."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from podbot.cli.report import Reporter
 from podbot.visible_text import printable
 
 _LONGEST = 1 << 20  # bytes of a line that are shown as one
+
+# In this order: strings with their end (or to the end of the line), sequences with parameters, two-byte sequences.
+_SEQUENCES = re.compile(
+    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|\x1b[ -/]*[0-~]?"
+)
 
 
 def invoke(g: Globals, *, session: str, follow: bool, tail: int | None, raw: bool) -> int:
@@ -62,14 +69,6 @@ class _Plain:
         if self._rest:
             sys.stdout.write(plain_line(self._rest) + "\n")
         self.flush()
-
-
-# In this order: strings with their end (or to the end of the line), sequences with parameters, two-byte sequences.
-_SEQUENCES = re.compile(
-    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
-    r"|\x1b[ -/]*[0-~]?"
-)
 
 
 def plain_line(line: bytes) -> str:

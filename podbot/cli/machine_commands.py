@@ -1,4 +1,4 @@
-"""The part of the command line's table that prepares a machine: images, set-up, doctor."""
+"""The part of the command line's table that prepares a machine: images, set-up, doctor, logins."""
 
 # Without `from __future__ import annotations`, like podbot.cli.options, because it is on the fast path.
 
@@ -90,7 +90,6 @@ MACHINE = (
         check="doctor:mistake",
     ),
 )
-
 
 _AGENTS = "claude, codex, gemini or opencode."
 

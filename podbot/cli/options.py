@@ -1,4 +1,4 @@
-"""The types of options and arguments of the command line, and the options that several commands share.
+"""The types of commands, options and arguments of the command line, and the options that several commands share.
 
 The table (:mod:`podbot.cli.commands`) consists of them. They are plain values without Typer and the rest of podbot,
 because the fast path and the guard of ``podbot host`` read them before anything else is loaded.

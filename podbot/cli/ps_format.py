@@ -1,4 +1,4 @@
-"""``podbot ps --filter`` and ``--format``. Pure."""
+"""What ``podbot ps`` prints: ``--filter``, ``--format``, and a token's state in words. Pure, on the fast path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Connecting to an endpoint; every failure is a ContainerError that names it."""
+"""Connections to an endpoint, for requests and for the streams of a command.
+
+Every failure to connect is a ContainerError that names the endpoint.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Starting a command by the engine, whose connection carries its streams."""
+"""Starting a command by the engine, whose connection carries its streams.
+
+Its runtime may say there, in place of output, that it could not start the command: several lines in the words of
+programs of which the user has not heard. podbot says it in its own.
+"""
 
 from __future__ import annotations
 

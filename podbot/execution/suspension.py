@@ -23,6 +23,12 @@ from podbot.streams.wake import Continued, Resize, Suspend
 # lost the second in 6 of 40 cases (measured; in none of 40 with 20 ms between them).
 SIZES = (0.1, 0.5)
 
+# A control character; the kitty keyboard protocol (press or repeat, not release); xterm's modifyOtherKeys.
+_CTRL_Z = re.compile(
+    rb"\x1a|\x1b\[122(?::[0-9]*)*;([0-9]{1,3})(?::[12])?(?:;[0-9:]*)?u|\x1b\[27;([0-9]{1,3});122~", re.ASCII
+)
+_CTRL, _LOCKS = 4, 64 | 128  # modifiers are sent as 1 + their bits; caps lock and num lock count among them
+
 
 class Job(Protocol):
     """podbot itself as a job of the operator's shell."""
@@ -149,13 +155,6 @@ class Suspension:
     def _may_wait(self, now: Group | None) -> bool:
         """Whether SIGCONT should be sent to be safe: to a running process it does nothing."""
         return now is None or any(now.members.values())
-
-
-# A control character; the kitty keyboard protocol (press or repeat, not release); xterm's modifyOtherKeys.
-_CTRL_Z = re.compile(
-    rb"\x1a|\x1b\[122(?::[0-9]*)*;([0-9]{1,3})(?::[12])?(?:;[0-9:]*)?u|\x1b\[27;([0-9]{1,3});122~", re.ASCII
-)
-_CTRL, _LOCKS = 4, 64 | 128  # modifiers are sent as 1 + their bits; caps lock and num lock count among them
 
 
 def has_suspend_key(data: bytes) -> bool:

@@ -21,6 +21,8 @@ from podbot.launch.terminal_variables import USUAL, terminal_variables
 from podbot.launch.types import AgentPlan, ExecSpec, HostFacts, LaunchRequest, OwnFile
 from podbot.launch.workspace import WorkspacePlan
 
+CUSTOM_HINT = "Name it after --: `podbot run --agent custom -- CMD ARGS…`, or set agent.command."
+
 
 def plan_agent(
     config: AppConfig, request: LaunchRequest, facts: HostFacts, workspace: WorkspacePlan
@@ -113,9 +115,6 @@ def _check_given(request: LaunchRequest, required: Mapping[str, str], kind: str)
             reason = f"podbot itself sets {name} for {kind}"
         if reason:
             raise InvalidValue(field="env", origin="flag -e", reason=reason, hint="Leave it out.")
-
-
-CUSTOM_HINT = "Name it after --: `podbot run --agent custom -- CMD ARGS…`, or set agent.command."
 
 
 def agent_env(agent: AgentConfig) -> dict[str, str]:

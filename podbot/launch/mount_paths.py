@@ -1,4 +1,7 @@
-"""Whether a host directory may be mounted, judged by its kind, its location, and the links that lead to it. Pure."""
+"""Which paths may be mounted, and at which paths inside a sandbox. Pure.
+
+A host directory is judged by its kind, its location, and the links that lead to it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ _HINT = "Choose another target inside the sandbox."
 # C0 and C1 controls, line separators, bidirectional overrides, and surrogates (bytes that are not UTF-8).
 # The engine accepts a newline in a path (measured), but terminals and log lines do not, nor JSON a surrogate.
 UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_ANOTHER = "Choose a project directory instead."
+_ROOTS = "Add it or a parent of it to workspace.allowed_roots."
 
 
 def normal_target(text: str, origin: str, hint: str = _HINT) -> str:
@@ -42,10 +48,6 @@ def unshowable(path: str) -> str | None:
 
 def shown(path: str) -> str:
     return ascii(path)[1:-1] if UNSHOWABLE.search(path) else path
-
-
-_ANOTHER = "Choose a project directory instead."
-_ROOTS = "Add it or a parent of it to workspace.allowed_roots."
 
 
 def checked_source(

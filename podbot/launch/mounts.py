@@ -17,6 +17,12 @@ from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, Mount, Path
 SAME_PATH = "host"  # workspace.container_path: mount at the same path as on the host
 SECOND_NAME = "/workspace"  # a link to the workspace, when that is mounted at the host's path
 
+_PROTECTED = (
+    "inside, git's configuration and hooks are read-only (workspace.guard = protect): `git config`, `git push -u` and"
+    " tools that install hooks fail there"
+)
+_NOTHING = "workspace.guard = protect has nothing to protect: the workspace has no git directory that podbot mounts"
+
 
 class MountPlan(Frozen):
     """``mounts``: all mounts, with parents before the mounts below them. ``notes``: lines for the operator.
@@ -201,13 +207,6 @@ def _as_spelled(spelled: str, workspace: Mount, extra: Sequence[Mount]) -> tuple
         if within(mount.target, workspace.target) or within(mount.target, target) or within(target, mount.target):
             return "", f"the mount at {mount.target} is in the way"
     return target, ""
-
-
-_PROTECTED = (
-    "inside, git's configuration and hooks are read-only (workspace.guard = protect): `git config`, `git push -u` and"
-    " tools that install hooks fail there"
-)
-_NOTHING = "workspace.guard = protect has nothing to protect: the workspace has no git directory that podbot mounts"
 
 
 def plan_protected(

@@ -1,4 +1,7 @@
-"""Names of sessions, which are also those of their container and runtime directory, and of networks."""
+"""Names and labels by which podbot recognizes its sessions.
+
+A session's name is also that of its container and its runtime directory.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,13 @@ LONGEST = 63  # a container's name becomes its host name, and this is the limit 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*\Z", re.ASCII)
 _UNSAFE = re.compile(r"[^a-z0-9]+", re.ASCII)
 _SLUG = 40
+
+LABEL = "io.podbot"
+HISTORY = f"{LABEL}.history"  # the key of the conversations that it mounts, or empty
+KEEP = f"{LABEL}.keep"  # stored on the container, because a reboot empties the runtime directory
+RESOURCES = f"{LABEL}.resources"  # the names of the session's resources, in their order, with commas
+MANAGED = f"{LABEL}.managed=true"
+_KEEPS: Mapping[Keep, str] = {"always": "true", "never": "false", "when_unsaved": "when_unsaved"}
 
 
 def is_name(text: str) -> bool:
@@ -39,15 +49,6 @@ def session_name(chosen: str | None, workspace: str, nonce: str) -> str:
             hint=f"Letters, digits, '_', '.' and '-', the first a letter or digit, at most {LONGEST} characters.",
         )
     return chosen
-
-
-LABEL = "io.podbot"
-HISTORY = f"{LABEL}.history"  # the key of the conversations that it mounts, or empty
-KEEP = f"{LABEL}.keep"  # stored on the container, because a reboot empties the runtime directory
-RESOURCES = f"{LABEL}.resources"  # the names of the session's resources, in their order, with commas
-MANAGED = f"{LABEL}.managed=true"
-
-_KEEPS: Mapping[Keep, str] = {"always": "true", "never": "false", "when_unsaved": "when_unsaved"}
 
 
 def keep_label(keep: Keep) -> str:

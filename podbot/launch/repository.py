@@ -1,8 +1,11 @@
-"""Mounts that make git work in a sandbox as on the host. Pure.
+"""Mounts that make git work in a sandbox as on the host, and the small files of git that lead to them. Pure.
 
-They are the git directory of a workspace that is a linked worktree or a submodule's checkout, and an empty directory
-in place of each linked worktree outside the sandbox, because `git worktree prune` deletes the records of missing ones.
-See ADR 0017.
+The mounts are the git directory of a workspace that is a linked worktree or a submodule's checkout, and an empty
+directory in place of each linked worktree outside the sandbox, because `git worktree prune` deletes the records of
+missing ones. See ADR 0017.
+
+The files are ``.git`` of a linked worktree or a submodule (``gitdir: PATH``), which anyone who can write to the
+workspace controls, and ``gitdir`` and ``commondir`` in ``.git/worktrees/<id>``, which contain only a path.
 """
 
 from __future__ import annotations
@@ -22,6 +25,11 @@ LONGEST = 4096  # bytes of such a file; also the limit for a path
 _PREFIX = b"gitdir: "
 # No repository can track a `.git`, and an ordinary checkout has no such name.
 _SUBMODULE = re.compile(r"[^/]*\.git/(?:worktrees/[^/]+/)?modules/.")
+
+_SHOWN = 200  # characters that are shown of a path that an agent may have written
+EMPTY = "empty-git"  # in podbot's state directory: an empty directory for each workspace
+_LONGEST_NAME = 255  # bytes; the kernel's limit. The next one leaves room for the path of the container's root
+_LONGEST_TARGET = 4000
 
 
 def pointed_to(data: bytes) -> str | None:
@@ -50,12 +58,6 @@ def is_submodules(path: str) -> bool:
 def is_common(path: str) -> bool:
     """Whether a git directory's name allows it to have linked worktrees: ``.git``, ``shop.git``, or a submodule's."""
     return path.endswith(".git") or is_submodules(path)
-
-
-_SHOWN = 200  # characters that are shown of a path that an agent may have written
-EMPTY = "empty-git"  # in podbot's state directory: an empty directory for each workspace
-_LONGEST_NAME = 255  # bytes; the kernel's limit. The next one leaves room for the path of the container's root
-_LONGEST_TARGET = 4000
 
 
 class LinkedPlan(Frozen):

@@ -1,4 +1,7 @@
-"""The protocol over two descriptors. Lines are bounded, and no blocked reader or writer delays the end."""
+"""The protocol over two descriptors. Lines are bounded, and no blocked reader or writer delays the end.
+
+A line that is no message of JSON-RPC is answered by an error, because its sender may wait for an answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prompt: a tree of sections, their text, their tools and their workspace."""
+"""A prompt: a tree of sections, their text, their tools and their workspace, and what other agents share of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A started container as one context manager: whatever happens inside, it is removed (or kept) afterwards."""
+"""A started container as one context manager: whatever happens inside, it is removed (or kept) afterwards.
+
+It also gives up, and reports, what the session asks for and the engine does not support.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,20 @@ from podbot.session.record import write_record
 from podbot.session.repository import check_linked_git
 from podbot.session.resources.resource import Opening, SessionResource
 from podbot.session.sessions import SessionDirectory
+
+# What a runtime's error message names when it cannot set a limit, e.g. without cgroup v2 delegation: a file of the
+# controller, or the controller, which may be missing alone. runc's words: "cannot set cpu limit".
+_NAMED = {
+    limit: rf"\b{name}\.({files})|\b(controllers?|set) ['`\"]?{name}\b|\b{name}['`\"]? controller\b"
+    for limit, name, files in (
+        ("memory", "memory", r"max|swap\.max|limit|memsw"),
+        ("cpus", "cpu", "max|cfs_"),
+        ("pids", "pids", "max"),
+    )
+}
+MAIN_ENDED = "its main process ended while it started"
+MAIN_SILENT = "its main process did not answer"
+USE_UP = "a session can use up this machine"
 
 
 @contextlib.contextmanager
@@ -196,21 +213,6 @@ def check_met(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> 
         dropped.append(unmet)
     if dropped:
         emit(unmet_limits(plan, dropped))
-
-
-# What a runtime's error message names when it cannot set a limit, e.g. without cgroup v2 delegation: a file of the
-# controller, or the controller, which may be missing alone. runc's words: "cannot set cpu limit".
-_NAMED = {
-    limit: rf"\b{name}\.({files})|\b(controllers?|set) ['`\"]?{name}\b|\b{name}['`\"]? controller\b"
-    for limit, name, files in (
-        ("memory", "memory", r"max|swap\.max|limit|memsw"),
-        ("cpus", "cpu", "max|cfs_"),
-        ("pids", "pids", "max"),
-    )
-}
-MAIN_ENDED = "its main process ended while it started"
-MAIN_SILENT = "its main process did not answer"
-USE_UP = "a session can use up this machine"
 
 
 def with_less(plan: SandboxPlan, reason: str) -> tuple[SandboxPlan, Event] | None:

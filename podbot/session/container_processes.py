@@ -1,7 +1,8 @@
-"""The first process of a container; the kernel reports its end to any process that holds a pidfd of it.
+"""Processes of a container, seen from this machine: its first one, and those that a removed container has left.
 
-Before the kernel reports that end, it ends all other processes of the pid namespace and of those below it
-(pid_namespaces(7)). So nothing in the container still runs then, although the engine is still removing it.
+The kernel reports the end of a process to any process that holds a pidfd of it. Before it reports the end of a
+container's first process, it ends all others of the pid namespace and of those below it (pid_namespaces(7)). So
+nothing in the container still runs then, although the engine is still removing it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ import signal
 import time
 
 _ID = 12  # least length of a container's id; engines give 64 characters
+
+_MONITOR = b"conmon"
+_OWN = 1.0  # seconds for the monitor of a removed container to end by itself
+_LOOK = 0.05
 
 
 def first_process(pid: int, container: str) -> int | None:
@@ -58,13 +63,12 @@ def is_id(container: str) -> bool:
     return len(container) >= _ID
 
 
-_MONITOR = b"conmon"
-_OWN = 1.0  # seconds for them to end by themselves: the monitor of a container that was removed may be about to
-_LOOK = 0.05
-
-
 def end_left(container: str, *, seconds: float = _OWN, proc: str = "/proc") -> None:
-    """Kill the monitor of ``container`` (an id) and the monitor's children. The engine has removed the container."""
+    """Kill the monitor of ``container`` (an id) and the monitor's children. The engine has removed the container.
+
+    Podman leaves two processes when its service is killed while it starts a container (4.3.1): the monitor, and its
+    child, a process of the OCI runtime's that would become the container's first one and waits to be told so.
+    """
     if not is_id(container):
         return
     until = time.monotonic() + seconds

@@ -29,6 +29,13 @@ PROJECT = "project.json"
 USED = ".used"
 _ATTEMPTS = 8
 
+# What a survey reads at most.
+ENTRIES = 50_000
+DEPTH = 32
+SECONDS = 2.0
+_BLOCK = 512  # bytes, whatever the file system's own block is: st_blocks
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 
 @contextlib.contextmanager
 def history_in_use(history: HistoryPlan) -> Iterator[None]:
@@ -109,13 +116,6 @@ def offer_to_resume(plan: SandboxPlan, *, began: int, kept: bool, emit: Emit) ->
         emit(Event("notice", "history.resume", text, {"command": list(history.resume)}))
 
 
-ENTRIES = 50_000
-DEPTH = 32
-SECONDS = 2.0
-_BLOCK = 512  # bytes, whatever the file system's own block is: st_blocks
-_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
 class Survey:
     """``bytes``: space that the files use on the disk. ``newest``: in nanoseconds since the epoch, 0 if there are none.
 
@@ -128,7 +128,10 @@ class Survey:
 
 
 def survey(path: str, *, entries: int = ENTRIES, depth: int = DEPTH, seconds: float = SECONDS) -> Survey:
-    """Measure everything below ``path``; a missing path counts as empty."""
+    """Measure everything below ``path``, which an agent may still be writing; a missing path counts as empty.
+
+    Only names and sizes are read. No link is followed, only directories are opened, each relative to its parent.
+    """
     found = Survey()
     walk = _Walk(found, entries, time.monotonic() + seconds)
     try:
@@ -167,10 +170,10 @@ class _Walk:
         return True
 
     def _entry(self, entry: os.DirEntry[str], parent: int, depth: int) -> None:
-        stat = entry.stat(follow_symlinks=False)
+        found = entry.stat(follow_symlinks=False)
         self._found.entries += 1
-        self._found.bytes += stat.st_blocks * _BLOCK
-        self._found.newest = max(self._found.newest, stat.st_mtime_ns)
+        self._found.bytes += found.st_blocks * _BLOCK
+        self._found.newest = max(self._found.newest, found.st_mtime_ns)
         if not entry.is_dir(follow_symlinks=False):
             return
         if depth <= 1:

@@ -1,4 +1,7 @@
-"""A separate network for each session, where sessions could reach each other over the engine's default network."""
+"""A session's network: a separate one where sessions could reach each other over the engine's default network.
+
+Also the notice for a sandbox that resolves names by an engine's public servers, and not by this host's.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,13 @@ from podbot.launch.types import SandboxPlan
 
 if TYPE_CHECKING:
     from podbot.launch.types import SandboxPlan
+
+
+# Podman's default servers, which it uses if none of the host's can be reached from a container: a server at a loopback
+# address, or with an IPv6 address on a network without IPv6.
+PUBLIC = frozenset({"8.8.8.8", "8.8.4.4"})
+_HOSTS = ("etc/resolv.conf", "run/systemd/resolve/resolv.conf")  # Podman reads the second one where the first names it
+_SIZE = 64 << 10
 
 
 def isolate(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> None:
@@ -61,13 +71,6 @@ def network_of(session: str) -> str:
 
 def _labels(session: str) -> Mapping[str, str]:
     return {f"{LABEL}.managed": "true", f"{LABEL}.session": session}
-
-
-# Podman's default servers, which it uses if none of the host's can be reached from a container: a server at a loopback
-# address, or with an IPv6 address on a network without IPv6.
-PUBLIC = frozenset({"8.8.8.8", "8.8.4.4"})
-_HOSTS = ("etc/resolv.conf", "run/systemd/resolve/resolv.conf")  # Podman reads the second one where the first names it
-_SIZE = 64 << 10
 
 
 def public_servers(plan: SandboxPlan, found: ContainerInfo, root: str = "/") -> Event | None:

@@ -1,4 +1,9 @@
-"""Finding what a killed podbot left behind, and telling podbot's containers from others."""
+"""Finds what a killed podbot or helper process has left, removes it, and tells podbot's containers from others.
+
+A sandbox that is not kept ends by itself soon after its podbot (``resources.guest``); what it leaves is removed here.
+A hosted one is removed even if it runs: editors routinely end podbot with KILL, and such a session has no client any
+more. A clone with unsaved work is kept.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +40,8 @@ _END: Mapping[Keep, str] = {
     "when_unsaved": "removes it unless it holds unsaved work",
     "always": "stops it, with `--rm` it is removed",
 }
+
+LIVES = ("running", "paused", "stopping")
 
 
 def our_container(engine: Engine, name: str) -> ContainerInfo:
@@ -167,9 +174,6 @@ def _removed(
         emit(Event("warning", "session.not_removed", text, {"session": container.name}))
         return False
     return True
-
-
-LIVES = ("running", "paused", "stopping")
 
 
 def is_over(container: ContainerInfo) -> bool:

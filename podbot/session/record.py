@@ -1,4 +1,4 @@
-"""``session.json``: what is known of a session, for this podbot process and later ones.
+"""``session.json``: what is known of a session, for this podbot process and later ones, and its states.
 
 It is one document with a version, always replaced as a whole. It holds names of secrets, never their values. Reading
 it imports no planning module, because `podbot ps` and `podbot exec` read it; ``planned`` decodes its ``plan``.
@@ -26,6 +26,29 @@ _LARGEST = 4 << 20  # bytes; a record takes a few KiB, and the kernel limits the
 _FIRST = {"session", "endpoint", "kept", "untold"}  # every key of version 1
 _TEXTS = ("session", "endpoint", "engine", "container", "created", "subcommand")
 _LEVELS = ("debug", "info", "notice", "warning")
+
+
+State = Literal["claimed", "creating", "running", "stopped", "starting", "detached", "orphaned", "gone"]
+STATES: tuple[State, ...] = get_args(State)
+MOVES: Mapping[State, frozenset[State]] = {
+    # A podbot holds the session's name; the engine has not been asked for a container.
+    "claimed": frozenset({"creating", "orphaned", "gone"}),
+    # The engine was asked for the container, which may exist.
+    "creating": frozenset({"running", "orphaned", "gone"}),
+    # The container runs, and a podbot process holds the session's lock.
+    "running": frozenset({"stopped", "orphaned", "gone"}),
+    # The container is kept, stopped.
+    "stopped": frozenset({"starting", "gone"}),
+    # `podbot start` is restarting it.
+    "starting": frozenset({"detached", "stopped", "orphaned", "gone"}),
+    # The container runs without a podbot process.
+    "detached": frozenset({"stopped", "gone"}),
+    # The podbot that ran it was killed.
+    "orphaned": frozenset({"stopped", "gone"}),
+    # There is no container any more.
+    "gone": frozenset(),
+}
+_OWNED: frozenset[State] = frozenset({"claimed", "creating", "running", "starting"})
 
 
 class SessionRecord(Frozen):
@@ -175,29 +198,6 @@ def read_record(directory: str, session: str = "") -> SessionRecord | None:
     raise SessionRecordUnknown(session=session, path=path, reason=reason)
 
 
-State = Literal["claimed", "creating", "running", "stopped", "starting", "detached", "orphaned", "gone"]
-STATES: tuple[State, ...] = get_args(State)
-
-MOVES: Mapping[State, frozenset[State]] = {
-    # A podbot holds the session's name; the engine has not been asked for a container.
-    "claimed": frozenset({"creating", "orphaned", "gone"}),
-    # The engine was asked for the container, which may exist.
-    "creating": frozenset({"running", "orphaned", "gone"}),
-    # The container runs, and a podbot process holds the session's lock.
-    "running": frozenset({"stopped", "orphaned", "gone"}),
-    # The container is kept, stopped.
-    "stopped": frozenset({"starting", "gone"}),
-    # `podbot start` is restarting it.
-    "starting": frozenset({"detached", "stopped", "orphaned", "gone"}),
-    # The container runs without a podbot process.
-    "detached": frozenset({"stopped", "gone"}),
-    # The podbot that ran it was killed.
-    "orphaned": frozenset({"stopped", "gone"}),
-    # There is no container any more.
-    "gone": frozenset(),
-}
-
-_OWNED: frozenset[State] = frozenset({"claimed", "creating", "running", "starting"})
 """States in which a podbot process must hold the lock; if none does, it was killed."""
 
 

@@ -3,6 +3,7 @@
 A ``.git`` file that leads out of the workspace is followed only to a directory that points back, in a file that an
 agent confined to the workspace cannot have written. Its name must be one that git gives such directories, because a
 plain checkout can contain all the files of a git directory, put there by another agent or by the repository itself.
+:func:`git_files` lists what of it can be mounted read-only.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ _NOT_YOURS = (
     "The project's .git file names that directory, as it could name any other. If you did not put the project's"
     " repository there, do not trust the project. git does not work in this session."
 )
+
+_READ_ONLY = ("config", "config.worktree", "hooks")
 
 
 class _NotFollowed(Exception):
@@ -260,9 +263,6 @@ def _read(directory: int, name: str, most: int = LONGEST) -> bytes:
             return b""
         data = file.read(most + 1)
     return data if len(data) <= most else b""
-
-
-_READ_ONLY = ("config", "config.worktree", "hooks")
 
 
 def git_files(workspace: str, linked: LinkedGit | None) -> tuple[GitFile, ...]:

@@ -1,4 +1,4 @@
-"""The shells of an open sandbox. They use a guest if the image can run one, and the engine's execs otherwise."""
+"""The shells of an open sandbox or a running session: by its guest, or by the engine's execs where it has none."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ from podbot.shell.shell_limits import ShellLimits
 from podbot.shell.validator import CommandValidator
 
 Connect = Callable[[], Engine]
+
+
+_BEING_OPENED = ("claimed", "creating", "starting")
+_LOOK, _LOOKS = 0.05, 200
 
 
 class GuestCommands:
@@ -134,10 +138,6 @@ def shell_in(
         validator=validator,
         explain=lambda error: explained(connect, container, error),
     )
-
-
-_BEING_OPENED = ("claimed", "creating", "starting")
-_LOOK, _LOOKS = 0.05, 200
 
 
 class ShellTarget(Frozen):

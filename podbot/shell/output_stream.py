@@ -1,4 +1,4 @@
-"""A command whose output is iterated over while it runs."""
+"""Commands that are used while they run: one whose output is iterated over, and one on its own terminal."""
 
 from __future__ import annotations
 

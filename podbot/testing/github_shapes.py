@@ -1,4 +1,4 @@
-"""GitHub's responses about an App, an installation and its token, with the fields of the real ones."""
+"""GitHub's responses about an App, an installation and its token, with the fields of the real ones; keys for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file tools return. All of it comes from inside a sandbox and was bounded and validated, not verified."""
+"""What the tools return. All of it comes from inside a sandbox and was bounded and validated, not verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One files worker: a running command that answers one request after another."""
+"""One files worker: a running command that answers one request after another.
+
+Its text comes over its stdin, so no file has to be mounted.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,38 @@ from podbot.tools.answers import Lie, message_from
 _STDOUT = 1
 _IDS = 1 << 31
 _NO_START, _NOT_FOUND = 126, 127  # exit statuses of a program that cannot be started
+
+
+_PACKAGES = ("podbot", "podbot.tools", "podbot.tools.inside")
+_PARTS = (
+    "podbot.tools.worker_frames",
+    "podbot.tools.inside.refusals",
+    "podbot.tools.inside.beneath",
+    "podbot.tools.inside.reading",
+    "podbot.tools.inside.glob_pattern",
+    "podbot.tools.inside.walking",
+    "podbot.tools.inside.finding",
+    "podbot.tools.inside.required_text",
+    "podbot.tools.inside.line_search",
+    "podbot.tools.inside.grep",
+    "podbot.tools.inside.edits",
+    "podbot.tools.inside.writing",
+    "podbot.tools.inside.removal",
+    "podbot.tools.inside.worker",
+)
+TOO_OLD = 38  # exit status for a Python before 3.8
+_LOADER = f"""import os,sys
+if sys.version_info<(3,8):sys.exit({TOO_OLD})
+def r(n):
+ t=b""
+ while len(t)<n:
+  d=os.read(0,n-len(t))
+  if not d:sys.exit(1)
+  t+=d
+ return t
+exec(compile(r(int(r(8))),"podbot-files","exec"))"""
+# Regular expressions of an agent may draw warnings; names of files are UTF-8 whatever the locale.
+_FLAGS = ("-I", "-S", "-W", "ignore", "-X", "utf8", "-c")
 
 
 class TooLong(Exception):
@@ -188,38 +223,6 @@ def _end_in_words(ended: Ended) -> str:
     if ended.signal is not None:
         return f"it was ended by signal {ended.signal}"
     return f"it ended with status {ended.code}"
-
-
-_PACKAGES = ("podbot", "podbot.tools", "podbot.tools.inside")
-_PARTS = (
-    "podbot.tools.worker_frames",
-    "podbot.tools.inside.refusals",
-    "podbot.tools.inside.beneath",
-    "podbot.tools.inside.reading",
-    "podbot.tools.inside.glob_pattern",
-    "podbot.tools.inside.walking",
-    "podbot.tools.inside.finding",
-    "podbot.tools.inside.required_text",
-    "podbot.tools.inside.line_search",
-    "podbot.tools.inside.grep",
-    "podbot.tools.inside.edits",
-    "podbot.tools.inside.writing",
-    "podbot.tools.inside.removal",
-    "podbot.tools.inside.worker",
-)
-TOO_OLD = 38  # exit status for a Python before 3.8
-_LOADER = f"""import os,sys
-if sys.version_info<(3,8):sys.exit({TOO_OLD})
-def r(n):
- t=b""
- while len(t)<n:
-  d=os.read(0,n-len(t))
-  if not d:sys.exit(1)
-  t+=d
- return t
-exec(compile(r(int(r(8))),"podbot-files","exec"))"""
-# Regular expressions of an agent may draw warnings; names of files are UTF-8 whatever the locale.
-_FLAGS = ("-I", "-S", "-W", "ignore", "-X", "utf8", "-c")
 
 
 @functools.cache

@@ -1,4 +1,7 @@
-"""This machine as Podman sees it: an :class:`podbot.engine.driver.EngineMachine`."""
+"""This machine as Podman sees it, an :class:`podbot.engine.driver.EngineMachine`, and the programs that Podman needs.
+
+:func:`podbot.engine.check.installation` turns those into packages and commands.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,12 @@ from podbot.engine.podman.machine_checks import (
 from podbot.engine.podman.private.podman_facts import HELPER_DIRECTORIES, PodmanFacts
 from podbot.engine.podman.rootless_checks import check_rootless_network, check_user_ids, user_ids_hint
 from podbot.machine import Disk, disk
+
+# Podman's package recommends most of these, and recommended packages are not installed.
+HELPERS = ("podman", "fuse-overlayfs", "newuidmap", "netavark", "aardvark-dns")
+# Networks of an ordinary user, and the rules of networks.
+OF_PODMAN_4, OF_PODMAN_5 = ("slirp4netns", "iptables"), ("pasta", "nft")
+OF_DEBIAN = ("mmdebstrap", "git")  # with which podbot makes its base image without a registry
 
 
 class PodmanMachine:
@@ -130,13 +139,6 @@ def podman_version(podman: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip()
-
-
-# Podman's package recommends most of these, and recommended packages are not installed.
-HELPERS = ("podman", "fuse-overlayfs", "newuidmap", "netavark", "aardvark-dns")
-# Networks of an ordinary user, and the rules of networks.
-OF_PODMAN_4, OF_PODMAN_5 = ("slirp4netns", "iptables"), ("pasta", "nft")
-OF_DEBIAN = ("mmdebstrap", "git")  # with which podbot makes its base image without a registry
 
 
 def missing_programs(facts: PodmanFacts, number: tuple[int, ...], *, debian: bool) -> tuple[str, ...]:
