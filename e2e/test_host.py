@@ -514,7 +514,7 @@ import os, sys
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name in ("podbot.api", "podbot.hosting.host", "podbot.session.session", "podbot.protocol.acp"):
+        if name in ("podbot.api", "podbot.hosting.host", "podbot.session.opening", "podbot.protocol.acp"):
             print("stray print for", name, flush=True)
             os.write(1, b"stray write\\n")
             os.system("echo stray child; cat")  # which would also eat what the client sends

@@ -27,7 +27,7 @@ from podbot.errors import (
     StartFailed,
 )
 from podbot.events import Event
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.engine.podman.test_machine_checks import USER

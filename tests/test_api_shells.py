@@ -21,7 +21,7 @@ from podbot.errors import (
     SandboxPaused,
     SandboxStopped,
 )
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 from podbot.session.shells import ShellTarget, running_session
 from podbot.shell import PodmanShell
 from podbot.testing import IMAGE, FakeEngine

@@ -34,8 +34,6 @@ SHARED: dict[str, tuple[str, set[str]]] = {
     "logs": ("podbot logs: its command, what it reads", {"cli", "management"}),
     "repository": ("the repository around a workspace: found, planned", {"session", "launch"}),
     "run": ("podbot run: its command, what it does", {"cli", "session"}),
-    "session": ("a session: its opening, its errors", {"session", "errors"}),
-    "sessions": ("sessions: the library's calls, their directories", {"api", "session"}),
     "setup": ("podbot setup: its command, what it does", {"cli", "provisioning"}),
     "shells": ("shells: the library's call, those of a session", {"api", "session"}),
     "token": ("the token of a session", {PLANNED, OPENED}),

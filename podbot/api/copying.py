@@ -32,8 +32,8 @@ def copy(
     ContainerErrors; after an error a part may have been copied.
     """
     from podbot.launch.types import LaunchRequest
+    from podbot.session.directory import session_guest
     from podbot.session.session_names import session_meant
-    from podbot.session.sessions import session_guest
     from podbot.session.shells import unless_running
     from podbot.transfer.copy_operands import read_locations
     from podbot.transfer.copying import CopyJob, copy_from, copy_to

@@ -44,8 +44,8 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
     from podbot.launch.seccomp import profile_path
     from podbot.management.login_list import list_logins
     from podbot.places import home_dir, private_runtime_root, state_dir
-    from podbot.session.confined import place_seccomp
     from podbot.session.orphans import report_orphans
+    from podbot.session.seccomp_filter import place_seccomp
     from podbot.tokens.systemd_unit import unit_path
 
     def connected(config: AppConfig) -> Engine:

@@ -32,9 +32,9 @@ def clean_up(path: str) -> None:
     """Remove what is left of the session in directory ``path``. Raises PodbotError subclasses."""
     from podbot.api.engines import revived
     from podbot.engine.endpoint import EngineRef
+    from podbot.session.directory import left_session
     from podbot.session.killed import remove_left
     from podbot.session.record import read_record
-    from podbot.session.sessions import left_session
 
     if not os.path.isdir(path):
         return

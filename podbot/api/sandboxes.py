@@ -68,8 +68,8 @@ def sandbox(
     from podbot.api import killed_helper
     from podbot.launch.plan import plan_sandbox
     from podbot.session.kill_watcher import HelperProgram
+    from podbot.session.opening import opened_sandbox
     from podbot.session.sandbox import Sandbox
-    from podbot.session.session import opened_sandbox
 
     environ, emit = environment(environ), emit or ignore
     config, request = _asked(what, request, network, overrides, environ)

@@ -130,7 +130,7 @@ def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]
 
     The engine is asked only where ``given`` may be the beginning of a name, because that costs a request.
     """
-    from podbot.session.sessions import names_here
+    from podbot.session.directory import names_here
 
     begun = names_here(environ, given)
     if given in begun or not (begun or not connect().local):
@@ -142,7 +142,7 @@ def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]
 
 def _guest_of(config: AppConfig, environ: Mapping[str, str], container: str) -> str | None:
     """The directory of the guest's socket of a session of this user's, unless the configured engine is another one."""
-    from podbot.session.sessions import session_guest
+    from podbot.session.directory import session_guest
 
     found = session_guest(environ, container)
     if found is None:

@@ -15,7 +15,7 @@ from podbot.config.models import AGENT_KINDS, Profile
 
 def complete_session(incomplete: str) -> list[str]:
     """Names of sessions."""
-    from podbot.session.sessions import names_here
+    from podbot.session.directory import names_here
 
     return names_here(os.environ, incomplete)
 

@@ -22,6 +22,7 @@ from podbot.frozen import Frozen
 from podbot.guest.link import SocketLink
 from podbot.guest.polled_command import ConnectionState, PolledCommand
 from podbot.launch.names import LABEL
+from podbot.session.directory import SessionDirectory, remove_directory, remove_reported
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.flags import WANTED, is_live
 from podbot.session.guarding import report_left
@@ -30,7 +31,6 @@ from podbot.session.killed import until_done
 from podbot.session.login_copies import forget_copies, withdraw_copies
 from podbot.session.network import remove_network
 from podbot.session.record import SessionRecord, read_record
-from podbot.session.sessions import SessionDirectory, remove_directory, remove_reported
 from podbot.session.stuck_servers import end_stuck
 
 if TYPE_CHECKING:

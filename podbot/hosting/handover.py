@@ -10,9 +10,9 @@ from podbot.children import interpreter
 from podbot.engine.environment import for_helper
 from podbot.events import Emit, Event
 from podbot.execution.command_control import LeftCommand
+from podbot.session.directory import SessionDirectory
 from podbot.session.disposal import Disposal
 from podbot.session.flags import ENDING, flagged
-from podbot.session.sessions import SessionDirectory
 
 if TYPE_CHECKING:
     import threading

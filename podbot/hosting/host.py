@@ -22,11 +22,11 @@ from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import LaunchPlan
 from podbot.protocol.path_map import PathScope
+from podbot.session.directory import SessionDirectory
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.limits_reached import tell_limits_reached
-from podbot.session.session import opened_sandbox
-from podbot.session.sessions import SessionDirectory
+from podbot.session.opening import opened_sandbox
 from podbot.streams.protocol_channel import Channel, Counts
 from podbot.streams.wake import Interrupted, Wake
 

@@ -13,7 +13,7 @@ from podbot.frozen import Frozen
 from podbot.gateway.gateway_client import GatewayLost, ask
 from podbot.launch.resources.gateway import CONTROL, DIRECTORY, LOG
 from podbot.places import is_own_directory, runtime_root
-from podbot.session.sessions import names_here
+from podbot.session.directory import names_here
 
 PAUSE = 0.2  # seconds between looks for more
 _LONGEST = 2 << 20  # bytes of each of the two files

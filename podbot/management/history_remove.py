@@ -15,8 +15,8 @@ from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, Inva
 from podbot.launch.names import HISTORY, MANAGED
 from podbot.management.history_list import ProjectHistory, history_root, list_history
 from podbot.session.conversation_store import USED, locked
+from podbot.session.directory import GONE
 from podbot.session.orphans import is_ours
-from podbot.session.sessions import GONE
 
 _OWNER_NAME = re.compile(r"[^/]+/[^/]+")
 

@@ -12,12 +12,12 @@ from podbot.errors import PodbotError
 from podbot.launch.names import keep_of
 from podbot.management.manage import SessionInfo, info_of
 from podbot.places import runtime_root
-from podbot.session.confined import seccomp_mode
-from podbot.session.planned import NotAPlan, plan_from
+from podbot.session.directory import sessions
+from podbot.session.plan_json import NotAPlan, plan_from
 from podbot.session.record import SessionRecord, read_record
 from podbot.session.restore import lasting_record
+from podbot.session.seccomp_filter import seccomp_mode
 from podbot.session.session_names import session_meant
-from podbot.session.sessions import sessions
 from podbot.tokens.token_info import token_info
 
 _SECCOMP = {0: "none", 1: "strict", 2: "filter"}

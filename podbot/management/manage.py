@@ -12,12 +12,12 @@ from podbot.events import Emit, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.names import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
+from podbot.session.directory import record_of, remove_reported, sessions
 from podbot.session.flags import await_release, is_live, stopping
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.orphans import is_ours
 from podbot.session.restore import restore_all, settle_stopped
 from podbot.session.session_names import session_meant
-from podbot.session.sessions import record_of, remove_reported, sessions
 from podbot.session.stuck_servers import end_stuck
 from podbot.tokens.token_info import TokenInfo, token_info
 

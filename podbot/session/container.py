@@ -17,18 +17,18 @@ from podbot.frozen import replace
 from podbot.launch.repository import is_placeholder, not_placed
 from podbot.launch.security import without_defaults
 from podbot.launch.types import SandboxPlan
-from podbot.session.confined import check_filtered
+from podbot.session.directory import SessionDirectory
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
 from podbot.session.mount_check import verified_mount
 from podbot.session.network import isolate, public_servers, remove_network
 from podbot.session.own_files import place_files
-from podbot.session.planned import public_part
+from podbot.session.plan_json import public_part
 from podbot.session.record import write_record
 from podbot.session.repository import check_linked_git
 from podbot.session.resources.resource import Opening, SessionResource
-from podbot.session.sessions import SessionDirectory
+from podbot.session.seccomp_filter import check_filtered
 
 # What a runtime's error message names when it cannot set a limit, e.g. without cgroup v2 delegation: a file of the
 # controller, or the controller, which may be missing alone. runc's words: "cannot set cpu limit".

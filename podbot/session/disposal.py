@@ -9,13 +9,13 @@ from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen
+from podbot.session.directory import remove_directory
 from podbot.session.network import remove_sandbox
-from podbot.session.sessions import remove_directory
 from podbot.session.stuck_servers import end_stuck
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep, SandboxPlan
-    from podbot.session.sessions import SessionDirectory
+    from podbot.session.directory import SessionDirectory
 
 STOP_SECONDS = 2  # between TERM and KILL for the processes of a container that is kept
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from podbot.engine.port import ContainerInfo
     from podbot.guard.child import Child
     from podbot.launch.resources.guard import GuardPlan
-    from podbot.session.sessions import SessionDirectory
+    from podbot.session.directory import SessionDirectory
 
 RECORD = "guard.record"
 

@@ -16,6 +16,7 @@ from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotErro
 from podbot.events import Event
 from podbot.launch.names import LABEL, keep_of
 from podbot.session.container_processes import end_left, first_process, lives
+from podbot.session.directory import left_session
 from podbot.session.disposal import STOP_SECONDS
 from podbot.session.flags import ENDING, flagged, is_in_use, is_live
 from podbot.session.guarding import report_left
@@ -24,7 +25,6 @@ from podbot.session.network import remove_network
 from podbot.session.orphans import LIVES, container_called, end_abandoned
 from podbot.session.own_files import forget_files
 from podbot.session.record import observed
-from podbot.session.sessions import left_session
 from podbot.session.stuck_servers import end_stuck
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from podbot.errors import FilesystemError
 from podbot.launch.own_file import KEPT, stamped
 from podbot.launch.resources.login import host_store, own_login, store_of
 from podbot.places import state_dir
-from podbot.session.sessions import GONE, remove_directory
-from podbot.session.trees import remove_tree
+from podbot.session.directory import GONE, remove_directory
+from podbot.session.tree_removal import remove_tree
 
 
 def login_store(root: str, kind: str, refused: Callable[[str, str], object] | None = None) -> LoginStore:

@@ -15,7 +15,7 @@ from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.launch.login_flow import LoginFlowPlan, checked_own_login
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.login_copies import login_store, remove_left
-from podbot.session.session import opened_sandbox
+from podbot.session.opening import opened_sandbox
 from podbot.streams.wake import Wake
 
 

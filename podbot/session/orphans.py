@@ -18,6 +18,7 @@ from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotErro
 from podbot.events import Emit, Event
 from podbot.launch.names import LABEL, is_name, keep_of
 from podbot.places import runtime_root
+from podbot.session.directory import SessionDirectory, left_session, sessions, sweep, take_untold
 from podbot.session.disposal import STOP_SECONDS, kept_event
 from podbot.session.flags import ENDING, flagged, is_in_use
 from podbot.session.guarding import SCANNER, Scanner, report_left
@@ -26,7 +27,6 @@ from podbot.session.login_copies import withdraw_copies
 from podbot.session.network import remove_network, remove_sandbox
 from podbot.session.own_files import forget_files
 from podbot.session.record import observed
-from podbot.session.sessions import SessionDirectory, left_session, sessions, sweep, take_untold
 from podbot.session.stuck_servers import end_stuck
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from podbot.launch.own_file import kept_directory, log_directory, own_file_mount
 from podbot.launch.repository import is_placeholder
 from podbot.launch.types import SandboxPlan
 from podbot.places import is_own_directory, private_dir, state_dir
-from podbot.session.confined import place_seccomp
+from podbot.session.directory import SessionDirectory, remove_directory
 from podbot.session.login_copies import forget_copies
-from podbot.session.sessions import SessionDirectory, remove_directory
+from podbot.session.seccomp_filter import place_seccomp
 
 
 def place_files(plan: SandboxPlan, emit: Emit, *, again: bool = False) -> None:

@@ -14,8 +14,8 @@ from podbot.errors import PodbotError
 from podbot.frozen import replace
 from podbot.launch.names import LABEL, keep_of
 from podbot.places import runtime_root, state_dir
+from podbot.session.directory import left_session
 from podbot.session.record import SessionRecord, read_record
-from podbot.session.sessions import left_session
 
 _MOUNTED = "secrets"  # as in launch.token, which `podbot ps` avoids importing
 _ENDED = ("exited", "stopped")

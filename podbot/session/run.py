@@ -20,7 +20,7 @@ from podbot.session.conversation_store import offer_to_resume
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.limits_reached import tell_limits_reached
-from podbot.session.session import OpenSandbox, opened_sandbox
+from podbot.session.opening import OpenSandbox, opened_sandbox
 from podbot.streams.wake import Interrupted, Wake
 
 MINIMUM = Size(columns=20, rows=5)  # below this, the output of claude and codex is unreadable

@@ -15,7 +15,7 @@ from podbot.errors import ContainerNotFound, InvalidValue
 from podbot.execution.capture import Kept, StartTimer, run_fed
 from podbot.execution.result import BytesResult, ExecutionResult
 from podbot.launch.command import ExecSpec
-from podbot.session.session import OpenSandbox
+from podbot.session.opening import OpenSandbox
 from podbot.session.shells import connected, explained, shell_in
 from podbot.shell.cancellation import waiting_for
 from podbot.shell.engine_pool import EnginePool

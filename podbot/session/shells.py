@@ -21,8 +21,8 @@ from podbot.frozen import Frozen
 from podbot.guest.channel import Channel
 from podbot.guest.messages import GuestCommand, JobState
 from podbot.guest.open_channel import open_channel
+from podbot.session.directory import record_of
 from podbot.session.orphans import our_container
-from podbot.session.sessions import record_of
 from podbot.shell.engine_commands import EngineCommands
 from podbot.shell.podman_shell import PodmanShell
 from podbot.shell.ports import Commands, JobHandle, OnOutput, RunningCommand

@@ -31,8 +31,8 @@ from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.seccomp import profile_path
 from podbot.launch.types import HostFacts, LaunchRequest, SandboxPlan
 from podbot.places import runtime_root
-from podbot.session.confined import check_filtered
 from podbot.session.container import check_met
+from podbot.session.directory import SessionDirectory, left_session
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import STOP_SECONDS
 from podbot.session.flags import is_live
@@ -41,14 +41,14 @@ from podbot.session.host_paths import path_facts, with_protected
 from podbot.session.mount_check import verified_mount
 from podbot.session.network import isolate, public_servers
 from podbot.session.own_files import place_files
-from podbot.session.planned import NotAPlan, plan_from
+from podbot.session.plan_json import NotAPlan, plan_from
 from podbot.session.record import SessionRecord, write_record
 from podbot.session.repository import check_linked_git
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
 from podbot.session.restore import lasting_record
+from podbot.session.seccomp_filter import check_filtered
 from podbot.session.session_names import session_meant
-from podbot.session.sessions import SessionDirectory, left_session
 from podbot.streams.wake import Wake
 
 Facts = Callable[[LaunchRequest], HostFacts]

@@ -21,8 +21,8 @@ from podbot.github.lease import FileLock
 from podbot.github.mint import minter
 from podbot.github.renewer import Renewer
 from podbot.github.status import short_error, status_path
+from podbot.session.directory import remove_directory
 from podbot.session.flags import LOCK, is_live
-from podbot.session.sessions import remove_directory
 from podbot.tokens.token_liveness import Connect, Engines, Verdict
 from podbot.tokens.token_watch import (
     MakeMinter,

@@ -17,7 +17,7 @@ from podbot.cli.entry import main
 from podbot.cli.globals import Globals
 from podbot.github.token_file import TokenFile
 from podbot.management.manage import SessionInfo
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.cli.terminals import no_terminal, terminal_on
 from tests.session.plans import Place, container, in_state, kept, labels, orphaned

@@ -17,8 +17,8 @@ from podbot.cli.entry import main
 from podbot.cli.globals import Globals
 from podbot.events import Event
 from podbot.execution.hosted_end import HostedLimits
+from podbot.session.directory import session_directory
 from podbot.session.kept_reports import kept_reports
-from podbot.session.sessions import session_directory
 from podbot.testing import IMAGE, STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import Place, in_state, made
 from tests.streams.plumbing import Pipe, pipes

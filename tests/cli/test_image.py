@@ -23,7 +23,7 @@ from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.engine.port import ImageInfo
 from podbot.errors import EngineStorageFull, ServiceStartFailed
 from podbot.images import build_turn
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 from podbot.testing import IMAGE, FakeEngine
 from tests.driver import FakeDriver
 from tests.provisioning.test_setup import BASE, RECIPE, Works, sandbox

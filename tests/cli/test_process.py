@@ -24,8 +24,8 @@ HEAVY = {
 
 
 BY_GUEST = (
-    "podbot.__main__, podbot.cli.entry, podbot.cli.fast, podbot.cli.exec, podbot.api.sessions, podbot.session.sessions,"
-    " podbot.engine.podman.driver, podbot.execution.guest_start, podbot.execution.end_policy"
+    "podbot.__main__, podbot.cli.entry, podbot.cli.fast, podbot.cli.exec, podbot.api.sessions,"
+    " podbot.session.directory, podbot.engine.podman.driver, podbot.execution.guest_start, podbot.execution.end_policy"
 )
 ELSEWHERE = {
     "threading", "base64", "hashlib", "shutil", "datetime", "podbot.engine.http", "podbot.guest.exchange",

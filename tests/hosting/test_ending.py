@@ -27,12 +27,12 @@ from podbot.guest.polled_command import PolledCommand
 from podbot.guest.reach import dial
 from podbot.hosting.ending import Job, end_agent, keep_events, remove_session, run
 from podbot.launch.types import ExecSpec, Keep
+from podbot.session.directory import SessionDirectory, session_directory, sessions
 from podbot.session.flags import WANTED, flagged, stopping
 from podbot.session.kept_reports import kept_reports
 from podbot.session.network import network_of
 from podbot.session.orphans import report_orphans
 from podbot.session.record import SessionRecord
-from podbot.session.sessions import SessionDirectory, session_directory, sessions
 from podbot.testing import ExecPeer, FakeEngine
 from tests.execution.guests import Guests, guests, lives
 from tests.guest.lies import wait_on

@@ -19,8 +19,8 @@ from podbot.guest.polled_command import ConnectionState
 from podbot.hosting.handover import SOON, Handover
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import Keep
+from podbot.session.directory import session_directory, sessions
 from podbot.session.flags import ENDING, WANTED, await_ending, flagged, is_live
-from podbot.session.sessions import session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.guest.test_connection_state import ENDED
 from tests.session.plans import SESSION, Place, in_state

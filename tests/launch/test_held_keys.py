@@ -15,7 +15,7 @@ from podbot.launch.plan import normalize, plan_sandbox
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.gateway import GatewayPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest
-from podbot.session.planned import plan_from, public_part
+from podbot.session.plan_json import plan_from, public_part
 from tests.launch.build import FILE, config, facts, typed
 
 KEY = "c4n4ry"

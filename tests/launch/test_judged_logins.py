@@ -13,7 +13,7 @@ from podbot.launch.describe import describe
 from podbot.launch.plan import normalize
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import CredentialSource, LaunchPlan
-from podbot.session.planned import plan_from, public_part
+from podbot.session.plan_json import plan_from, public_part
 from tests.launch.build import config, directory, facts, resource, typed
 
 SECRET = "c4n4ry-key"

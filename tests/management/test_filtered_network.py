@@ -14,7 +14,7 @@ from podbot.api.inspecting import filtered_network
 from podbot.cli.entry import main as podbot
 from podbot.errors import AmbiguousName, GatewayRefused, NoGateway
 from podbot.management.filtered_network import FilteredNetwork
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 from tests.gateway.running import gateway
 
 

@@ -12,9 +12,9 @@ from podbot.engine.port import Unmet
 from podbot.errors import NotOurs
 from podbot.launch.types import Limits, OwnFile, Security
 from podbot.management.inspection import inspect_session
-from podbot.session.planned import public_part
+from podbot.session.directory import session_directory
+from podbot.session.plan_json import public_part
 from podbot.session.record import RECORD
-from podbot.session.sessions import session_directory
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, kept, labels
 

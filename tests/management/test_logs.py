@@ -13,7 +13,7 @@ from podbot.errors import NoLog, PathError
 from podbot.execution.output_log import CURRENT, EARLIER, OutputLog
 from podbot.launch.own_file import log_directory
 from podbot.management.logs import session_log
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, kept, made
 

@@ -10,7 +10,7 @@ from podbot.launch.names import LABEL
 from podbot.launch.own_file import kept_directory
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.places import state_dir
-from podbot.session.sessions import session_directory, sessions
+from podbot.session.directory import session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, kept, labels, made, orphaned
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from podbot.errors import GitHubUnreachable
 from podbot.github.grant import Grant
 from podbot.github.mint import Minter
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, in_state, made
 from tests.waiting import HANG

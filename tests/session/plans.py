@@ -12,8 +12,8 @@ from podbot.events import Event
 from podbot.launch.names import LABEL
 from podbot.launch.resources.every import EVERY
 from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, Mount, SandboxPlan, Security
+from podbot.session.directory import SessionDirectory, session_directory
 from podbot.session.record import State
-from podbot.session.sessions import SessionDirectory, session_directory
 from podbot.testing import IMAGE, FakeEngine
 
 SESSION = "podbot-proj-0a1b2c"

@@ -13,10 +13,10 @@ from podbot.errors import RemoveFailed, SessionExists
 from podbot.events import Event
 from podbot.execution.runner import ExecIO
 from podbot.launch.names import keep_label
+from podbot.session.directory import remove_directory, session_directory, sessions
 from podbot.session.flags import ENDING, flagged, in_use, is_live
 from podbot.session.orphans import report_orphans
 from podbot.session.run import run_session
-from podbot.session.sessions import remove_directory, session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.clones import clone_labels, left_behind

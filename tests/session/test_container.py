@@ -32,11 +32,11 @@ from podbot.launch.repository import EMPTY, is_placeholder
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import ContainerSpec, CredentialSource, Limits, LinkedGit, Mount, SandboxPlan
 from podbot.session.container import started_container
-from podbot.session.planned import plan_from
+from podbot.session.directory import FoundSession, session_directory, sessions
+from podbot.session.plan_json import plan_from
 from podbot.session.record import read_record
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import FoundSession, session_directory, sessions
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place, container, labels

@@ -16,9 +16,9 @@ from podbot.errors import StartFailed
 from podbot.gateway.gateway_client import ask
 from podbot.launch.held_keys import HeldKey
 from podbot.launch.resources.gateway import GatewayPlan
+from podbot.session.directory import session_directory
 from podbot.session.resources.gateway import Resource
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place

@@ -19,9 +19,9 @@ from podbot.guest.frames import HANDED_OVER, LEASED
 from podbot.launch.resources.guest import GuestPlan, guest_of
 from podbot.launch.types import Mount, SandboxPlan
 from podbot.session.container import MAIN_ENDED, MAIN_SILENT, with_less
+from podbot.session.directory import session_directory
 from podbot.session.resources.guest import Resource, main_program
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place

@@ -75,7 +75,8 @@ def test_a_kill_is_noticed_although_a_forked_child_goes_on(place: Place, tmp_pat
     """A program that uses the library may fork, as multiprocessing does; the child gets copies of its descriptors."""
     code = (
         "import os, signal, sys\n"
-        "from podbot.session.kill_watcher import HelperProgram\nfrom podbot.session.sessions import session_directory\n"
+        "from podbot.session.kill_watcher import HelperProgram\n"
+        "from podbot.session.directory import session_directory\n"
         "with session_directory(sys.argv[1], 'e', helper=HelperProgram(sys.argv[2], os.environ)):\n"
         "    if os.fork():\n        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    sys.stdin.read()\n    os.kill(os.getpid(), signal.SIGKILL)\n"

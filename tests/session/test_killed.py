@@ -17,13 +17,13 @@ from podbot.errors import EngineGone, StopFailed
 from podbot.launch.resources.guard import GuardPlan
 from podbot.places import private_dir
 from podbot.session.container_processes import first_process
+from podbot.session.directory import left_session, session_directory, sessions
 from podbot.session.flags import LOCK, in_use, is_live
 from podbot.session.guarding import Scanner, Watch
 from podbot.session.killed import EndLimits, remove_left, until_done
 from podbot.session.network import network_of
 from podbot.session.orphans import report_orphans
 from podbot.session.record import SessionRecord, State, write_record
-from podbot.session.sessions import left_session, session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, in_state, labels
 

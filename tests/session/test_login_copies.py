@@ -17,6 +17,7 @@ from podbot.hosting.ending import Job, remove_session
 from podbot.launch.names import LABEL
 from podbot.launch.resources.login import LoginPlan
 from podbot.launch.types import Keep
+from podbot.session.directory import SessionDirectory, left_session, session_directory
 from podbot.session.login_copies import (
     end_host_copy,
     forget_copies,
@@ -31,7 +32,6 @@ from podbot.session.record import SessionRecord
 from podbot.session.resources.login import Resource
 from podbot.session.resources.resource import Opening
 from podbot.session.restore import settle_stopped
-from podbot.session.sessions import SessionDirectory, left_session, session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.credentials.logins import CODEX, changed, spec_of, value_at

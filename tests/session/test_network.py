@@ -15,10 +15,10 @@ from podbot.events import ignore
 from podbot.launch.types import Limits, SandboxPlan
 from podbot.management.manage import stop_sessions
 from podbot.session.container import started_container
+from podbot.session.directory import session_directory
 from podbot.session.network import network_of, remove_sandbox
 from podbot.session.orphans import report_orphans
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place

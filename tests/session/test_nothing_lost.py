@@ -16,10 +16,10 @@ from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import SECRETS_DIRECTORY
 from podbot.launch.types import Keep
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
+from podbot.session.directory import session_directory, sessions
 from podbot.session.flags import stopping
 from podbot.session.restore import restore_mounts
 from podbot.session.run import run_session
-from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import ExecPeer, FakeEngine
 from tests.launch.build import resource

@@ -10,10 +10,10 @@ import pytest
 from podbot.engine.port import ContainerInfo
 from podbot.errors import ContainerNotFound, EngineGone, NotOurs
 from podbot.events import Event
+from podbot.session.directory import remove_directory, session_directory, sessions
 from podbot.session.flags import ENDING, is_live
 from podbot.session.orphans import await_own_end, is_ours, our_container, report_orphans
 from podbot.session.record import SessionRecord
-from podbot.session.sessions import remove_directory, session_directory, sessions
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, in_state, kept, labels, made, orphaned
 

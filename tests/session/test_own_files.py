@@ -27,10 +27,10 @@ from podbot.launch.seccomp import profile, profile_path
 from podbot.launch.types import Certificates, LaunchRequest, Mount, OwnFile, SandboxPlan
 from podbot.places import state_dir
 from podbot.session.certificate_files import LARGEST
+from podbot.session.directory import session_directory
 from podbot.session.own_files import forget_files, kept_files, place_files
-from podbot.session.planned import plan_from, public_part
+from podbot.session.plan_json import plan_from, public_part
 from podbot.session.record import SessionRecord, read_record, write_record
-from podbot.session.sessions import session_directory
 from podbot.testing import FakeEngine
 from tests.faults import GiveAway, full_disk
 from tests.launch.build import config, facts

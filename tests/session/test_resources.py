@@ -11,9 +11,9 @@ import pytest
 from podbot.events import ignore
 from podbot.launch.resources.every import EVERY
 from podbot.launch.resources.guard import GuardPlan
+from podbot.session.directory import session_directory
 from podbot.session.resources.every import opened_resources, resource_class, restore_resources
 from podbot.session.resources.resource import Opening, SessionResource
-from podbot.session.sessions import session_directory
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import Place

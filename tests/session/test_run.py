@@ -11,10 +11,10 @@ from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.types import ContainerSpec, CredentialSource, ExecSpec
-from podbot.session.planned import plan_from
+from podbot.session.directory import session_directory, sessions
+from podbot.session.plan_json import plan_from
 from podbot.session.record import RECORD, SessionRecord, read_record
 from podbot.session.run import MINIMUM, SessionResult, run_session
-from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, Place, changed

@@ -17,8 +17,8 @@ from podbot.errors import ChannelLost, ContainerNotFound, InvalidValue, NoGuest,
 from podbot.execution.capture import Kept, StartTimer
 from podbot.execution.result import ExecutionResult
 from podbot.guest.messages import GuestCommand
+from podbot.session.opening import opened_sandbox
 from podbot.session.sandbox import OUTPUT_LIMIT, Sandbox
-from podbot.session.session import opened_sandbox
 from podbot.shell.podman_shell import PodmanShell
 from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, ScriptedExec

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from podbot.engine.port import ContainerInfo
 from podbot.errors import AmbiguousName, ContainerNotFound, NotOurs, RequestFailed
+from podbot.session.directory import names_here, session_directory
 from podbot.session.session_names import container_meant, session_meant
-from podbot.session.sessions import names_here, session_directory
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, made
 

@@ -37,12 +37,12 @@ from podbot.launch.names import LABEL
 from podbot.launch.plan import normalize
 from podbot.launch.types import ContainerSpec, HostFacts, LaunchRequest
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
+from podbot.session.directory import session_directory, sessions
 from podbot.session.facts import collect_facts
 from podbot.session.guarding import Scanner, records
 from podbot.session.orphans import report_orphans
 from podbot.session.record import RECORD, VERSION, read_record
 from podbot.session.run import run_session
-from podbot.session.sessions import session_directory, sessions
 from podbot.session.starting import StartResult, start_session
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import IMAGE, FakeEngine, FakeGitHub, ScriptedExec

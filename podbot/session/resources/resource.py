@@ -10,8 +10,8 @@ from podbot.engine.port import ContainerInfo, Engine
 from podbot.events import Emit
 from podbot.frozen import Frozen
 from podbot.launch.types import ResourcePlan, SandboxPlan
+from podbot.session.directory import SessionDirectory
 from podbot.session.guarding import SCANNER, Scanner
-from podbot.session.sessions import SessionDirectory
 from podbot.streams.wake import Wake
 
 PlanT = TypeVar("PlanT", bound=ResourcePlan)

@@ -15,8 +15,8 @@ from podbot.launch.github_auth import APP, owner_of, variable_of
 from podbot.launch.resources.token import SECRETS_DIRECTORY, TokenPlan
 from podbot.launch.types import SandboxPlan
 from podbot.places import private_dir
+from podbot.session.directory import SessionDirectory, remove_directory
 from podbot.session.resources.resource import SessionResource
-from podbot.session.sessions import SessionDirectory, remove_directory
 
 if TYPE_CHECKING:
     from podbot.github.grant import Grant

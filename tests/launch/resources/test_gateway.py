@@ -14,7 +14,7 @@ from podbot.launch.network_choice import network_of
 from podbot.launch.plan import normalize, plan_sandbox
 from podbot.launch.resources.gateway import GatewayPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest, SandboxPlan
-from podbot.session.planned import plan_from, public_part
+from podbot.session.plan_json import plan_from, public_part
 from tests.launch.build import FILE, config, facts, typed
 
 FLAG = Origin("flag", "--network")

@@ -11,7 +11,7 @@ from podbot.launch.plan import normalize
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.login import LoginPlan, own_login
 from podbot.launch.types import CredentialSource, LaunchPlan, Mount
-from podbot.session.planned import plan_from, public_part
+from podbot.session.plan_json import plan_from, public_part
 from tests.launch.build import config, facts, resource, typed
 
 KINDS = ["claude", "codex", "gemini", "opencode"]

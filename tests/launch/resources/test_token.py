@@ -18,7 +18,7 @@ from podbot.launch.plan import normalize
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import TokenPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, RepositoryFacts, Subcommand
-from podbot.session.planned import public_part
+from podbot.session.plan_json import public_part
 from tests.launch.build import config, facts, resource, text_of, typed
 
 APP = {

@@ -19,10 +19,7 @@ from hypothesis import strategies as st
 from podbot.engine.podman.private.service import ensure_service
 from podbot.errors import PathError, PodbotError, SessionExists, SessionRecordUnknown, UnsafeDirectory
 from podbot.places import private_dir
-from podbot.session.flags import LOCK, STOPPING, flagged, is_live
-from podbot.session.kill_watcher import HelperProgram
-from podbot.session.record import RECORD, SessionRecord, State, as_json, write_record
-from podbot.session.sessions import (
+from podbot.session.directory import (
     GONE,
     FoundSession,
     _locked,
@@ -32,6 +29,9 @@ from podbot.session.sessions import (
     sessions,
     sweep,
 )
+from podbot.session.flags import LOCK, STOPPING, flagged, is_live
+from podbot.session.kill_watcher import HelperProgram
+from podbot.session.record import RECORD, SessionRecord, State, as_json, write_record
 from tests.faults import GiveAway
 from tests.session.plans import SESSION, Place, in_state, nest
 from tests.waiting import HANG, wait_until
@@ -278,7 +278,7 @@ def test_removing_a_removed_session_is_no_error(place: Place) -> None:
 HOLD = f"""
 import sys
 from podbot.errors import SessionExists
-from podbot.session.sessions import session_directory
+from podbot.session.directory import session_directory
 print("ready", flush=True)
 sys.stdin.readline()
 try:

@@ -33,7 +33,7 @@ from podbot.launch.types import (
     SandboxPlan,
     Security,
 )
-from podbot.session.planned import NotAPlan, plan_from, public_part, resource_kind
+from podbot.session.plan_json import NotAPlan, plan_from, public_part, resource_kind
 from tests.launch.build import facts
 
 TEXTS = st.text(st.characters(), max_size=12)  # surrogates too: a path is the host's bytes

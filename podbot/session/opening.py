@@ -18,6 +18,7 @@ from podbot.launch.publish import public_notes
 from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import SandboxPlan, Subcommand
 from podbot.session.container import started_container
+from podbot.session.directory import SessionDirectory, session_directory, take_untold
 from podbot.session.flags import ENDING_SECONDS, await_ending, is_passing
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
@@ -26,7 +27,6 @@ from podbot.session.own_files import kept_files
 from podbot.session.record import SessionRecord
 from podbot.session.resources.every import opened_resources
 from podbot.session.resources.resource import Opening
-from podbot.session.sessions import SessionDirectory, session_directory, take_untold
 from podbot.streams.wake import Wake
 
 _ROOT = ("", "0", "root")  # spellings of an image's user

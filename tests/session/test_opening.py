@@ -20,8 +20,8 @@ from podbot.hosting.host import channel_for, run_hosted
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import TokenPlan
 from podbot.launch.types import LaunchPlan
+from podbot.session.directory import session_directory, sessions
 from podbot.session.run import run_session
-from podbot.session.sessions import session_directory, sessions
 from podbot.streams.wake import Wake
 from podbot.testing import STDOUT, ExecPeer, FakeEngine, FakeGitHub
 from tests.launch.build import resource

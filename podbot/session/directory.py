@@ -290,7 +290,7 @@ def remove_directory(path: str) -> None:
     It is renamed first, so that another podbot that takes the name meanwhile gets a new directory instead of one
     whose files are being removed.
     """
-    from podbot.session.trees import remove_tree  # here, because `podbot ps` needs none of it
+    from podbot.session.tree_removal import remove_tree  # here, because `podbot ps` needs none of it
 
     parent, name = os.path.split(path)
     aside = os.path.join(parent, f"{GONE}{name}-{os.urandom(4).hex()}")
@@ -306,7 +306,7 @@ def sweep(environ: Mapping[str, str]) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(root):
             if name.startswith(GONE):
-                from podbot.session.trees import remove_tree
+                from podbot.session.tree_removal import remove_tree
 
                 remove_tree(os.path.join(root, name))
 

@@ -10,7 +10,7 @@ import pytest
 
 from podbot.errors import StartFailed
 from podbot.launch.types import SandboxPlan
-from podbot.session.confined import check_filtered, seccomp_mode
+from podbot.session.seccomp_filter import check_filtered, seccomp_mode
 from podbot.testing import FakeEngine
 from tests.session.plans import Place
 
