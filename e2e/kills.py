@@ -30,7 +30,7 @@ import os, sys, podbot
 name, workspace, script = sys.argv[1:]
 keys = {"workspace.source": "host_mount", "workspace.host_path": workspace}
 config = podbot.load_config(podbot.LoadOptions(environ=os.environ, overrides=keys))
-request = podbot.LaunchRequest(subcommand="sandbox", name=name, trusted_workspace=True)
+request = podbot.LaunchRequest(name=name, trusted_workspace=True)
 with podbot.sandbox(config, request, environ=os.environ) as box:
     box.shell.execute(["sh", "-c", script], timeout_seconds=600)
 """

@@ -18,7 +18,7 @@ from podbot.shell.conformance_jobs import JobShellProtocolTests
 from podbot.shell.podman_shell import PodmanShell
 from podbot.shell.validator import CommandValidator
 
-REQUEST = podbot.LaunchRequest(subcommand="sandbox", trusted_workspace=True)
+REQUEST = podbot.LaunchRequest(trusted_workspace=True)
 WITHOUT_PYTHON = ("-v", "/dev/null:/usr/bin/python3:ro")
 WITHOUT_SH = ("-v", "/dev/null:/bin/sh:ro", "-v", "/dev/null:/bin/bash:ro")
 ROOT = "/tmp"

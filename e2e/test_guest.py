@@ -17,7 +17,7 @@ from e2e.harness import TAG, World, processes, running, wait_for
 from podbot.guest.channel import Channel
 from podbot.guest.messages import Ended, GuestCommand
 
-REQUEST = podbot.LaunchRequest(subcommand="sandbox", trusted_workspace=True)
+REQUEST = podbot.LaunchRequest(trusted_workspace=True)
 
 
 @contextlib.contextmanager

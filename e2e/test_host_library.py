@@ -37,7 +37,7 @@ def config(world: World, workspace: str, *words: str) -> podbot.AppConfig:
     return podbot.load_config(podbot.LoadOptions(environ=world.env, overrides=overrides))
 
 
-HOST = podbot.LaunchRequest(subcommand="host", trusted_workspace=True)
+HOST = podbot.LaunchRequest(trusted_workspace=True)
 
 
 def test_one_socket_is_both_streams(world: World, capfd: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ class Shop(unittest.TestCase):
         open("made", "w").close()
 """
 PAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "docs", "how-to", "use-from-python.md")
-REQUEST = podbot.LaunchRequest(subcommand="sandbox", trusted_workspace=True)
+REQUEST = podbot.LaunchRequest(trusted_workspace=True)
 
 
 def config(world: World, workspace: str) -> podbot.AppConfig:
@@ -117,7 +117,7 @@ def test_a_sealed_sandbox_limits_its_processes(own_world: World) -> None:
     world.env.pop("PODBOT_SANDBOX_NETWORK", None)
     overrides = {"workspace.source": "none", "sandbox.profile": "sealed", "sandbox.pids": 64}
     made = podbot.load_config(podbot.LoadOptions(environ=world.sealed_env, overrides=overrides))
-    request = podbot.LaunchRequest(subcommand="sandbox")
+    request = podbot.LaunchRequest()
     with podbot.sandbox(made, request, environ=world.env) as box:
         found = box.run(["python3", "-c", FORKS], capture=True, timeout=60)
         assert 10 < int(found.stdout) < 64, found

@@ -25,7 +25,7 @@ settings = podbot.load_config(podbot.LoadOptions(
     environ=os.environ,
     overrides={{"workspace.source": "host_mount", "workspace.host_path": os.path.expanduser("~/src/shop")}},
 ))
-request = podbot.LaunchRequest(subcommand="sandbox", name="shop", trusted_workspace=True)
+request = podbot.LaunchRequest(name="shop", trusted_workspace=True)
 with podbot.sandbox(settings, request) as box:
     shell = box.shell
 {blocks}

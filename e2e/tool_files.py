@@ -11,7 +11,7 @@ from e2e.harness import World
 from podbot.shell.reconnecting import Connection
 from podbot.tools.files import Files
 
-REQUEST = podbot.LaunchRequest(subcommand="sandbox", trusted_workspace=True)
+REQUEST = podbot.LaunchRequest(trusted_workspace=True)
 
 
 @contextlib.contextmanager

@@ -121,7 +121,7 @@ SLIRP = 'slirp4netns failed: "open("/dev/net/tun"): Permission denied"'
 
 
 def run_a_sandbox(config: podbot.AppConfig, place: Place) -> None:
-    with podbot.sandbox(config, BOX, environ=environ(place)):
+    with podbot.sandbox(config, REQUEST, environ=environ(place)):
         pass
 
 
@@ -160,12 +160,9 @@ def test_a_container_that_this_machine_cannot_start(
     assert ("sudo modprobe tun && sudo chmod 0666 /dev/net/tun" in said) is (error is MachineNotReady)
 
 
-BOX = podbot.LaunchRequest(subcommand="sandbox", name="mine", trusted_workspace=True)
-
-
 def test_a_sandbox_without_an_agent(engine: Closable, place: Place, capfd: pytest.CaptureFixture[str]) -> None:
     engine.on("tool", ScriptedExec(stdout=b"done", code=3))
-    with podbot.sandbox(configured(place), BOX, environ=environ(place), emit=place.events.append) as box:
+    with podbot.sandbox(configured(place), REQUEST, environ=environ(place), emit=place.events.append) as box:
         result = box.run(["tool"], capture=True)
         assert (box.name, result.exit_code, result.stdout) == ("mine", 3, "done")
     assert engine.by_name == {}
@@ -196,11 +193,11 @@ def test_the_two_forms_of_a_sandbox_are_not_mixed(engine: Closable, place: Place
     call: Any = podbot.sandbox
     with pytest.raises(TypeError, match="needs a request"), call(configured(place)):
         pass
-    with pytest.raises(TypeError, match=r"^network: not with a conf"), call(configured(place), BOX, network="none"):
+    with pytest.raises(TypeError, match=r"^network: not with a conf"), call(configured(place), REQUEST, network="none"):
         pass
-    with pytest.raises(TypeError, match=r"^overrides: not with a conf"), call(configured(place), BOX, overrides={}):
+    with pytest.raises(TypeError, match=r"^overrides: not with a conf"), call(configured(place), REQUEST, overrides={}):
         pass
-    with pytest.raises(TypeError, match="needs a configuration, not '~/src'"), call("~/src", BOX):
+    with pytest.raises(TypeError, match="needs a configuration, not '~/src'"), call("~/src", REQUEST):
         pass
     assert engine.calls == []
 
@@ -330,7 +327,7 @@ def test_what_waits_for_a_kill_gets_the_caller_s_environment(engine: Closable, p
     """It decides in which directories the helper finds the session."""
     path = place.directory("mine")
     given = {**environ(place), "TZ": "Antarctica/Troll", "A_KEY": "canary"}
-    with podbot.sandbox(configured(place), BOX, environ=given):
+    with podbot.sandbox(configured(place), REQUEST, environ=given):
         # The kernel shows the command line of a new process some time after Popen has returned.
         wait_until(lambda: environments_of_children(path), "the process that waits")
         waiting = environments_of_children(path)
@@ -340,20 +337,14 @@ def test_what_waits_for_a_kill_gets_the_caller_s_environment(engine: Closable, p
 
 
 def test_a_sandbox_is_removed_when_its_block_fails(engine: Closable, place: Place) -> None:
-    with pytest.raises(ZeroDivisionError), podbot.sandbox(configured(place), BOX, environ=environ(place)):
+    with pytest.raises(ZeroDivisionError), podbot.sandbox(configured(place), REQUEST, environ=environ(place)):
         raise ZeroDivisionError
     assert (engine.by_name, engine.closed) == ({}, 1)
 
 
-def test_each_call_accepts_only_its_own_requests(engine: Closable, place: Place) -> None:
-    with pytest.raises(IllegalCombination), podbot.sandbox(configured(place), REQUEST, environ=environ(place)):
-        pass
-    with pytest.raises(IllegalCombination):
-        podbot.plan(configured(place), BOX, environ=environ(place))
-    with (
-        pytest.raises(ImageNotFound),
-        podbot.sandbox(configured(place, image="localhost/none:1"), BOX, environ=environ(place)),
-    ):
+def test_a_sandbox_of_an_image_that_does_not_exist(engine: Closable, place: Place) -> None:
+    nowhere = configured(place, image="localhost/none:1")
+    with pytest.raises(ImageNotFound), podbot.sandbox(nowhere, REQUEST, environ=environ(place)):
         pass
     assert engine.by_name == {}
 
@@ -463,10 +454,17 @@ def test_open_engine_gives_the_port(engine: Closable, place: Place) -> None:
     assert engine.closed == 2
 
 
-def test_a_request_for_the_other_call(engine: Closable, place: Place) -> None:
-    hosting = podbot.LaunchRequest(subcommand="host", trusted_workspace=True)
-    with pytest.raises(IllegalCombination, match="this is the call for run"):
-        podbot.run(configured(place), hosting, io=SILENT, environ=environ(place))
-    with pytest.raises(IllegalCombination, match="this is the call for host"):
-        podbot.host(configured(place), REQUEST, stdin=0, stdout=1, environ=environ(place))
+def test_an_agents_words_are_not_for_a_sandbox_without_an_agent(engine: Closable, place: Place) -> None:
+    request = podbot.LaunchRequest(words=("make",), trusted_workspace=True)
+    with (
+        pytest.raises(IllegalCombination, match="starts no command"),
+        podbot.sandbox(configured(place), request, environ=environ(place)),
+    ):
+        pass
     assert engine.calls == []
+
+
+def test_the_plan_of_the_call_that_it_names(place: Place) -> None:
+    assert podbot.plan(configured(place), REQUEST, environ=environ(place)).subcommand == "run"
+    hosted = podbot.plan(configured(place), REQUEST, subcommand="host", environ=environ(place))
+    assert hosted.subcommand == "host"

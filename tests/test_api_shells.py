@@ -29,7 +29,7 @@ from tests.driver import FakeDriver
 from tests.session.plans import Place, container, labels
 from tests.shell.real import run as real_command
 
-BOX = podbot.LaunchRequest(subcommand="sandbox", name="mine", trusted_workspace=True)
+BOX = podbot.LaunchRequest(name="mine", trusted_workspace=True)
 
 
 @pytest.fixture

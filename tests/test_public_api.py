@@ -101,7 +101,7 @@ def tidy_up(config: podbot.AppConfig) -> list[str]:
 
 def run_commands(config: podbot.AppConfig) -> str:
     """A sandbox without an agent."""
-    with podbot.sandbox(config, podbot.LaunchRequest(subcommand="sandbox")) as box:
+    with podbot.sandbox(config, podbot.LaunchRequest()) as box:
         opened: podbot.Sandbox = box
         result: podbot.ExecutionResult = opened.run(["true"], capture=True, timeout=5, input=b"", env={}, cwd="/")
         return result.stdout if result.success and box.is_running() else box.name
@@ -112,7 +112,7 @@ def use_shells(config: podbot.AppConfig) -> tuple[str, bytes]:
     limits = podbot.ShellLimits(output_bytes=1024)
     validator = podbot.CommandValidator(blocked_patterns=(*podbot.DEFAULT_BLOCKED_PATTERNS, "git push"))
     mock = podbot.MockShell(default_result=podbot.ExecutionResult(0, "", "", ("x",), "/", 0.0))
-    with podbot.sandbox(config, podbot.LaunchRequest(subcommand="sandbox")) as box:
+    with podbot.sandbox(config, podbot.LaunchRequest()) as box:
         inside: podbot.PodmanShell = box.open_shell(limits=limits, validator=validator)
         jobs: podbot.JobShell = box.shell
         shells: list[podbot.Shell] = [inside, mock, podbot.HostShell("/tmp")]

@@ -29,7 +29,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method
 async def converse(config: podbot.AppConfig, project: str) -> podbot.HostResult:
     """Greet the agent, open a session in the project, leave."""
     ours, theirs = socket.socketpair()
-    request = podbot.LaunchRequest(subcommand="host", trusted_workspace=True)
+    request = podbot.LaunchRequest(trusted_workspace=True)
     session = podbot.host(config, request, stdin=theirs, stdout=theirs, emit=tell)
     theirs.close()  # podbot has its own duplicates; with ours alone open, the end is seen on both sides
     ended = asyncio.create_task(asyncio.to_thread(session.wait))

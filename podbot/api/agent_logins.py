@@ -40,7 +40,7 @@ def login(
 
     environ = environment(environ)
     checked_own_login(agent)
-    plan = plan_login_flow(config, agent, host_facts(config, LaunchRequest(subcommand="sandbox"), environ))
+    plan = plan_login_flow(config, agent, host_facts(config, LaunchRequest(), environ))
     with open_engine(config, environ=environ, emit=emit) as engine, woken(wake) as waker:
         report_left(engine, environ, emit)
         helper = HelperProgram(killed_helper.__file__, environ)

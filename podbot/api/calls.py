@@ -8,23 +8,10 @@ from typing import TYPE_CHECKING
 
 from podbot.api.engines import engine_socket
 from podbot.config.models import AppConfig
-from podbot.errors import IllegalCombination
 from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
-    from podbot.launch.types import HostFacts, LaunchRequest, Subcommand
-
-
-def check_subcommand(request: LaunchRequest, wanted: Subcommand) -> None:
-    """Raise IllegalCombination for a request that belongs to another call."""
-    if request.subcommand != wanted:
-        raise IllegalCombination(
-            field="subcommand",
-            value=request.subcommand,
-            origin="the caller",
-            reason=f"this is the call for {wanted}",
-            hint=f"Use LaunchRequest(subcommand={wanted!r}).",
-        )
+    from podbot.launch.types import HostFacts, LaunchRequest
 
 
 def host_facts(config: AppConfig, request: LaunchRequest, environ: Mapping[str, str]) -> HostFacts:

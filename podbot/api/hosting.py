@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from podbot.api.calls import check_subcommand
 from podbot.api.engines import environment, open_engine, report_left
 from podbot.api.sessions import plan
 from podbot.config.models import AppConfig
@@ -88,8 +87,7 @@ def _hosting(
     from podbot.session.kill_watcher import HelperProgram
 
     environ = environment(environ)
-    check_subcommand(request, "host")
-    decided = plan(config, request, environ=environ)
+    decided = plan(config, request, subcommand="host", environ=environ)
     channel = channel_for(decided)
 
     def kept() -> contextlib.AbstractContextManager[Emit]:

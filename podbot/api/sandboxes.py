@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, overload
 
-from podbot.api.calls import check_subcommand, host_facts, woken
+from podbot.api.calls import host_facts, woken
 from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
 from podbot.config.models import AppConfig
 from podbot.events import Emit, ignore
@@ -73,7 +73,6 @@ def sandbox(
 
     environ, emit = environment(environ), emit or ignore
     config, request = _asked(what, request, network, overrides, environ)
-    check_subcommand(request, "sandbox")
     decided = plan_sandbox(config, request, host_facts(config, request, environ))
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(open_engine(config, environ=environ, emit=emit))
@@ -116,7 +115,7 @@ def _asked(
     if network is not None:
         chosen["sandbox.network"] = network
     config = load_config(LoadOptions(environ=environ, overrides={**(overrides or {}), **chosen}))
-    return config, LaunchRequest(subcommand="sandbox", trusted_workspace=True)
+    return config, LaunchRequest(trusted_workspace=True)
 
 
 def check_alone(**given: object) -> None:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from podbot.api.calls import check_subcommand, host_facts, woken
+from podbot.api.calls import host_facts, woken
 from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
 from podbot.config.load import load_config
 from podbot.config.models import AppConfig
@@ -24,7 +24,7 @@ from podbot.streams.wake import Wake
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.launch.command import ExecSpec
-    from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest
+    from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, SessionSubcommand
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.run import SessionResult
     from podbot.session.starting import StartResult
@@ -32,13 +32,20 @@ if TYPE_CHECKING:
 __all__ = ["exec_", "load_config", "plan", "ps", "remove", "run", "start", "stop"]
 
 
-def plan(config: AppConfig, request: LaunchRequest, *, environ: Mapping[str, str] | None = None) -> LaunchPlan:
-    """The plan of :func:`run` or :func:`host`, decided without contacting an engine. Raises ConfigError subclasses."""
-    from podbot.launch.plan import normalize
+def plan(
+    config: AppConfig,
+    request: LaunchRequest,
+    *,
+    subcommand: SessionSubcommand = "run",
+    environ: Mapping[str, str] | None = None,
+) -> LaunchPlan:
+    """The plan of :func:`run`, or with ``subcommand="host"`` of :func:`host`, decided without contacting an engine.
 
-    if request.subcommand == "sandbox":
-        check_subcommand(request, "run")
-    return normalize(config, request, host_facts(config, request, environment(environ)))
+    Raises ConfigError subclasses.
+    """
+    from podbot.launch.plan import plan_session
+
+    return plan_session(config, request, host_facts(config, request, environment(environ)), subcommand)
 
 
 def run(
@@ -64,7 +71,6 @@ def run(
     from podbot.session.run import run_session
 
     environ = environment(environ)
-    check_subcommand(request, "run")
     decided = plan(config, request, environ=environ)
     with open_engine(config, environ=environ, emit=emit) as engine, woken(wake) as waker:
         report_orphans(engine, environ, emit)

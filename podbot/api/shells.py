@@ -77,7 +77,7 @@ def opened_shell(
 
     if isinstance(what, AppConfig):
         check_alone(image=image, network=options["network"], overrides=options["overrides"])
-        request = request or LaunchRequest(subcommand="sandbox")
+        request = request or LaunchRequest()
     chosen = {} if image is None else {"overrides": {**(options["overrides"] or {}), "image": image}}
     given: tuple[Any, ...] = (what,) if request is None else (what, request)
     with sandbox(*given, **{**options, **chosen}) as box:

@@ -52,7 +52,7 @@ def execute(g: Globals, args: Selection, transcript: str | None = None, limits: 
 
     if args.dry_run:
         config = sessions.load_config(g.load_options(os.environ, args.overrides, args.flags))
-        show(sessions.plan(config, args.request("host", tty=False)), as_json=args.as_json)
+        show(sessions.plan(config, args.request(tty=False), subcommand="host"), as_json=args.as_json)
         return 0
     streams = stdio_guard.engage()
     for name, fd in (("stdin", streams.stdin), ("stdout", streams.stdout)):
@@ -63,7 +63,7 @@ def execute(g: Globals, args: Selection, transcript: str | None = None, limits: 
     io = ExecIO(streams.stdin, streams.stdout, None)
     emit = Reporter(g, progress=True, beside_protocol=True)
     with contextlib.closing(emit), handled(tty=False) as wake:
-        request = args.request("host", tty=False)
+        request = args.request(tty=False)
         result = hosting.host_until_end(
             config, request, io=io, wake=wake, transcript=transcript, emit=emit, limits=limits
         )

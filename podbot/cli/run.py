@@ -68,7 +68,7 @@ def _run(g: Globals, args: Selection, streams: Streams) -> int:
     if works_here(streams, config, clone=bool(args.repo or args.branch), flags=args.flags):
         args = args.works_on(os.curdir, HERE)
         config = api.load_config(g.load_options(os.environ, args.overrides, args.flags))
-    request = args.request("run", tty=tty)
+    request = args.request(tty=tty)
     if args.dry_run:
         show(api.plan(config, request), as_json=args.as_json)
         return 0

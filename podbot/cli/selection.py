@@ -15,7 +15,7 @@ from podbot.config.models import Origin
 from podbot.config.schema import KEYS
 from podbot.errors import InvalidValue, UsageError
 from podbot.frozen import Frozen, field, replace
-from podbot.launch.types import LaunchPlan, LaunchRequest, Subcommand
+from podbot.launch.types import LaunchPlan, LaunchRequest
 from podbot.visible_text import printable
 
 _LONGEST = 80  # characters of a command line that a message repeats
@@ -41,9 +41,8 @@ class Selection(Frozen):
     overrides: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)
 
-    def request(self, subcommand: Subcommand, *, tty: bool) -> LaunchRequest:
+    def request(self, *, tty: bool) -> LaunchRequest:
         return LaunchRequest(
-            subcommand=subcommand,
             name=self.name,
             words=self.words,
             tty=tty,

@@ -76,7 +76,7 @@ class SampleSandbox:
         """Start a sandbox. Raises ConfigError, ContainerError and FilesystemError subclasses."""
         environ = os.environ if environ is None else environ
         config = podbot.load_config(podbot.LoadOptions(environ=environ, overrides=settings.overrides()))
-        request = podbot.LaunchRequest(subcommand="sandbox", name=name)
+        request = podbot.LaunchRequest(name=name)
         stack = contextlib.ExitStack()
         try:
             box = stack.enter_context(podbot.sandbox(config, request, environ=environ, emit=_log))

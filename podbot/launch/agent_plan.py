@@ -38,11 +38,10 @@ def plan_agent(
         if words[0] == config.agent.kind:  # not of its adapter for another protocol
             words = (words[0], *held.words, *words[1:])
         notes += key_notes(keys)
-    tty = request.tty and request.subcommand == "run"
     agent = AgentPlan(
         kind=config.agent.kind,
         mode=config.agent.mode,
-        command=ExecSpec(command=words, workdir=workspace.directory, env=env, secrets=secrets, tty=tty),
+        command=ExecSpec(command=words, workdir=workspace.directory, env=env, secrets=secrets, tty=request.tty),
         delegation=config.agent.delegation,
         mcp_servers=config.agent.mcp_servers,
         extra_methods=config.agent.extra_methods,
@@ -71,7 +70,7 @@ def _variables(
     """The agent's variables, the names of the secret ones, and notes on variables that are unset, changed, ignored."""
     env: dict[str, str] = {}
     notes: tuple[str, ...] = ()
-    if request.tty and request.subcommand == "run":
+    if request.tty:
         found, changed = terminal_variables(facts.env)
         env = {"TERM": USUAL, **found}
         notes = (changed,) if changed and "TERM" not in {*request.env, *config.agent.env_allowlist} else ()

@@ -48,7 +48,7 @@ class Inside(Frozen):
 
 def held_keys(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tuple[HeldKey, ...]:
     """The keys that the agent would get as variables; none if its network is not filtered. Raises InvalidValue."""
-    if request.subcommand == "sandbox" or network_of(config, request) != FILTERED:
+    if network_of(config, request) != FILTERED:
         return ()
     given = {**{name: facts.env[name] for name in config.agent.env_allowlist if name in facts.env}, **request.env}
     found = (_held(endpoint, given, facts) for endpoint in ENDPOINTS)

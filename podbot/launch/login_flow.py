@@ -35,7 +35,7 @@ def plan_login_flow(config: AppConfig, kind: str, facts: HostFacts) -> LoginFlow
     """The sandbox and the command of ``podbot login``. Raises ConfigError subclasses."""
     spec = checked_own_login(kind)
     config = _without_the_host(config, kind)
-    request = LaunchRequest(subcommand="sandbox", name=f"podbot-login-{kind}-{facts.nonce}")
+    request = LaunchRequest(name=f"podbot-login-{kind}-{facts.nonce}")
     sandbox = plan_sandbox(config, request, dataclasses.replace(facts, workspace=None, extra_mounts=()))
     store = store_of(facts.state_dir, kind)
     directory = os.path.join(store, f"new-{facts.nonce}")

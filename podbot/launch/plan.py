@@ -9,6 +9,7 @@ from podbot._version import __version__
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
+from podbot.frozen import replace
 from podbot.launch.agent_plan import labels, plan_agent
 from podbot.launch.git_settings import config_variables
 from podbot.launch.legality import check, check_effects, check_project, check_sealed, for_subcommand
@@ -29,17 +30,23 @@ from podbot.launch.types import (
     LaunchPlan,
     LaunchRequest,
     SandboxPlan,
+    SessionSubcommand,
+    Subcommand,
 )
 from podbot.launch.workspace import WorkspacePlan, plan_workspace
 
 
-def normalize(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> LaunchPlan:
+def plan_session(
+    config: AppConfig, request: LaunchRequest, facts: HostFacts, subcommand: SessionSubcommand = "run"
+) -> LaunchPlan:
     """Decide everything about a session with an agent. Raises a ConfigError that explains what is not possible."""
-    config = for_subcommand(config, request.subcommand)
-    idle, workspace = _checked(config, request, facts)
+    config = for_subcommand(config, subcommand)
+    if subcommand == "host" and request.tty:  # the agent speaks a protocol over pipes
+        request = replace(request, tty=False)
+    idle, workspace = _checked(config, request, facts, subcommand)
     agent, part = plan_agent(config, request, facts, workspace)
     sandbox = _sandbox(config, request, facts, workspace, idle=idle, agent=agent, agent_part=part)
-    return LaunchPlan(subcommand=request.subcommand, sandbox=sandbox, agent=agent)
+    return LaunchPlan(subcommand=subcommand, sandbox=sandbox, agent=agent)
 
 
 def plan_sandbox(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> SandboxPlan:
@@ -53,14 +60,16 @@ def plan_sandbox(config: AppConfig, request: LaunchRequest, facts: HostFacts) ->
                 reason="a sandbox without an agent starts no command by itself",
                 hint="Leave it out, and pass it to `run` of the sandbox.",
             )
-    idle, workspace = _checked(config, request, facts)
+    idle, workspace = _checked(config, request, facts, "sandbox")
     part = Part(labels=labels("", "sandbox"))
     return _sandbox(config, request, facts, workspace, idle=idle, agent=None, agent_part=part)
 
 
-def _checked(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tuple[tuple[str, ...], WorkspacePlan]:
+def _checked(
+    config: AppConfig, request: LaunchRequest, facts: HostFacts, subcommand: Subcommand
+) -> tuple[tuple[str, ...], WorkspacePlan]:
     """Check the configuration; return notes on settings without effect, and the workspace's plan."""
-    check(config, request.subcommand)
+    check(config, subcommand)
     check_sealed(config, request)
     check_project(config, facts)
     if not (config.image or "").strip():
@@ -69,7 +78,7 @@ def _checked(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tup
             hint="There is no sandbox image yet: build one, which takes about a minute.",
         )
     clone = plan_clone(config, request)
-    idle = check_effects(config, request.subcommand)
+    idle = check_effects(config, subcommand)
     return idle, plan_workspace(config, request, facts, clone)
 
 
@@ -90,7 +99,7 @@ def _sandbox(
     command = agent.command if agent is not None else None
     security, security_notes = plan_security(config, facts)
     network = network_of(config, request)
-    ports, port_lines = plan_ports(config, request, network)
+    ports, port_lines = plan_ports(config, request, network, with_agent=agent is not None)
     resources = planned(Context(config, request, facts, runtime_dir, keep, workspace, command))
     parts = (*resources.values(), agent_part)
     open_resources = {name: part.value for name, part in resources.items() if part.value is not None}

@@ -21,7 +21,7 @@ _WITHOUT = {
 
 
 def plan_ports(
-    config: AppConfig, request: LaunchRequest, network: str
+    config: AppConfig, request: LaunchRequest, network: str, *, with_agent: bool
 ) -> tuple[tuple[Published, ...], tuple[str, ...]]:
     """The ports to publish, and lines for the operator. ``network``: the planned one.
 
@@ -29,7 +29,7 @@ def plan_ports(
     only one could have a port. Raises InvalidValue, and IllegalCombination if there are ports and no network for them.
     """
     found: list[Published] = []
-    for text, origin in _wanted(config, request):
+    for text, origin in _wanted(config, request, with_agent=with_agent):
         port = _parsed(text, str(origin))
         if network in _WITHOUT:
             reason = f"{_WITHOUT[network]} ({_why(config, network)})"
@@ -69,11 +69,11 @@ def _note(port: Published) -> str:
     )
 
 
-def _wanted(config: AppConfig, request: LaunchRequest) -> Iterator[tuple[str, Origin]]:
+def _wanted(config: AppConfig, request: LaunchRequest, *, with_agent: bool) -> Iterator[tuple[str, Origin]]:
     """Those of the request come first: without a network they are refused, while the file's have no effect."""
     yield from ((text, _FLAG) for text in request.publish)
     origin = config.origin(_KEY)
-    if request.subcommand != "sandbox" or origin.kind in _FOR_THIS_SESSION:
+    if with_agent or origin.kind in _FOR_THIS_SESSION:
         yield from ((text, origin) for text in config.sandbox.publish)
 
 

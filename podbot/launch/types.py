@@ -15,10 +15,11 @@ from podbot.launch.command import ExecSpec
 __all__ = [
     "AgentPlan", "Certificates", "ContainerSpec", "CredentialSource", "ExecSpec", "GitFile", "HostFacts", "Keep",
     "LaunchPlan", "LaunchRequest", "Limits", "LinkFacts", "LinkedGit", "Mount", "OwnFile", "PathFacts", "Published",
-    "RepositoryFacts", "ResourcePlan", "SandboxPlan", "Security", "Subcommand",
+    "RepositoryFacts", "ResourcePlan", "SandboxPlan", "Security", "SessionSubcommand", "Subcommand",
 ]  # fmt: skip
 
-Subcommand = Literal["run", "host", "sandbox"]
+SessionSubcommand = Literal["run", "host"]  # those with an agent
+Subcommand = Literal[SessionSubcommand, "sandbox"]
 Keep = Literal["always", "never", "when_unsaved"]
 
 
@@ -37,7 +38,6 @@ class LaunchRequest(Frozen):
     network is filtered unless another one was chosen for this session. The four add to what the configuration has.
     """
 
-    subcommand: Subcommand = "run"
     name: str | None = None
     words: tuple[str, ...] = ()
     tty: bool = False
@@ -338,6 +338,6 @@ class AgentPlan(Frozen):
 class LaunchPlan(Frozen):
     """Everything decided about a session with an agent: its sandbox, and the agent in it."""
 
-    subcommand: Subcommand
+    subcommand: SessionSubcommand
     sandbox: SandboxPlan
     agent: AgentPlan

@@ -1,7 +1,7 @@
 """``session.json``: what is known of a session, for this podbot process and later ones, and its states.
 
 It is one document with a version, always replaced as a whole. It holds names of secrets, never their values. Reading
-it imports no planning module, because `podbot ps` and `podbot exec` read it; ``planned`` decodes its ``plan``.
+it imports no planning module, because `podbot ps` and `podbot exec` read it; ``plan_json`` decodes its ``plan``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SessionRecord(Frozen):
     older podbot's record; ``container``: its id, empty until it was created.
 
     ``created``: the time in the container's label. ``secrets``: names of the agent's secret variables. ``plan``: the
-    public part of the sandbox's plan and its resources, see ``planned``; None for a record of version 1.
+    public part of the sandbox's plan and its resources, see ``plan_json``; None for a record of version 1.
     ``untold``: events that have not been reported yet.
     """
 

@@ -74,7 +74,7 @@ class PodmanShell(CommandShell):
         """A shell in a sandbox of its own for the block; both end with it.
 
         The sandbox is that of :func:`podbot.sandbox`, with its errors: on a directory of this host with the user's
-        configuration, or of a configuration and a request (None: ``LaunchRequest(subcommand="sandbox")``) alone.
+        configuration, or of a configuration and a request (None: ``LaunchRequest()``) alone.
         ``image``: counts more than the configured one, and goes, as ``network`` and ``overrides``, with the first form.
         ``root``, ``user``, ``limits``, ``validator``: see :meth:`Sandbox.open_shell`.
         """

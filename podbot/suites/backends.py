@@ -123,7 +123,7 @@ class PodmanBackend:
         overrides = _overrides(directory, settings)
         config = podbot.load_config(podbot.LoadOptions(environ=self._environ, overrides=overrides))
         # What is in it is a copy, made by podbot, that nothing on this host runs.
-        request = podbot.LaunchRequest(subcommand="sandbox", name=self.where(ident), trusted_workspace=True)
+        request = podbot.LaunchRequest(name=self.where(ident), trusted_workspace=True)
         stack = contextlib.ExitStack()
         try:
             box = stack.enter_context(podbot.sandbox(config, request, environ=self._environ, emit=emit))

@@ -30,7 +30,7 @@ from tests.waiting import HANG, wait_until
 
 HELLO = b'{"method":"hello"}\n'
 NEVER = HostedLimits(term=HANG, kill=HANG, status=HANG, grace=HANG, look=HANG, delivery=HANG)
-REQUEST = podbot.LaunchRequest(subcommand="host", name="mine", trusted_workspace=True)
+REQUEST = podbot.LaunchRequest(name="mine", trusted_workspace=True)
 
 
 @pytest.fixture

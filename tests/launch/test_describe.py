@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from podbot.agents.registry import agent
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.every import EVERY
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.security import DROPPED
@@ -29,7 +29,7 @@ NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
     st.booleans(),
 )
 def test_no_secret_value_is_ever_described(env: dict[str, str], tty: bool) -> None:
-    made = normalize(config({"agent.env_allowlist": tuple(env)}), typed(tty=tty), facts(env=env))
+    made = plan_session(config({"agent.env_allowlist": tuple(env)}), typed(tty=tty), facts(env=env))
     text = json.dumps(describe(made))
     assert CANARY not in text
     assert CANARY not in repr(made)
@@ -38,7 +38,7 @@ def test_no_secret_value_is_ever_described(env: dict[str, str], tty: bool) -> No
 
 
 def test_a_description_contains_every_decision() -> None:
-    made = normalize(
+    made = plan_session(
         config(
             {
                 "sandbox.memory": "1g",
@@ -155,7 +155,7 @@ def test_a_description_contains_every_decision() -> None:
 
 
 def test_a_reduced_file_is_described_as_such() -> None:
-    made = normalize(
+    made = plan_session(
         config({"agent.env_allowlist": ("ANTHROPIC_API_KEY",)}), typed(), facts(env={"ANTHROPIC_API_KEY": "x"})
     )
     assert describe(made)["credentials"] == [
@@ -171,7 +171,7 @@ def test_a_clone_is_described_with_only_the_path_of_its_key() -> None:
         "workspace.source": "github_clone",
         "workspace.host_path": None,
     }
-    described = describe(normalize(config(values), LaunchRequest(repo="octo/shop", branch="main"), facts()))
+    described = describe(plan_session(config(values), LaunchRequest(repo="octo/shop", branch="main"), facts()))
     assert described["clone"] == {
         "repo": "octo/shop",
         "branch": "main",

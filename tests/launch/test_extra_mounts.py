@@ -113,7 +113,7 @@ def test_typed_mounts_are_added_to_the_configured_ones_and_none_replaces_another
 def test_a_sandbox_without_a_workspace_has_them_too() -> None:
     host = facts(extra_mounts=(directory(SRC),), workspace=None)
     made = config({"workspace.source": "none", "workspace.host_path": None})
-    request = LaunchRequest(subcommand="sandbox", mounts=(f"{SRC}:/r",))
+    request = LaunchRequest(mounts=(f"{SRC}:/r",))
     assert plan_workspace(made, request, host, None).mounts == (Mount(SRC, "/r"),)
 
 

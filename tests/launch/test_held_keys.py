@@ -11,7 +11,7 @@ from podbot.config.models import Origin
 from podbot.errors import InvalidValue
 from podbot.frozen import replace
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize, plan_sandbox
+from podbot.launch.plan import plan_sandbox, plan_session
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.gateway import GatewayPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest
@@ -28,8 +28,9 @@ def planned(kind: str, *variables: str, network: str = "filtered", mode: str = "
     values |= {"agent.command": "run"} if kind == "custom" else {}
     values["agent.env_allowlist"] = variables
     given = {**dict.fromkeys(variables, KEY), **env}
-    request = typed(subcommand="run" if mode == "podbot" else "host")
-    return normalize(config(values), request, facts(env=given, placeholder=HEX))
+    return plan_session(
+        config(values), typed(), facts(env=given, placeholder=HEX), "run" if mode == "podbot" else "host"
+    )
 
 
 def gateway(plan: LaunchPlan) -> GatewayPlan:
@@ -79,7 +80,7 @@ def test_with_another_network_the_agent_gets_its_key(network: str) -> None:
 
 def test_variables_of_one_session_are_held_too() -> None:
     chosen = config({"sandbox.network": "filtered"})
-    plan = normalize(chosen, typed(env={"ANTHROPIC_API_KEY": KEY, "OTHER": "x"}), facts(placeholder=HEX))
+    plan = plan_session(chosen, typed(env={"ANTHROPIC_API_KEY": KEY, "OTHER": "x"}), facts(placeholder=HEX))
     assert plan.agent.command.env["ANTHROPIC_API_KEY"].endswith(HEX)
     assert plan.agent.command.env["OTHER"] == "x"
     assert [key.key for key in gateway(plan).keys] == [KEY]
@@ -136,14 +137,14 @@ def test_an_address_that_is_none_is_refused_without_its_password(address: str) -
 
 def test_a_key_with_a_line_break_is_refused_without_it() -> None:
     with pytest.raises(InvalidValue) as caught:
-        normalize(config({"sandbox.network": "filtered"}), typed(env={"ANTHROPIC_API_KEY": "s3cr3t\n"}), facts())
+        plan_session(config({"sandbox.network": "filtered"}), typed(env={"ANTHROPIC_API_KEY": "s3cr3t\n"}), facts())
     assert "s3cr3t" not in str(caught.value)
 
 
 def test_an_api_behind_the_gateway_is_not_allowed_in_another_way() -> None:
     assert gateway(planned("claude", "ANTHROPIC_API_KEY")).deny == ("api.anthropic.com",)
     values = {"sandbox.network": "filtered", "agent.env_allowlist": ("ANTHROPIC_API_KEY",), "network.allow": ("a.b",)}
-    own = normalize(
+    own = plan_session(
         config(values, {"network.allow": FILE}), typed(), facts(env={"ANTHROPIC_API_KEY": KEY}, placeholder=HEX)
     )
     assert gateway(own).deny == ()
@@ -158,7 +159,7 @@ def test_two_variables_of_one_api_have_one_key() -> None:
 def test_a_sandbox_without_an_agent_has_no_keys() -> None:
     values = {"sandbox.network": "filtered", "agent.env_allowlist": ("ANTHROPIC_API_KEY",)}
     made = config(values, dict.fromkeys(values, Origin("override")))
-    plan = plan_sandbox(made, LaunchRequest(subcommand="sandbox", trusted_workspace=True),
+    plan = plan_sandbox(made, LaunchRequest(trusted_workspace=True),
                         facts(env={"ANTHROPIC_API_KEY": KEY}, placeholder=HEX))  # fmt: skip
     found = plan.find(GatewayPlan)
     assert found is not None

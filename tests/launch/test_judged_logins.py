@@ -10,7 +10,7 @@ import pytest
 
 from podbot.errors import MountRefused
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import CredentialSource, LaunchPlan
 from podbot.session.plan_json import plan_from, public_part
@@ -25,7 +25,7 @@ EXPIRED = {
 
 
 def plan(kind: str, *, given: dict[str, str] | None = None, **known: Any) -> LaunchPlan:
-    return normalize(config({"agent.kind": kind}), typed(env=given or {}), facts(**known))
+    return plan_session(config({"agent.kind": kind}), typed(env=given or {}), facts(**known))
 
 
 def notes_of(made: LaunchPlan) -> str:
@@ -124,6 +124,6 @@ def test_a_directory_that_an_agent_s_variable_names_is_never_mounted() -> None:
     known: dict[str, Any] = {"credentials": (named,), "login_dirs": (("claude", "/data/claude"),)}
     for path in ("/data/claude", "/data/claude/skills", "/data", "/disk/claude"):
         with pytest.raises(MountRefused, match="where credentials or settings are"):
-            normalize(config({"workspace.host_path": path}), typed(), facts(workspace=directory(path), **known))
+            plan_session(config({"workspace.host_path": path}), typed(), facts(workspace=directory(path), **known))
     made = plan("claude", given={"ANTHROPIC_API_KEY": SECRET}, **known)
     assert [source.source for source in resource(made, CredentialsPlan).first_run] == ["/data/claude/.claude.json"]

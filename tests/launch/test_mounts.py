@@ -16,6 +16,7 @@ from podbot.launch.refused_paths import own_places, within
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
 from tests.launch.build import FLAG, config, directory, facts, typed
 
+TYPED = typed()
 UNTYPED = LaunchRequest()
 
 
@@ -225,16 +226,12 @@ def test_target_rules_apply_to_the_same_path_too(source: str) -> None:
         workspace_target(config({"workspace.container_path": "host"}), source)
 
 
-@pytest.mark.parametrize("subcommand", ["run", "host"])
-def test_run_and_host_mount_at_the_hosts_path_unless_a_key_changes_it(
-    subcommand: Literal["run", "host"],
-) -> None:
+def test_a_workspace_is_mounted_at_the_hosts_path_unless_a_key_changes_it() -> None:
     """Issue 10.9."""
-    request = typed(subcommand=subcommand)
-    made = plan_mounts(config(), request, facts())
+    made = plan_mounts(config(), TYPED, facts())
     assert (made.workspace.target, made.link) == ("/home/ann/src/proj", ("/workspace", "/home/ann/src/proj"))
     for chosen in ("/workspace", "/code"):
-        made = plan_mounts(config({"workspace.container_path": chosen}), request, facts())
+        made = plan_mounts(config({"workspace.container_path": chosen}), TYPED, facts())
         assert (made.workspace.target, made.link, made.places) == (chosen, None, (chosen,))
 
 
@@ -281,7 +278,6 @@ def test_an_extra_mount_at_that_path_replaces_the_link(target: str) -> None:
 # --- the workspace under the name that a link gives it ---
 
 REAL, LINKED = "/var/home/ann/proj", "/home/ann/proj"
-HOST = typed(subcommand="host")
 
 
 def mounted(plan: MountPlan) -> tuple[Mount, tuple[Mount, ...], tuple[str, ...]]:
@@ -289,7 +285,7 @@ def mounted(plan: MountPlan) -> tuple[Mount, tuple[Mount, ...], tuple[str, ...]]
 
 
 def linked(
-    spelled: str | None = LINKED, values: dict[str, Any] | None = None, request: LaunchRequest = HOST, **changes: Any
+    spelled: str | None = LINKED, values: dict[str, Any] | None = None, request: LaunchRequest = TYPED, **changes: Any
 ) -> MountPlan:
     found = PathFacts(".", REAL, "directory", spelled)
     return plan_mounts(config(values), request, facts(workspace=found, **changes))
@@ -460,12 +456,12 @@ def test_a_second_name_follows_the_rules_for_targets(  # noqa: PLR0917 - drawn b
     )
     alone = dataclasses.replace(host, workspace=directory(real))
     try:
-        before = plan_mounts(made, HOST, alone)
+        before = plan_mounts(made, TYPED, alone)
     except MountRefused as refusal:
         with pytest.raises(MountRefused, match=re.escape(refusal.reason)):
-            plan_mounts(made, HOST, host)
+            plan_mounts(made, TYPED, host)
         return
-    found = plan_mounts(made, HOST, host)
+    found = plan_mounts(made, TYPED, host)
     for mount in found.mounts:
         assert mount.target not in ("/", "/root")
         assert not any(lies_in(mount.target, place) or lies_in(place, mount.target) for place in UNTOUCHED)

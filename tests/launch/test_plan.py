@@ -15,7 +15,7 @@ from podbot.config.models import AGENT_KINDS, AgentConfig, AppConfig, ProjectCho
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
 from podbot.launch.agent_plan import agent_env
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize, plan_sandbox
+from podbot.launch.plan import plan_sandbox, plan_session
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.resources.git_identity import GitIdentityPlan
 from podbot.launch.resources.history import HistoryPlan
@@ -32,7 +32,11 @@ CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root
 
 
 def plan(values: dict[str, Any] | None = None, *, request: Any = None, **changes: Any) -> LaunchPlan:
-    return normalize(config(values), request or typed(), facts(**changes))
+    return plan_session(config(values), request or typed(), facts(**changes))
+
+
+def hosted(values: dict[str, Any] | None = None, *, request: Any = None, **changes: Any) -> LaunchPlan:
+    return plan_session(config(values), request or typed(), facts(**changes), "host")
 
 
 def test_a_whole_plan() -> None:
@@ -184,9 +188,9 @@ def test_without_a_terminal_no_terminal_variables_are_passed() -> None:
 
 
 def test_host_never_has_a_terminal() -> None:
-    made = plan(
+    made = hosted(
         {**CUSTOM, "agent.mode": "codex_app_server"},
-        request=typed(subcommand="host", tty=True, words=("x",)),
+        request=typed(tty=True, words=("x",)),
         env={"TERM": "xterm"},
     )
     assert made.agent.command.tty is False
@@ -195,7 +199,7 @@ def test_host_never_has_a_terminal() -> None:
 
 
 def test_host_uses_acp_without_delegation_by_default() -> None:
-    made = plan({"agent.kind": "codex"}, request=typed(subcommand="host"))
+    made = hosted({"agent.kind": "codex"})
     assert (made.agent.mode, made.agent.command.command) == ("acp", ("codex-acp",))
     assert made.sandbox.container.labels["io.podbot.mode"] == "acp"
     assert (made.agent.delegation, made.agent.frame_limit) == ("none", 64 << 20)
@@ -205,14 +209,14 @@ def test_host_uses_acp_without_delegation_by_default() -> None:
         "agent.extra_methods": ("_x/y",),
         "agent.mcp_servers": "pass",
     }
-    made = plan(values, request=typed(subcommand="host"))
+    made = hosted(values)
     assert (made.agent.delegation, made.agent.frame_limit, made.agent.extra_methods) == ("all", 1 << 20, ("_x/y",))
     assert made.agent.mcp_servers == "pass"
 
 
 def test_a_frame_limit_that_is_not_a_size() -> None:
     with pytest.raises(InvalidValue) as caught:
-        plan({"agent.frame_limit": "much"}, request=typed(subcommand="host"))
+        hosted({"agent.frame_limit": "much"})
     assert caught.value.field == "agent.frame_limit"
 
 
@@ -335,7 +339,7 @@ def test_a_link_to_the_workspace_is_said_aloud(given: str, noted: bool) -> None:
 
 def test_a_workspace_under_both_its_names() -> None:
     real, spelled = "/var/home/ann/proj", "/home/ann/proj"
-    made = plan(request=typed(subcommand="host"), workspace=PathFacts(spelled, real, "directory", spelled))
+    made = hosted(workspace=PathFacts(spelled, real, "directory", spelled))
     assert made.sandbox.notes[:2] == (
         f"{spelled} leads through a link to {real}",
         f"mounting {real} at {spelled} and at {real} and at /workspace (read-write)",
@@ -350,7 +354,7 @@ def test_a_workspace_under_both_its_names() -> None:
 
 
 def test_a_name_that_was_left_out_is_said() -> None:
-    made = plan(request=typed(subcommand="host"), workspace=PathFacts("/etc/p", "/srv/p", "directory", "/etc/p"))
+    made = hosted(workspace=PathFacts("/etc/p", "/srv/p", "directory", "/etc/p"))
     assert made.sandbox.notes[1] == "mounting /srv/p at /srv/p and at /workspace (read-write)"
     assert made.sandbox.notes[2].startswith("inside, the workspace is not also mounted at /etc/p: it is inside /etc")
 
@@ -382,7 +386,7 @@ def test_credentials_that_are_selected_and_there(
     first_run: tuple[FirstRunSource, ...],
 ) -> None:
     words = ("x",) if creds["agent.kind"] == "custom" else ()
-    made = normalize(config(creds), typed(words=words), facts(credentials=there))
+    made = plan_session(config(creds), typed(words=words), facts(credentials=there))
     assert (resource(made, CredentialsPlan).sources, resource(made, CredentialsPlan).first_run) == (copied, first_run)
     assert [note.split()[1] for note in made.sandbox.notes if note.startswith("copying")] == [c.given for c in copied]
 
@@ -401,7 +405,7 @@ def test_with_a_login_variable_claude_skips_its_onboarding(
     name: str, changes: dict[str, Any], has: bool, wanted: bool
 ) -> None:
     env = {name: "x"} if has else {}
-    made = normalize(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
+    made = plan_session(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
     assert resource(made, CredentialsPlan).first_run == (CLAUDE_JSON if wanted else ())
     assert resource(made, CredentialsPlan).sources == ()
 
@@ -426,7 +430,7 @@ def test_permissions_determine_the_command_the_variables_and_the_files() -> None
         (mount,) = (file for file in made.sandbox.container.files if file.target == claude)
         assert mount.read_only
         assert mount.source == f"{made.sandbox.runtime_dir}/files/podbot.json"
-        made = plan({"agent.kind": "codex", "agent.permissions": permissions}, request=typed(subcommand="host"))
+        made = hosted({"agent.kind": "codex", "agent.permissions": permissions})
         wanted = {"full": "agent-full-access", "ask": "read-only"}[permissions]
         assert made.agent.command.env == {"INITIAL_AGENT_MODE": wanted}
         assert [file.target for file in made.sandbox.files] == ["/run/podbot/gitconfig", "/etc/codex/requirements.toml"]
@@ -596,17 +600,17 @@ def chosen_for(workspace: str, linked: tuple[str, str] = ("", "")) -> AppConfig:
 
 def test_a_projects_settings_are_for_the_workspace_that_is_mounted() -> None:
     workspace = "/home/ann/src/proj"
-    assert normalize(chosen_for(workspace), typed(), facts()).sandbox.workspace is not None
+    assert plan_session(chosen_for(workspace), typed(), facts()).sandbox.workspace is not None
     with pytest.raises(MountRefused) as caught:
-        normalize(chosen_for("/home/ann/src/other"), typed(), facts())
+        plan_session(chosen_for("/home/ann/src/other"), typed(), facts())
     assert "settings were chosen for /home/ann/src/other" in caught.value.reason
     with pytest.raises(MountRefused):
-        plan_sandbox(chosen_for("/home/ann/src/other"), typed(subcommand="sandbox"), facts())
+        plan_sandbox(chosen_for("/home/ann/src/other"), typed(), facts())
 
 
 def test_a_table_that_would_match_through_a_link_is_refused_with_the_path_to_write() -> None:
     made = chosen_for("/home/ann/src/proj", ("~/shop", "/home/ann/src/proj"))
     with pytest.raises(InvalidValue) as caught:
-        normalize(made, typed(), facts())
+        plan_session(made, typed(), facts())
     assert caught.value.field == 'project."~/shop"'
     assert 'write [project."/home/ann/src/proj"]' in caught.value.hint

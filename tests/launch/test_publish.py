@@ -12,7 +12,7 @@ from podbot.config.models import Origin
 from podbot.config.published import Published
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize, plan_sandbox
+from podbot.launch.plan import plan_sandbox, plan_session
 from podbot.launch.publish import plan_ports, port_notes, public_notes
 from podbot.launch.types import LaunchPlan, LaunchRequest
 from tests.launch.build import FILE, config, facts, typed
@@ -25,7 +25,7 @@ def planned(
 ) -> LaunchPlan:
     values: dict[str, Any] = {"sandbox.publish": configured} if configured else {}
     made = config(values | ({"sandbox.network": network} if network else {}), {"sandbox.network": network_from})
-    return normalize(made, typed(publish=ports), facts())
+    return plan_session(made, typed(publish=ports), facts())
 
 
 def test_a_port_is_on_loopback_unless_an_address_is_written() -> None:
@@ -119,20 +119,20 @@ def test_a_programs_sandboxes_have_only_ports_that_the_program_asks_for(
     origin: Origin, expected: tuple[Published, ...]
 ) -> None:
     made = config({"sandbox.publish": ("3000:3000",)}, {"sandbox.publish": origin})
-    assert plan_sandbox(made, typed(subcommand="sandbox"), facts()).container.ports == expected
+    assert plan_sandbox(made, typed(), facts()).container.ports == expected
 
 
 def test_a_sealed_sandbox_has_no_ports() -> None:
     made = config({"sandbox.profile": "sealed"})
     with pytest.raises(IllegalCombination, match=f"sandbox.profile = sealed, {FILE}"):
-        plan_sandbox(made, typed(subcommand="sandbox", publish=("1:1",)), facts())
+        plan_sandbox(made, typed(publish=("1:1",)), facts())
 
 
 @given(st.lists(st.tuples(st.sampled_from(["127.0.0.1", "0.0.0.0", "10.0.0.7"]), st.integers(1, 4), st.integers(1, 2))))
 def test_planned_ports_never_need_one_port_of_the_host_twice(wanted: list[tuple[str, int, int]]) -> None:
     texts = tuple(str(Published(*port)) for port in wanted)
     try:
-        found, notes = plan_ports(config(), LaunchRequest(publish=texts), "default")
+        found, notes = plan_ports(config(), LaunchRequest(publish=texts), "default", with_agent=True)
     except InvalidValue:
         return
     assert {str(port) for port in found} == set(texts)

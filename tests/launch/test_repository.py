@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from podbot.launch import refused_paths
 from podbot.launch.describe import describe
 from podbot.launch.mounts import MountPlan, plan_mounts
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.repository import is_placeholder
 from podbot.launch.types import LaunchRequest, LinkedGit, Mount, PathFacts, RepositoryFacts
 from tests.launch.build import config, directory, facts, typed
@@ -70,7 +70,7 @@ def test_a_submodule_is_reported_as_such() -> None:
 
 def test_it_is_part_of_the_plan_and_of_its_description() -> None:
     host = facts(workspace=directory(TREE), repository=RepositoryFacts(LINKED, ("/srv/other", TREE)))
-    made = normalize(config(), typed(), host)
+    made = plan_session(config(), typed(), host)
     assert made.sandbox.linked_git == LINKED
     assert made.sandbox.container.files[-1] == Mount(EMPTY, "/srv/other/.git", read_only=True)
     rows = describe(made)["container"]["mounts"]

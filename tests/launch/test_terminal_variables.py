@@ -43,9 +43,9 @@ def test_a_terminal_that_no_image_describes_gets_one_that_it_does(term: str, ins
     ],
 )
 def test_a_session_says_so_once_unless_the_operator_passes_it(request_, values, notes) -> None:  # type: ignore[no-untyped-def]
-    from podbot.launch.plan import normalize
+    from podbot.launch.plan import plan_session
 
-    made = normalize(config(values), request_, facts(env={"TERM": "xterm-kitty", "TERM_PROGRAM": "kitty"}))
+    made = plan_session(config(values), request_, facts(env={"TERM": "xterm-kitty", "TERM_PROGRAM": "kitty"}))
     assert sum("xterm-kitty" in note for note in made.sandbox.notes) == notes
     env = made.agent.command.env
     if request_.tty:

@@ -283,7 +283,7 @@ def test_the_longest_certificates_are_in_the_record_from_which_a_kept_session_st
     found = Certificates("/home/ann/ca.pem", most[:1], "/etc/ssl/ca.crt", most[1:])
     asked = config({"workspace.source": "none", "workspace.host_path": None, "session.keep": True})
     host = facts(state_dir=str(tmp_path / "state"), workspace=None, certificates=found)
-    planned = plan_sandbox(asked, LaunchRequest(subcommand="sandbox"), host)
+    planned = plan_sandbox(asked, LaunchRequest(), host)
     write_record(str(tmp_path), SessionRecord("s", "unix:///e", "stopped", plan=public_part(planned)))
     record = read_record(str(tmp_path), "s")
     assert record is not None

@@ -34,7 +34,7 @@ from podbot.errors import (
 from podbot.execution.runner import ExecIO
 from podbot.github.grant import Grant
 from podbot.launch.names import LABEL
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.types import ContainerSpec, HostFacts, LaunchRequest
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.session.directory import session_directory, sessions
@@ -108,7 +108,7 @@ class Host:
         asked = LaunchRequest(name=NAME, trusted_workspace=True, **request)
         self.runs += 1
         facts = dataclasses.replace(self.facts(asked), created=f"2026-08-01T12:00:0{self.runs}Z")
-        plan = normalize(self.config, asked, facts)
+        plan = plan_session(self.config, asked, facts)
         with contextlib.closing(Wake()) as wake:
             run_session(self.engine, plan, SILENT, wake, self.place.events.append, scanner=PATIENT)
 

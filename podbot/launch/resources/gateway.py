@@ -85,7 +85,7 @@ def plan(context: Context) -> Part | None:
         )
     network = config.network
     _check(request.allow, f"flag {_FLAG}")
-    keys = held_keys(config, request, context.facts)
+    keys = held_keys(config, request, context.facts) if context.command is not None else ()
     value = GatewayPlan(
         directory=os.path.join(context.runtime_dir, DIRECTORY),
         allow=tuple(dict.fromkeys((*network.allow, *request.allow))),

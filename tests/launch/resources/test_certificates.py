@@ -6,7 +6,7 @@ import json
 import tomllib
 
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize, plan_sandbox
+from podbot.launch.plan import plan_sandbox, plan_session
 from podbot.launch.resources.certificates import ADDITIONAL, ALL, INNER_MOUNTS, INNER_SETTINGS, VARIABLES
 from podbot.launch.types import Certificates, LaunchPlan, LaunchRequest
 from tests.launch.build import config, facts, text_of, typed
@@ -17,11 +17,11 @@ ADDING = {"NODE_EXTRA_CA_CERTS", "DENO_CERT"}
 
 
 def planned(**values: object) -> LaunchPlan:
-    return normalize(config(dict(values)), typed(), facts(certificates=FOUND))
+    return plan_session(config(dict(values)), typed(), facts(certificates=FOUND))
 
 
 def test_without_the_key_nothing_is_added() -> None:
-    made = normalize(config(), typed(), facts())
+    made = plan_session(config(), typed(), facts())
     assert "certificates" not in made.sandbox.resources
     assert not VARIABLES.keys() & made.sandbox.container.env.keys()
     assert describe(made)["certificates"] is None
@@ -50,7 +50,7 @@ def test_the_operators_own_variable_overrides_each_one() -> None:
 def test_a_sandbox_without_an_agent_and_without_a_network_gets_them() -> None:
     made = plan_sandbox(
         config({"workspace.source": "none", "workspace.host_path": None, "sandbox.profile": "sealed"}),
-        LaunchRequest(subcommand="sandbox"),
+        LaunchRequest(),
         facts(workspace=None, certificates=FOUND, kernel=(6, 1)),
     )
     assert made.container.env["SSL_CERT_FILE"] == ALL

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podbot.agents.registry import agent
 from podbot.config.models import DEFAULT_ORIGIN, Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.clone import ClonePlan, Server, checked_branch, checked_repo, server_of
 from podbot.launch.resources.guest import GuestPlan
 from podbot.launch.resources.token import TokenPlan
@@ -38,7 +38,7 @@ def plan(
     origins: dict[str, Origin] | None = None,
     **changes: Any,
 ) -> LaunchPlan:
-    return normalize(config(APP | (values or {}), origins), request, facts(workspace=None, **changes))
+    return plan_session(config(APP | (values or {}), origins), request, facts(workspace=None, **changes))
 
 
 def test_a_whole_clone() -> None:
@@ -107,7 +107,9 @@ def test_without_a_branch_a_notice_says_so() -> None:
 
 
 def test_host_clones_too() -> None:
-    made = plan({"agent.mode": "acp"}, LaunchRequest(subcommand="host", repo="octo/shop"))
+    made = plan_session(
+        config(APP | {"agent.mode": "acp"}), LaunchRequest(repo="octo/shop"), facts(workspace=None), "host"
+    )
     assert made.agent.command.workdir == f"{BASE}/shop"
 
 
@@ -171,11 +173,11 @@ def test_a_host_path_without_effect_is_reported() -> None:
 )
 def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins: dict[str, Origin], flag: str) -> None:
     with pytest.raises(MissingRequired, match=rf"--repo \(for {flag}\)"):
-        normalize(config(origins=origins), request_, facts())
+        plan_session(config(origins=origins), request_, facts())
 
 
 def test_the_files_keys_for_clones_do_not_affect_a_mount() -> None:
-    assert normalize(config({"workspace.depth": 3}), typed(), facts()).sandbox.find(ClonePlan) is None
+    assert plan_session(config({"workspace.depth": 3}), typed(), facts()).sandbox.find(ClonePlan) is None
 
 
 # --- mounts beside a clone ------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from podbot.errors import IllegalCombination, InvalidValue
 from podbot.frozen import replace
 from podbot.launch.held_keys import PORT
 from podbot.launch.network_choice import network_of
-from podbot.launch.plan import normalize, plan_sandbox
+from podbot.launch.plan import plan_sandbox, plan_session
 from podbot.launch.resources.gateway import GatewayPlan
 from podbot.launch.types import LaunchPlan, LaunchRequest, SandboxPlan
 from podbot.session.plan_json import plan_from, public_part
@@ -22,7 +22,7 @@ FLAG = Origin("flag", "--network")
 
 def planned(values: dict[str, Any] | None = None, *, origin: Origin = FILE, **request: Any) -> LaunchPlan:
     chosen = {"sandbox.network": "filtered", **(values or {})}
-    return normalize(config(chosen, dict.fromkeys(chosen, origin)), typed(**request), facts())
+    return plan_session(config(chosen, dict.fromkeys(chosen, origin)), typed(**request), facts())
 
 
 def gateway(plan: SandboxPlan) -> GatewayPlan | None:
@@ -67,11 +67,11 @@ def test_hosts_of_one_session_are_added() -> None:
 
 
 def test_allowing_a_host_makes_the_network_filtered() -> None:
-    plan = normalize(config({}), typed(allow=("a.example",)), facts()).sandbox
+    plan = plan_session(config({}), typed(allow=("a.example",)), facts()).sandbox
     assert plan.container.network == "none"
     assert gateway(plan) is not None
     configured = config({"sandbox.network": "none"}, {"sandbox.network": FILE})
-    assert gateway(normalize(configured, typed(allow=("a.example",)), facts()).sandbox) is not None
+    assert gateway(plan_session(configured, typed(allow=("a.example",)), facts()).sandbox) is not None
 
 
 def test_but_not_if_another_one_was_chosen_for_the_session() -> None:
@@ -106,13 +106,13 @@ def test_ports_cannot_be_published() -> None:
         planned(publish=("3000:3000",))
     assert "a sandbox with the filtered network has no ports (sandbox.network = filtered," in caught.value.message
     with pytest.raises(IllegalCombination) as caught:
-        normalize(config({}), typed(publish=("3000:3000",), allow=("a.example",)), facts())
+        plan_session(config({}), typed(publish=("3000:3000",), allow=("a.example",)), facts())
     assert "(flag --allow)" in caught.value.message
 
 
 def test_a_sealed_sandbox_has_none_unless_it_was_chosen_for_it() -> None:
     values = {"sandbox.network": "filtered", "sandbox.profile": "sealed", "workspace.source": "none"}
-    request = LaunchRequest(subcommand="sandbox")
+    request = LaunchRequest()
     from_file = plan_sandbox(config(values, dict.fromkeys(values, FILE)), request, facts(kernel=(6, 0)))
     assert (gateway(from_file), from_file.container.network) == (None, "none")
     chosen = plan_sandbox(config(values, dict.fromkeys(values, Origin("override"))), request, facts(kernel=(6, 0)))
@@ -122,7 +122,7 @@ def test_a_sealed_sandbox_has_none_unless_it_was_chosen_for_it() -> None:
 def test_the_hosts_proxy_is_for_the_gateway_and_in_no_record() -> None:
     env = {"HTTPS_PROXY": "http://user:c4n4ry@proxy.example:3128", "NO_PROXY": "x", "SSL_CERT_FILE": "/ca.pem"}
     chosen = {"sandbox.network": "filtered"}
-    plan = normalize(config(chosen), typed(), facts(env=env)).sandbox
+    plan = plan_session(config(chosen), typed(), facts(env=env)).sandbox
     found = gateway(plan)
     assert found is not None
     assert found.host == env

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import GitFile, LaunchPlan, LinkedGit, Mount, PathFacts, RepositoryFacts
 from tests.launch.build import config, directory, facts, resource, typed
@@ -20,7 +20,7 @@ LINKED = LinkedGit(f"{COMMON}/worktrees/proj", "worktree", COMMON)
 
 
 def plan(values: dict[str, Any], **changes: Any) -> LaunchPlan:
-    return normalize(config(values), typed(), facts(**changes))
+    return plan_session(config(values), typed(), facts(**changes))
 
 
 def test_the_workspace_and_its_git_directory_are_scanned() -> None:

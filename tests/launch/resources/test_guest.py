@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.guest import GuestPlan, guest_of
 from podbot.launch.types import Mount
 from tests.launch.build import config, facts, typed
@@ -12,7 +12,7 @@ from tests.launch.build import config, facts, typed
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_its_directory_lies_with_the_session_s_own_files_and_is_mounted_read_only(keep: bool) -> None:
-    made = normalize(config({"session.keep": keep}), typed(), facts()).sandbox
+    made = plan_session(config({"session.keep": keep}), typed(), facts()).sandbox
     directory = f"{made.files_dir}/guest"
     assert guest_of(made) == directory
     assert made.find(GuestPlan) == GuestPlan(directory, leased=not keep)
@@ -22,6 +22,6 @@ def test_its_directory_lies_with_the_session_s_own_files_and_is_mounted_read_onl
 
 
 def test_a_sandbox_with_a_kernel_of_its_own_has_none() -> None:
-    made = normalize(config({"sandbox.runtime": "/usr/bin/kata-runtime"}), typed(), facts()).sandbox
+    made = plan_session(config({"sandbox.runtime": "/usr/bin/kata-runtime"}), typed(), facts()).sandbox
     assert (guest_of(made), made.container.guest) == (None, None)
     assert "/run/podbot/guest" not in {mount.target for mount in made.container.files}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from podbot.agents.registry import agents
 from podbot.config.models import AGENT_KINDS, AgentKind, Origin
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.refused_paths import refusal, refused_sources, reserved_targets, within
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.history import HistoryPlan, plan_history, project_key
@@ -24,7 +24,7 @@ CLONE = ClonePlan("octo/Hello", "main", "https://github.com/octo/Hello", "https:
 
 
 def plan(values: dict[str, Any] | None = None, **changes: Any) -> LaunchPlan:
-    return normalize(config(values), typed(), facts(**changes))
+    return plan_session(config(values), typed(), facts(**changes))
 
 
 def history(values: dict[str, Any] | None = None, clone: ClonePlan | None = None) -> HistoryPlan:
@@ -119,7 +119,7 @@ def test_the_resume_command_omits_lasting_settings() -> None:
 
 def test_a_dry_run_shows_it() -> None:
     odd = "/home/ann/a b"
-    made = normalize(config({"workspace.host_path": odd}), typed(), facts(workspace=directory(odd)))
+    made = plan_session(config({"workspace.host_path": odd}), typed(), facts(workspace=directory(odd)))
     shown = describe(made)["history"]
     assert shown["project"] == odd
     assert "'/home/ann/a b'" in shown["resume"]
@@ -127,10 +127,10 @@ def test_a_dry_run_shows_it() -> None:
 
 
 def test_the_mode_of_an_agent_does_not_matter() -> None:
-    asked = LaunchRequest(subcommand="host", trusted_workspace=True)
-    hosted = normalize(config({"agent.kind": "codex", "agent.mode": "codex_app_server"}), asked, facts()).sandbox.find(
-        HistoryPlan
-    )
+    asked = LaunchRequest(trusted_workspace=True)
+    hosted = plan_session(
+        config({"agent.kind": "codex", "agent.mode": "codex_app_server"}), asked, facts(), "host"
+    ).sandbox.find(HistoryPlan)
     ran = plan({"agent.kind": "codex"}).sandbox.find(HistoryPlan)
     assert hosted is not None
     assert ran is not None

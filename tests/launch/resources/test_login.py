@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.login import LoginPlan, own_login
 from podbot.launch.types import CredentialSource, LaunchPlan, Mount
@@ -21,7 +21,7 @@ CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root
 
 
 def plan(kind: str, values: dict[str, Any] | None = None, **known: Any) -> LaunchPlan:
-    return normalize(config({"agent.kind": kind, **(values or {})}), typed(), facts(**known))
+    return plan_session(config({"agent.kind": kind, **(values or {})}), typed(), facts(**known))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.guest import GuestPlan
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.types import LaunchPlan, Mount, ResourcePlan
@@ -17,7 +17,7 @@ ELSEWHERE = "/home/ann/.ssh"
 
 
 def made() -> LaunchPlan:
-    return normalize(config(), typed(), facts())
+    return plan_session(config(), typed(), facts())
 
 
 def test_every_plan_agrees_with_the_host_that_it_was_made_for() -> None:

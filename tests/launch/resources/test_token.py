@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from podbot.config.models import Origin
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.describe import describe
-from podbot.launch.plan import normalize
+from podbot.launch.plan import plan_session
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import TokenPlan
-from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, RepositoryFacts, Subcommand
+from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, RepositoryFacts, SessionSubcommand
 from podbot.session.plan_json import public_part
 from tests.launch.build import config, facts, resource, text_of, typed
 
@@ -32,12 +32,12 @@ TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
 def plan(values: dict[str, Any] | None = None, request: LaunchRequest = ACCESS, **found: Any) -> LaunchPlan:
-    return normalize(config(APP | (values or {})), request, facts(**found))
+    return plan_session(config(APP | (values or {})), request, facts(**found))
 
 
 @pytest.mark.parametrize("subcommand", ["run", "host"])
-def test_a_mounted_workspace_with_a_token(subcommand: Subcommand) -> None:
-    made = plan(request=typed(subcommand=subcommand, github_access="octo/shop"))
+def test_a_mounted_workspace_with_a_token(subcommand: SessionSubcommand) -> None:
+    made = plan_session(config(APP), typed(github_access="octo/shop"), facts(), subcommand)
     assert made.sandbox.find(ClonePlan) is None
     assert made.sandbox.workspace is not None
     assert (resource(made, TokenPlan).repo, resource(made, TokenPlan).server) == (
@@ -108,7 +108,7 @@ def test_a_clone_has_its_own_token() -> None:
 
 def test_access_without_any_source_of_tokens_is_refused() -> None:
     with pytest.raises(MissingRequired, match=r"github\.auth is required") as caught:
-        normalize(config(), ACCESS, facts())
+        plan_session(config(), ACCESS, facts())
     assert all(way in caught.value.hint for way in ('"gh"', '"env:NAME"', "a GitHub App"))
 
 
@@ -121,7 +121,7 @@ def test_access_with_the_source_none_is_refused() -> None:
 @pytest.mark.parametrize("app", [True, False], ids=["App-configured", "no-App"])
 def test_a_clone_without_a_token_says_that_pushing_needs_one(app: bool) -> None:
     values = {**CLONING, "github.auth": "none", **(APP if app else {})}
-    made = normalize(config(values), LaunchRequest(repo="octo/shop"), facts())
+    made = plan_session(config(values), LaunchRequest(repo="octo/shop"), facts())
     assert made.sandbox.find(TokenPlan) is None
     assert resource(made, ClonePlan).auth == "none"
     assert made.sandbox.container.labels["io.podbot.access"] == ""
@@ -132,7 +132,7 @@ def test_a_clone_without_a_token_says_that_pushing_needs_one(app: bool) -> None:
 
 
 def test_without_an_app_a_clone_needs_no_token() -> None:
-    made = normalize(config(CLONING), LaunchRequest(repo="octo/shop"), facts())
+    made = plan_session(config(CLONING), LaunchRequest(repo="octo/shop"), facts())
     assert (resource(made, ClonePlan).auth, made.sandbox.find(TokenPlan)) == ("none", None)
 
 
@@ -150,7 +150,7 @@ def test_the_gh_login_replaces_a_configured_app() -> None:
 
 def test_a_variables_token_is_carried_and_never_shown() -> None:
     known = facts(env={"MINE": TOKEN})
-    made = normalize(config({**CLONING, "github.auth": "env:MINE"}), LaunchRequest(repo="octo/shop"), known)
+    made = plan_session(config({**CLONING, "github.auth": "env:MINE"}), LaunchRequest(repo="octo/shop"), known)
     assert resource(made, TokenPlan).given == TOKEN
     assert TOKEN not in repr(made)
     assert TOKEN not in json.dumps([describe(made), public_part(made.sandbox)])
@@ -159,11 +159,11 @@ def test_a_variables_token_is_carried_and_never_shown() -> None:
 
 def test_a_source_given_for_a_session_without_a_token_is_refused() -> None:
     chosen = config({"github.auth": "gh"})
-    made = normalize(chosen, typed(), facts())
+    made = plan_session(chosen, typed(), facts())
     assert made.sandbox.find(TokenPlan) is None, "from a file, it is for other sessions"
     flag = dataclasses.replace(chosen, origins={**chosen.origins, "github.auth": Origin("flag", "--github-auth")})
     with pytest.raises(IllegalCombination, match="this session has no GitHub token"):
-        normalize(flag, typed(), facts())
+        plan_session(flag, typed(), facts())
 
 
 def test_an_unset_variable_is_refused_before_anything_is_made() -> None:
