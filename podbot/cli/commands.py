@@ -22,6 +22,8 @@ from podbot.cli.options import (
 )
 from podbot.cli.session_commands import SESSION_COMMANDS
 
+UNIT_WORDS = ("install", "uninstall", "status")  # words of `podbot token-daemon` that are no session's name
+
 __all__ = ["BY_PATH", "COMMANDS", "EPILOG", "GROUPS", "HELP_TEXT", "CarryOut", "Command", "find"]
 
 HELP_TEXT = "Run any AI coding agent inside a Podman sandbox."
@@ -166,7 +168,7 @@ COMMANDS = (
         (
             Argument(
                 "words",
-                "[SESSION…|install|uninstall|status]",
+                f"[SESSION…|{'|'.join(UNIT_WORDS)}]",
                 "Sessions whose tokens are renewed; default: all.",
                 many=True,
                 completes="session",

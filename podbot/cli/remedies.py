@@ -130,7 +130,7 @@ def _with_options(remedy: str) -> str:
 
 def _unit_word(session: str) -> str:
     """The word of token-daemon that a session's name is a misspelling of, or empty."""
-    from podbot.cli.token_daemon import UNIT_WORDS
+    from podbot.cli.commands import UNIT_WORDS
     from podbot.config.schema import nearest
 
     return nearest(session, UNIT_WORDS)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from podbot.cli.commands import UNIT_WORDS
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter, say
 from podbot.errors import UsageError
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from podbot.tokens.systemd_unit import UnitState
     from podbot.tokens.token_info import TokenInfo
     from podbot.tokens.token_once import TokenRenewal
-
-UNIT_WORDS = ("install", "uninstall", "status")
 
 
 class TokenArgs(Frozen):

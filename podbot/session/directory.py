@@ -276,11 +276,18 @@ def take_untold(path: str) -> list[Event]:
     return []
 
 
+def guard_records(path: str) -> list[str]:
+    """The records of the guard in a session's directory that have not been reported yet."""
+    try:
+        names = sorted(os.listdir(path))
+    except OSError:
+        return []
+    return [os.path.join(path, name) for name in names if name.startswith("guard.") and name.endswith(".record")]
+
+
 def remove_reported(path: str) -> None:
     """Remove a session's directory, unless it has a record of the guard that has not been reported yet."""
-    from podbot.session.guarding import records
-
-    if not records(path):
+    if not guard_records(path):
         remove_directory(path)
 
 

@@ -18,6 +18,7 @@ from podbot.frozen import Frozen
 from podbot.guard.marks import GuardReport
 from podbot.locks import same_file
 from podbot.session.container_processes import first_process, lives
+from podbot.session.directory import guard_records
 
 if TYPE_CHECKING:
     from podbot.engine.port import ContainerInfo
@@ -164,21 +165,12 @@ def report_left(path: str, emit: Emit, *, but: str = "", scanner: Scanner = SCAN
     failed stays, and so does the directory. ``but`` is the caller's own record, which is skipped.
     """
     left = None
-    for record in records(path):
+    for record in guard_records(path):
         if record != but:
             with _taken(record) as ours:
                 if ours:
                     left = _reported(record, scanner, emit) or left
     return left
-
-
-def records(path: str) -> list[str]:
-    """The records in a session's directory that have not been reported yet."""
-    try:
-        names = sorted(os.listdir(path))
-    except OSError:
-        return []
-    return [os.path.join(path, name) for name in names if name.startswith("guard.") and name.endswith(".record")]
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import functools
 import os
 import threading
 import time
@@ -84,7 +85,7 @@ class LazyWorkspace:
         self._closed = False
         self._pid = 0  # of the process that may remove the files at its exit
         self.directory = workspace_path(backend.overlays(), ident)
-        self._connection = WorkspaceConnection(self)
+        self._connection = WorkspaceConnection(self.in_use)
         root = backend.root(self.directory)
         self.files = Files(self._connection, root, where=self.name)
         self.shell = self.shell_at(root)
@@ -232,7 +233,7 @@ class LazyWorkspace:
             # Now, because this start has removed the containers of killed processes.
             remove_left_behind(self._backend.overlays(), self._emit)
             if self._settings.idle_seconds is not None or self._settings.uptime_seconds is not None:
-                self._watchdog = Watchdog(self, opened)
+                self._watchdog = Watchdog(self.ident, functools.partial(self.end_if_over, opened))
                 self._watchdog.start()
             self._tell(self._state)
         except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from podbot.errors import PodbotError
@@ -13,27 +13,26 @@ from podbot.shell.reconnecting import CommandSource
 
 if TYPE_CHECKING:
     from podbot.suites.backends import Opened
-    from podbot.suites.lazy_workspace import LazyWorkspace
 
 
 class WorkspaceConnection:
-    """See CommandSource."""
+    """See CommandSource. ``in_use``: see :meth:`LazyWorkspace.in_use`."""
 
-    def __init__(self, workspace: LazyWorkspace) -> None:
-        self._workspace = workspace
+    def __init__(self, in_use: Callable[..., contextlib.AbstractContextManager[Opened]]) -> None:
+        self._in_use = in_use
         self._starts: weakref.WeakKeyDictionary[Commands, Opened] = weakref.WeakKeyDictionary()
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Commands]:
         """See CommandSource."""
-        with self._workspace.in_use() as opened, opened.connection.use() as commands:
+        with self._in_use() as opened, opened.connection.use() as commands:
             self._starts[commands] = opened
             yield commands
 
     @contextlib.contextmanager
     def watching(self, commands: Commands) -> Iterator[None]:
         """See CommandSource. Raises WorkspaceDied for commands of a container that has ended."""
-        with self._workspace.in_use(self._starts[commands]) as opened, opened.connection.watching(commands):
+        with self._in_use(self._starts[commands]) as opened, opened.connection.watching(commands):
             yield
 
     def close(self) -> None:

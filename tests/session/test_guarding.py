@@ -21,8 +21,8 @@ from podbot.hosting.ending import Job, remove_session
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import LaunchPlan
 from podbot.management.manage import stop_sessions
-from podbot.session.directory import left_session, session_directory, sessions
-from podbot.session.guarding import RECORD, Scanner, Watch, records, report_left
+from podbot.session.directory import guard_records, left_session, session_directory, sessions
+from podbot.session.guarding import RECORD, Scanner, Watch, report_left
 from podbot.session.kept_reports import kept_reports
 from podbot.session.orphans import remove_abandoned, report_orphans
 from podbot.session.run import SessionResult, run_session
@@ -234,7 +234,7 @@ def test_a_name_held_by_a_killed_podbots_session_keeps_its_record(engine: FakeEn
     with pytest.raises(NameTaken):
         run(engine, place, wake)
     assert findings(place) == []
-    assert records(place.directory()) == [os.path.join(place.directory(), RECORD)]
+    assert guard_records(place.directory()) == [os.path.join(place.directory(), RECORD)]
     stop(engine, place)
     assert findings(place) == [(1, ".envrc")]
     assert sessions(place.environ) == []
@@ -449,7 +449,7 @@ def test_a_scan_that_fails_each_time_is_repeated_once(
 
 def test_a_record_of_another_version_is_reported_and_removed(engine: FakeEngine, place: Place) -> None:
     recorded(engine, place)
-    (record,) = records(place.directory())
+    (record,) = guard_records(place.directory())
     with open(record, "rb") as file:
         data = marshal.load(file)
     data["snapshot"]["format"] = 1

@@ -37,9 +37,9 @@ from podbot.launch.names import LABEL
 from podbot.launch.plan import plan_session
 from podbot.launch.types import ContainerSpec, HostFacts, LaunchRequest
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
-from podbot.session.directory import session_directory, sessions
+from podbot.session.directory import guard_records, session_directory, sessions
 from podbot.session.facts import collect_facts
-from podbot.session.guarding import Scanner, records
+from podbot.session.guarding import Scanner
 from podbot.session.orphans import report_orphans
 from podbot.session.record import RECORD, VERSION, read_record
 from podbot.session.run import run_session
@@ -174,7 +174,7 @@ def test_it_runs_again_with_its_resources_and_without_podbot(
     assert Grant.load(host.directory) is not None, "a token-daemon renews it"
     assert os.path.isdir(os.path.join(host.directory, "secrets"))
     assert len(host.engine.by_name[NAME].archives) == uploads + 1
-    assert len(records(host.directory)) == 1, "the guard has looked at the workspace anew"
+    assert len(guard_records(host.directory)) == 1, "the guard has looked at the workspace anew"
     assert [event.kind for event in host.place.events if event.level == "notice"] == ["token.detached"]
     operations = [name for name, _ in host.engine.calls]
     assert operations.index("unmet") < operations.index("start") < operations.index("put_archive")

@@ -6,7 +6,15 @@ import re
 
 from podbot.engine.http import BadResponse, Response
 from podbot.engine.podman.words import WORDS
-from podbot.errors import ContainerError, ContainerNotFound, EngineStorageFull, KernelLimitReached, RequestFailed
+from podbot.errors import (
+    ContainerError,
+    ContainerNotFound,
+    EngineStorageFull,
+    ExecFailed,
+    KernelLimitReached,
+    RequestFailed,
+    SandboxPaused,
+)
 
 # The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
 # in database: …" (Podman 4.3), "no container with ID … found in database: …" (5.4).
@@ -25,6 +33,10 @@ def reason_of(response: Response) -> str:
     return " ".join(text.split())[:600] or f"HTTP status {response.status}"
 
 
+_NOT_RUNNING = ("can only create exec sessions on running containers", "container state improper")
+# Compiled when they are first used: the module is loaded by every command that goes over the engine.
+_PAUSED = r"cannot create exec session as container \S+ is paused|container is paused"
+_NO_ACCOUNT = r"unable to find (user|group) (.*): no matching entries in (passwd|group) file"
 # The kernel says ENOSPC and EDQUOT of its own limits, too. By what the runtimes print (runc 1.1, crun 1.8) and Go's
 # words for a process that could not be started: the limit, and what raises it.
 _LIMITS = (
@@ -93,3 +105,29 @@ def refusal(operation: str, response: Response, *, container: str = "") -> Conta
     if container and (response.status == 404 or reason.endswith(_GONE)):
         return ContainerNotFound(container=container)
     return RequestFailed(operation=operation, status=response.status, reason=reason)
+
+
+def exec_error(response: Response, container: str, command: str) -> ContainerError:
+    """The error for a command that the engine refused to make or to start."""
+    reason = reason_of(response)
+    if re.search(_PAUSED, reason):
+        return SandboxPaused(container=container, engine_hint=WORDS.continues(container))
+    if any(words in reason for words in _NOT_RUNNING):
+        return ExecFailed(container=container, command=command, reason=ExecFailed.NOT_RUNNING)
+    if found := re.search(_NO_ACCOUNT, reason):
+        text = f"{ExecFailed.NO_ACCOUNT} {found[1]} {found[2]}"
+        return ExecFailed(container=container, command=command, reason=text, detail=reason)
+    return ExecFailed(container=container, command=command, reason=reason)
+
+
+def check_made(response: Response, container: str, command: str) -> None:
+    """Raise if the engine refused to make an exec session."""
+    check(response, container, exec_error(response, container, command))
+
+
+def start_error(response: Response) -> ContainerError:
+    """The error for an exec session that was not started; its caller knows the container and the command."""
+    error = refusal("start a command", response)
+    if isinstance(error, EngineStorageFull | KernelLimitReached):
+        return error
+    return exec_error(response, "the container", "the command")

@@ -17,7 +17,7 @@ from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.podman import account_files, deep_layers, rest_answers
-from podbot.engine.podman.mapping import check, reason_of, refusal
+from podbot.engine.podman.mapping import check, check_made, reason_of, refusal, start_error
 from podbot.engine.podman.request_text import named, not_text, quote
 from podbot.engine.podman.words import WORDS, dial_stdio
 from podbot.engine.port import (
@@ -360,8 +360,6 @@ class RestEngine:
         }
         response = self._call("POST", f"/containers/{named(container)}/exec", body)
         if response.status >= 400:
-            from podbot.engine.podman.exec_errors import check_made
-
             check_made(response, container, spec.command[0])
         return self._read(response, rest_answers.identifier)
 
@@ -376,8 +374,6 @@ class RestEngine:
             wire.send_request("POST", f"{API}/exec/{quote(exec_id)}/start", json.dumps(body).encode(), headers)
             head = wire.read_head()
             if head.status != 101:
-                from podbot.engine.podman.exec_errors import start_error
-
                 raise start_error(Response(head.status, head.headers, wire.read_body(head)))
         except (OSError, BadResponse) as exc:
             wire.sock.close()

@@ -8,7 +8,7 @@ from podbot.engine.port import EngineWords, StartRefusal
 def _start_refusal(printed: bytes) -> StartRefusal | None:
     if not printed.startswith(b"Error: "):
         return None
-    from podbot.engine.podman.exec_errors import start_refusal  # imported here: nearly every command starts
+    from podbot.engine.podman.start_refusals import start_refusal  # imported here: nearly every command starts
 
     return start_refusal(printed)
 

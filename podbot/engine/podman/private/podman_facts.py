@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -50,8 +50,6 @@ def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> M
     """The table ``[network]`` of the operator's containers.conf files; unreadable files are skipped."""
     import tomllib
 
-    from podbot.engine.podman.private.service import conf_files
-
     chosen = environ.get("CONTAINERS_CONF")
     names = [chosen] if chosen else conf_files(environ, rootless=rootless, root=root)
     found: dict[str, Any] = {}
@@ -65,3 +63,25 @@ def _network_conf(environ: Mapping[str, str], root: str, *, rootless: bool) -> M
             continue  # the service reports an invalid file
         found |= table if isinstance(table, dict) else {}
     return found
+
+
+def conf_files(environ: Mapping[str, str], *, rootless: bool, root: str = "/") -> list[str]:
+    """The files that CONTAINERS_CONF replaces, lowest priority first, as Podman reads them."""
+    bases = [os.path.join(root, "usr/share/containers"), os.path.join(root, "etc/containers")]
+    if rootless:
+        home = environ.get("HOME", "")
+        bases.append(os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "containers"))
+    bases = [base for base in bases if os.path.isabs(base)]  # never a file in the working directory
+    found: list[str] = []
+    for base in bases:
+        main = os.path.join(base, "containers.conf")
+        found.append(main)
+        found += sorted(os.path.join(main + ".d", name) for name in _listdir(main + ".d") if name.endswith(".conf"))
+    return [name for name in found if os.path.isfile(name)]
+
+
+def _listdir(path: str) -> Iterable[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.environment import for_engine
@@ -152,6 +152,7 @@ class _Start(NamedTuple):
         import tomllib
 
         from podbot.engine.podman.private.fit import containers_conf, containers_conf_override
+        from podbot.engine.podman.private.podman_facts import conf_files
 
         if self.environ.get("CONTAINERS_CONF"):
             return {}
@@ -241,21 +242,6 @@ class _Start(NamedTuple):
         threading.Thread(target=child.wait, name="podbot-service-reaper", daemon=True).start()
 
 
-def conf_files(environ: Mapping[str, str], *, rootless: bool, root: str = "/") -> list[str]:
-    """The files that CONTAINERS_CONF replaces, lowest priority first, as Podman reads them."""
-    bases = [os.path.join(root, "usr/share/containers"), os.path.join(root, "etc/containers")]
-    if rootless:
-        home = environ.get("HOME", "")
-        bases.append(os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "containers"))
-    bases = [base for base in bases if os.path.isabs(base)]  # never a file in the working directory
-    found: list[str] = []
-    for base in bases:
-        main = os.path.join(base, "containers.conf")
-        found.append(main)
-        found += sorted(os.path.join(main + ".d", name) for name in _listdir(main + ".d") if name.endswith(".conf"))
-    return [name for name in found if os.path.isfile(name)]
-
-
 def storage_is_chosen(environ: Mapping[str, str], root: str = "/") -> bool:
     """A variable, a storage.conf or a store that exists decides over an ordinary user's storage driver."""
     if environ.get("STORAGE_DRIVER") or environ.get("CONTAINERS_STORAGE_CONF"):
@@ -270,13 +256,6 @@ def storage_is_chosen(environ: Mapping[str, str], root: str = "/") -> bool:
         os.path.join(data, "containers", "storage", "vfs-images"),
     )
     return any(os.path.exists(place) for place in places)
-
-
-def _listdir(path: str) -> Iterable[str]:
-    try:
-        return os.listdir(path)
-    except OSError:
-        return ()
 
 
 def service_environment(environ: Mapping[str, str]) -> dict[str, str]:

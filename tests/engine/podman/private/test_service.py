@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from podbot.engine.podman.private.podman_facts import conf_files
 from podbot.engine.podman.private.service import (
     StartLimits,
     answers,
-    conf_files,
     ensure_service,
     service_dir,
     service_environment,

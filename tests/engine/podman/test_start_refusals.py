@@ -7,7 +7,8 @@ import json
 import pytest
 
 from podbot.engine.http import Response
-from podbot.engine.podman.exec_errors import exec_error, start_refusal
+from podbot.engine.podman.mapping import exec_error
+from podbot.engine.podman.start_refusals import start_refusal
 from podbot.engine.podman.words import WORDS
 from podbot.errors import ExecFailed, SandboxPaused
 

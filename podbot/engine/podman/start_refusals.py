@@ -7,15 +7,8 @@ from __future__ import annotations
 
 import re
 
-from podbot.engine.http import Response
-from podbot.engine.podman.mapping import check, reason_of, refusal
-from podbot.engine.podman.words import WORDS
 from podbot.engine.port import StartRefusal
-from podbot.errors import ContainerError, EngineStorageFull, ExecFailed, KernelLimitReached, SandboxPaused
 
-_NOT_RUNNING = ("can only create exec sessions on running containers", "container state improper")
-_PAUSED = re.compile(r"cannot create exec session as container \S+ is paused|container is paused")
-_NO_ACCOUNT = re.compile(r"unable to find (user|group) (.*): no matching entries in (passwd|group) file")
 # Printed in place of the command's output. The second line is Podman's, about its own connection to the monitor.
 _PRINTED = re.compile(
     rb"Error: ([^\n]*): OCI (?:runtime error|permission denied"
@@ -35,32 +28,6 @@ _PERMISSION = (
     re.compile(r'exec: "(.*)": (?:stat .*: )?(permission denied|is a directory)'),
     re.compile(r"open executable()(: .*)"),
 )
-
-
-def exec_error(response: Response, container: str, command: str) -> ContainerError:
-    """The error for a command that the engine refused to make or to start."""
-    reason = reason_of(response)
-    if _PAUSED.search(reason):
-        return SandboxPaused(container=container, engine_hint=WORDS.continues(container))
-    if any(words in reason for words in _NOT_RUNNING):
-        return ExecFailed(container=container, command=command, reason=ExecFailed.NOT_RUNNING)
-    if found := _NO_ACCOUNT.search(reason):
-        text = f"{ExecFailed.NO_ACCOUNT} {found[1]} {found[2]}"
-        return ExecFailed(container=container, command=command, reason=text, detail=reason)
-    return ExecFailed(container=container, command=command, reason=reason)
-
-
-def check_made(response: Response, container: str, command: str) -> None:
-    """Raise if the engine refused to make an exec session."""
-    check(response, container, exec_error(response, container, command))
-
-
-def start_error(response: Response) -> ContainerError:
-    """The error for an exec session that was not started; its caller knows the container and the command."""
-    error = refusal("start a command", response)
-    if isinstance(error, EngineStorageFull | KernelLimitReached):
-        return error
-    return exec_error(response, "the container", "the command")
 
 
 def start_refusal(printed: bytes) -> StartRefusal | None:
