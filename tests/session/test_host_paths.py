@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podbot.launch.types import LinkFacts
@@ -44,7 +45,16 @@ def test_resolution_ends_where_the_kernels_does_and_misses_no_link(
         assert links or os.path.normpath(path) == end
 
 
+def is_circle(path: str) -> bool:
+    try:
+        os.stat(path)
+    except OSError as exc:
+        return exc.errno == errno.ELOOP
+    return False
+
+
 @given(TREES, st.lists(NAMES, max_size=4), st.sampled_from(["", "a", "b/c"]))
+@example({("a", "a"): "a"}, ["a", "a"], "")
 def test_a_pwd_that_names_the_working_directory_shows_every_link_to_it(
     tree: dict[tuple[str, str], str], way: list[str], elsewhere: str
 ) -> None:
@@ -55,6 +65,8 @@ def test_a_pwd_that_names_the_working_directory_shows_every_link_to_it(
         for (above, name), text in tree.items():
             os.symlink(text.replace("{root}", root), os.path.join(root, above, name))
         pwd = "/".join([root, *way])
+        if is_circle(pwd):
+            return  # it cannot be a working directory
         cwd = os.path.realpath(pwd)
         found = links_to_cwd({"PWD": pwd}, cwd)
         assert found == links_on(pwd)
