@@ -12,7 +12,6 @@ PLANNED, OPENED = "launch/resources", "session/resources"
 
 # Basename -> the one subject, and every room that has a module about it. A name that is not here belongs to one room.
 SHARED: dict[str, tuple[str, set[str]]] = {
-    "certificates": ("additional certificate authorities", {PLANNED, OPENED}),
     "clone": ("a clone: its plan, its making, its errors", {PLANNED, OPENED, "errors"}),
     "config": ("the configuration: its commands, its errors", {"cli", "errors"}),
     "container": ("the container of a session: its life, its errors", {"session", "errors"}),
@@ -23,7 +22,6 @@ SHARED: dict[str, tuple[str, set[str]]] = {
     "every": ("the list of all resources", {PLANNED, OPENED}),
     "files": ("files of a workspace: those that act on the host, those that the tools use", {"guard", "tools"}),
     "gateway": ("the gateway of a filtered sandbox", {PLANNED, OPENED}),
-    "git_identity": ("the git identity", {PLANNED, OPENED}),
     "guard": ("the guard of a workspace", {PLANNED, OPENED}),
     "guest": ("the guest: its plan, its socket, its program, its errors", {PLANNED, OPENED, "guest/inside", "errors"}),
     "history": ("kept conversations: their store, their command, their errors", {PLANNED, OPENED, "cli", "errors"}),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from podbot.agents.registry import agents
 from podbot.launch.resources.history import DIRECTORY
 from podbot.places import is_own_directory, state_dir
-from podbot.session.conversation_store import PROJECT, USED, survey
+from podbot.session.resources.history import PROJECT, USED, survey
 
 _KEY = re.compile("[0-9a-f]{32}")
 _MOST = 64 << 10  # bytes of podbot's own record

@@ -14,9 +14,9 @@ from podbot.engine.port import Engine
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue
 from podbot.launch.names import HISTORY, MANAGED
 from podbot.management.history_list import ProjectHistory, history_root, list_history
-from podbot.session.conversation_store import USED, locked
 from podbot.session.directory import GONE
 from podbot.session.orphans import is_ours
+from podbot.session.resources.history import USED, locked
 
 _OWNER_NAME = re.compile(r"[^/]+/[^/]+")
 

@@ -16,11 +16,11 @@ from podbot.guard.filesystem import file_clock
 from podbot.guard.marks import GuardReport
 from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.types import LaunchPlan
-from podbot.session.conversation_store import offer_to_resume
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.limits_reached import tell_limits_reached
 from podbot.session.opening import OpenSandbox, opened_sandbox
+from podbot.session.resources.history import offer_to_resume
 from podbot.streams.wake import Interrupted, Wake
 
 MINIMUM = Size(columns=20, rows=5)  # below this, the output of claude and codex is unreadable

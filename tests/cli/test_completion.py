@@ -14,9 +14,9 @@ from podbot.images.image_names import image_names, remember_images
 from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
-from podbot.session.conversation_store import history_in_use
 from podbot.session.directory import session_directory
 from podbot.session.kept_reports import keep_report
+from podbot.session.resources.history import history_in_use
 
 KINDS = (
     {argument.completes for command in COMMANDS for argument in command.arguments}

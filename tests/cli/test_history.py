@@ -16,7 +16,7 @@ from podbot.cli.globals import Globals
 from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
-from podbot.session.conversation_store import history_in_use
+from podbot.session.resources.history import history_in_use
 from podbot.testing import FakeEngine
 from tests.session.plans import Place
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.session.home_links import link_in
+from podbot.session.resources.credentials import link_in
 from tests.faults import ordinary_user
 
 WAY = ("/root", "/root/.local", "/root/.local/share")

@@ -10,9 +10,14 @@ from typing import Any
 from podbot.launch.resources.every import EVERY
 from podbot.session.resources.resource import Opening, SessionResource
 
+# They are files of the session, so there is nothing to open: see ``session.own_files``.
+FILES_ONLY = ("certificates", "git_identity")
+
 
 def resource_class(name: str) -> type[SessionResource[Any]]:
     """The class ``Resource`` in the module ``name``, which is imported only when a session has that resource."""
+    if name in FILES_ONLY:
+        return SessionResource
     found: type[SessionResource[Any]] = importlib.import_module(f"podbot.session.resources.{name}").Resource
     return found
 

@@ -26,7 +26,7 @@ from podbot.launch.resources.history import HistoryPlan, project_key
 from podbot.launch.types import LaunchPlan, Mount
 from podbot.management.history_list import history_root, list_history
 from podbot.management.history_remove import find_history, remove_history
-from podbot.session.conversation_store import history_in_use, locked, survey
+from podbot.session.resources.history import history_in_use, locked, survey
 from podbot.session.run import run_session
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine, ScriptedExec
@@ -139,7 +139,7 @@ def test_nothing_is_offered_when_the_agent_left_nothing_new(
 def test_nothing_is_offered_of_a_clone_that_was_kept(
     engine: FakeEngine, place: Place, wake: Wake, environ: dict[str, str]
 ) -> None:
-    from podbot.session.conversation_store import offer_to_resume
+    from podbot.session.resources.history import offer_to_resume
 
     made = used(environ)
     found = place.plan(history=made, source="github_clone", clone=CLONE)
