@@ -29,13 +29,12 @@ def tell_outdated(engine: Engine, image: str, kind: str, environ: Mapping[str, s
     with contextlib.suppress(OSError):
         if 0 <= now - os.stat(stamp).st_mtime < WEEK:
             return
-    from podbot.engine.times import seconds
     from podbot.images.outdated import outdated
     from podbot.places import private_dir
 
     with contextlib.suppress(OSError, PodbotError):
         found = engine.image(image)
-        text = outdated(found.labels, now - seconds(found.created), kind) if found is not None else ""
+        text = outdated(found.labels, now - found.created, kind) if found is not None else ""
         private_dir(state_dir(environ))
         os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         os.utime(stamp, follow_symlinks=False)

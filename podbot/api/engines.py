@@ -70,7 +70,7 @@ def explained(
     if isinstance(exc, ImageNotFound):
         hint = driver.machine(environ).image_hint if driver.locate(config, environ) is None else ""
         return ImageNotFound(image=exc.image, origin=exc.origin, hint=hint, engine_hint=exc.engine_hint)
-    from podbot.provisioning.readiness import machine_problems, require_ready
+    from podbot.provisioning.packages import machine_problems, require_ready
 
     try:
         is_private = driver.locate(config, environ) is None

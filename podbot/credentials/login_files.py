@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from podbot.agents.definition import Family
-from podbot.engine.archive_end import BLOCK
+from podbot.engine.port import ARCHIVE_BLOCK
 from podbot.errors import CredentialsTooLarge, CredentialUnreadable
 from podbot.frozen import Frozen
 
@@ -175,7 +175,7 @@ class _Reading:
         return b"".join(parts)
 
     def _take(self, entry: Entry, size: int) -> None:
-        bytes_of_archive = BLOCK + -(-size // BLOCK) * BLOCK
+        bytes_of_archive = ARCHIVE_BLOCK + -(-size // ARCHIVE_BLOCK) * ARCHIVE_BLOCK
         top = entry.path.partition("/")[0]
         self._sizes[top] = self._sizes.get(top, 0) + bytes_of_archive
         self._size += bytes_of_archive

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Iterable
 
 from podbot.credentials.login_files import Entry
-from podbot.engine.archive_end import END
+from podbot.engine.port import ARCHIVE_END
 
 _TYPES = {"directory": tarfile.DIRTYPE, "file": tarfile.REGTYPE, "link": tarfile.SYMTYPE}
 
@@ -24,7 +24,7 @@ def build(entries: Iterable[Entry], *, uid: int = 0, gid: int = 0) -> bytes:
     ) as tar:
         for entry in entries:
             tar.addfile(_header(entry, uid, gid), io.BytesIO(entry.data))
-        return out.getvalue() + END  # before tarfile's own end, which is padded
+        return out.getvalue() + ARCHIVE_END  # before tarfile's own end, which is padded
 
 
 def _header(entry: Entry, uid: int, gid: int) -> tarfile.TarInfo:

@@ -13,6 +13,12 @@ from podbot.frozen import Frozen, field
 if TYPE_CHECKING:
     from podbot.launch.types import ContainerSpec, ExecSpec
 
+ARCHIVE_BLOCK = 512  # bytes of a tar archive; a member's header is one block, and its content is padded to whole ones
+# The end of every archive for an engine. tarfile pads one to 10,240 bytes, but Podman's copier stops reading at the two
+# zero blocks and closes its pipe. Further data fails with "write |1: broken pipe" unless it arrived in the same read
+# (measured: every time when it arrives 20 ms later).
+ARCHIVE_END = bytes(2 * ARCHIVE_BLOCK)
+
 
 class StartRefusal(Frozen):
     """Why the engine's runtime started no command, as it printed it. ``said``: its own words, on one line.
@@ -113,13 +119,16 @@ class ContainerInfo(Frozen):
 
 
 class ImageInfo(Frozen):
-    """An image on the engine; ``size`` in bytes. ``user``: of its processes, empty is root; only ``image`` sets it."""
+    """An image on the engine. ``size``: in bytes; ``created``: in seconds since the epoch, 0.0 if it is not known.
+
+    ``user``: of its processes, empty is root; only ``image`` sets it.
+    """
 
     id: str
     tags: tuple[str, ...]
     labels: Mapping[str, str]
     size: int
-    created: str
+    created: float
     user: str = ""
 
 

@@ -57,7 +57,7 @@ The classes use a small base instead of ``@dataclass``, because forty generated 
 ``podbot exec`` 15 ms at import.
 """
 
-from podbot.errors.base import PodbotError
+from podbot.errors.base import ExtraUnusable, PodbotError
 from podbot.errors.clone import (
     BranchNotFound,
     CloneError,
@@ -118,7 +118,6 @@ from podbot.errors.container import (
     UnsupportedEndpoint,
     UploadFailed,
 )
-from podbot.errors.extras import ExtraUnusable
 from podbot.errors.github import (
     GitHubAnswerInvalid,
     GitHubBusy,

@@ -65,3 +65,16 @@ class PodbotError(_Fields, Exception):
 
 def _rebuild(cls: type[PodbotError], fields: dict[str, Any]) -> PodbotError:
     return cls(**fields)
+
+
+class ExtraUnusable(PodbotError, ImportError):
+    """A part of podbot was imported that needs ``podbot[extra]``, whose package is missing or cannot be used.
+
+    ``reason``: such as "weakincentives is not installed".
+    """
+
+    extra: str
+    reason: str
+    hint: str
+    template: ClassVar[str] = "podbot[{extra}] cannot be used: {reason}"
+    advice: ClassVar[str] = "{hint}"

@@ -7,7 +7,7 @@ import os
 import tarfile
 from collections.abc import Mapping
 
-from podbot.engine.archive_end import END
+from podbot.engine.port import ARCHIVE_END
 
 
 def context_archive(directory: str, extra: Mapping[str, bytes]) -> bytes:
@@ -24,7 +24,7 @@ def context_archive(directory: str, extra: Mapping[str, bytes]) -> bytes:
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(data), mode
             tar.addfile(member, io.BytesIO(data))
-        return buffer.getvalue() + END  # before tarfile's own end, which is padded
+        return buffer.getvalue() + ARCHIVE_END  # before tarfile's own end, which is padded
 
 
 def context_files(directory: str) -> list[str]:

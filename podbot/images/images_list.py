@@ -27,8 +27,6 @@ class SandboxImage:
 
 def sandbox_images(engine: Engine) -> list[SandboxImage]:
     """One entry for each name, newest first. Nameless images (replaced ones and rests of failed builds) are skipped."""
-    from podbot.engine.times import seconds
-
     found = [
         SandboxImage(
             image=tag,
@@ -36,7 +34,7 @@ def sandbox_images(engine: Engine) -> list[SandboxImage]:
             version=info.labels.get(LABEL_VERSION, ""),
             agents=agents_in(info.labels.get(LABEL_AGENTS, "")),
             size=info.size,
-            created=seconds(info.created),
+            created=info.created,
         )
         for info in engine.list_images(label=f"{LABEL_IMAGE}=sandbox")
         for tag in info.tags

@@ -133,10 +133,10 @@ def check_ready(
     """Look at what a session needs of this machine, before minutes are spent on an image for it. Changes nothing.
 
     Raises MachineNotReady when none could start, or none with the configured network, or when the image has no
-    room. ``is_private``: see :func:`podbot.provisioning.readiness.is_here`. ``disks``: the space where a build writes.
+    room. ``is_private``: see :func:`podbot.provisioning.packages.is_here`. ``disks``: the space where a build writes.
     """
     from podbot.diagnosis.disk_checks import check_disk, room_for
-    from podbot.provisioning.readiness import is_here, machine_problems, require_ready
+    from podbot.provisioning.packages import is_here, machine_problems, require_ready
 
     failed = machine_problems(engine, machine, config, is_private=is_private)
     if plan.build is not None and is_here(engine, machine, is_private=is_private):
@@ -147,7 +147,7 @@ def check_ready(
 
 def check_machine_ready(machine: EngineMachine, config: AppConfig, engine: str, said: str) -> None:
     """The same where podbot's own engine service did not start, for the reason ``said``. Raises MachineNotReady."""
-    from podbot.provisioning.readiness import require_ready
+    from podbot.provisioning.packages import require_ready
 
     require_ready(machine.problems(config.sandbox.network), f"{engine} did not start: {said.rstrip('.')}")
 

@@ -348,7 +348,7 @@ class FakeEngine:
         if ref not in self.images:
             return None
         labels = dict(self.image_labels)
-        created, user = "2026-01-01T00:00:00Z", self.image_user
+        created, user = 1767225600.0, self.image_user
         return ImageInfo(id="f" * 64, tags=(ref,), labels=labels, size=1 << 20, created=created, user=user)
 
     def _session(self, exec_id: str) -> Session:

@@ -19,8 +19,7 @@ from typing import Any, cast
 import pytest
 
 from podbot.config.published import Published
-from podbot.engine.archive_end import END
-from podbot.engine.port import Engine, ExecState, ExecStream, Size
+from podbot.engine.port import ARCHIVE_END, Engine, ExecState, ExecStream, Size
 from podbot.errors import ContainerError, ContainerNotFound, ExecFailed, ImageNotFound, NameTaken, RemoveFailed
 from podbot.execution.group import signal_group
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
@@ -52,7 +51,7 @@ def archive(**files: str) -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))
-        return buffer.getvalue() + END
+        return buffer.getvalue() + ARCHIVE_END
 
 
 def read_to_end(stream: ExecStream) -> bytes:

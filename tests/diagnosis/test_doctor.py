@@ -59,7 +59,7 @@ class FakeEngine:
         self.closed = True
 
 
-OURS = ImageInfo("id", ("img:1",), {"io.podbot.agents": "claude=2"}, 800_000_000, "")
+OURS = ImageInfo("id", ("img:1",), {"io.podbot.agents": "claude=2"}, 800_000_000, 0.0)
 CONFIGURED = AppConfig(image="img:1", origins={"image": Origin("file", "/c.toml")})
 
 

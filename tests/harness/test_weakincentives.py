@@ -10,7 +10,7 @@ import typing
 import pytest
 
 from podbot.errors import ExtraUnusable, PodbotError
-from podbot.harness.weakincentives_library import check_versions
+from podbot.harness.weakincentives import check_versions
 from podbot.harness.weakincentives_section import parameter_guide, with_whole_numbers
 from podbot.shell.mock_shell import MockShell
 from podbot.testing import MemoryFiles

@@ -81,7 +81,7 @@ def test_the_planned_steps(
     ],
 )
 def test_existing_agents_come_first(label: str, agents: list[str] | None, order: tuple[str, ...]) -> None:
-    there = ImageInfo("id", (RECIPE.image,), {LABEL_AGENTS: label}, 1, "")
+    there = ImageInfo("id", (RECIPE.image,), {LABEL_AGENTS: label}, 1, 0.0)
     assert decide(Works({RECIPE.image: there, RECIPE.base: BASE}), agents=agents).agents == order
 
 

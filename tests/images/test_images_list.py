@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from podbot.engine import times
 from podbot.engine.podman import rest_answers
 from podbot.images.images_list import SandboxImage, sandbox_images
 from podbot.testing import IMAGE, FakeEngine
@@ -26,5 +25,5 @@ def test_images_of_others_are_not_listed() -> None:
 def test_the_engines_list_has_its_own_form() -> None:
     item = {"Id": "a" * 64, "RepoTags": None, "Created": 1795299892, "Size": 5, "Labels": LABELS}
     (found,) = rest_answers.images([item])
-    assert (found.tags, found.size, times.seconds(found.created)) == ((), 5, 1795299892.0)
+    assert (found.tags, found.size, found.created) == ((), 5, 1795299892.0)
     assert rest_answers.images(None) == []

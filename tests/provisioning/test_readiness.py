@@ -16,7 +16,7 @@ from podbot.engine.podman.words import WORDS
 from podbot.engine.port import EngineHost
 from podbot.errors import MachineNotReady
 from podbot.machine import Disk
-from podbot.provisioning.readiness import require_ready
+from podbot.provisioning.packages import require_ready
 from podbot.provisioning.setup import SetupPlan, check_ready
 from podbot.testing import FakeEngine
 from tests.engine.podman.test_machine_checks import DEBIAN_13, USER, VERSION, VERSION_5, without

@@ -30,7 +30,7 @@ FEDORA = PodmanFacts(distribution=("fedora",))
 
 
 def image(name: str, labels: Mapping[str, str]) -> ImageInfo:
-    return ImageInfo(id=f"id-{name}", tags=(name,), labels=dict(labels), size=1, created="")
+    return ImageInfo(id=f"id-{name}", tags=(name,), labels=dict(labels), size=1, created=0.0)
 
 
 def sandbox(*agents: str, **changes: str) -> ImageInfo:
@@ -61,7 +61,7 @@ class Works:
         self.calls.append(("build", tag))
         self.built |= rest | {"labels": labels_of(context)}
         on_line("STEP 1/2: FROM base")
-        self.images[tag] = ImageInfo("id-new", (tag,), self.built["labels"], 1, "")
+        self.images[tag] = ImageInfo("id-new", (tag,), self.built["labels"], 1, 0.0)
 
     def import_rootfs(self, *, archive: Iterable[bytes], tag: str, changes: Iterable[str]) -> None:
         self.calls.append(("import", tag))

@@ -287,7 +287,7 @@ class RestEngine:
         response = self._call("POST", f"/containers/{named(container)}/start")
         failed: ContainerError = StartFailed(container=container, reason=reason_of(response))
         if response.status >= 400:
-            from podbot.engine.podman.port_errors import unusable_port
+            from podbot.engine.podman.start_refusals import unusable_port
 
             failed = unusable_port(reason_of(response)) or failed
         check(response, container, failed)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from podbot.engine.port import BindMount, Confinement, ContainerInfo, EngineHost, ExecState, ImageInfo
-from podbot.engine.times import seconds
 from podbot.frozen import replace
 
 DEFAULT_TEMPORARY = "/var/tmp"  # noqa: S108 - Podman's default
@@ -65,19 +64,14 @@ def image(found: Any) -> ImageInfo:
         tags=tuple(found.get("RepoTags") or ()),
         labels=_labels(found),
         size=int(found.get("Size") or 0),
-        created=str(found.get("Created") or ""),
+        created=_seconds(found.get("Created")),
         user=str((found.get("Config") or {}).get("User") or ""),
     )
 
 
 def images(found: Any) -> list[ImageInfo]:
     """``GET /images/json``, where ``Created`` is seconds; null is an empty list."""
-    from datetime import UTC, datetime
-
-    return [
-        replace(image(item), created=datetime.fromtimestamp(int(item.get("Created") or 0), UTC).isoformat())
-        for item in found or ()
-    ]
+    return [replace(image(item), created=float(item.get("Created") or 0)) for item in found or ()]
 
 
 def inspected(found: Any) -> ContainerInfo:
@@ -88,7 +82,7 @@ def inspected(found: Any) -> ContainerInfo:
         name=found["Name"].removeprefix("/"),
         image=found.get("ImageName") or "",
         state=_state(state["Status"], ran=str(state.get("StartedAt") or _NEVER)[:10] != _NEVER),
-        created=seconds(found.get("Created")),
+        created=_seconds(found.get("Created")),
         labels=_labels(found["Config"]),
         exit_code=state.get("ExitCode"),
         pid=int(state.get("Pid") or 0),
@@ -156,7 +150,7 @@ def _listed(item: Any) -> ContainerInfo:
         name=names[0].removeprefix("/"),
         image=item.get("Image") or "",
         state=_state(item.get("State") or "", ran=int(item.get("StartedAt") or 0) > 0),
-        created=seconds(item.get("Created")),
+        created=_seconds(item.get("Created")),
         labels=_labels(item),
         exit_code=item.get("ExitCode"),
         pid=int(item.get("Pid") or 0),
@@ -182,3 +176,14 @@ def exec_state(found: Any) -> ExecState:
 
 def _labels(found: Any) -> Mapping[str, str]:
     return dict(found.get("Labels") or {})
+
+
+def _seconds(text: Any) -> float:
+    """A time such as "2026-11-21T21:51:46.229760239Z", in any zone, as seconds since the epoch; 0.0 if invalid."""
+    from datetime import UTC, datetime
+
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return 0.0
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

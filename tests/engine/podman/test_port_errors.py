@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.podman.port_errors import unusable_port
+from podbot.engine.podman.start_refusals import unusable_port
 
 PRIVILEGED = (
     "rootlessport cannot expose privileged port 80, you can add 'net.ipv4.ip_unprivileged_port_start=80' to"
