@@ -12,7 +12,7 @@ import pytest
 
 from e2e.harness import ROOTLESS, World, processes, small_disk, wait_for
 from e2e.host.pipe import pipe
-from podbot.session.memory import machine_memory
+from podbot.machine import machine_memory
 
 SMALL = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
 

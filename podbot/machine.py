@@ -21,6 +21,9 @@ PACKAGE_TOOLS = ("mmdebstrap",)  # makes a base image from the machine's own pac
 DELEGATED = "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
 BUS_UNITS = ("usr/lib/systemd/user/dbus.socket", "lib/systemd/user/dbus.socket", "etc/systemd/user/dbus.socket")
 
+UNLIMITED = 1 << 20  # files and processes: what Podman sets where nothing limits them
+_MEMORY_LIMITS = ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes")
+
 # Limits of the kernel that sandboxes share with each other and with the host, and the kernel's own values.
 SHARED: Mapping[str, int] = {
     "fs.inotify.max_user_instances": 128,
@@ -128,8 +131,8 @@ def detect(
         cgroups=_cgroups(root),
         systemd=os.path.isdir(os.path.join(root, "run/systemd/system")),
         cap_sys_resource=bool(_effective_capabilities(root) >> CAP_SYS_RESOURCE & 1),
-        nofile=_ceiling(root, "RLIMIT_NOFILE", "proc/sys/fs/nr_open"),
-        nproc=_ceiling(root, "RLIMIT_NPROC", "proc/sys/kernel/pid_max"),
+        nofile=most_files(root),
+        nproc=most_processes(root),
         dev_fuse=os.access(os.path.join(root, "dev/fuse"), os.R_OK | os.W_OK),
         dev_net_tun=_opens(os.path.join(root, "dev/net/tun")),
         programs=find_programs(environ, (*programs, *PACKAGE_TOOLS), directories, root),
@@ -219,12 +222,31 @@ def _effective_capabilities(root: str) -> int:
     return 0
 
 
-def _ceiling(root: str, limit: str, kernel: str) -> int:
-    """The hard limit, or the kernel's own if that is lower (Podman lowers its limit to it when it starts)."""
-    hard = resource.getrlimit(getattr(resource, limit))[1]
+def machine_memory(root: str = "/") -> int:
+    """In bytes; 0 when unknown. If podbot runs in a container with a memory limit, the limit is returned."""
+    found = [int(text) for name in _MEMORY_LIMITS if (text := _read(root, name).strip()).isdigit()]
+    for line in _read(root, "proc/meminfo").splitlines():
+        words = line.split()
+        if words[:1] == ["MemTotal:"] and len(words) == 3 and words[1].isdigit():
+            found.append(int(words[1]) << 10)
+    return min((size for size in found if size > 0), default=0)
+
+
+def most_files(root: str = "/") -> int:
+    """How many files a process started here may have open."""
+    return _ceiling(resource.RLIMIT_NOFILE, root, "proc/sys/fs/nr_open")
+
+
+def most_processes(root: str = "/") -> int:
+    """How many processes the user of a process started here may have."""
+    return _ceiling(resource.RLIMIT_NPROC, root, "proc/sys/kernel/pid_max")
+
+
+def _ceiling(kind: int, root: str, kernel: str) -> int:
+    """The lower of the hard limit and the kernel's, to which Podman lowers its own; Podman's default if unlimited."""
     text = _read(root, kernel).strip()
-    ours = [value for value in (hard, int(text) if text.isdigit() else -1) if value not in (-1, resource.RLIM_INFINITY)]
-    return min(ours, default=1048576)
+    values = [resource.getrlimit(kind)[1], int(text) if text.isdigit() else resource.RLIM_INFINITY]
+    return min((value for value in values if value != resource.RLIM_INFINITY), default=UNLIMITED)
 
 
 def _user_name(uid: int) -> str:

@@ -31,6 +31,7 @@ from podbot.launch.types import (
     PathFacts,
     RepositoryFacts,
 )
+from podbot.machine import machine_memory, most_files, most_processes
 from podbot.places import exposed, home_dir, state_dir
 from podbot.session.host_paths import (
     expanded,
@@ -43,7 +44,6 @@ from podbot.session.host_paths import (
     spelled_path,
     with_protected,
 )
-from podbot.session.memory import machine_memory, most_files, most_processes
 from podbot.session.repository import look_at_repository
 from podbot.session.timezone import time_zone
 

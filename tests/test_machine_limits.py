@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podbot.session.memory import UNLIMITED, machine_memory, most_files, most_processes
+from podbot.machine import UNLIMITED, machine_memory, most_files, most_processes
 
 MEMINFO = "MemTotal:       24683724 kB\nMemFree:        20677896 kB\n"
 
