@@ -637,15 +637,12 @@ def test_an_editor_works_on_a_clone_and_nothing_is_lost(site: Site) -> None:
         client.close()
     assert (code, sent_back) == (0, ask[1] | {"method": "session/update"}), client.log
     assert refused["error"]["data"]["workspace"] == CLONE
-    # A helper process checks for unsaved work; the next podbot command prints the result.
+    # A helper process checks for unsaved work, and keeps the result until somebody reads it.
     wait_for(lambda: site.state() == "exited", what="the helper process to stop the sandbox", seconds=60)
-    said = [client.err.decode()]
-
-    def is_told() -> bool:
-        said.append(site.world.podbot("ps").stderr)
-        return "untracked file (new)" in "".join(said)
-
-    wait_for(is_told, what="the notice of what is unsaved", seconds=30)
+    wait_for(
+        lambda: "untracked file (new)" in site.world.podbot("report", site.name).stdout,
+        what="the report of what is unsaved",
+    )
 
 
 def test_doctor_checks_the_app(site: Site) -> None:
