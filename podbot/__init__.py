@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         FilesystemError,
         GitHubError,
         PodbotError,
+        SessionError,
         ShellError,
         StreamError,
     )
@@ -117,6 +118,7 @@ __all__ = [
     "Sandbox",
     "SandboxImage",
     "SandboxPlan",
+    "SessionError",
     "SessionInfo",
     "SessionResult",
     "SetupPlan",
@@ -180,6 +182,7 @@ _HOME = {
         "ConfigError",
         "ContainerError",
         "FilesystemError",
+        "SessionError",
         "GitHubError",
         "PodbotError",
         "ShellError",

@@ -27,7 +27,10 @@ from podbot.errors import (
 )
 from tests.test_rooms import ROOT, sources
 
-BASES = {"PodbotError", "ConfigError", "ContainerError", "FilesystemError", "StreamError", "GitHubError", "GuestError"}
+BASES = {
+    "PodbotError", "ConfigError", "ContainerError", "FilesystemError", "SessionError", "StreamError", "GitHubError",
+    "GuestError",
+}  # fmt: skip
 
 
 def descendants(cls: type[PodbotError]) -> list[type[PodbotError]]:

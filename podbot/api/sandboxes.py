@@ -63,7 +63,7 @@ def sandbox(
 
     It has the same refusals, limits, guard, GitHub token and clone as :func:`run`; agent settings have no effect.
     At the end of the block it is removed, or kept as by ``run``. Raises ConfigError before anything is created, then
-    ContainerError, FilesystemError, GitHubError and CloneError subclasses.
+    ContainerError, SessionError, FilesystemError, GitHubError and CloneError subclasses.
     """
     from podbot.api import killed_helper
     from podbot.launch.plan import plan_sandbox

@@ -61,7 +61,7 @@ def run(
 
     ``io`` defaults to the process's own descriptors; ``wake.post(Signal(SIGTERM))`` from another
     thread ends the session. Raises ConfigError before anything is created, then ContainerError,
-    FilesystemError and StreamError subclasses.
+    SessionError, FilesystemError and StreamError subclasses.
     """
     from podbot.api import killed_helper
     from podbot.api.advice import tell_outdated

@@ -18,12 +18,13 @@
      |    |   SandboxPaused, SandboxStopped, AmbiguousName, SessionRuns, KernelLimitReached
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
-     |    |   UnsafeDirectory, SessionExists, TokenSessionMissing, DiskFull,
-     |    |   UnsafeStore, HistoryNotFound, HistoryInUse,
-     |    |   HistoryNotRemoved, SessionKept, SessionNotRestorable,
-     |    |   SessionRecordUnknown, LoginFailed, CopyFailed, NoLog,
-     |    |   ReportNotFound, ReportsUnreadable, NoGateway, GatewayRefused,
-     |    |   AlreadyStarted, GuardTripped (exit 3)
+     |    |   UnsafeDirectory, DiskFull, CopyFailed, UnsafeStore,
+     |    |   HistoryNotFound, HistoryInUse, HistoryNotRemoved
+     +-- SessionError      a session: its state, what it has and left     exit 1
+     |    +-- SessionExists, SessionKept, AlreadyStarted,
+     |    |   SessionNotRestorable, SessionRecordUnknown, TokenSessionMissing,
+     |    |   NoLog, NoGateway, GatewayRefused, ReportNotFound,
+     |    |   ReportsUnreadable, LoginFailed, GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
      |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
@@ -138,29 +139,30 @@ from podbot.errors.host_files import (
     CredentialUnreadable,
     DiskFull,
     FilesystemError,
-    GuardTripped,
-    LoginFailed,
     NotATerminalCommand,
     OutputClosed,
     PathError,
-    SessionExists,
     StreamError,
     TerminalTooSmall,
-    TokenSessionMissing,
     UnsafeDirectory,
 )
 from podbot.errors.session import (
     AlreadyStarted,
     AmbiguousName,
     GatewayRefused,
+    GuardTripped,
+    LoginFailed,
     NoGateway,
     NoLog,
     ReportNotFound,
     ReportsUnreadable,
+    SessionError,
+    SessionExists,
     SessionKept,
     SessionNotRestorable,
     SessionRecordUnknown,
     SessionRuns,
+    TokenSessionMissing,
 )
 from podbot.errors.shell import CommandBlocked, InvalidCommand, InvalidWorkingDirectory, ShellError, ShellUnavailable
 from podbot.errors.tools import (
@@ -259,6 +261,7 @@ __all__ = [
     "SandboxStopped",
     "ServerUnreachable",
     "ServiceStartFailed",
+    "SessionError",
     "SessionExists",
     "SessionKept",
     "SessionNotRestorable",

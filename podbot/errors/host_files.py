@@ -44,15 +44,6 @@ class CredentialsTooLarge(FilesystemError):
     )
 
 
-class LoginFailed(FilesystemError):
-    """An agent's login flow left no login that podbot could keep."""
-
-    agent: str
-    reason: str
-    template: ClassVar[str] = "there is no new login of {agent}: its login flow ran, but {reason}"
-    advice: ClassVar[str] = "Log in again; a login that was kept before is unchanged."
-
-
 class UnsafeDirectory(FilesystemError):
     """A directory that must be private to podbot, or its parent, is a link, another user's, or open to others."""
 
@@ -65,23 +56,6 @@ class UnsafeDirectory(FilesystemError):
     )
 
 
-class SessionExists(FilesystemError):
-    """Another live session has that name."""
-
-    session: str
-    template: ClassVar[str] = "a session named {session} is already running"
-    advice: ClassVar[str] = "Choose another name, or end that session."
-
-
-class TokenSessionMissing(FilesystemError):
-    """A session named for a token-daemon has no token to renew."""
-
-    session: str
-    reason: str
-    template: ClassVar[str] = "there is no token of a session {session} to renew: {reason}"
-    advice: ClassVar[str] = "Name a running session that has a token."
-
-
 class DiskFull(FilesystemError):
     """No space left for one of podbot's own files, or its output."""
 
@@ -89,16 +63,6 @@ class DiskFull(FilesystemError):
     operation: str
     template: ClassVar[str] = "no space left on {path} while trying to {operation}"
     advice: ClassVar[str] = "Free some space there, then try again."
-
-
-class GuardTripped(FilesystemError):
-    """``--guard-exit``: a session left files that act at `git status` or `cd`, or that is unknown."""
-
-    workspace: str
-    reason: str
-    template: ClassVar[str] = "after this session {workspace} is not safe to work in: {reason}"
-    advice: ClassVar[str] = "Look at what is listed above before you use git, a shell or an editor there."
-    exit_code: ClassVar[int] = 3
 
 
 class StreamError(PodbotError):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
+from podbot.errors.base import PodbotError
 from podbot.errors.container import ContainerError
-from podbot.errors.host_files import FilesystemError
 
 _LISTED = 8  # names in a message
+
+
+class SessionError(PodbotError):
+    """A session is not in the state, or does not have what a call needs, or did not leave what it should."""
 
 
 class AmbiguousName(ContainerError):
@@ -36,7 +40,7 @@ class SessionRuns(ContainerError):
     advice: ClassVar[str] = "Stop it first, or force its removal."
 
 
-class NoLog(FilesystemError):
+class NoLog(SessionError):
     """The session's output was not recorded, or nothing was printed."""
 
     session: str
@@ -44,7 +48,7 @@ class NoLog(FilesystemError):
     advice: ClassVar[str] = "The output of an agent is recorded with session.logs = true."
 
 
-class ReportNotFound(FilesystemError):
+class ReportNotFound(SessionError):
     """No report of such a session is kept."""
 
     session: str
@@ -52,7 +56,7 @@ class ReportNotFound(FilesystemError):
     advice: ClassVar[str] = "A hosted session leaves one if it left something to say."
 
 
-class ReportsUnreadable(FilesystemError):
+class ReportsUnreadable(SessionError):
     """The directory of the kept reports exists, but cannot be listed."""
 
     path: str
@@ -61,7 +65,7 @@ class ReportsUnreadable(FilesystemError):
     advice: ClassVar[str] = "Make it a directory that belongs to you, with mode 0700, or move it away."
 
 
-class NoGateway(FilesystemError):
+class NoGateway(SessionError):
     """There is no running session of that name with the filtered network."""
 
     session: str
@@ -70,7 +74,7 @@ class NoGateway(FilesystemError):
     advice: ClassVar[str] = "It exists while a session with sandbox.network = filtered runs."
 
 
-class GatewayRefused(FilesystemError):
+class GatewayRefused(SessionError):
     """The gateway of a session refused to change its rules."""
 
     session: str
@@ -79,7 +83,15 @@ class GatewayRefused(FilesystemError):
     advice: ClassVar[str] = "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com."
 
 
-class SessionKept(FilesystemError):
+class SessionExists(SessionError):
+    """Another live session has that name."""
+
+    session: str
+    template: ClassVar[str] = "a session named {session} is already running"
+    advice: ClassVar[str] = "Choose another name, or end that session."
+
+
+class SessionKept(SessionError):
     """There is a kept, stopped session of that name."""
 
     session: str
@@ -87,7 +99,7 @@ class SessionKept(FilesystemError):
     advice: ClassVar[str] = "Restart it, remove it, or choose another name."
 
 
-class AlreadyStarted(FilesystemError):
+class AlreadyStarted(SessionError):
     """``podbot start``: the session is running.
 
     ``state``: RUNNING, or CHANGING while another podbot is at work on it.
@@ -101,7 +113,7 @@ class AlreadyStarted(FilesystemError):
     template: ClassVar[str] = "the session {session} is {state}"
 
 
-class SessionNotRestorable(FilesystemError):
+class SessionNotRestorable(SessionError):
     """``podbot start``: the session cannot be restarted as it was."""
 
     session: str
@@ -111,7 +123,7 @@ class SessionNotRestorable(FilesystemError):
     advice: ClassVar[str] = "{hint}"
 
 
-class SessionRecordUnknown(FilesystemError):
+class SessionRecordUnknown(SessionError):
     """This podbot cannot read a session's record: a newer podbot wrote it, or it is not podbot's."""
 
     session: str
@@ -121,3 +133,31 @@ class SessionRecordUnknown(FilesystemError):
     advice: ClassVar[str] = (
         "Use the podbot that wrote it, or remove the session's container and then the record's directory."
     )
+
+
+class TokenSessionMissing(SessionError):
+    """A session named for a token-daemon has no token to renew."""
+
+    session: str
+    reason: str
+    template: ClassVar[str] = "the session {session} has no GitHub token to renew: {reason}"
+    advice: ClassVar[str] = "Name a running session that has a token."
+
+
+class LoginFailed(SessionError):
+    """An agent's login flow left no login that podbot could keep."""
+
+    agent: str
+    reason: str
+    template: ClassVar[str] = "there is no new login of {agent}: its login flow ran, but {reason}"
+    advice: ClassVar[str] = "Log in again; a login that was kept before is unchanged."
+
+
+class GuardTripped(SessionError):
+    """``--guard-exit``: a session left files that act at `git status` or `cd`, or that is unknown."""
+
+    workspace: str
+    reason: str
+    template: ClassVar[str] = "after this session {workspace} is not safe to work in: {reason}"
+    advice: ClassVar[str] = "Look at what is listed above before you use git, a shell or an editor there."
+    exit_code: ClassVar[int] = 3

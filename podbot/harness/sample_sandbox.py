@@ -73,7 +73,7 @@ class SampleSandbox:
 
     @classmethod
     def open(cls, settings: SampleSettings, name: str, environ: Mapping[str, str] | None = None) -> Self:
-        """Start a sandbox. Raises ConfigError, ContainerError and FilesystemError subclasses."""
+        """Start a sandbox. Raises ConfigError, ContainerError, SessionError and FilesystemError subclasses."""
         environ = os.environ if environ is None else environ
         config = podbot.load_config(podbot.LoadOptions(environ=environ, overrides=settings.overrides()))
         request = podbot.LaunchRequest(name=name)

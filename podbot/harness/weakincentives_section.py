@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 import uuid
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,13 +12,13 @@ from weakincentives.runtime.session import Replace, Session, SlicePolicy, replac
 
 from podbot.errors import ToolValidationError
 from podbot.events import Emit, ignore
+from podbot.harness.weakincentives_params import parameter_guide, with_whole_numbers
 from podbot.sections.mount_preview import with_mounts
 from podbot.shell.command_shell import CommandShell
 from podbot.suites.lazy_workspace import LazyWorkspace
 from podbot.suites.sandbox_sections import PodmanSandboxConfig, SandboxConfig
 from podbot.suites.state import WorkspaceState
 from podbot.suites.virtual_files import VirtualFileSystem
-from podbot.tools.constraints import METADATA, Parameter
 from podbot.tools.contract import AnyTool
 from podbot.tools.contract import ToolResult as Outcome
 from podbot.tools.files import Files
@@ -181,36 +179,3 @@ def _written(view: Any, event: WriteFile, *, context: object) -> Replace[Virtual
 def _removed(view: Any, event: DeleteEntry, *, context: object) -> Replace[VirtualFileSystem]:
     del context
     return Replace((_latest(view).removed(event),))
-
-
-def with_whole_numbers(params_type: type[Any]) -> type[Any]:
-    """``params_type``, or a subclass of the same name in which each ``float`` may also be an ``int``.
-
-    The library takes ``5`` for no ``float``, although its schema asks for a number, and a model writes 5 for 5.0.
-    """
-    hints = typing.get_type_hints(params_type)
-    wider: list[tuple[str, Any, Any]] = [
-        (field.name, int | float, dataclasses.field(default=field.default, metadata=field.metadata))
-        for field in dataclasses.fields(params_type)
-        if hints[field.name] is float
-    ]
-    if not wider:
-        return params_type
-    made: type[Any] = dataclasses.make_dataclass(
-        params_type.__name__, wider, bases=(params_type,), frozen=True, slots=True
-    )
-    return made
-
-
-def parameter_guide(tools: Iterable[AnyTool]) -> str:
-    """The parameters of ``tools`` in Markdown, for a prompt: the library's schemas have no descriptions."""
-    return "\n".join(("The parameters of the tools:", "", *_lines(tools)))
-
-
-def _lines(tools: Iterable[AnyTool]) -> Iterator[str]:
-    for tool in tools:
-        yield f"- `{tool.name}`"
-        for field in dataclasses.fields(tool.params_type):
-            parameter = field.metadata[METADATA]
-            assert isinstance(parameter, Parameter)  # noqa: S101 - a Tool's parameters are made by param()
-            yield f"  - `{field.name}`: {parameter.description}"

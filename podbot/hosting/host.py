@@ -101,8 +101,8 @@ def run_hosted(
     With ``io.stderr`` None, the agent's diagnostics become events. ``helper``: path of the program that finishes a
     slow end after the client has left; None: this call ends the session itself. ``killed_helper``: see
     ``session.kill_watcher``; ``scanner``: the guard's; ``origin``: where a configuration key's value comes from. Raises
-    ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses. A failure of the agent itself
-    is a status.
+    ContainerError, SessionError, FilesystemError, GitHubError, CloneError and StreamError subclasses. A failure of the
+    agent itself is a status.
     """
     secrets = [plan.agent.command.env[name] for name in plan.agent.command.secrets]
     with contextlib.ExitStack() as stack:

@@ -229,7 +229,7 @@ class Limits(Frozen):
 
 
 class ContainerSpec(Frozen):
-    """The container to create. ``engine.create_body`` turns it into the engine's request."""
+    """The container to create. An engine turns it into the engine's request."""
 
     name: str
     image: str

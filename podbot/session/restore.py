@@ -40,7 +40,7 @@ def restore_all(engine: Engine, environ: Mapping[str, str], containers: Iterable
 def restore_mounts(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> None:
     """Create the empty directory that such a container mounts, and its record.
 
-    Raises FilesystemError subclasses, SessionExists among them.
+    Raises SessionExists and FilesystemError subclasses.
     """
     from podbot.session.resources.every import restore_resources  # imported here: `podbot ps` rarely restores
 

@@ -51,8 +51,8 @@ def run_session(
     """Carry out ``plan``; everything created is undone in reverse order, whatever happens.
 
     ``scanner``: the guard's. ``killed_helper``: see ``kill_watcher``. ``origin``: where the value of a configuration
-    key comes from. Raises ContainerError, FilesystemError, GitHubError, CloneError and StreamError subclasses. A
-    failure of the agent itself is a status.
+    key comes from. Raises ContainerError, SessionError, FilesystemError, GitHubError, CloneError and StreamError
+    subclasses. A failure of the agent itself is a status.
     """
     _check_terminal(plan, io)
     try:

@@ -53,7 +53,8 @@ class LazyWorkspace:
     or copied before the first call. A call during which the container ends raises WorkspaceDied; the next one starts
     another container on the same files. A stream or a terminal that nobody reads from is no call. ``files`` and
     ``shell``: see :class:`Files` and :class:`CommandShell`; their calls also raise WorkspaceDied, WorkspaceClosed,
-    WorkspaceInUse, and the errors of a start: ConfigError, FilesystemError, ContainerError and ToolValidationError.
+    WorkspaceInUse, and the errors of a start: ConfigError, SessionError, FilesystemError, ContainerError and
+    ToolValidationError.
 
     Raises ToolValidationError for an ``ident``, and for mounts that cannot be copied.
     """

@@ -11,7 +11,7 @@ import pytest
 
 from podbot.errors import ExtraUnusable, PodbotError
 from podbot.harness.weakincentives import check_versions
-from podbot.harness.weakincentives_section import parameter_guide, with_whole_numbers
+from podbot.harness.weakincentives_params import parameter_guide, with_whole_numbers
 from podbot.shell.mock_shell import MockShell
 from podbot.testing import MemoryFiles
 from podbot.tools import ToolSuite

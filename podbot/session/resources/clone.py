@@ -8,7 +8,7 @@ from podbot.session.resources.resource import SessionResource
 
 
 class Resource(SessionResource[ClonePlan]):
-    """See ``session.clone``. Unsaved work is searched for when the container is disposed of."""
+    """See ``session.cloning``. Unsaved work is searched for when the container is disposed of."""
 
     def started(self, container: str) -> None:
         """See SessionResource. Raises CloneError subclasses."""
