@@ -68,7 +68,7 @@ def _command(argv: list[str], carry_out: CarryOut | None, *, fast_path: bool) ->
 
 def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
     from podbot.cli.app import parser, root
-    from podbot.cli.grammar import PARSER_ERROR, Abort, usage_error
+    from podbot.cli.grammar import PARSER_ERROR, Abort
 
     try:
         command = root() if carry_out is None else parser(carry_out)
@@ -78,7 +78,7 @@ def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
     except Abort:
         return _aborted()
     except PARSER_ERROR as exc:
-        return _wrong_usage(exc, usage_error(exc, argv), argv)
+        return _wrong_usage(exc, argv)
     return code if isinstance(code, int) else int(code is not None)
 
 
@@ -89,20 +89,18 @@ def _aborted() -> int:
     return 1
 
 
-def _wrong_usage(exc: Any, error: PodbotError, argv: list[str]) -> int:
-    """Print the parser's message with the usage, and a remedy; or a JSON object if messages are JSON."""
-    if _asks_for_json(argv):
-        from podbot.cli.globals import Globals
-        from podbot.cli.report import report_error
+def _wrong_usage(exc: Any, argv: list[str]) -> int:
+    """Print what is wrong with the command line; or the help, if it names a group of commands only."""
+    from podbot.cli.globals import Globals
+    from podbot.cli.report import report_error
+    from podbot.cli.usage_errors import usage_error
 
-        report_error(error, Globals(log_format="json"))
-    else:
+    error = usage_error(exc, argv)
+    as_json = _asks_for_json(argv)
+    if type(exc).__name__ == "NoArgsIsHelpError" and not as_json:
         exc.show()
-        if hint := error.fields.get("hint"):
-            from podbot.cli.report import say
-            from podbot.visible_text import printable
-
-            say(printable(hint))
+    else:
+        report_error(error, Globals(log_format="json" if as_json else ""))
     return error.exit_code
 
 

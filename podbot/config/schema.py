@@ -102,12 +102,12 @@ KEYS: Mapping[str, Key] = MappingProxyType({key.dotted: key for key in _keys()})
 VARIABLES: Mapping[str, Key] = MappingProxyType({key.variable: key for key in KEYS.values()})
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str:
-    """The candidate most similar to ``word``, or empty if none is similar enough."""
+def nearest(word: str, candidates: Iterable[str], similarity: float = 0.6) -> str:
+    """The candidate most similar to ``word``, or empty if none is similar enough. ``similarity``: see difflib."""
     import difflib
 
     by_shape = {candidate.casefold(): candidate for candidate in candidates}
-    found = difflib.get_close_matches(word.casefold(), by_shape, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word.casefold(), by_shape, n=1, cutoff=similarity)
     return by_shape[found[0]] if found else ""
 
 

@@ -24,7 +24,7 @@ class UsageError(ConfigError):
     @property
     def message(self) -> str:
         """One sentence that begins with the command."""
-        return super().message.removeprefix("podbot ")  # "podbot:" is printed in front of it
+        return super().message.removeprefix("podbot").lstrip(": ")  # "podbot:" is printed in front of it
 
     advice: ClassVar[str] = "{hint}"
 

@@ -92,7 +92,7 @@ def test_an_unknown_session(place: Place, capsys: Capture) -> None:
 )
 def test_meaningless_combinations(place: Place, capsys: Capture, words: list[str]) -> None:
     assert main(["token-daemon", *words]) == 2
-    assert "Error" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("podbot: token-daemon: ")
 
 
 # --- serving --------------------------------------------------------------------------------------

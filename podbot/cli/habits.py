@@ -1,0 +1,119 @@
+"""What people who know podman, docker, gh or uv type by habit, and podbot's word for it. Data for messages.
+
+``tests/cli/test_habits.py`` checks that podbot has none of them, and each command and option that a hint names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SHELL = "`podbot open SESSION` opens a shell in a session."
+_SETUP = "`podbot setup` builds the sandbox image."
+_MACHINE = "`podbot doctor` checks this machine, and `podbot config show` prints the settings."
+_COPY = "No image is made of a session: `podbot cp SESSION:PATH .` copies its files, and --keep keeps it."
+_MOUNT = "A directory of this machine is mounted with `podbot run --mount SRC[:DST][:ro]`."
+_GIT = "`podbot run --repo OWNER/NAME` runs an agent on a clone."
+_REMOVE_IMAGE = "Podman removes images: `podman rmi IMAGE`."
+_PRINT = "`podbot config show` prints all values."
+_EDIT = "Write it into the file that `podbot config path` prints."
+
+# By the words after `podbot`: a command, or a group and its command.
+COMMANDS: Mapping[str, str] = {
+    "ls": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
+    "list": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
+    "container": "`podbot ps` lists sessions.",
+    "kill": "`podbot stop --time 0 SESSION` ends a session at once.",
+    "remove": "`podbot rm SESSION` removes a session.",
+    "delete": "`podbot rm SESSION` removes a session.",
+    "attach": f"The agent's terminal belongs to the podbot that runs it. {_SHELL}",
+    "shell": _SHELL,
+    "sh": _SHELL,
+    "bash": _SHELL,
+    "enter": _SHELL,
+    "ssh": _SHELL,
+    "top": "`podbot exec SESSION ps aux` lists the processes of a session.",
+    "stats": "`podbot inspect SESSION` shows the limits of a session, and `podbot exec SESSION top` what it uses.",
+    "port": "`podbot inspect SESSION` shows published ports; `podbot run --publish PORT:PORT` publishes one.",
+    "pull": _SETUP,
+    "build": _SETUP,
+    "create": "`podbot run` starts a session; with --dry-run it shows what it would create.",
+    "install": f"{_SETUP} `podbot image update` installs newer agents in it.",
+    "update": "`podbot image update` installs newer agents. podbot itself is updated by what installed it.",
+    "upgrade": "`podbot image update` installs newer agents. podbot itself is updated by what installed it.",
+    "info": _MACHINE,
+    "status": f"`podbot ps` lists sessions. {_MACHINE}",
+    "system": f"{_MACHINE} `podbot rm --all` removes all stopped sessions.",
+    "env": _MACHINE,
+    "prune": "`podbot rm --all` removes all stopped sessions.",
+    "images": "`podbot image ls` lists images.",
+    "rmi": _REMOVE_IMAGE,
+    "restart": "`podbot stop SESSION` and `podbot start SESSION` restart a kept session.",
+    "resume": "`podbot start SESSION` restarts a kept session; `podbot history ls` lists conversations.",
+    "continue": "`podbot start SESSION` restarts a kept session; `podbot history ls` lists conversations.",
+    "pause": "Podman pauses a session: `podman pause SESSION`, and `podman unpause SESSION` continues it.",
+    "unpause": "Podman does it: `podman unpause SESSION`.",
+    "version": "`podbot --version` prints it.",
+    "auth": "`podbot login` logs an agent in; `podbot run --github-auth gh` uses your gh login.",
+    "clone": _GIT,
+    "repo": _GIT,
+    "init": "`podbot setup` prepares this machine, and `podbot config init` writes a configuration file.",
+    "settings": _PRINT,
+    "diff": "`podbot exec SESSION git diff` shows what the agent changed.",
+    "commit": _COPY,
+    "save": _COPY,
+    "export": _COPY,
+    "volume": _MOUNT,
+    "mount": _MOUNT,
+    "network": "`podbot run --network NAME` selects a network; `podbot net` shows and changes a filtered one.",
+    "wait": "`podbot ps --json` shows whether a session runs.",
+    "events": "`podbot ps --json` shows the state of sessions.",
+    "agent": "`podbot run AGENT` runs one: {agents}.",
+    "agents": "`podbot run AGENT` runs one: {agents}.",
+    "config get": _PRINT,
+    "config list": _PRINT,
+    "config ls": _PRINT,
+    "config set": _EDIT,
+    "config edit": _EDIT,
+    "config unset": _EDIT,
+    "image rm": _REMOVE_IMAGE,
+    "image remove": _REMOVE_IMAGE,
+    "image prune": "Podman removes images without a name: `podman image prune`.",
+    "image list": "`podbot image ls` lists images.",
+    "image pull": _SETUP,
+    "history show": "`podbot history ls` lists conversations; the agent itself shows one.",
+}
+
+_CONFINEMENT = "`--profile` selects how tightly a sandbox is confined, and no option loosens one part."
+_TERMINAL = "An agent gets the terminal that podbot is started from: leave it out."
+_USER = "An agent is root in its sandbox: leave it out."
+_DEVICES = "Podman's containers.conf adds devices to all sandboxes; the recipe for a GPU shows how."
+
+# Options of `podbot run` and `podbot host` by podman's and docker's names.
+OPTIONS: Mapping[str, str] = {
+    "-i": _TERMINAL,
+    "-t": _TERMINAL,
+    "--interactive": _TERMINAL,
+    "--tty": _TERMINAL,
+    "-d": "A session lasts as long as its podbot: start it in a second terminal, or in tmux.",
+    "--detach": "A session lasts as long as its podbot: start it in a second terminal, or in tmux.",
+    "-m": "Write `--memory SIZE`.",
+    "--volume": "Write `--mount SRC[:DST][:ro]`.",
+    "--net": "Write `--network NAME`.",
+    "-u": _USER,
+    "--user": _USER,
+    "--privileged": "Write `--profile privileged`; a sandbox is then no boundary.",
+    "--cap-add": _CONFINEMENT,
+    "--cap-drop": _CONFINEMENT,
+    "--security-opt": _CONFINEMENT,
+    "--device": _DEVICES,
+    "--gpus": _DEVICES,
+    "--entrypoint": "`podbot run custom -- CMD` runs another command.",
+    "--workdir": "An agent starts in its workspace, `--workspace PATH`.",
+    "--cpuset-cpus": "Write `--cpus N`.",
+    "--pids-limit": "The key is sandbox.pids.",
+    "--shm-size": "The key is sandbox.shm.",
+    "--restart": "A session ends with its agent; `podbot start` restarts a kept one.",
+    "--pull": "podbot pulls no image; `podbot setup` builds it.",
+    "--expose": "Write `--publish PORT:PORT`.",
+    "-P": "Write `--publish PORT:PORT` for each port.",
+}

@@ -1,0 +1,159 @@
+"""What is wrong with a command line that the parser rejects, in podbot's words and with what to type instead."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from podbot.cli.commands import find
+from podbot.cli.grammar import SessionCommand
+from podbot.cli.habits import COMMANDS as HABITS
+from podbot.cli.habits import OPTIONS as OPTION_HABITS
+from podbot.cli.operands import Operands, read_operands
+from podbot.config.models import AGENT_KINDS
+from podbot.config.schema import nearest
+from podbot.errors import UsageError
+
+_SIMILAR = 0.8  # a mistyped option, and not another program's
+_LONGEST = 120  # characters of a command line that a message repeats
+_NO_COMMAND = re.compile(r"No such command '(.*)'\.(?: Did you mean|$)", re.DOTALL)
+_UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
+
+
+def usage_error(exc: Any, argv: Sequence[str]) -> UsageError:
+    """Converts an error that the parser found in ``argv`` to one of podbot's. ``exc``: one of the parser's own."""
+    context = getattr(exc, "ctx", None)
+    command = context.command_path if context is not None else _command_in(argv)
+    reason, hint = _EXPLAINED.get(type(exc).__name__, _other)(exc, argv)
+    return UsageError(command=command, reason=" ".join(reason.split()).rstrip("."), hint=hint)
+
+
+def _command_in(argv: Sequence[str]) -> str:
+    """The command of ``argv``; the parser does not say it with some errors."""
+    return next((f"podbot {word}" for word in argv if find([word]) is not None), "podbot")
+
+
+def _no_command(_exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
+    return "a command is missing", ""
+
+
+def _no_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
+    return f"there is no option {exc.option_name}", _instead_of(exc.option_name, exc.ctx, argv)
+
+
+def _no_argument(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
+    command = find(exc.ctx.command_path.split()[1:])
+    arguments = command.arguments if command is not None else ()
+    shown = next((one.metavar for one in arguments if one.name == exc.param.name), "") or exc.param.name.upper()
+    return f"{shown.strip('{}[]…')} is missing", f"Usage: `{_line(exc.ctx)}`."
+
+
+def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
+    """A value is missing, or one was given to a switch. An agent can have a switch of the same name: ``claude -c``."""
+    name = exc.option_name
+    if not exc.message.endswith("requires an argument."):
+        return f"{name} takes no value", ""
+    command = find(_command_in(argv).split()[1:])
+    if command is None or not command.takes_words:
+        return f"{name} needs a value", ""
+    own = next((one for one in (*command.options, *command.common) if name in one.spelled), None)
+    called = f"{name} is {own.spelled[0]}. " if own is not None and own.spelled[0] != name else ""
+    return f"{name} needs a value", called + _behind(" ".join(["podbot", *command.path, *command.usage[1:]]))
+
+
+def _bad_value(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
+    """For podbot's numbers in its own words, not in those of the parser."""
+    if exc.param is None:  # the table's own check of a combination
+        return exc.message, ""
+    command = find(exc.ctx.command_path.split()[1:]) if exc.ctx is not None else None
+    option = next((one for one in command.options if one.name == exc.param.name), None) if command is not None else None
+    if option is None or option.takes != "number":
+        return f"{exc.param.opts[0]}: {exc.message}", ""
+    least = f" from {option.least}" if option.least is not None else ""
+    most = f" to {option.most}" if option.most is not None else ""
+    return f"{exc.param.opts[0]} must be a whole number{least}{most}", ""
+
+
+def _other(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
+    text = exc.format_message()
+    if found := _NO_COMMAND.match(text):
+        return f"there is no command {found[1]!r}", _command_instead(found[1], exc.ctx)
+    if found := _UNEXPECTED.match(text):
+        return f"{found[1]!r} is not expected here", f"Usage: `{_line(exc.ctx)}`."
+    return text, ""
+
+
+# By the names of the parser's classes, which Typer does not export: the reason and a hint, which may be empty.
+_EXPLAINED = {
+    "NoArgsIsHelpError": _no_command,
+    "NoSuchOption": _no_option,
+    "MissingParameter": _no_argument,
+    "BadOptionUsage": _bad_option,
+    "BadParameter": _bad_value,
+}
+
+
+def _command_instead(word: str, context: Any) -> str:
+    """The command that is meant by ``word``: what podbot has for a habit, or a similar one of the same group."""
+    group = context.command_path.split()[1:]
+    if habit := HABITS.get(" ".join([*group, word])):
+        return habit.replace("{agents}", ", ".join(AGENT_KINDS))
+    if near := nearest(word, context.command.commands, 0.7):
+        return f"Did you mean `{context.command_path} {near}`?"
+    return f"`{context.command_path} --help` lists the commands."
+
+
+def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
+    """What to type in place of an unknown ``option``."""
+    if not isinstance(context.command, SessionCommand):
+        near = nearest(option, _options(context), _SIMILAR)
+        return f"Did you mean {near}?" if near else ""
+    habit = OPTION_HABITS.get(option, "")
+    near = "" if habit else nearest(option, _options(context), _SIMILAR)
+    meant = f"Did you mean {near}?" if near else habit
+    return f"{meant} {_agents_option(context, option, argv)}".strip()
+
+
+def _options(context: Any) -> list[str]:
+    return [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
+
+
+def _line(context: Any) -> str:
+    """The command with its arguments, as its usage shows them; the options are left out."""
+    pieces = context.command.collect_usage_pieces(context)
+    shown = [piece.strip("{}") for piece in pieces if piece != "[OPTIONS]"]
+    return " ".join([context.command_path, *shown])
+
+
+def _agents_option(context: Any, option: str, argv: Sequence[str]) -> str:
+    """A remedy with the command line to type if the unknown ``option`` is meant for the agent."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    known = {name for parameter in context.command.params for name in parameter.opts}
+    exact = [at for at in range(end) if _spells(argv[at], option)]
+    line = _line(context)
+    if exact:
+        before, words = argv[: exact[0]], [*argv[exact[0] : end], *argv[end + 1 :]]
+        typed = shlex.join(["podbot", *before, "--", *words])
+        # The words after an unknown option may be its value or podbot's own, which only the operator knows.
+        mixed = any(word.partition("=")[0] in known or _is_operand(word) for word in argv[exact[0] + 1 : end])
+        if not mixed and typed.isprintable() and len(typed) <= _LONGEST:
+            line = typed
+    return _behind(line)
+
+
+def _behind(line: str) -> str:
+    return f"Options for the agent follow --: `{line}`."
+
+
+def _spells(word: str, option: str) -> bool:
+    """Whether ``word`` is ``option``, also as ``--model=opus`` or ``-phi``."""
+    return word.partition("=")[0] == option or (not option.startswith("--") and word.startswith(option))
+
+
+def _is_operand(word: str) -> bool:
+    try:
+        return read_operands([word]) != Operands()
+    except UsageError:
+        return False

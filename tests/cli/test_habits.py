@@ -1,0 +1,100 @@
+"""What people type who know podman, docker, gh or uv, and what podbot answers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from podbot.cli.commands import COMMANDS as TABLE
+from podbot.cli.commands import Command, find
+from podbot.cli.entry import main
+from podbot.cli.habits import COMMANDS, OPTIONS
+from podbot.config.schema import KEYS
+
+RUN = find(["run"])
+assert RUN is not None
+BEHIND = "Options for the agent follow --:"
+NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
+HINTS = sorted({*COMMANDS.values(), *OPTIONS.values()})
+
+
+def named(hint: str) -> list[list[str]]:
+    """The command lines that a hint names, as words."""
+    return [shlex.split(text) for text in re.findall(r"`([^`]+)`", hint)]
+
+
+def spellings(command: Command) -> set[str]:
+    every = (*command.options, *command.common)
+    return {word for option in every for word in (*option.spelled, *option.off)} | {"--version", "--help"}
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_a_hint_names_only_what_there_is(hint: str) -> None:
+    for line in named(hint):
+        if line[0] == "podman":
+            continue
+        words = line[1:] if line[0] == "podbot" else ["run", *line]
+        path = [word for word in words if not word.startswith("-")][:2]
+        command = find(path) or find(path[:1]) or RUN
+        group = any(one.path[0] == path[0] for one in TABLE) if path else True
+        assert group, line
+        options = {word for word in words[: words.index("--") if "--" in words else None] if word.startswith("-")}
+        assert command is not None
+        assert command.path[0] == "exec" or options <= spellings(command), line
+    for key in re.findall(r"\b(?:sandbox|agent)\.[a-z_]+", hint):
+        assert key in KEYS
+
+
+def test_no_habit_is_a_command_or_an_option_of_podbot() -> None:
+    assert [words for words in COMMANDS if find(words.split()) is not None] == []
+    assert RUN is not None
+    assert [option for option in OPTIONS if option in spellings(RUN)] == []
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, *(f"run {option}" for option in OPTIONS)])
+def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    captured = capfd.readouterr()
+    hint = COMMANDS.get(words) or OPTIONS[words.removeprefix("run ")]
+    (line,) = captured.err.splitlines()
+    assert captured.out == ""
+    assert line.startswith("podbot: ")
+    assert hint.partition("{")[0] in line
+    assert "Did you mean" not in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("lgs", "there is no command 'lgs'. Did you mean `podbot logs`?"),
+        ("config frob", "config: there is no command 'frob'. `podbot config --help` lists the commands."),
+        ("logs", "logs: SESSION is missing. Usage: `podbot logs SESSION`."),
+        ("cp a", "cp: DST is missing. Usage: `podbot cp SRC DST`."),
+        ("start", "start: SESSION is missing. Usage: `podbot start SESSION…`."),
+        ("ps a", "ps: 'a' is not expected here. Usage: `podbot ps`."),
+        ("ps --jsn", "ps: there is no option --jsn. Did you mean --json?"),
+        ("ps --frob", "ps: there is no option --frob. `podbot ps --help` shows its usage."),
+        ("ps --format", "ps: --format needs a value. `podbot ps --help` shows its usage."),
+        ("ps --all=3", "ps: --all takes no value. `podbot ps --help` shows its usage."),
+        ("stop --time x a", f"stop: {NUMBER}"),
+        ("stop --time -1 a", f"stop: {NUMBER}"),
+        ("-c", "-c needs a value. `podbot --help` shows its usage."),
+        ("run claude -c", f"run: -c needs a value. -c is --config. {BEHIND} `podbot run [AGENT] [PATH] [-- WORDS…]`."),
+        (
+            "run --memroy 2g",
+            f"run: there is no option --memroy. Did you mean --memory? {BEHIND} `podbot run -- --memroy 2g`.",
+        ),
+        ("run --model opus", f"run: there is no option --model. {BEHIND} `podbot run -- --model opus`."),
+        ("login", "login: name an AGENT, or use --list. `podbot login --help` shows its usage."),
+    ],
+)
+def test_what_is_wrong_is_said_in_podbots_words(words: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    assert capfd.readouterr().err == f"podbot: {said}\n"
+
+
+def test_control_characters_of_a_word_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["\x1b[31m"]) == 2
+    assert "\x1b" not in capfd.readouterr().err
