@@ -22,6 +22,10 @@ from podbot.cli.options import (
 )
 from podbot.cli.session_commands import SESSION_COMMANDS
 
+_KEY = Argument("key", "KEY", "The key, such as sandbox.memory.", required=True, completes="key")
+_OF_PROJECT = Option(
+    "workspace", ("--workspace", "-w"), "For a session on this directory: its project's values.", "one", "PATH"
+)
 UNIT_WORDS = ("install", "uninstall", "status")  # words of `podbot token-daemon` that are no session's name
 
 __all__ = ["BY_PATH", "COMMANDS", "EPILOG", "GROUPS", "HELP_TEXT", "CarryOut", "Command", "find"]
@@ -29,7 +33,7 @@ __all__ = ["BY_PATH", "COMMANDS", "EPILOG", "GROUPS", "HELP_TEXT", "CarryOut", "
 HELP_TEXT = "Run any AI coding agent inside a Podman sandbox."
 EPILOG = "Start with, in a project: podbot run"
 GROUPS = {
-    "config": "Show, write, find or check the configuration.",
+    "config": "Show, edit, find or check the configuration.",
     "history": "List or remove kept conversations.",
     "image": "Build, update or list sandbox images.",
     "net": "Show or change what a filtered session may reach.",
@@ -186,13 +190,7 @@ COMMANDS = (
         "config:show",
         "Print every effective value as TOML.",
         options=(
-            Option(
-                "workspace",
-                ("--workspace", "-w"),
-                "For a session on this directory: its project's values.",
-                "one",
-                "PATH",
-            ),
+            _OF_PROJECT,
             Option("origin", ("--origin",), "Show where each value came from."),
             Option("as_json", ("--json",), "Print JSON with origins."),
         ),
@@ -202,6 +200,38 @@ COMMANDS = (
         "config:init",
         "Write a file with every key, commented out; print its path.",
         options=(Option("force", ("--force",), "Replace an existing file."),),
+    ),
+    Command(
+        ("config", "get"),
+        "config:get",
+        """Print the value of one key.
+
+        A list or a table is printed as TOML. The status is 1 if the key has no value.
+
+        Example: podbot config get image
+        """,
+        (_KEY,),
+        (_OF_PROJECT, Option("as_json", ("--json",), "Print JSON.")),
+    ),
+    Command(
+        ("config", "set"),
+        "config:set_value",
+        """Set one key in the configuration file.
+
+        Everything else in the file stays as it is, comments too. The value is written as in a variable PODBOT_*: a list
+        as a,b,c and a table as name=value,name=value.
+
+        Example: podbot config set sandbox.memory 4g
+        """,
+        (_KEY, Argument("value", "VALUE", "The value.", required=True)),
+    ),
+    Command(
+        ("config", "edit"),
+        "config:edit",
+        """Edit the configuration file, and check it afterwards.
+
+        With $VISUAL, $EDITOR, or the first of sensible-editor, nano and vi.
+        """,
     ),
     Command(("config", "path"), "config:path", "Print the path of the file that would be read."),
     Command(("config", "check"), "config:check", "Report whether every layer of the configuration is valid."),

@@ -95,6 +95,13 @@ def complete_command(incomplete: str) -> list[str]:
     return _beginning(incomplete, dict.fromkeys(command.path[0] for command in COMMANDS))
 
 
+def complete_key(incomplete: str) -> list[str]:
+    """Keys of the configuration."""
+    from podbot.config.schema import KEYS
+
+    return _beginning(incomplete, KEYS)
+
+
 def complete_project(incomplete: str) -> list[str]:
     """Directories whose conversations are kept, and repositories as OWNER/NAME and as addresses."""
     from podbot.management.history_list import list_history

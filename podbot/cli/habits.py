@@ -15,7 +15,6 @@ _MOUNT = "A directory of this machine is mounted with `podbot run --mount SRC[:D
 _GIT = "`podbot run --repo OWNER/NAME` runs an agent on a clone."
 _REMOVE_IMAGE = "Podman removes images: `podman rmi IMAGE`."
 _PRINT = "`podbot config show` prints all values."
-_EDIT = "Write it into the file that `podbot config path` prints."
 
 # By the words after `podbot`: a command, or a group and its command.
 COMMANDS: Mapping[str, str] = {
@@ -69,12 +68,9 @@ COMMANDS: Mapping[str, str] = {
     "events": "`podbot ps --json` shows the state of sessions.",
     "agent": "`podbot run AGENT` runs one: {agents}.",
     "agents": "`podbot run AGENT` runs one: {agents}.",
-    "config get": _PRINT,
     "config list": _PRINT,
     "config ls": _PRINT,
-    "config set": _EDIT,
-    "config edit": _EDIT,
-    "config unset": _EDIT,
+    "config unset": "`podbot config edit` opens the file: remove the line there.",
     "image rm": _REMOVE_IMAGE,
     "image remove": _REMOVE_IMAGE,
     "image prune": "Podman removes images without a name: `podman image prune`.",

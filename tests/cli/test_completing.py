@@ -32,7 +32,7 @@ def offered(*line: str) -> list[str]:
     [
         (["st"], ["start", "stop"]),
         (["-v", "--log-format", "json", "st"], ["start", "stop"]),
-        (["config", ""], ["show", "init", "path", "check"]),
+        (["config", ""], ["show", "init", "get", "set", "edit", "path", "check"]),
         (["image", "b"], ["build"]),
         (["exec", ""], ["shop", "notes"]),
         (["exec", "-w", "/x", "-it", "s"], ["shop"]),

@@ -15,7 +15,8 @@ import pytest
 from podbot.cli.app import root
 from podbot.config.schema import KEYS
 from podbot.config.write import render_example
-from podbot.errors import ConfigFileNotFound, InvalidValue, PathError
+from podbot.errors import ConfigFileNotFound, InvalidValue, PathError, UnknownKey, UsageError
+from tests.cli.terminals import no_terminal, terminal_on
 
 
 @pytest.fixture
@@ -174,3 +175,120 @@ def test_show_without_a_workspace_has_no_project(file: Path) -> None:
 def test_check_finds_errors_in_every_table(file: Path) -> None:
     wrote(file, '[project."~/nowhere"]\nsandbox.memory = 3\n')
     assert isinstance(run("check").exception, InvalidValue)
+
+
+def test_get_prints_one_value_and_its_absence_is_a_status(file: Path) -> None:
+    wrote(file, '# mine\n[agent]\nenv_allowlist = ["A", "B"]\n[sandbox]\nmemory = "4g"\n')
+    assert run("get", "sandbox.memory")[:2] == (0, "4g\n")
+    assert run("get", "sandbox.pids")[:2] == (0, "2048\n")
+    assert run("get", "agent.env_allowlist")[:2] == (0, '["A", "B"]\n')
+    assert json.loads(run("get", "agent.env_allowlist", "--json").stdout) == ["A", "B"]
+    assert run("get", "image")[:3] == (1, "", "")
+    assert run("get", "image", "--json")[:2] == (1, "null\n")
+
+
+def test_get_has_the_values_of_a_workspaces_project(file: Path) -> None:
+    wrote(file, PROJECT)
+    shop = file.parents[2] / "shop"
+    shop.mkdir()
+    assert run("get", "agent.kind", "-w", str(shop)).stdout == "gemini\n"
+    assert run("get", "agent.kind").stdout == "codex\n"
+
+
+@pytest.mark.parametrize("words", [("get", "sandbox.memry"), ("set", "sandbox.memry", "4g")])
+def test_a_misspelt_key_is_named_with_what_was_meant(file: Path, words: tuple[str, ...]) -> None:
+    raised = run(*words).exception
+    assert isinstance(raised, UnknownKey)
+    assert (raised.origin, raised.suggestion) == ("argument KEY", "sandbox.memory")
+    assert not file.exists()
+
+
+def test_set_changes_one_key_and_nothing_else(file: Path) -> None:
+    wrote(file, "# mine\n[sandbox]\nmemory = '2g'  # for the tests\npids = 9\n")
+    assert run("set", "sandbox.memory", "4g")[:2] == (0, 'sandbox.memory = "4g"\n')
+    assert file.read_text() == '# mine\n[sandbox]\nmemory = "4g"  # for the tests\npids = 9\n'
+    assert run("set", "agent.env_allowlist", "A,B").stdout == 'agent.env_allowlist = ["A", "B"]\n'
+    assert run("set", "github.permissions", "contents=read").exit_code == 0
+    found = tomllib.loads(file.read_text())
+    assert (found["agent"]["env_allowlist"], found["github"]["permissions"]) == (["A", "B"], {"contents": "read"})
+
+
+def test_set_makes_the_file_for_its_user_only(file: Path) -> None:
+    assert run("set", "image", "localhost/shop").exit_code == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert run("get", "image").stdout == "localhost/shop\n"
+
+
+def test_set_writes_no_invalid_value(file: Path) -> None:
+    wrote(file, "image = 'a'\n")
+    raised = run("set", "sandbox.memory", "lots").exception
+    assert isinstance(raised, InvalidValue)
+    assert raised.origin == "argument VALUE"
+    assert isinstance(run("set", "image", " ").exception, InvalidValue)
+    assert file.read_text() == "image = 'a'\n"
+
+
+def test_set_says_what_counts_more(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODBOT_IMAGE", "b")
+    found = run("set", "image", "a")
+    assert (found.exit_code, found.stdout) == (0, 'image = "a"\n')
+    assert found.stderr == f"podbot: {file} has it, but variable PODBOT_IMAGE counts more\n"
+
+
+def test_set_and_get_agree_on_every_key(file: Path) -> None:
+    """What `get` prints of a default, `set` accepts."""
+    for dotted, key in KEYS.items():
+        if key.kind in ("list", "table") or key.default is None:
+            continue
+        shown = run("get", dotted).stdout.removesuffix("\n")
+        assert run("set", dotted, "--", shown).exit_code == 0, dotted
+        assert run("get", dotted).stdout.removesuffix("\n") == shown
+
+
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
+    program = tmp_path / "editor"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("VISUAL", f"{program} --wait")
+
+
+def test_edit_opens_the_file_and_checks_it(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    editor(monkeypatch, tmp_path, 'test "$1" = --wait; sed -i "1i image = \'mine\'" "$2"')
+    with terminal_on(0):
+        found = run("edit")
+    assert found[:2] == (0, f"ok: {file}\n")
+    assert run("get", "image").stdout == "mine\n"
+    assert "# podbot's configuration" in file.read_text(), "a file that is missing is made first"
+
+
+def test_edit_reports_what_is_wrong_with_the_file(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wrote(file, "")
+    editor(monkeypatch, tmp_path, 'echo "sandbox.memory = 3" > "$2"')
+    with terminal_on(0):
+        assert isinstance(run("edit").exception, InvalidValue)
+
+
+def test_edit_ends_as_the_editor_did(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wrote(file, "not TOML")
+    editor(monkeypatch, tmp_path, "exit 3")
+    with terminal_on(0):
+        assert run("edit").exit_code == 3
+
+
+@pytest.mark.parametrize("chosen", ["no-such-editor -x", ""])
+def test_edit_needs_an_editor(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chosen: str) -> None:
+    monkeypatch.setenv("VISUAL", chosen)
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with terminal_on(0):
+        raised = run("edit").exception
+    assert isinstance(raised, UsageError)
+    assert "no-such-editor" in raised.reason or raised.reason == "there is no editor"
+    assert not file.exists()
+
+
+def test_edit_needs_a_terminal(file: Path) -> None:
+    with no_terminal():
+        raised = run("edit").exception
+    assert isinstance(raised, UsageError)
+    assert str(file) in raised.hint
