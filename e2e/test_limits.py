@@ -31,7 +31,7 @@ def assert_reported(world: World) -> None:
     (line,) = [line for line in done.stderr.splitlines() if "does not enforce" in line]
     assert "sandbox.memory = 128m" in line
     assert "sandbox.pids = 100" in line
-    assert "a session can use up this machine" in line
+    assert "a session can exhaust this machine" in line
 
 
 def test_the_defaults_are_shown_and_set(world: World, enforced: bool) -> None:

@@ -42,7 +42,6 @@ _NAMED = {
 }
 MAIN_ENDED = "its main process ended while it started"
 MAIN_SILENT = "its main process did not answer"
-USE_UP = "a session can use up this machine"
 
 
 @contextlib.contextmanager
@@ -271,9 +270,10 @@ def _no_placeholders(plan: SandboxPlan, number: int) -> Event:
 
 def unmet_limits(plan: SandboxPlan, unmet: Sequence[Unmet]) -> Event:
     """One event for all limits that the engine does not enforce."""
-    text = " and ".join(f"{limit.key} = {_shown(limit)}" for limit in unmet)
+    limits = " and ".join(f"{limit.key} = {_shown(limit)}" for limit in unmet)
+    text = f"this engine does not enforce {limits}: a session can exhaust this machine"
     fields = {"session": plan.session, "limits": [dict(vars(limit)) for limit in unmet]}
-    return Event("warning", "limit.unmet", f"this engine does not enforce {text}: {USE_UP}", fields)
+    return Event("warning", "limit.unmet", text, fields)
 
 
 def _shown(limit: Unmet) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 _REPORTED = 20
 _OVERHEAD = 1 << 14  # bytes of an archive for one entry: its header, two names of 4096 bytes, and padding
 _BEGUN = 8  # entries whose headers may be read before the first is complete
-AFTER_END = 1 << 20  # bytes behind the end mark, where tar fills its last block
+AFTER_END = 1 << 20  # bytes after the end mark, where tar fills its last block
 
 
 class CopyLimits(NamedTuple):

@@ -68,7 +68,7 @@ def check_cgroups(facts: PodmanFacts, *, adapted: bool = True) -> Check:
             return lacks(facts, "cgroups", "warn", (found, meaning), "runc")
         meaning = "crun does not run containers here; runc with cgroupfs does."
         return lacks(facts, "cgroups", "fail", (found, meaning), "runc")
-    unlimited = "A rootless engine enforces no limit here: a session can use up this machine's memory."
+    unlimited = "A rootless engine enforces no limit here: a session can exhaust this machine's memory."
     if not adapted:
         meaning = f"crun does not support such machines; runc with cgroupfs does. {YOURS}"
         fix = 'containers.conf: [engine] runtime = "runc", cgroup_manager = "cgroupfs"'
