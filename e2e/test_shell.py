@@ -255,6 +255,7 @@ def test_an_image_with_python_and_no_shell(containers: Containers) -> None:
 def test_a_page_that_never_arrives_does_not_hold_a_shell_up(own_world: World) -> None:
     """Neither its call, which has a time limit, nor the end of the sandbox: see test_streams."""
     code = (Path(__file__).parent / "host" / "inside" / "stuck_page.py").read_text(encoding="utf-8")
+    own_world.env["PODBOT_SANDBOX_MOUNT_DEV_FUSE"] = "true"
     with sandbox(own_world) as box, box.shell as shell:
         Path(shell.root, "attack.py").write_text(code)
         attack = ["python3", "attack.py"]

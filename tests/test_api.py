@@ -468,3 +468,5 @@ def test_the_plan_of_the_call_that_it_names(place: Place) -> None:
     assert podbot.plan(configured(place), REQUEST, environ=environ(place)).subcommand == "run"
     hosted = podbot.plan(configured(place), REQUEST, subcommand="host", environ=environ(place))
     assert hosted.subcommand == "host"
+    with pytest.raises(IllegalCombination, match="neither run nor host"):
+        podbot.plan(configured(place), REQUEST, subcommand="sandbox", environ=environ(place))  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def run_an_agent(path: str, words: Sequence[str], emit: podbot.Emit) -> int:
         result: podbot.SessionResult = podbot.run(config, request, io=podbot.ExecIO(None, 1, 2), wake=wake, emit=emit)
     except podbot.ConfigError as exc:
         return exc.exit_code
-    except (podbot.ContainerError, podbot.FilesystemError, podbot.StreamError) as exc:
+    except (podbot.ContainerError, podbot.SessionError, podbot.FilesystemError, podbot.StreamError) as exc:
         base: podbot.PodbotError = exc
         return len(base.remedy)
     finally:

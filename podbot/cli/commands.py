@@ -218,8 +218,8 @@ COMMANDS = (
         "config:set_value",
         """Set one key in the configuration file.
 
-        Everything else in the file stays as it is, comments too. The value is written as in a variable PODBOT_*: a list
-        as a,b,c and a table as name=value,name=value.
+        Everything else in the file stays as it is, comments too. The value is written as in a variable PODBOT_*, a list
+        as a,b,c and a table as name=value,name=value; or a list or table as TOML. One that begins with - follows --.
 
         Example: podbot config set sandbox.memory 4g
         """,

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
 
 from podbot.cli.globals import Globals
+from podbot.config.coerce import from_text, from_value
 from podbot.config.load import config_location, load_config
 from podbot.config.models import AppConfig, Origin
 from podbot.config.schema import KEYS, Key, nearest_key, value_of
-from podbot.errors import PathError, UnknownKey, UsageError
+from podbot.errors import ConfigError, InvalidValue, PathError, UnknownKey, UsageError
+from podbot.execution.codes import BY_SIGNAL
+from podbot.visible_text import printable
 
+_EDIT = "podbot config edit"
 _EDITORS = ("sensible-editor", "nano", "vi")
+_SET_EDITOR = "Set EDITOR to the name of one that is installed."
+_ARGUMENT = Origin("flag", "argument VALUE")
 
 
 def show(g: Globals, *, workspace: str | None, origin: bool, as_json: bool) -> int:
@@ -46,45 +55,84 @@ def get(g: Globals, *, key: str, workspace: str | None, as_json: bool) -> int:
 
 
 def set_value(g: Globals, *, key: str, value: str) -> int:
-    """Set one key in the file, and say what the file has now. Raises UnknownKey, InvalidValue and PathError."""
-    from podbot.config.coerce import from_text
+    """Set one key in the file, and print what the file has now. Raises ConfigError and FilesystemError subclasses."""
     from podbot.config.write import literal, set_keys
 
     known = _known(key)
     options = g.load_options(os.environ, {}, {})
-    typed = from_text(known, value, Origin("flag", "argument VALUE"))
-    file, _, _ = config_location(options)
-    set_keys(file, {key: typed})
+    typed = _typed(known, value)
+    file, named_by, _ = config_location(options)
+    set_keys(file, {key: typed}, named_by)
     typer.echo(f"{key} = {literal(typed)}")
-    origin = load_config(options).origin(key)
-    if origin.kind != "file":
-        typer.echo(f"podbot: {file} has it, but {origin} counts more", err=True)
+    try:
+        origin = load_config(options).origin(key)
+    except ConfigError as exc:
+        typer.echo(f"podbot: {file} has it; {printable(exc.message)}", err=True)
+    else:
+        if origin.kind != "file":
+            typer.echo(f"podbot: {file} has it, but {origin} counts more", err=True)
     return 0
+
+
+def _typed(key: Key, text: str) -> Any:
+    """The value of ``text``: as in a variable, or a list or table in TOML, as `get` prints it. Raises InvalidValue."""
+    if key.kind in ("list", "table") and text.strip()[:1] in ("[", "{"):
+        try:
+            ((_, value),) = tomllib.loads(f"value = {text}").items()  # a ValueError, too, if it is more than one value
+        except ValueError:
+            reason, hint = "it is not one value in TOML", "Write it as TOML, or as a,b,c or name=value,name=value."
+            raise InvalidValue(field=key.dotted, origin=str(_ARGUMENT), reason=reason, hint=hint) from None
+        return from_value(key, value, _ARGUMENT)
+    typed = from_text(key, text, _ARGUMENT)
+    if typed is None:
+        hint = "To unset the key, remove its line: `podbot config edit`."
+        raise InvalidValue(field=key.dotted, origin=str(_ARGUMENT), reason="it is blank", hint=hint)
+    return typed
 
 
 def edit(g: Globals) -> int:
     """Open the file in the operator's editor, then check it; returns the editor's status if that is not 0."""
-    from podbot.config.write import render_example, write_file
+    from podbot.config.write import edited, render_example, write_file
 
-    file, _, exists = config_location(g.load_options(os.environ, {}, {}))
+    file, named_by, exists = config_location(g.load_options(os.environ, {}, {}))
     if not os.isatty(0):
         hint = f"Edit {file} by other means, or set one key: `podbot config set KEY VALUE`."
-        raise UsageError(command="podbot config edit", reason="an editor needs a terminal", hint=hint)
+        raise UsageError(command=_EDIT, reason="an editor needs a terminal", hint=hint)
     command = _editor()
     if not exists:
+        edited(file, {}, named_by)  # raises for a link that leads nowhere
         write_file(file, render_example().encode())
-    code = subprocess.run([*command, file], check=False).returncode
-    return code if code > 0 else check(g)
+    with _interrupts_for_the_editor():
+        code = subprocess.run([*command, os.path.abspath(file)], check=False).returncode
+    if code < 0:
+        return BY_SIGNAL - code
+    return code or check(g)
 
 
 def _editor() -> list[str]:
-    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
-    found = shlex.split(chosen) or [name for name in _EDITORS if shutil.which(name)][:1]
+    name = next((name for name in ("VISUAL", "EDITOR") if os.environ.get(name, "").strip()), None)
+    try:
+        found = shlex.split(os.environ[name]) if name else [one for one in _EDITORS if shutil.which(one)][:1]
+    except ValueError as exc:
+        raise UsageError(command=_EDIT, reason=f"${name} is not a command: {exc}", hint=_SET_EDITOR) from None
     if not found or shutil.which(found[0]) is None:
         reason = f"there is no program {found[0]!r}" if found else "there is no editor"
-        hint = "Set EDITOR to the name of one that is installed."
-        raise UsageError(command="podbot config edit", reason=reason, hint=hint)
+        raise UsageError(command=_EDIT, reason=reason, hint=_SET_EDITOR)
     return found
+
+
+@contextlib.contextmanager
+def _interrupts_for_the_editor() -> Iterator[None]:
+    """Leave Ctrl-C in the terminal to the editor: `subprocess.run` would kill it, with what was not saved.
+
+    The handlers do nothing. An ignored signal would stay ignored in the editor.
+    """
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGQUIT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _known(key: str) -> Key:

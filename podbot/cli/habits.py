@@ -105,7 +105,7 @@ OPTIONS: Mapping[str, str] = {
     "--gpus": _DEVICES,
     "--entrypoint": "`podbot run custom -- CMD` runs another command.",
     "--workdir": "An agent starts in its workspace, `--workspace PATH`.",
-    "--cpuset-cpus": "Write `--cpus N`.",
+    "--cpuset-cpus": "podbot pins no processors; `--cpus N` limits how much of them a session uses.",
     "--pids-limit": "The key is sandbox.pids.",
     "--shm-size": "The key is sandbox.shm.",
     "--restart": "A session ends with its agent; `podbot start` restarts a kept one.",

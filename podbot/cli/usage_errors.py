@@ -12,13 +12,15 @@ from podbot.cli.grammar import SessionCommand
 from podbot.cli.habits import COMMANDS as HABITS
 from podbot.cli.habits import OPTIONS as OPTION_HABITS
 from podbot.cli.operands import Operands, read_operands
+from podbot.cli.options import COMMON
 from podbot.config.models import AGENT_KINDS
 from podbot.config.schema import nearest
 from podbot.errors import UsageError
 
-_SIMILAR = 0.8  # a mistyped option, and not another program's
+_SIMILAR = 0.85  # a mistyped option, and not another program's
+_BRACKETS = re.compile(r"\[(\[.*\])\]")
 _LONGEST = 120  # characters of a command line that a message repeats
-_NO_COMMAND = re.compile(r"No such command '(.*)'\.(?: Did you mean|$)", re.DOTALL)
+_NO_COMMAND = re.compile(r"No such command ((['\"]).*\2)\.(?: Did you mean|$)", re.DOTALL)
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
@@ -32,7 +34,12 @@ def usage_error(exc: Any, argv: Sequence[str]) -> UsageError:
 
 def _command_in(argv: Sequence[str]) -> str:
     """The command of ``argv``; the parser does not say it with some errors."""
-    return next((f"podbot {word}" for word in argv if find([word]) is not None), "podbot")
+    valued = {word for option in COMMON if option.takes == "one" for word in option.spelled}
+    words = list(argv)
+    while words and words[0].startswith("-"):
+        del words[: 2 if words[0] in valued else 1]
+    command = find(words[:2]) or find(words[:1])
+    return " ".join(["podbot", *(command.path if command is not None else ())])
 
 
 def _no_command(_exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
@@ -76,10 +83,12 @@ def _bad_value(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
     return f"{exc.param.opts[0]} must be a whole number{least}{most}", ""
 
 
-def _other(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
+def _other(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     text = exc.format_message()
+    if text.startswith("Missing command"):
+        return _no_command(exc, argv)
     if found := _NO_COMMAND.match(text):
-        return f"there is no command {found[1]!r}", _command_instead(found[1], exc.ctx)
+        return f"there is no command {found[1]}", _command_instead(found[1][1:-1], exc.ctx)
     if found := _UNEXPECTED.match(text):
         return f"{found[1]!r} is not expected here", f"Usage: `{_line(exc.ctx)}`."
     return text, ""
@@ -107,13 +116,11 @@ def _command_instead(word: str, context: Any) -> str:
 
 def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     """What to type in place of an unknown ``option``."""
-    if not isinstance(context.command, SessionCommand):
-        near = nearest(option, _options(context), _SIMILAR)
-        return f"Did you mean {near}?" if near else ""
-    habit = OPTION_HABITS.get(option, "")
-    near = "" if habit else nearest(option, _options(context), _SIMILAR)
-    meant = f"Did you mean {near}?" if near else habit
-    return f"{meant} {_agents_option(context, option, argv)}".strip()
+    takes_words = isinstance(context.command, SessionCommand)
+    habit = OPTION_HABITS.get(option, "") if takes_words else ""
+    near = nearest(option, [name for name in _options(context) if name[:3] == option[:3]], _SIMILAR)
+    meant = habit or (f"Did you mean {near}?" if near else "")
+    return f"{meant} {_agents_option(context, option, argv)}".strip() if takes_words else meant
 
 
 def _options(context: Any) -> list[str]:
@@ -123,7 +130,7 @@ def _options(context: Any) -> list[str]:
 def _line(context: Any) -> str:
     """The command with its arguments, as its usage shows them; the options are left out."""
     pieces = context.command.collect_usage_pieces(context)
-    shown = [piece.strip("{}") for piece in pieces if piece != "[OPTIONS]"]
+    shown = [_BRACKETS.sub(r"\1", piece.strip("{}")) for piece in pieces if piece != "[OPTIONS]"]
     return " ".join([context.command_path, *shown])
 
 

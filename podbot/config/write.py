@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -77,18 +79,18 @@ def render_effective(config: AppConfig, *, origins: bool = False) -> str:
     return "\n".join(texts) + "\n"
 
 
-def set_keys(path: str, values: Mapping[str, Any]) -> None:
+def set_keys(path: str, values: Mapping[str, Any], named_by: Origin = DEFAULT_ORIGIN) -> None:
     """Set dotted keys in the file at ``path`` and keep every other byte; a missing file is created with mode 0600.
 
-    The new text is parsed and compared before it replaces the old file in one rename. Raises
-    UnknownKey, InvalidValue, MalformedFile, ConfigFileNotFound (unreadable), PathError, DiskFull.
+    ``named_by``: what named the file. The new text is parsed and compared before it replaces the old file in one
+    rename. Raises UnknownKey, InvalidValue, MalformedFile, ConfigFileNotFound (unreadable), PathError, DiskFull.
     """
-    write_file(path, edited(path, values))
+    write_file(path, edited(path, values, named_by))
 
 
-def edited(path: str, values: Mapping[str, Any]) -> bytes:
+def edited(path: str, values: Mapping[str, Any], named_by: Origin = DEFAULT_ORIGIN) -> bytes:
     """What :func:`set_keys` would write. Raises what it raises before it writes."""
-    data = read_file(path, DEFAULT_ORIGIN) if os.path.lexists(path) else b""
+    data = read_file(path, named_by) if os.path.lexists(path) else b""
     parse_file(path, data)
     text = data.decode()
     for dotted, value in values.items():
@@ -131,7 +133,12 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def _replace(target: str, data: bytes) -> None:
-    mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o600
+    mode = 0o600
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(target).st_mode
+        if not stat.S_ISREG(found):  # as root, /dev/null would become a file
+            raise PathError(path=target, operation="write", reason="it is not a regular file")
+        mode = found & 0o777
     temporary = f"{target}.{os.urandom(6).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -57,8 +57,8 @@ class HostedSession:
     def wait(self, timeout: float | None = None) -> HostResult:
         """The result, once the agent has ended and everything is cleaned up; ``timeout`` in seconds.
 
-        Raises TimeoutError, and the error that ended the session: ContainerError, FilesystemError and StreamError
-        subclasses, or an exception of ``emit``.
+        Raises TimeoutError, and the error that ended the session: ContainerError, SessionError, FilesystemError
+        and StreamError subclasses, or an exception of ``emit``.
         """
         self._thread.join(timeout)
         if self._thread.is_alive():

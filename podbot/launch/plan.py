@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import get_args
 
 from podbot._version import __version__
 from podbot.config.checks import is_variable_name
@@ -40,6 +41,9 @@ def plan_session(
     config: AppConfig, request: LaunchRequest, facts: HostFacts, subcommand: SessionSubcommand = "run"
 ) -> LaunchPlan:
     """Decide everything about a session with an agent. Raises a ConfigError that explains what is not possible."""
+    if subcommand not in get_args(SessionSubcommand):
+        reason, hint = "it is neither run nor host", "A sandbox without an agent has no such plan."
+        raise IllegalCombination(field="subcommand", value=subcommand, origin="the caller", reason=reason, hint=hint)
     config = for_subcommand(config, subcommand)
     if subcommand == "host" and request.tty:  # the agent speaks a protocol over pipes
         request = replace(request, tty=False)

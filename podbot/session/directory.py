@@ -2,7 +2,7 @@
 
 ``<runtime>/<session>/`` (0700) holds ``lock``, flocked by the podbot that runs the session, and the session's
 record (``record``). The kernel releases the lock when its holder ends, so a directory with a free lock belongs to
-a podbot that was killed, or to a session that needs no podbot: see ``states``.
+a podbot that was killed, or to a session that needs no podbot: see ``record``.
 """
 
 from __future__ import annotations

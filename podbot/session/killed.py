@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Event
 from podbot.launch.names import LABEL, keep_of
+from podbot.session.abandoned import LIVES, end_abandoned
 from podbot.session.container_processes import end_left, first_process, lives
 from podbot.session.directory import left_session
 from podbot.session.disposal import STOP_SECONDS
@@ -22,7 +23,7 @@ from podbot.session.flags import ENDING, flagged, is_in_use, is_live
 from podbot.session.guarding import report_left
 from podbot.session.kept_reports import reporting
 from podbot.session.network import remove_network
-from podbot.session.orphans import LIVES, container_called, end_abandoned
+from podbot.session.orphans import container_called
 from podbot.session.own_files import forget_files
 from podbot.session.record import observed
 from podbot.session.stuck_servers import end_stuck

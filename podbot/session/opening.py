@@ -61,7 +61,7 @@ def opened_sandbox(
 
     ``subcommand`` and ``secrets``, the names of the agent's secret variables, are for the session's record;
     ``scanner`` is the guard's; ``killed_helper``: see ``kill_watcher``. Raises MountRefused before anything is
-    created, SessionExists, AgentNotInImage, ContainerError, FilesystemError, GitHubError and CloneError subclasses, and
+    created, AgentNotInImage, ContainerError, SessionError, FilesystemError, GitHubError and CloneError subclasses, and
     Interrupted when a signal arrived before it was open.
     """
     _check_local(engine, plan)

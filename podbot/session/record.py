@@ -27,7 +27,7 @@ _FIRST = {"session", "endpoint", "kept", "untold"}  # every key of version 1
 _TEXTS = ("session", "endpoint", "engine", "container", "created", "subcommand")
 _LEVELS = ("debug", "info", "notice", "warning")
 
-
+# The states, and the moves between them: docs/adr/0028-session-record.md.
 State = Literal["claimed", "creating", "running", "stopped", "starting", "detached", "orphaned", "gone"]
 STATES: tuple[State, ...] = get_args(State)
 MOVES: Mapping[State, frozenset[State]] = {
@@ -49,6 +49,7 @@ MOVES: Mapping[State, frozenset[State]] = {
     "gone": frozenset(),
 }
 _OWNED: frozenset[State] = frozenset({"claimed", "creating", "running", "starting"})
+"""States in which a podbot process must hold the lock; if none does, it was killed."""
 
 
 class SessionRecord(Frozen):
@@ -196,9 +197,6 @@ def read_record(directory: str, session: str = "") -> SessionRecord | None:
     except ValueError as exc:
         reason = "it is not a JSON object" if isinstance(exc, (json.JSONDecodeError, UnicodeError)) else str(exc)
     raise SessionRecordUnknown(session=session, path=path, reason=reason)
-
-
-"""States in which a podbot process must hold the lock; if none does, it was killed."""
 
 
 def moved(before: State, after: State) -> State:

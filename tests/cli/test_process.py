@@ -100,6 +100,12 @@ def test_no_named_tuple_compiles_its_annotations(modules: str) -> None:
     assert done.stdout.split() == []
 
 
+def test_listing_sessions_loads_no_planning_of_what_a_killed_podbot_left() -> None:
+    found = loaded("import podbot.cli.ps, podbot.api.sessions, podbot.management.manage, podbot.session.orphans")
+    assert not found & {"podbot.session.abandoned", "podbot.session.login_copies", "podbot.credentials.pack"}
+    assert found & HEAVY == set()
+
+
 def test_reading_a_plain_command_line_loads_no_slow_module() -> None:
     found = loaded("from podbot.cli import fast\nassert fast.parse(['exec', 's', '--', 'x']) and fast.parse(['ps'])")
     assert "podbot.cli.app" not in found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import signal
 import stat
 import tomllib
 from pathlib import Path
@@ -14,8 +16,8 @@ import pytest
 
 from podbot.cli.app import root
 from podbot.config.schema import KEYS
-from podbot.config.write import render_example
-from podbot.errors import ConfigFileNotFound, InvalidValue, PathError, UnknownKey, UsageError
+from podbot.config.write import render_example, write_file
+from podbot.errors import ConfigFileNotFound, InvalidValue, PathError, UnknownKey, UnsafeConfigFile, UsageError
 from tests.cli.terminals import no_terminal, terminal_on
 
 
@@ -221,11 +223,60 @@ def test_set_makes_the_file_for_its_user_only(file: Path) -> None:
 
 def test_set_writes_no_invalid_value(file: Path) -> None:
     wrote(file, "image = 'a'\n")
+    assert "podbot config edit" in str(run("set", "image", "").exception)
     raised = run("set", "sandbox.memory", "lots").exception
     assert isinstance(raised, InvalidValue)
     assert raised.origin == "argument VALUE"
     assert isinstance(run("set", "image", " ").exception, InvalidValue)
     assert file.read_text() == "image = 'a'\n"
+
+
+def test_set_takes_lists_and_tables_as_get_prints_them(file: Path) -> None:
+    for key, shown in (
+        ("agent.args", '["-x", "a, b"]'),
+        ("agent.args", "[]"),
+        ("agent.args", '["[x]"]'),
+        ("github.permissions", '{ contents = "read" }'),
+    ):
+        assert run("set", key, shown).exit_code == 0
+        assert run("get", key).stdout == f"{shown}\n"
+    for text in ('["a"', '["a"]\nimage = "b"', "[1]"):
+        raised = run("set", "agent.args", text).exception
+        assert isinstance(raised, InvalidValue)
+        assert raised.field == "agent.args"
+    assert tomllib.loads(file.read_text()).keys() == {"agent", "github"}
+
+
+def test_set_warns_of_a_configuration_that_stays_invalid(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODBOT_SANDBOX_PIDS", "few")
+    found = run("set", "image", "a")
+    assert (found.exit_code, found.stdout) == (0, 'image = "a"\n')
+    assert found.stderr.startswith(f"podbot: {file} has it; sandbox.pids (variable PODBOT_SANDBOX_PIDS): ")
+
+
+def test_a_link_that_leads_nowhere_is_no_missing_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its target may be on a disk that is not mounted now."""
+    target = tmp_path / "dotfiles" / "podbot.toml"
+    file.parent.mkdir(parents=True)
+    file.symlink_to(target)
+    assert isinstance(run("set", "image", "a").exception, ConfigFileNotFound)
+    editor(monkeypatch, tmp_path, "exit 0")
+    with terminal_on(0):
+        assert isinstance(run("edit").exception, ConfigFileNotFound)
+    assert not target.exists()
+
+
+def test_set_replaces_only_a_regular_file(file: Path) -> None:
+    """Read from at once and empty, as a device such as /dev/null: as root, podbot replaced that by a file."""
+    file.parent.mkdir(parents=True)
+    file.symlink_to(os.devnull)
+    raised = run("set", "image", "a").exception
+    assert isinstance(raised, UnsafeConfigFile | PathError)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    with pytest.raises(PathError, match="not a regular file"):
+        write_file(str(file), b"")
 
 
 def test_set_says_what_counts_more(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,6 +324,33 @@ def test_edit_ends_as_the_editor_did(file: Path, monkeypatch: pytest.MonkeyPatch
     editor(monkeypatch, tmp_path, "exit 3")
     with terminal_on(0):
         assert run("edit").exit_code == 3
+
+
+def test_interrupts_are_for_the_editor(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the terminal sends at Ctrl-C reaches podbot, too, which must not end the editor."""
+    wrote(file, "")
+    script = 'trap "echo saved >> $2.saved" INT; kill -INT $PPID $$; test -e "$2.saved"'
+    editor(monkeypatch, tmp_path, script)
+    before = signal.getsignal(signal.SIGINT)
+    with terminal_on(0):
+        assert run("edit").exit_code == 0
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_editor_that_was_killed_is_no_success(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wrote(file, "")
+    editor(monkeypatch, tmp_path, "kill -KILL $$")
+    with terminal_on(0):
+        assert run("edit").exit_code == 128 + signal.SIGKILL
+
+
+def test_a_variable_that_is_no_command_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", " ")
+    monkeypatch.setenv("EDITOR", "vim '")
+    with terminal_on(0):
+        raised = run("edit").exception
+    assert isinstance(raised, UsageError)
+    assert raised.reason.startswith("$EDITOR is not a command")
 
 
 @pytest.mark.parametrize("chosen", ["no-such-editor -x", ""])

@@ -21,10 +21,11 @@ from podbot.hosting.ending import Job, remove_session
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.types import LaunchPlan
 from podbot.management.manage import stop_sessions
+from podbot.session.abandoned import remove_abandoned
 from podbot.session.directory import guard_records, left_session, session_directory, sessions
 from podbot.session.guarding import RECORD, Scanner, Watch, report_left
 from podbot.session.kept_reports import kept_reports
-from podbot.session.orphans import remove_abandoned, report_orphans
+from podbot.session.orphans import report_orphans
 from podbot.session.run import SessionResult, run_session
 from podbot.streams.wake import Wake
 from podbot.testing import ExecPeer, FakeEngine

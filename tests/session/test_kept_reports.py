@@ -112,6 +112,20 @@ def test_they_can_be_passed_on_as_well(environ: dict[str, str]) -> None:
     assert names(kept_reports(environ)) == ["shop"]
 
 
+def test_a_finding_is_passed_on_where_the_reports_cannot_be_listed(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(_path: str) -> list[str]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    keep_report(environ, "shop", [FOUND])
+    monkeypatch.setattr(os, "listdir", refuses)  # a process that has used up its descriptors
+    passed: list[Event] = []
+    with keeping(environ, "shop", passed.append) as emit:
+        emit(FOUND)
+    assert [event.kind for event in passed] == ["guard.finding", "report.not_kept"]
+
+
 @pytest.mark.parametrize("also", [False, True])
 def test_what_cannot_be_kept_is_passed_on(environ: dict[str, str], also: bool) -> None:
     directory(environ).parent.mkdir()

@@ -17,6 +17,7 @@ from podbot.hosting.ending import Job, remove_session
 from podbot.launch.names import LABEL
 from podbot.launch.resources.login import LoginPlan
 from podbot.launch.types import Keep
+from podbot.session.abandoned import remove_abandoned
 from podbot.session.directory import SessionDirectory, left_session, session_directory
 from podbot.session.login_copies import (
     end_host_copy,
@@ -27,7 +28,7 @@ from podbot.session.login_copies import (
     sweep_host,
     withdraw_copies,
 )
-from podbot.session.orphans import remove_abandoned, report_orphans
+from podbot.session.orphans import report_orphans
 from podbot.session.record import SessionRecord
 from podbot.session.resources.login import Resource
 from podbot.session.resources.resource import Opening
