@@ -22,13 +22,13 @@ from podbot.cli.options import (
 )
 from podbot.cli.session_commands import SESSION_COMMANDS
 
+__all__ = ["BY_PATH", "COMMANDS", "EPILOG", "GROUPS", "HELP_TEXT", "CarryOut", "Command", "find"]
+
 _KEY = Argument("key", "KEY", "The key, such as sandbox.memory.", required=True, completes="key")
 _OF_PROJECT = Option(
     "workspace", ("--workspace", "-w"), "For a session on this directory: its project's values.", "one", "PATH"
 )
 UNIT_WORDS = ("install", "uninstall", "status")  # words of `podbot token-daemon` that are no session's name
-
-__all__ = ["BY_PATH", "COMMANDS", "EPILOG", "GROUPS", "HELP_TEXT", "CarryOut", "Command", "find"]
 
 HELP_TEXT = "Run any AI coding agent inside a Podman sandbox."
 EPILOG = "Start with, in a project: podbot run"

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
 from podbot.cli.grammar import SessionCommand
 from podbot.cli.habits import COMMANDS as HABITS
@@ -34,11 +35,8 @@ def usage_error(exc: Any, argv: Sequence[str]) -> UsageError:
 
 def _command_in(argv: Sequence[str]) -> str:
     """The command of ``argv``; the parser does not say it with some errors."""
-    valued = {word for option in COMMON if option.takes == "one" for word in option.spelled}
-    words = list(argv)
-    while words and words[0].startswith("-"):
-        del words[: 2 if words[0] in valued else 1]
-    command = find(words[:2]) or find(words[:1])
+    before = scan(argv, COMMON, stop_at_word=True)
+    command = find(before.words) if before is not None else None
     return " ".join(["podbot", *(command.path if command is not None else ())])
 
 

@@ -19,12 +19,13 @@
      +-- FilesystemError   a host file or directory                       exit 1
      |    +-- PathError, CredentialUnreadable, CredentialsTooLarge,
      |    |   UnsafeDirectory, DiskFull, CopyFailed, UnsafeStore,
-     |    |   HistoryNotFound, HistoryInUse, HistoryNotRemoved
+     |    |   HistoryNotFound, HistoryInUse, HistoryNotRemoved,
+     |    |   ReportsUnreadable
      +-- SessionError      a session: its state, what it has and left     exit 1
      |    +-- SessionExists, SessionKept, AlreadyStarted,
      |    |   SessionNotRestorable, SessionRecordUnknown, TokenSessionMissing,
      |    |   NoLog, NoGateway, GatewayRefused, ReportNotFound,
-     |    |   ReportsUnreadable, LoginFailed, GuardTripped (exit 3)
+     |    |   LoginFailed, GuardTripped (exit 3)
      +-- GitHubError       the App, its key, or an installation token     exit 1
      |    +-- PrivateKeyMissing, PrivateKeyLoadFailed, GitHubUnreachable,
      |    |   GitHubRefused, GitHubBusy, GitHubAnswerInvalid,
@@ -142,6 +143,7 @@ from podbot.errors.host_files import (
     NotATerminalCommand,
     OutputClosed,
     PathError,
+    ReportsUnreadable,
     StreamError,
     TerminalTooSmall,
     UnsafeDirectory,
@@ -155,7 +157,6 @@ from podbot.errors.session import (
     NoGateway,
     NoLog,
     ReportNotFound,
-    ReportsUnreadable,
     SessionError,
     SessionExists,
     SessionKept,

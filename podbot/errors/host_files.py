@@ -117,3 +117,12 @@ class CopyFailed(FilesystemError):
     hint: str = ""
     template: ClassVar[str] = "cannot copy {path}: {reason}"
     advice: ClassVar[str] = "{hint}"
+
+
+class ReportsUnreadable(FilesystemError):
+    """The directory of the kept reports exists, but cannot be listed."""
+
+    path: str
+    reason: str
+    template: ClassVar[str] = "the reports of hosted sessions in {path} cannot be read: {reason}"
+    advice: ClassVar[str] = "Make it a directory that belongs to you, with mode 0700, or move it away."

@@ -12,7 +12,7 @@ _LISTED = 8  # names in a message
 
 
 class SessionError(PodbotError):
-    """A session is not in the state, or does not have what a call needs, or did not leave what it should."""
+    """A session is in the wrong state for a call, lacks what the call needs, or ended otherwise than it should."""
 
 
 class AmbiguousName(ContainerError):
@@ -54,15 +54,6 @@ class ReportNotFound(SessionError):
     session: str
     template: ClassVar[str] = "no report of a session {session} is kept"
     advice: ClassVar[str] = "A hosted session leaves one if it left something to say."
-
-
-class ReportsUnreadable(SessionError):
-    """The directory of the kept reports exists, but cannot be listed."""
-
-    path: str
-    reason: str
-    template: ClassVar[str] = "the reports of hosted sessions in {path} cannot be read: {reason}"
-    advice: ClassVar[str] = "Make it a directory that belongs to you, with mode 0700, or move it away."
 
 
 class NoGateway(SessionError):

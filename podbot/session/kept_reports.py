@@ -72,7 +72,7 @@ def keeping(environ: Mapping[str, str], session: str, emit: Emit, *, also: bool 
         for name, events in kept.items():
             try:
                 keep_report(environ, name, events)
-            except (FilesystemError, ReportsUnreadable) as exc:
+            except FilesystemError as exc:
                 for event in () if also else events:
                     emit(event)
                 text = f"the report of {name} could not be kept for `podbot report`: {exc.message}"
@@ -95,7 +95,7 @@ def _is_of_a_report(event: Event) -> bool:
 
 
 def keep_report(environ: Mapping[str, str], session: str, events: Sequence[Event]) -> None:
-    """Keep a session's report. Raises ReportsUnreadable and FilesystemError subclasses."""
+    """Keep a session's report. Raises FilesystemError subclasses."""
     directory = private_dir(_store(environ))
     too_many = _too_many(_names(directory))
     if dropped := sum(name.startswith(_NEW) for name in too_many):
