@@ -1,4 +1,4 @@
-"""The verbs for sessions that exist: cp, inspect, logs, open, ps with filters, rm, and names that are cut."""
+"""The verbs for sessions that exist: cp, inspect, logs, open, ps with filters, restart, rm, and names that are cut."""
 
 from __future__ import annotations
 
@@ -137,6 +137,20 @@ def test_rm_removes_kept_sessions_and_refuses_running_ones(shared_world: World, 
     assert (refused.returncode, "is running, so it is not removed" in refused.stderr) == (1, True)
     assert shared_world.podbot("rm", name, check=True).stdout == f"{name}\n"
     assert name not in shared_world.podbot("ps", "-aq", check=True).stdout.split()
+
+
+def test_restart_keeps_files_and_ends_processes(shared_world: World, session: str) -> None:
+    with shared_world.session("sleep", "3601", flags=("--keep",)) as name:
+        shared_world.podbot("exec", name, "sh", "-ec", "echo kept > /root/note", check=True)
+        for _ in range(2):  # of a podbot that runs, then of a session without one
+            done = shared_world.podbot("restart", "--time", "0", "--json", name, check=True)
+            assert json.loads(done.stdout) == [{"session": name, "credentials": []}]
+            look = "cat /root/note; pgrep -f '[s]leep 3601' || echo gone"
+            shown = shared_world.podbot("exec", name, "sh", "-ec", look)
+            assert shown.stdout == "kept\ngone\n", shown.stderr
+        refused = shared_world.podbot("restart", name, session)
+        assert (refused.returncode, f"{session} cannot be restarted" in refused.stderr) == (1, True)
+        assert {"running"} == {shared_world.container(one)["State"] for one in (name, session)}
 
 
 # --- logs -----------------------------------------------------------------------------------------------

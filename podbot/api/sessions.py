@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from podbot.session.run import SessionResult
     from podbot.session.starting import StartResult
 
-__all__ = ["exec_", "load_config", "plan", "ps", "remove", "run", "start", "stop"]
+__all__ = ["exec_", "load_config", "plan", "ps", "remove", "restart", "run", "start", "stop"]
 
 
 def plan(
@@ -203,6 +203,30 @@ def start(
             return host_facts(config, request, environ)
 
         return start_session(engine, environ, session, facts=facts, wake=waker, emit=emit)
+
+
+def restart(
+    config: AppConfig,
+    session: str,
+    *,
+    seconds: int = 10,
+    wake: Wake | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> StartResult:
+    """Stop a kept session, without removing it, and :func:`start` it. One that is stopped is only started.
+
+    ``seconds``: the time of its processes between TERM and KILL. A podbot that runs the session ends with it. Raises
+    SessionNotRestorable before anything is stopped if the session is not kept, and what :func:`stop` and :func:`start`
+    raise; after an error of the start the session stays stopped.
+    """
+    from podbot.management.manage import stop_for_restart
+
+    environ = environment(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine:
+        name = stop_for_restart(engine, environ, session, seconds=seconds, emit=emit)
+        emit(Event("info", "session.stopped", name, {"session": name}))
+    return start(config, name, wake=wake, environ=environ, emit=emit)
 
 
 def stop(

@@ -284,5 +284,6 @@ COMMANDS = (
         (Argument("words", "[COMMAND]", "A command.", many=True, completes="command"),),
         usage=("[COMMAND]",),
     ),
+    Command(("version",), "help:version", "Show podbot's version."),
 )
 BY_PATH = {command.path: command for command in COMMANDS}

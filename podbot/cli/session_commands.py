@@ -13,6 +13,7 @@ _RUNS = (
 _FILTERED = Argument("session", "SESSION", "A running session.", required=True, completes="session")
 _HOSTS = Argument("hosts", "HOST[:PORT]…", "HOST, *.HOST, HOST:PORT or @SET.", many=True, required=True)
 _JSON = Option("as_json", ("--json",), "Print a JSON array.")
+_TIME = Option("time", ("--time", "-t"), "Seconds before processes are killed.", "number", "S", (), 10, 0, 3600)
 
 SESSION_COMMANDS = (
     # As with `podman exec`, podbot's options end at SESSION: everything after it, including options, is the command.
@@ -237,6 +238,21 @@ SESSION_COMMANDS = (
         fast=True,
     ),
     Command(
+        ("restart",),
+        "start:restart",
+        """Stop kept sessions and start them again.
+
+        Nothing is removed, and a stopped session is only started. A podbot that runs the session ends with it. A
+        session that its end would remove is refused, before anything is stopped.
+
+        Example: podbot restart shop
+        """,
+        (Argument("sessions", "SESSION…", "Sessions to restart.", required=True, many=True, completes="session"),),
+        (_TIME, _JSON),
+        usage=("[OPTIONS]", "SESSION…"),
+        fast=True,
+    ),
+    Command(
         ("stop",),
         "stop:invoke",
         """Stop sessions, and remove those that are not kept.
@@ -247,7 +263,7 @@ SESSION_COMMANDS = (
         (Argument("sessions", "SESSION…", "Sessions to stop.", many=True, completes="session"),),
         (
             Option("all_", ALL_SESSIONS, "All of podbot's sessions."),
-            Option("time", ("--time", "-t"), "Seconds before processes are killed.", "number", "S", (), 10, 0, 3600),
+            _TIME,
             Option("remove", ("--rm",), "Also remove kept sessions and unsaved work."),
             _JSON,
         ),

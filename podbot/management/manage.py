@@ -7,7 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns, StopFailed
+from podbot.errors import (
+    ContainerNotFound,
+    RemoveFailed,
+    SandboxPaused,
+    SessionNotRestorable,
+    SessionRuns,
+    StopFailed,
+)
 from podbot.events import Emit, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.names import LABEL, MANAGED, keep_of
@@ -127,7 +134,7 @@ def stop_sessions(
     for listed in ours.values():
         try:
             removed = _end(
-                engine, environ, listed, seconds=seconds, remove_kept=remove_kept, only_ended=only_ended, emit=emit,
+                engine, environ, listed, seconds=seconds, remove=remove_kept or None, only_ended=only_ended, emit=emit,
                 release_seconds=release_seconds, scanner=scanner,
             )  # fmt: skip
         except SessionRuns:
@@ -137,19 +144,52 @@ def stop_sessions(
         yield StopResult(session=listed.name, removed=removed)
 
 
+def stop_for_restart(
+    engine: Engine,
+    environ: Mapping[str, str],
+    name: str,
+    *,
+    seconds: int,
+    emit: Emit = ignore,
+    release_seconds: float = RELEASE_SECONDS,
+    scanner: Scanner = SCANNER,
+) -> str:
+    """Stop the session ``name``, or whose name begins so, and remove nothing. Returns its whole name.
+
+    Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, and SessionNotRestorable for a session that its end
+    removes: one that is not to be kept, or a clone whose podbot still runs and removes it if all its work is saved.
+    """
+    container = session_meant(engine, name)
+    keep = keep_of(container.labels)
+    if container.state == "paused":
+        raise SandboxPaused(container=container.name, engine_hint=engine.words.continues(container.name))
+    if keep == "never" or (keep == "when_unsaved" and is_live(os.path.join(runtime_root(environ), container.name))):
+        reason = "it is a session that is not kept, and its end would remove it"
+        hint = "Only a session that was started with session.keep = true can be."
+        raise SessionNotRestorable(session=container.name, reason=reason, hint=hint)
+    _end(
+        engine, environ, container, seconds=seconds, remove=False, only_ended=False, emit=emit,
+        release_seconds=release_seconds, scanner=scanner,
+    )  # fmt: skip
+    return container.name
+
+
 def _end(
     engine: Engine,
     environ: Mapping[str, str],
     listed: ContainerInfo,
     *,
     seconds: int,
-    remove_kept: bool,
+    remove: bool | None,
     only_ended: bool,
     emit: Emit,
     release_seconds: float,
     scanner: Scanner,
 ) -> bool:
-    """Stop one session; returns whether it was removed. Raises SessionRuns if only an ended one is to be removed."""
+    """Stop one session; returns whether it was removed. ``remove``: None removes one that is not to be kept.
+
+    Raises SessionRuns if only an ended one is to be removed.
+    """
     root = runtime_root(environ)
     path = os.path.join(root, listed.name)
     record = record_of(environ, listed.name)
@@ -163,7 +203,7 @@ def _end(
             _check_ended(container, root)
         else:
             container = _stopped(engine, listed, seconds, ended)
-        removed = remove_kept or not _is_kept(engine, environ, container, emit, release_seconds)
+        removed = not _is_kept(engine, environ, container, emit, release_seconds) if remove is None else remove
         if removed:
             _remove(engine, environ, container, kill=not only_ended, ended=ended)
         if await_release(path, release_seconds):

@@ -497,6 +497,25 @@ def test_start_restarts_kept_sessions(engine: FakeEngine, place: Place, capfd: C
     assert str(capfd.readouterr().out).count("running (detached)") == 2
 
 
+def test_restart_of_kept_sessions(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    engine.on("my-agent", ScriptedExec())
+    run = ["run", "--image", IMAGE, "-w", place.workspace, "--agent", "custom", "--keep", "--no-guard"]
+    assert main([*run, "--name", "one", "--", "my-agent"]) == 0
+    assert main(["start", "one"]) == 0
+    made(engine, "brief")
+    capfd.readouterr()
+    engine.calls.clear()
+    assert main(["restart", "--time", "1", "--json", "one"]) == 0
+    assert json.loads(capfd.readouterr().out) == [{"session": "one", "credentials": []}]
+    operations = [name for name, _ in engine.calls if name in ("stop", "start", "remove")]
+    assert operations[0] == "stop"
+    assert operations[-1] == "start"
+    assert "remove" not in operations
+    assert main(["restart", "brief"]) == 1
+    assert "brief cannot be restarted: it is a session that is not kept" in str(capfd.readouterr().err)
+    assert [engine.inspect(name).state for name in ("one", "brief")] == ["running", "running"]
+
+
 def test_start_of_a_session_that_is_not_kept(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     made(engine, "a", "b")
     engine.stop("b", seconds=0)
