@@ -261,6 +261,32 @@ def test_a_full_disk(own_world: World) -> None:
 # --- images of others -----------------------------------------------------------------------------
 
 
+def test_rm_refuses_an_image_that_a_session_uses_and_removes_it_afterwards(world: World, tag: str) -> None:
+    derived(world, tag, "true")
+    with world.session(flags=("--image", tag)) as name:
+        used = world.podbot("image", "rm", tag)
+        assert (used.returncode, f"{tag} is not removed: {name} uses it" in used.stderr) == (1, True), used.stderr
+    assert world.podbot("image", "rm", tag, check=True).stdout == f"{tag}\n"
+    missing = world.podbot("image", "rm", tag)
+    assert (missing.returncode, "it is not on this engine" in missing.stderr) == (1, True)
+    assert world.podman("image", "exists", tag).returncode == 1
+    assert world.podman("image", "exists", world.image).returncode == 0, "it shares layers, and stays"
+
+
+def test_rm_all_lists_replaced_images_and_asks(world: World, tag: str) -> None:
+    """Other tests build on this engine, so nothing is removed here but the image of this test."""
+    derived(world, tag, "true")
+    replaced = world.podman("image", "inspect", "--format", "{{.Id}}", tag).stdout.strip()
+    derived(world, tag, "echo > /new")
+    asked = world.podbot("image", "rm", "--all")
+    assert (asked.returncode, "add --yes" in asked.stderr) == (2, True), asked.stderr
+    assert f"  - {replaced[:12]} (" in asked.stderr
+    assert world.image not in asked.stderr, "what the configuration names, and this podbot builds, stays"
+    assert tag not in asked.stderr, "a name that podbot does not give is the operator's"
+    world.podbot("image", "rm", replaced, check=True)
+    assert world.podman("image", "exists", replaced).returncode == 1
+
+
 def test_an_agent_that_is_not_in_the_image(world: World, tag: str) -> None:
     derived(world, tag, "true", "LABEL io.podbot.agents=claude=1")
     done = world.podbot("--image", tag, "run", "--workspace", world.workspace(), "--agent", "gemini")

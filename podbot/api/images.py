@@ -1,8 +1,8 @@
-"""Images: build podbot's own, and list existing ones."""
+"""Images: build podbot's own, list existing ones, and remove them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.images.image_build import BuildContext, BuildRequest, BuildResult
     from podbot.images.images_list import SandboxImage
+    from podbot.images.images_remove import Removable
 
-__all__ = ["build_image", "list_images"]
+__all__ = ["build_image", "list_images", "named_images", "remove_images", "unused_images"]
 
 
 def build_image(
@@ -66,6 +67,55 @@ def list_images(
         found = sandbox_images(engine)
     remember_images(environ, [image.image for image in found], all_of_them=True)
     return found
+
+
+def named_images(
+    config: AppConfig, names: Sequence[str], *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
+) -> list[Removable]:
+    """The images called ``names``, for :func:`remove_images`. Raises ImageNotRemoved if one is not podbot's."""
+    from podbot.images.images_remove import named_images as named
+
+    with open_engine(config, environ=environment(environ), emit=emit) as engine:
+        return named(engine, names)
+
+
+def unused_images(
+    config: AppConfig, needed: Collection[str] = (), *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
+) -> list[Removable]:
+    """podbot's images that no container needs, oldest first, for :func:`remove_images`.
+
+    The image of ``config``, those called ``needed`` and those that this podbot builds are not among them, nor those to
+    which the operator gave a name.
+    """
+    from podbot.images.images_remove import unused_images as unused
+    from podbot.images.recipe import load_recipe
+
+    recipe = load_recipe()
+    with open_engine(config, environ=environment(environ), emit=emit) as engine:
+        return unused(engine, {config.image or "", recipe.image, recipe.base, *needed})
+
+
+def remove_images(
+    config: AppConfig,
+    images: Sequence[Removable],
+    *,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> Iterator[Removable]:
+    """Remove each, and yield it then; waits for another podbot that builds on the same engine.
+
+    Raises ImageNotRemoved for the first that a container uses, and NoImageBuilder.
+    """
+    from podbot.images.build_turn import build_turn
+    from podbot.images.image_build import builder_of
+    from podbot.images.image_names import forget_image
+    from podbot.images.images_remove import remove_images as remove
+
+    environ = environment(environ)
+    with open_engine(config, environ=environ, emit=emit) as engine, build_turn(environ, engine.endpoint, emit):
+        for removed in remove(engine, builder_of(engine), images):
+            forget_image(environ, removed.reference)
+            yield removed
 
 
 def build_context(engine: Engine, machine: EngineMachine, environ: Mapping[str, str], emit: Emit) -> BuildContext:

@@ -35,7 +35,7 @@ EPILOG = "Start with, in a project: podbot run"
 GROUPS = {
     "config": "Show, edit, find or check the configuration.",
     "history": "List or remove kept conversations.",
-    "image": "Build, update or list sandbox images.",
+    "image": "Build, update, list or remove sandbox images.",
     "net": "Show or change what a filtered session may reach.",
 }
 

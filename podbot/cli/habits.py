@@ -13,7 +13,7 @@ _MACHINE = "`podbot doctor` checks this machine, and `podbot config show` prints
 _COPY = "No image is made of a session: `podbot cp SESSION:PATH .` copies its files, and --keep keeps it."
 _MOUNT = "A directory of this machine is mounted with `podbot run --mount SRC[:DST][:ro]`."
 _GIT = "`podbot run --repo OWNER/NAME` runs an agent on a clone."
-_REMOVE_IMAGE = "Podman removes images: `podman rmi IMAGE`."
+_REMOVE_IMAGE = "`podbot image rm IMAGE` removes an image of podbot's."
 _PRINT = "`podbot config show` prints all values."
 
 # By the words after `podbot`: a command, or a group and its command.
@@ -69,9 +69,8 @@ COMMANDS: Mapping[str, str] = {
     "config list": _PRINT,
     "config ls": _PRINT,
     "config unset": "`podbot config edit` opens the file: remove the line there.",
-    "image rm": _REMOVE_IMAGE,
     "image remove": _REMOVE_IMAGE,
-    "image prune": "Podman removes images without a name: `podman image prune`.",
+    "image prune": "`podbot image rm --all` removes podbot's images that nothing needs.",
     "image list": "`podbot image ls` lists images.",
     "image pull": _SETUP,
     "history show": "`podbot history ls` lists conversations; the agent itself shows one.",

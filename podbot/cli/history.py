@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from podbot.cli.globals import Globals
+from podbot.cli.interaction import confirm
 
 if TYPE_CHECKING:
     from podbot.management.history_list import ProjectHistory
@@ -53,7 +54,8 @@ def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: b
     if not chosen:
         return 0
     if not yes:
-        _confirm(chosen, agent)
+        lines = [f"{found.project}: {agent or _agents(found)}" for found in chosen]
+        confirm(lines, "Remove these conversations permanently?")
     config = load_config(g.load_options(os.environ, {}, {}))
     for found in conversations.remove_history(config, chosen, agent=agent, emit=Reporter(g)):
         typer.echo(printable(found.project))
@@ -93,18 +95,6 @@ def _looked_for(project: str) -> str:
     if typed_as_path or os.path.lexists(project):
         return os.path.realpath(os.path.expanduser(project))
     return project
-
-
-def _confirm(projects: Sequence[ProjectHistory], agent: str | None) -> None:
-    from podbot.errors import MissingRequired
-    from podbot.visible_text import printable
-
-    for found in projects:
-        typer.echo(printable(f"  - {found.project}: {agent or _agents(found)}"), err=True)
-    if not os.isatty(0):
-        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
-    if not typer.confirm("Remove these conversations permanently?", default=False, err=True):
-        raise typer.Exit(1)
 
 
 def _agents(found: ProjectHistory) -> str:

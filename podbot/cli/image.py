@@ -1,4 +1,4 @@
-"""``podbot image``: build the sandbox image, and list images."""
+"""``podbot image``: build the sandbox image, list images, and remove them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from podbot.cli.globals import Globals
+from podbot.cli.interaction import confirm
 
 if TYPE_CHECKING:
     from podbot.images.image_build import BuildResult
@@ -95,9 +96,45 @@ def ls(g: Globals, *, as_json: bool) -> int:
 
     found = list_images(load_config(g.load_options(os.environ, {}, {})), emit=Reporter(g))
     if as_json:
-        _json(found)
+        from dataclasses import asdict
+
+        _json(map(asdict, found))
     elif found:
         _table(found)
+    return 0
+
+
+def mistake(*, images: tuple[str, ...], all_: bool, **_: object) -> str:
+    """An error about the combination of values of ``rm``, or empty."""
+    if images and all_:
+        return "IMAGE and --all exclude each other"
+    return "" if images or all_ else "name an IMAGE, or use --all; `podbot image ls` lists them"
+
+
+def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: bool) -> int:
+    """Remove images, and print each, or all as JSON; returns podbot's exit code."""
+    from podbot.api.images import named_images, remove_images, unused_images
+    from podbot.cli.report import Reporter
+    from podbot.config.load import configured_images, load_config
+    from podbot.visible_text import printable
+
+    options, emit = g.load_options(os.environ, {}, {}), Reporter(g)
+    config = load_config(options)
+    if all_:
+        chosen = unused_images(config, configured_images(options), emit=emit)
+        if chosen and not yes:
+            confirm([f"{found.image} ({found.size / 1e6:.0f} MB)" for found in chosen], "Remove these images?")
+    else:
+        chosen = named_images(config, images, emit=emit)
+    removed = []
+    try:
+        for found in remove_images(config, chosen, emit=emit):
+            removed.append(found)
+            if not as_json:
+                typer.echo(printable(found.image))
+    finally:
+        if as_json:
+            _json({"image": found.image, "id": found.id, "size": found.size} for found in removed)
     return 0
 
 
@@ -132,11 +169,10 @@ def _summary(result: BuildResult) -> str:
     return f"{result.image} with {agents} {how} ({result.size / 1e6:.0f} MB)."
 
 
-def _json(found: Iterable[SandboxImage]) -> None:
+def _json(found: Iterable[dict[str, Any]]) -> None:
     import json
-    from dataclasses import asdict
 
-    sys.stdout.write(json.dumps([asdict(image) for image in found], indent=2) + "\n")
+    sys.stdout.write(json.dumps([*found], indent=2) + "\n")
 
 
 def _table(found: Iterable[SandboxImage]) -> None:

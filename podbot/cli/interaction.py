@@ -1,4 +1,5 @@
-"""What podbot assumes and asks, which depends on where its streams lead. Pure, except ``Streams.of_process``.
+"""What podbot assumes and asks, which depends on where its streams lead. Pure, except ``Streams.of_process`` and
+``confirm``.
 
 With a person at a terminal, `podbot run` works on the current directory and offers to set up. A script, a pipe or an
 editor gets nothing that it did not name.
@@ -6,7 +7,7 @@ editor gets nothing that it did not name.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from podbot.config.models import AppConfig
 from podbot.frozen import Frozen
@@ -50,3 +51,21 @@ def works_here(streams: Streams, config: AppConfig, *, clone: bool, flags: Colle
 def offers_setup(streams: Streams, *, log_format: str, dry_run: bool) -> bool:
     """Whether `podbot run` may ask the operator to set up this machine. A program that reads JSON cannot answer."""
     return streams.person and log_format != "json" and not dry_run
+
+
+def confirm(items: Iterable[str], question: str) -> None:
+    """List the items on stderr and ask; the default is no, which ends podbot with the status 1.
+
+    Raises MissingRequired if standard input is not a terminal.
+    """
+    import typer
+
+    from podbot.errors import MissingRequired
+    from podbot.visible_text import printable
+
+    for item in items:
+        typer.echo(printable(f"  - {item}"), err=True)
+    if not is_terminal(0):
+        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
+    if not typer.confirm(question, default=False, err=True):
+        raise typer.Exit(1)

@@ -2,7 +2,7 @@
 
 # Without `from __future__ import annotations`, like podbot.cli.options, because it is on the fast path.
 
-from podbot.cli.options import YES, Argument, Command, Option
+from podbot.cli.options import ALL_SESSIONS, YES, Argument, Command, Option
 
 MACHINE = (
     Command(
@@ -45,6 +45,25 @@ MACHINE = (
         "image:ls",
         "List podbot's images: name, agents and their versions, size, age.",
         options=(Option("as_json", ("--json",), "As a JSON array."),),
+    ),
+    Command(
+        ("image", "rm"),
+        "image:rm",
+        """Remove images of podbot's, or based on them.
+
+        An image that a session uses stays. With --all: those of earlier versions, and those that later builds replaced.
+        Images with a name of yours stay, those that the configuration names, and what this podbot builds.
+
+        Example: podbot image rm --all
+        """,
+        (Argument("images", "[IMAGE…]", "Images to remove.", many=True, completes="image"),),
+        (
+            Option("all_", ALL_SESSIONS, "All of podbot's that nothing needs; asks first."),
+            YES,
+            Option("as_json", ("--json",), "Print a JSON array."),
+        ),
+        usage=("[OPTIONS]", "[IMAGE…]"),
+        check="image:mistake",
     ),
     Command(
         ("setup",),

@@ -40,6 +40,9 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.HealthCheckFailed: f"{{remedy}} {_ENGINE}",
     errors.HistoryNotFound: "`podbot history ls` lists the projects.",
     errors.ImageNotFound: "{hint} Build podbot's own with `podbot setup`. {engine_hint}",
+    errors.ImageNotRemoved: (
+        "{hint} `podbot image ls` lists podbot's images, `podbot ps -a` its sessions, and `podbot rm` removes those."
+    ),
     errors.LoginFailed: "Run `podbot login {agent}` again; a login that was kept before is unchanged.",
     errors.MachineNotReady: (
         "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."

@@ -59,6 +59,13 @@ def load_without_project(options: LoadOptions) -> AppConfig:
     return config if options.file is None else replace(config, file=os.path.abspath(options.file))
 
 
+def configured_images(options: LoadOptions) -> set[str]:
+    """Every image that the configuration names, also for projects that are not the workspace. Raises as load_config."""
+    file, upper = _layers(options)
+    layers = [file.base, *(table.layer for table in file.projects), *upper]
+    return {str(layer["image"].value) for layer in layers if "image" in layer}
+
+
 def _layers(options: LoadOptions) -> tuple[FileLayers, tuple[Layer, Layer]]:
     """The file's layers, and those that override it."""
     path, named_by, exists = config_location(options)

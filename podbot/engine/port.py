@@ -99,7 +99,7 @@ class BindMount(Frozen):
 
 
 class ContainerInfo(Frozen):
-    """A container as the engine lists it. ``created`` in seconds since the epoch.
+    """A container as the engine lists it. ``image``: its name at the creation; ``created``: in seconds since the epoch.
 
     ``storage``: the directory on the engine's machine for files written inside; ``mounts``: paths mounted from that
     machine; ``resolv_conf``: path of its /etc/resolv.conf on that machine. Only :meth:`Engine.inspect` sets them.
@@ -116,6 +116,7 @@ class ContainerInfo(Frozen):
     storage: str = ""
     mounts: frozenset[BindMount] = frozenset()
     resolv_conf: str = ""
+    image_id: str = ""
 
 
 class ImageInfo(Frozen):
@@ -232,8 +233,11 @@ class ImageBuilder(Protocol):
         """Fetch an image from a registry."""
         ...
 
-    def remove(self, *, image: str) -> bool:
-        """Remove an unused image; returns False if the engine refused."""
+    def remove(self, *, image: str) -> str:
+        """Remove a name, and the image with its last name if nothing uses it. Returns why the engine refused, or empty.
+
+        An id removes the image with its only name. Layers that no other image has are removed with it.
+        """
         ...
 
 

@@ -330,6 +330,16 @@ class NoImageBuilder(ContainerError):
     advice: ClassVar[str] = "Name an image that exists on the engine, with the key `image`."
 
 
+class ImageNotRemoved(ContainerError):
+    """An image stays on the engine."""
+
+    image: str
+    reason: str
+    hint: str = ""
+    template: ClassVar[str] = "the image {image} is not removed: {reason}"
+    advice: ClassVar[str] = "{hint}"
+
+
 class ImageBuildFailed(ContainerError):
     """A build of podbot's image failed at ``step``."""
 

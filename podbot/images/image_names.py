@@ -32,7 +32,15 @@ def image_names(environ: Mapping[str, str]) -> tuple[str, ...]:
 def remember_images(environ: Mapping[str, str], names: Iterable[str], *, all_of_them: bool) -> None:
     """Remember names, as the only ones or besides those that are remembered. A failure is ignored."""
     kept = () if all_of_them else image_names(environ)
-    found = list(dict.fromkeys([*names, *kept]))[:_MOST]
+    _write(environ, list(dict.fromkeys([*names, *kept]))[:_MOST])
+
+
+def forget_image(environ: Mapping[str, str], name: str) -> None:
+    """Do not remember this name any more. A failure is ignored."""
+    _write(environ, [other for other in image_names(environ) if other != name])
+
+
+def _write(environ: Mapping[str, str], found: list[str]) -> None:
     if found == list(image_names(environ)):
         return
     path = _path(environ)

@@ -159,7 +159,7 @@ class FakeEngine:
 
     def create(self, spec: ContainerSpec) -> str:
         with self._call("create", spec.name):
-            if self._image(spec.image) is None:
+            if (found := self._image(spec.image)) is None:
                 raise ImageNotFound(image=spec.image, origin=spec.image_origin)
             if spec.name in self.by_name:
                 raise NameTaken(container=spec.name)
@@ -171,6 +171,7 @@ class FakeEngine:
                 state="created",
                 created=_EPOCH + number,
                 labels=dict(spec.labels),
+                image_id=found.id,
                 mounts=frozenset(
                     BindMount(mount.source, mount.target, mount.read_only) for mount in (*spec.mounts, *spec.files)
                 ),

@@ -72,7 +72,7 @@ def spelled(option: Option) -> list[list[str]]:
 def complete(command: Command, words: list[str]) -> list[str]:
     """``words`` as options of an otherwise valid command line."""
     line = [*command.path, *words]
-    if command.path == ("history", "rm") and not {"--all", "-a"} & set(words):
+    if command.path in (("history", "rm"), ("image", "rm")) and not {"--all", "-a"} & set(words):
         line.append("--all")
     if command.path == ("login",) and not {"--list", "-l"} & set(words):
         line.append("--list")

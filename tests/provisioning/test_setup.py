@@ -73,9 +73,9 @@ class Works:
             raise ImageBuildFailed(image=reference, step="pull", reason="no route to host")
         self.calls.append(("pull", reference))
 
-    def remove(self, *, image: str) -> bool:
+    def remove(self, *, image: str) -> str:
         self.calls.append(("remove", image))
-        return True
+        return ""
 
 
 def apt_targets() -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 from podbot.engine.podman.mapping import is_storage_full
 from podbot.engine.podman.words import WORDS
@@ -91,10 +92,11 @@ class PodmanImages:
             finally:
                 response.close()
 
-    def remove(self, *, image: str) -> bool:
-        """Remove an unused image; returns False if the engine refused."""
+    def remove(self, *, image: str) -> str:
+        """Remove a name, and the image with its last one. Returns why the engine refused, or empty."""
         with _session(self._endpoint) as session:
-            return bool(session.delete(f"/images/{image}").status_code == 200)
+            response = session.delete(f"/images/{quote(image, safe='')}")
+            return "" if response.status_code == 200 else _reason(response)
 
 
 class _Refusal(str):

@@ -89,6 +89,7 @@ def inspected(found: Any) -> ContainerInfo:
         storage=_storage(found.get("GraphDriver") or {}),
         mounts=frozenset(map(_mount, found.get("Mounts") or ())),
         resolv_conf=str(found.get("ResolvConfPath") or ""),
+        image_id=str(found.get("Image") or ""),
     )
 
 
@@ -154,6 +155,7 @@ def _listed(item: Any) -> ContainerInfo:
         labels=_labels(item),
         exit_code=item.get("ExitCode"),
         pid=int(item.get("Pid") or 0),
+        image_id=str(item.get("ImageID") or ""),
     )
 
 

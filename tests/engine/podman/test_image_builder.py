@@ -181,7 +181,12 @@ def test_a_pull_that_fails(service: Service) -> None:
     assert seen == ["Trying to pull"]
 
 
-@pytest.mark.parametrize(("status", "removed"), [(200, True), (409, False), (404, False)])
-def test_removing_an_image_returns_whether_it_existed(service: Service, status: int, removed: bool) -> None:
+@pytest.mark.parametrize(("status", "reason"), [(200, ""), (409, "HTTP status 409"), (404, "HTTP status 404")])
+def test_removing_an_image_returns_why_the_engine_refused(service: Service, status: int, reason: str) -> None:
     service.status = status
-    assert PodmanImages(endpoint(service)).remove(image="abc") is removed
+    assert PodmanImages(endpoint(service)).remove(image="abc") == reason
+
+
+def test_the_name_of_an_image_to_remove_is_one_part_of_the_address(service: Service) -> None:
+    PodmanImages(endpoint(service)).remove(image="../containers/a?force=true")
+    assert service.path == "/images/..%2Fcontainers%2Fa%3Fforce%3Dtrue"

@@ -1,0 +1,233 @@
+"""Which of podbot's images are removed, on an engine in memory that removes names and images as Podman 4.3.1 does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from podbot.cli.entry import main
+from podbot.config.load import configured_images
+from podbot.config.models import LoadOptions
+from podbot.engine.port import ImageInfo
+from podbot.errors import ImageNotRemoved
+from podbot.frozen import replace
+from podbot.images.image_names import image_names, remember_images
+from podbot.images.images_remove import Removable, named_images, remove_images, unused_images
+from podbot.images.recipe import load_recipe
+from podbot.testing import FakeEngine
+from tests.driver import FakeDriver
+from tests.session.plans import Place, container
+
+RECIPE = load_recipe()
+OLD, OLD_BASE, MINE = "localhost/podbot-sandbox:0.0.9", "localhost/podbot-base:0.0.9", "localhost/mine:1"
+SANDBOX, BASE_ONLY = {"io.podbot.image": "sandbox", "io.podbot.recipe": "1"}, {"io.podbot.recipe": "1"}
+Capture = pytest.CaptureFixture[str]
+
+
+class Store(FakeEngine):
+    """An engine with images: id -> image. It is its own image builder."""
+
+    def __init__(self) -> None:
+        super().__init__(images=())
+        self.stored: dict[str, ImageInfo] = {}
+        self.image_builder = self
+
+    def add(self, *tags: str, **labels: str) -> str:
+        """An image with the next id, made a second after the one before."""
+        number = len(self.stored) + 1
+        made = ImageInfo(f"{number:x}" * 64, tags, labels or SANDBOX, 1 << 20, float(number))
+        self.stored[made.id] = made
+        return made.id
+
+    def _image(self, ref: str) -> ImageInfo | None:
+        whole = f"localhost/{ref}"
+        return next((i for i in self.stored.values() if ref in i.tags or whole in i.tags or i.id.startswith(ref)), None)
+
+    def list_images(self, *, label: str) -> list[ImageInfo]:
+        name, _, value = label.partition("=")
+        return [i for i in self.stored.values() if name in i.labels and value in ("", i.labels[name])]
+
+    def remove(self, container: str = "", *, image: str = "", kill: bool = True) -> Any:
+        if container:
+            return super().remove(container, kill=kill)
+        found = self._image(image)
+        assert found is not None
+        if len(found.tags) > 1 and image in found.tags:
+            self.stored[found.id] = replace(found, tags=tuple(tag for tag in found.tags if tag != image))
+        elif len(found.tags) > 1:
+            return "it has several names"
+        elif any(entry.info.image_id == found.id for entry in self.by_name.values()):
+            return "image is in use by a container: consider force-removing"
+        else:
+            del self.stored[found.id]
+        return ""
+
+    def build(self, **_: Any) -> None:
+        raise AssertionError
+
+    import_rootfs = pull = build
+
+
+@pytest.fixture
+def store(driver: FakeDriver) -> Store:
+    driver.engine = made = Store()
+    return made
+
+
+def removed(store: Store, *names: str) -> list[str]:
+    return [one.image for one in remove_images(store, store, named_images(store, names))]
+
+
+def names_of(found: list[Removable]) -> list[str]:
+    return [one.reference for one in found]
+
+
+# --- by name -------------------------------------------------------------------------------------------
+
+
+def test_a_name_of_two_is_taken_away_and_the_last_one_removes_the_image(store: Store) -> None:
+    store.add(OLD, MINE)
+    assert removed(store, MINE) == [MINE]
+    assert [image.tags for image in store.stored.values()] == [(OLD,)]
+    assert removed(store, "podbot-sandbox:0.0.9") == [OLD], "a shortened name is completed"
+    assert store.stored == {}
+
+
+def test_an_image_without_a_name_is_removed_by_the_beginning_of_its_id(store: Store) -> None:
+    identity = store.add()
+    assert removed(store, identity[:8]) == [identity[:12]]
+    assert store.stored == {}
+
+
+def test_an_image_that_is_named_twice_is_removed_once(store: Store) -> None:
+    store.add(OLD)
+    assert removed(store, OLD, "podbot-sandbox:0.0.9", OLD) == [OLD]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("localhost/no:1", "not on this engine"), ("docker.io/library/debian:12", "did not build it")]
+)
+def test_one_wrong_name_and_nothing_is_removed(store: Store, name: str, reason: str) -> None:
+    store.add(OLD)
+    store.add("docker.io/library/debian:12", maintainer="debian")
+    with pytest.raises(ImageNotRemoved, match=reason):
+        removed(store, OLD, name)
+    assert len(store.stored) == 2
+
+
+def test_the_containers_that_use_an_image_are_named(store: Store) -> None:
+    store.add(OLD)
+    for name in ("shop", "blog"):
+        store.create(replace(container(name), image=OLD))
+    with pytest.raises(ImageNotRemoved, match=f"{OLD} is not removed: blog, shop use it. Remove what uses it first"):
+        removed(store, OLD)
+
+
+def test_a_refusal_that_no_container_explains_is_the_engines(store: Store) -> None:
+    identity = store.add(OLD, MINE)
+    with pytest.raises(ImageNotRemoved, match="it has several names"):
+        removed(store, identity)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "reason"),
+    [(lambda store: store.add(OLD), "that of another image by now"), (lambda _: None, "not on this engine any more")],
+)
+def test_an_image_that_got_the_name_meanwhile_stays(
+    store: Store, meanwhile: Callable[[Store], None], reason: str
+) -> None:
+    store.add("localhost/other:1")
+    gone = store.add(OLD)
+    chosen = named_images(store, [OLD])
+    del store.stored[gone]
+    store.add("localhost/third:1")
+    meanwhile(store)
+    before = dict(store.stored)
+    with pytest.raises(ImageNotRemoved, match=reason):
+        list(remove_images(store, store, chosen))
+    assert store.stored == before
+
+
+# --- those that nothing needs --------------------------------------------------------------------------
+
+
+def test_images_of_earlier_versions_and_replaced_ones_are_unused_oldest_first(store: Store) -> None:
+    store.add(OLD_BASE, **BASE_ONLY)
+    nameless = store.add()
+    store.add(OLD)
+    assert names_of(unused_images(store, ())) == [OLD_BASE, nameless, OLD]
+
+
+def test_what_is_needed_used_or_the_operators_own_stays(store: Store) -> None:
+    store.add(RECIPE.image)
+    store.add(RECIPE.base, **BASE_ONLY)
+    store.add(MINE)
+    store.add("localhost/podbot-sandbox:slim", "registry.example/team/box:2")
+    store.add(OLD)
+    store.create(replace(container("shop"), image=OLD))
+    store.add("localhost/debian:12", maintainer="debian")
+    assert unused_images(store, {RECIPE.image, RECIPE.base, "", "localhost/missing:1"}) == []
+
+
+def test_the_image_of_a_container_stays_when_a_build_took_its_name(store: Store) -> None:
+    used = store.add(OLD)
+    store.create(replace(container("shop"), image=OLD))
+    store.stored[used] = replace(store.stored[used], tags=())
+    store.add(RECIPE.image)
+    assert unused_images(store, {RECIPE.image}) == []
+
+
+# --- from the command line -------------------------------------------------------------------------------
+
+
+def test_rm_prints_what_it_removed_and_the_shell_does_not_complete_it_any_more(
+    store: Store, place: Place, capsys: Capture
+) -> None:
+    store.add(OLD)
+    store.add(MINE)
+    remember_images(place.environ, [OLD, MINE], all_of_them=True)
+    assert main(["image", "rm", OLD]) == 0
+    assert capsys.readouterr().out == f"{OLD}\n"
+    assert image_names(place.environ) == (MINE,)
+
+
+def test_rm_all_needs_consent_and_leaves_what_the_configuration_names(
+    store: Store, place: Place, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PODBOT_IMAGE", OLD)
+    store.add(OLD)
+    nameless = store.add()
+    assert main(["image", "rm", "--all"]) == 2
+    err = capsys.readouterr().err
+    assert f"  - {nameless[:12]} (1 MB)\n" in err
+    assert "add --yes" in err
+    assert len(store.stored) == 2
+    assert main(["image", "rm", "--all", "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"image": nameless[:12], "id": nameless, "size": 1 << 20}]
+    assert [image.tags for image in store.stored.values()] == [(OLD,)]
+    assert main(["image", "rm", "--all", "--json"]) == 0, "there is nothing to ask about"
+    assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [((), "name an IMAGE, or use --all"), ((OLD, "--all"), "IMAGE and --all exclude each other")]
+)
+def test_rm_of_nothing_and_of_everything(
+    store: Store, place: Place, capsys: Capture, words: tuple[str, ...], said: str
+) -> None:
+    store.add(OLD)
+    assert main(["image", "rm", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert len(store.stored) == 1
+
+
+def test_the_images_of_all_projects_are_configured_images(place: Place) -> None:
+    file = f"{place.base}/config.toml"
+    with open(file, "w", encoding="utf-8") as out:
+        out.write('image = "a"\n[project."/src/one"]\nimage = "b"\n[project."/src/two"]\nsandbox.network = "none"\n')
+    environ = {**place.environ, "HOME": place.base, "PODBOT_IMAGE": "c"}
+    options = LoadOptions(file=file, environ=environ, overrides={"image": "d"})
+    assert configured_images(options) == {"a", "b", "c", "d"}
