@@ -27,6 +27,7 @@ CHANGELOG = (
 PARTS = (
     *("podbot/__init__.py", "podbot/_version.py", "podbot/agents", "podbot/launch/seccomp/LICENSE", "images/base"),
     *("hatch_build.py", "pyproject.toml", "config.example.toml", "README.md", "LICENSE"),
+    *("docs/tutorial.md", "docs/how-to", "docs/reference", "docs/explanation"),
 )
 
 
@@ -197,7 +198,7 @@ def test_two_releases_of_one_commit_are_the_same_bytes(tree: Path, tmp_path: Pat
     assert one[0].read_text() == f"### Added\n\n- [A thing]({ADDRESS}/blob/v9.8.7/docs/a.md).\n"
     with zipfile.ZipFile(one[2]) as wheel:
         metadata = email.message_from_bytes(wheel.read("podbot-9.8.7.dist-info/METADATA"))
-        assert "podbot/_images/config.example.toml" in wheel.namelist()
+        assert {"podbot/_images/config.example.toml", "podbot/_docs/how-to/network.md"} <= {*wheel.namelist()}
     assert f"Repository, {ADDRESS}" in metadata.get_all("Project-URL", [])
     assert f"]({ADDRESS}/blob/v9.8.7/docs/tutorial.md)" in str(metadata.get_payload())
 

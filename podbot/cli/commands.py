@@ -31,7 +31,7 @@ _OF_PROJECT = Option(
 UNIT_WORDS = ("install", "uninstall", "status")  # words of `podbot token-daemon` that are no session's name
 
 HELP_TEXT = "Run any AI coding agent inside a Podman sandbox."
-EPILOG = "Start with, in a project: podbot run"
+EPILOG = "Start with, in a project: podbot run. The documentation: podbot docs"
 GROUPS = {
     "config": "Show, edit, find or check the configuration.",
     "history": "List or remove kept conversations.",
@@ -283,6 +283,19 @@ COMMANDS = (
         "Show the help of podbot, or of a command.",
         (Argument("words", "[COMMAND]", "A command.", many=True, completes="command"),),
         usage=("[COMMAND]",),
+    ),
+    Command(
+        ("docs",),
+        "docs:invoke",
+        """Show the documentation of this podbot.
+
+        Without a PAGE, list the pages. On a terminal a page opens in your pager; elsewhere it is printed as Markdown.
+
+        Example: podbot docs security-model
+        """,
+        (Argument("page", "[PAGE]", "A page, or a link to one in another page.", completes="page"),),
+        (Option("path", ("--path",), "Print the path of the page's file."),),
+        usage=("[OPTIONS]", "[PAGE]"),
     ),
     Command(("version",), "help:version", "Show podbot's version."),
 )

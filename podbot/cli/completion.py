@@ -95,6 +95,17 @@ def complete_command(incomplete: str) -> list[str]:
     return _beginning(incomplete, dict.fromkeys(command.path[0] for command in COMMANDS))
 
 
+def complete_page(incomplete: str) -> list[str]:
+    """Pages of the documentation."""
+    from podbot.cli.docs import docs_dir, pages
+    from podbot.errors import PodbotError
+
+    try:
+        return _beginning(incomplete, pages(docs_dir()))
+    except PodbotError:
+        return []
+
+
 def complete_key(incomplete: str) -> list[str]:
     """Keys of the configuration."""
     from podbot.config.schema import KEYS

@@ -43,7 +43,7 @@ def invoke(
         raise ExtraUnusable(extra="mcp", reason="mcp is not installed", hint=hint)
     streams = stdio_guard.engage()
     if http is None and is_terminal(streams.stdin):
-        hint = "Name it in an agent's settings (docs/how-to/mcp.md), or serve HTTP: `podbot mcp --http 8000`."
+        hint = "Name it in an agent's settings (`podbot docs how-to/mcp`), or serve HTTP: `podbot mcp --http 8000`."
         raise UsageError(
             command=_COMMAND, reason="it talks to the agent that starts it, and its stdin is a terminal", hint=hint
         )

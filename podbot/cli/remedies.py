@@ -95,6 +95,7 @@ _OPTIONS: Final = (
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
+    (re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation"), r"`podbot docs \1`"),
 )
 # These say in their hint what to do, which is better than the text above.
 _HINT_WINS: Final = (errors.CommandSurvived, errors.UsageError)

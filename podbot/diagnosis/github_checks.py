@@ -54,7 +54,7 @@ def check_github(
     github = config.github
     missing = [f"github.{name}" for name in KEYS if not getattr(github, name)]
     if missing:
-        fix = "podbot config init explains them; see docs/how-to/clone-from-github.md"
+        fix = "podbot docs clone-from-github explains them"
         yield Check("github-keys", "fail", f"not set: {', '.join(missing)}", NO_CLONES, fix)
         return
     yield Check("github-keys", "ok", f"App {github.app_id}, installation {github.installation_id}")

@@ -9,6 +9,7 @@ APP, GH, NONE, VARIABLE = "app", "gh", "none", "env:"
 _KEYS = ("app_id", "installation_id", "private_key_path")
 WAYS = (
     'set github.auth = "gh" for the token of your `gh` login, "env:NAME" for one in a variable, or set up a GitHub App'
+    " (page how-to/clone-from-github of the documentation)"
 )
 
 

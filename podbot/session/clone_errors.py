@@ -103,7 +103,7 @@ def _from_words(clone: ClonePlan, failure: Failure, own: str) -> CloneError:
 
 def _refused(clone: ClonePlan, reason: str) -> CloneError:
     if clone.auth == NONE:
-        return TokenNeeded(repo=clone.repo, server=clone.server, hint=f"{WAYS} (docs/how-to/clone-from-github.md)")
+        return TokenNeeded(repo=clone.repo, server=clone.server, hint=WAYS)
     if clone.auth == APP:
         return RepositoryNotFound(repo=clone.repo, server=clone.server, reason=reason)
     owner = owner_of(clone.auth)

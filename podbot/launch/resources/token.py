@@ -19,7 +19,6 @@ from podbot.launch.types import HostFacts, LaunchRequest, Mount, OwnFile, Resour
 SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host
 FLAG = "--github-access"
 _ACCESS = f"{LABEL}.access"
-_PAGE = "docs/how-to/clone-from-github.md"
 _KEYS = ("app_id", "installation_id", "private_key_path")
 
 
@@ -100,7 +99,7 @@ def _without_token(context: Context, repo: str, source: Source) -> Part:
     """A clone of a public repository needs no token; ``--github-access`` asks for one."""
     config = context.config
     if context.request.github_access is None:
-        note = f"{repo} is cloned without a token, which works if it is public; to push, {WAYS} ({_PAGE})"
+        note = f"{repo} is cloned without a token, which works if it is public; to push, {WAYS}"
         # git must not wait for a password that nobody types.
         return Part(labels={_ACCESS: ""}, env={"GIT_TERMINAL_PROMPT": "0"}, notes=(note,))
     if source.chosen:
@@ -111,7 +110,7 @@ def _without_token(context: Context, repo: str, source: Source) -> Part:
             reason=f"{FLAG} {repo} asks for a token",
             hint=f"Leave {FLAG} out, or choose a source of tokens: app, gh or env:NAME.",
         )
-    raise MissingRequired(field="github.auth", hint=f"{FLAG} needs a token: {WAYS} ({_PAGE}).")
+    raise MissingRequired(field="github.auth", hint=f"{FLAG} needs a token: {WAYS}.")
 
 
 def _unused_permissions(config: AppConfig, token: TokenPlan) -> tuple[str, ...]:
