@@ -148,7 +148,7 @@ def test_restart_keeps_files_and_ends_processes(shared_world: World, session: st
             look = "cat /root/note; pgrep -f '[s]leep 3601' || echo gone"
             shown = shared_world.podbot("exec", name, "sh", "-ec", look)
             assert shown.stdout == "kept\ngone\n", shown.stderr
-        refused = shared_world.podbot("restart", name, session)
+        refused = shared_world.podbot("restart", name, session)  # and neither is stopped
         assert (refused.returncode, f"{session} cannot be restarted" in refused.stderr) == (1, True)
         assert {"running"} == {shared_world.container(one)["State"] for one in (name, session)}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from podbot.api.calls import host_facts, woken
@@ -207,26 +207,29 @@ def start(
 
 def restart(
     config: AppConfig,
-    session: str,
+    names: Sequence[str],
     *,
     seconds: int = 10,
     wake: Wake | None = None,
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
-) -> StartResult:
-    """Stop a kept session, without removing it, and :func:`start` it. One that is stopped is only started.
+) -> Iterator[StartResult]:
+    """Stop kept sessions one by one, without removing them, :func:`start` each, and yield it once it runs.
 
-    ``seconds``: the time of its processes between TERM and KILL. A podbot that runs the session ends with it. Raises
-    SessionNotRestorable before anything is stopped if the session is not kept, and what :func:`stop` and :func:`start`
-    raise; after an error of the start the session stays stopped.
+    ``seconds``: the time of their processes between TERM and KILL. A podbot that runs one ends with it. All are checked
+    before the first is stopped: raises SessionNotRestorable for one that its end removes or that could not be started,
+    and what :func:`stop` and :func:`start` raise. After an error of a start that session stays stopped.
     """
-    from podbot.management.manage import stop_for_restart
+    from podbot.management.restart import restartable, stop_for_restart
 
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
-        name = stop_for_restart(engine, environ, session, seconds=seconds, emit=emit)
-        emit(Event("info", "session.stopped", name, {"session": name}))
-    return start(config, name, wake=wake, environ=environ, emit=emit)
+        containers = restartable(engine, environ, names)
+    for container in containers:
+        with open_engine(config, environ=environ, emit=emit) as engine:
+            stop_for_restart(engine, environ, container, seconds=seconds, emit=emit)
+        emit(Event("info", "session.stopped", f"stopped {container.name}", {"session": container.name}))
+        yield start(config, container.name, wake=wake, environ=environ, emit=emit)
 
 
 def stop(

@@ -119,6 +119,10 @@ def _by_its_state(exc: PodbotError) -> str:
     """The remedy for an error whose class alone does not say what to do; empty for others."""
     if isinstance(exc, errors.AlreadyStarted) and exc.state == exc.CHANGING:
         return "`podbot ps -a` shows when that is done."
+    if isinstance(exc, errors.SessionNotRestorable) and exc.reason == exc.NOT_KEPT:
+        return "Only a session that was started with --keep can be."
+    if isinstance(exc, errors.SessionNotRestorable) and exc.reason == exc.CLONE_RUNS:
+        return f"End its agent. If work is left that is not pushed, `podbot start {exc.session}` starts it then."
     if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_RUNNING:
         return f"`podbot start {exc.container}` starts a kept session."
     if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_STARTED:

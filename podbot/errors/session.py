@@ -105,7 +105,10 @@ class AlreadyStarted(SessionError):
 
 
 class SessionNotRestorable(SessionError):
-    """``podbot start``: the session cannot be restarted as it was."""
+    """``podbot start`` or ``podbot restart``: the session cannot be restarted as it was."""
+
+    NOT_KEPT: ClassVar[str] = "it is not kept, and its end would remove it"
+    CLONE_RUNS: ClassVar[str] = "a podbot runs it, and would remove the clone if its work is saved"
 
     session: str
     reason: str

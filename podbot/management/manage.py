@@ -10,8 +10,6 @@ from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import (
     ContainerNotFound,
     RemoveFailed,
-    SandboxPaused,
-    SessionNotRestorable,
     SessionRuns,
     StopFailed,
 )
@@ -133,7 +131,7 @@ def stop_sessions(
     ours = {container.id: container for container in (*found, *named)}  # a name and an id may be the same container's
     for listed in ours.values():
         try:
-            removed = _end(
+            removed = end_session(
                 engine, environ, listed, seconds=seconds, remove=remove_kept or None, only_ended=only_ended, emit=emit,
                 release_seconds=release_seconds, scanner=scanner,
             )  # fmt: skip
@@ -144,37 +142,7 @@ def stop_sessions(
         yield StopResult(session=listed.name, removed=removed)
 
 
-def stop_for_restart(
-    engine: Engine,
-    environ: Mapping[str, str],
-    name: str,
-    *,
-    seconds: int,
-    emit: Emit = ignore,
-    release_seconds: float = RELEASE_SECONDS,
-    scanner: Scanner = SCANNER,
-) -> str:
-    """Stop the session ``name``, or whose name begins so, and remove nothing. Returns its whole name.
-
-    Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, and SessionNotRestorable for a session that its end
-    removes: one that is not to be kept, or a clone whose podbot still runs and removes it if all its work is saved.
-    """
-    container = session_meant(engine, name)
-    keep = keep_of(container.labels)
-    if container.state == "paused":
-        raise SandboxPaused(container=container.name, engine_hint=engine.words.continues(container.name))
-    if keep == "never" or (keep == "when_unsaved" and is_live(os.path.join(runtime_root(environ), container.name))):
-        reason = "it is a session that is not kept, and its end would remove it"
-        hint = "Only a session that was started with session.keep = true can be."
-        raise SessionNotRestorable(session=container.name, reason=reason, hint=hint)
-    _end(
-        engine, environ, container, seconds=seconds, remove=False, only_ended=False, emit=emit,
-        release_seconds=release_seconds, scanner=scanner,
-    )  # fmt: skip
-    return container.name
-
-
-def _end(
+def end_session(
     engine: Engine,
     environ: Mapping[str, str],
     listed: ContainerInfo,

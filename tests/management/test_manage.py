@@ -5,18 +5,10 @@ import os
 import pytest
 
 from podbot.engine.port import ContainerInfo
-from podbot.errors import (
-    ContainerNotFound,
-    NotOurs,
-    RemoveFailed,
-    SandboxPaused,
-    SessionNotRestorable,
-    SessionRuns,
-)
-from podbot.frozen import replace
+from podbot.errors import ContainerNotFound, NotOurs, RemoveFailed, SessionRuns
 from podbot.launch.names import LABEL
 from podbot.launch.own_file import kept_directory
-from podbot.management.manage import StopResult, list_sessions, stop_for_restart, stop_sessions
+from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.places import state_dir
 from podbot.session.directory import session_directory, sessions
 from podbot.testing import FakeEngine
@@ -215,38 +207,3 @@ def test_a_failed_removal_of_an_ended_session_is_reported(engine: FakeEngine, pl
     engine.fail("remove", RemoveFailed(container="a", reason="busy"))
     with pytest.raises(RemoveFailed):
         removed(engine, place)
-
-
-# --- the stop of a restart ----------------------------------------------------------------------------
-
-
-def stopped_for_restart(engine: FakeEngine, place: Place, name: str) -> str:
-    return stop_for_restart(engine, place.environ, name, seconds=3, release_seconds=0)
-
-
-@pytest.mark.parametrize("keep", ["true", "when_unsaved"])
-def test_a_restart_stops_a_session_that_can_be_kept_and_removes_nothing(
-    engine: FakeEngine, place: Place, keep: str
-) -> None:
-    engine.start(engine.create(container("shop", marks=labels("shop", keep=keep))))
-    assert stopped_for_restart(engine, place, "shop") == "shop"
-    assert engine.inspect("shop").state == "exited"
-    assert operations(engine, "remove", "exec_create") == []
-
-
-def test_a_restart_refuses_a_session_that_its_end_removes(engine: FakeEngine, place: Place) -> None:
-    engine.start(engine.create(container("clone", marks=labels("clone", keep="when_unsaved"))))
-    made(engine, "brief")
-    with session_directory(place.directory("clone"), engine.endpoint):  # its podbot runs
-        for name in ("clone", "brief"):
-            with pytest.raises(SessionNotRestorable, match="its end would remove it"):
-                stopped_for_restart(engine, place, name)
-            assert engine.inspect(name).state == "running"
-
-
-def test_a_restart_refuses_a_paused_session(engine: FakeEngine, place: Place) -> None:
-    engine.start(engine.create(container("shop", marks=labels("shop", keep="true"))))
-    engine.by_name["shop"].info = replace(engine.by_name["shop"].info, state="paused")
-    with pytest.raises(SandboxPaused):
-        stopped_for_restart(engine, place, "shop")
-    assert operations(engine, "stop") == []

@@ -1,0 +1,73 @@
+"""Stops kept sessions so that they can be started again, after checks of what would keep them from that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from podbot.engine.port import ContainerInfo, Engine
+from podbot.errors import SandboxPaused, SessionNotRestorable
+from podbot.events import Emit, ignore
+from podbot.launch.names import keep_of
+from podbot.management.manage import end_session
+from podbot.places import runtime_root
+from podbot.session.directory import record_of
+from podbot.session.flags import is_live
+from podbot.session.guarding import SCANNER, Scanner
+from podbot.session.plan_json import NotAPlan, plan_from
+from podbot.session.restore import lasting_record
+from podbot.session.session_names import session_meant
+
+# The session's podbot looks over the workspace before it ends: for 6 s at most, four times that on a busy machine.
+RELEASE_SECONDS = 60.0
+
+
+def restartable(engine: Engine, environ: Mapping[str, str], names: Sequence[str]) -> list[ContainerInfo]:
+    """The sessions called ``names``, or whose names begin so, each once. Nothing is changed.
+
+    Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, SessionRecordUnknown, and SessionNotRestorable for
+    a session that could not be started after its stop, or that its end removes: one that is not to be kept, or a clone
+    of which a podbot takes care.
+    """
+    found = {container.id: container for container in (session_meant(engine, name) for name in names)}
+    for container in found.values():
+        _check(engine, environ, container)
+    return list(found.values())
+
+
+def _check(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> None:
+    session, keep = container.name, keep_of(container.labels)
+    if not engine.local:
+        hint = "Run podbot on that host."
+        raise SessionNotRestorable(session=session, reason="its engine is on another host", hint=hint)
+    if container.state == "paused":
+        raise SandboxPaused(container=session, engine_hint=engine.words.continues(session))
+    if keep == "never":
+        raise SessionNotRestorable(session=session, reason=SessionNotRestorable.NOT_KEPT)
+    if keep == "when_unsaved" and is_live(os.path.join(runtime_root(environ), session)):
+        raise SessionNotRestorable(session=session, reason=SessionNotRestorable.CLONE_RUNS)
+    record = record_of(environ, session) or lasting_record(engine, environ, container)
+    if record.plan is None:
+        raise SessionNotRestorable(session=session, reason="its record has no plan, because an older podbot wrote it")
+    try:
+        plan_from(record.plan)
+    except NotAPlan as exc:
+        reason = f"its record was changed, or written by another version ({exc})"
+        raise SessionNotRestorable(session=session, reason=reason) from exc
+
+
+def stop_for_restart(
+    engine: Engine,
+    environ: Mapping[str, str],
+    container: ContainerInfo,
+    *,
+    seconds: int,
+    emit: Emit = ignore,
+    release_seconds: float = RELEASE_SECONDS,
+    scanner: Scanner = SCANNER,
+) -> None:
+    """Stop one of :func:`restartable`, remove nothing, and wait for the end of the podbot that ran it."""
+    end_session(
+        engine, environ, container, seconds=seconds, remove=False, only_ended=False, emit=emit,
+        release_seconds=release_seconds, scanner=scanner,
+    )  # fmt: skip
