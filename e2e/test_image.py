@@ -265,7 +265,7 @@ def test_rm_refuses_an_image_that_a_session_uses_and_removes_it_afterwards(world
     derived(world, tag, "true")
     with world.session(flags=("--image", tag)) as name:
         used = world.podbot("image", "rm", tag)
-        assert (used.returncode, f"{tag} is not removed: {name} uses it" in used.stderr) == (1, True), used.stderr
+        assert (used.returncode, f"{tag} was not removed: {name} uses it" in used.stderr) == (1, True), used.stderr
     assert world.podbot("image", "rm", tag, check=True).stdout == f"{tag}\n"
     missing = world.podbot("image", "rm", tag)
     assert (missing.returncode, "it is not on this engine" in missing.stderr) == (1, True)
@@ -274,17 +274,23 @@ def test_rm_refuses_an_image_that_a_session_uses_and_removes_it_afterwards(world
 
 
 def test_rm_all_lists_replaced_images_and_asks(world: World, tag: str) -> None:
-    """Other tests build on this engine, so nothing is removed here but the image of this test."""
+    """Other tests build on this engine, so nothing is removed here but the images of this test."""
+    other = f"localhost/podbot-sandbox:0.0.{uuid.uuid4().int % 10**9}"
     derived(world, tag, "true")
-    replaced = world.podman("image", "inspect", "--format", "{{.Id}}", tag).stdout.strip()
-    derived(world, tag, "echo > /new")
-    asked = world.podbot("image", "rm", "--all")
-    assert (asked.returncode, "add --yes" in asked.stderr) == (2, True), asked.stderr
-    assert f"  - {replaced[:12]} (" in asked.stderr
-    assert world.image not in asked.stderr, "what the configuration names, and this podbot builds, stays"
-    assert tag not in asked.stderr, "a name that podbot does not give is the operator's"
-    world.podbot("image", "rm", replaced, check=True)
-    assert world.podman("image", "exists", replaced).returncode == 1
+    try:
+        derived(world, other, "true")
+        replaced = world.podman("image", "inspect", "--format", "{{.Id}}", other).stdout.strip()
+        derived(world, other, "echo > /new")
+        asked = world.podbot("image", "rm", "--all")
+        assert (asked.returncode, "add --yes" in asked.stderr) == (2, True), asked.stderr
+        assert f"  - {replaced[:12]} (" in asked.stderr
+        assert f"  - {other} (" in asked.stderr
+        assert world.image not in asked.stderr, "what the configuration names, and this podbot builds, stays"
+        assert tag not in asked.stderr, "a name that podbot does not give is the operator's"
+        assert world.podbot("image", "rm", replaced[:12], other, check=True).stdout == f"{replaced[:12]}\n{other}\n"
+        assert [world.podman("image", "exists", image).returncode for image in (replaced, other)] == [1, 1]
+    finally:
+        world.podman("rmi", "-f", other)
 
 
 def test_an_agent_that_is_not_in_the_image(world: World, tag: str) -> None:

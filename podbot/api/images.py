@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from podbot.api.engines import driver_of, environment, open_engine
 from podbot.config.models import AppConfig
+from podbot.errors import ImageNotRemoved
 from podbot.events import Emit, ignore
 
 if TYPE_CHECKING:
@@ -73,9 +74,11 @@ def named_images(
     config: AppConfig, names: Sequence[str], *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
 ) -> list[Removable]:
     """The images called ``names``, for :func:`remove_images`. Raises ImageNotRemoved if one is not podbot's."""
+    from podbot.images.image_build import builder_of
     from podbot.images.images_remove import named_images as named
 
     with open_engine(config, environ=environment(environ), emit=emit) as engine:
+        builder_of(engine)  # the error of an engine without one comes before any question
         return named(engine, names)
 
 
@@ -87,35 +90,40 @@ def unused_images(
     The image of ``config``, those called ``needed`` and those that this podbot builds are not among them, nor those to
     which the operator gave a name.
     """
+    from podbot.images.image_build import builder_of
     from podbot.images.images_remove import unused_images as unused
     from podbot.images.recipe import load_recipe
 
     recipe = load_recipe()
     with open_engine(config, environ=environment(environ), emit=emit) as engine:
+        builder_of(engine)
         return unused(engine, {config.image or "", recipe.image, recipe.base, *needed})
 
 
 def remove_images(
-    config: AppConfig,
-    images: Sequence[Removable],
-    *,
-    environ: Mapping[str, str] | None = None,
-    emit: Emit = ignore,
-) -> Iterator[Removable]:
-    """Remove each, and yield it then; waits for another podbot that builds on the same engine.
+    config: AppConfig, images: Sequence[Removable], *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
+) -> Iterator[tuple[Removable, ImageNotRemoved | None]]:
+    """Remove each, and yield it with None, or with the reason why it stays.
 
-    Raises ImageNotRemoved for the first that a container uses, and NoImageBuilder.
+    Waits for another podbot that builds on the same engine, unless there is nothing to remove. Raises NoImageBuilder.
     """
     from podbot.images.build_turn import build_turn
     from podbot.images.image_build import builder_of
     from podbot.images.image_names import forget_image
-    from podbot.images.images_remove import remove_images as remove
+    from podbot.images.images_remove import remove_image
 
+    if not images:
+        return
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine, build_turn(environ, engine.endpoint, emit):
-        for removed in remove(engine, builder_of(engine), images):
-            forget_image(environ, removed.reference)
-            yield removed
+        for image in images:
+            try:
+                remove_image(engine, builder_of(engine), image)
+            except ImageNotRemoved as exc:
+                yield image, exc
+                continue
+            forget_image(environ, image.reference)
+            yield image, None
 
 
 def build_context(engine: Engine, machine: EngineMachine, environ: Mapping[str, str], emit: Emit) -> BuildContext:

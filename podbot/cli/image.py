@@ -14,8 +14,11 @@ from podbot.cli.globals import Globals
 from podbot.cli.interaction import confirm
 
 if TYPE_CHECKING:
+    from podbot.errors import ImageNotRemoved
+    from podbot.events import Emit
     from podbot.images.image_build import BuildResult
     from podbot.images.images_list import SandboxImage
+    from podbot.images.images_remove import Removable
 
 
 def build(
@@ -126,15 +129,31 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
             confirm([f"{found.image} ({found.size / 1e6:.0f} MB)" for found in chosen], "Remove these images?")
     else:
         chosen = named_images(config, images, emit=emit)
-    removed = []
+    removed: list[Removable] = []
+    refused: list[ImageNotRemoved] = []
     try:
-        for found in remove_images(config, chosen, emit=emit):
-            removed.append(found)
+        for image, error in remove_images(config, chosen, emit=emit):
+            if error is not None:
+                refused.append(error)
+                continue
+            removed.append(image)
             if not as_json:
-                typer.echo(printable(found.image))
+                typer.echo(printable(image.image))
     finally:
         if as_json:
-            _json({"image": found.image, "id": found.id, "size": found.size} for found in removed)
+            _json({"image": image.image, "id": image.id, "size": image.size} for image in removed)
+    return _refusals(emit, refused)
+
+
+def _refusals(emit: Emit, refused: list[ImageNotRemoved]) -> int:
+    """Print each reason why an image stays; the last one is the command's error. Returns 0 if there is none."""
+    from podbot.cli.remedies import paragraph
+    from podbot.events import Event
+
+    for error in refused[:-1]:
+        emit(Event("warning", "image.stays", paragraph(error)))
+    if refused:
+        raise refused[-1]
     return 0
 
 

@@ -49,16 +49,16 @@ MACHINE = (
     Command(
         ("image", "rm"),
         "image:rm",
-        """Remove images of podbot's, or based on them.
+        """Remove podbot's images, or images based on them.
 
-        An image that a session uses stays. With --all: those of earlier versions, and those that later builds replaced.
-        Images with a name of yours stay, those that the configuration names, and what this podbot builds.
+        An image that a session uses stays. With --all: those of other versions of podbot, and those that later builds
+        replaced. What the configuration names or this podbot builds stays, and every image with a name of yours.
 
         Example: podbot image rm --all
         """,
         (Argument("images", "[IMAGE…]", "Images to remove.", many=True, completes="image"),),
         (
-            Option("all_", ALL_SESSIONS, "All of podbot's that nothing needs; asks first."),
+            Option("all_", ALL_SESSIONS, "All of podbot's images that nothing needs; asks first."),
             YES,
             Option("as_json", ("--json",), "Print a JSON array."),
         ),

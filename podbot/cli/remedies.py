@@ -33,16 +33,14 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     ),
     errors.EngineGone: "When it is back, `podbot ps -a` shows what is left and `podbot stop` removes it.",
     errors.EngineStorageFull: (
-        "Free some (`podbot stop --rm NAME` removes a session that `podbot ps -a` lists, with its unsaved work), then"
-        " try again. {engine_hint}"
+        "Free some: `podbot image rm --all` removes images that nothing needs, and `podbot stop --rm NAME` a session"
+        " that `podbot ps -a` lists, with its unsaved work. Then try again. {engine_hint}"
     ),
     errors.GitNotInImage: "`podbot doctor --image` shows what an image needs; `podbot setup` builds one that has it.",
     errors.HealthCheckFailed: f"{{remedy}} {_ENGINE}",
     errors.HistoryNotFound: "`podbot history ls` lists the projects.",
     errors.ImageNotFound: "{hint} Build podbot's own with `podbot setup`. {engine_hint}",
-    errors.ImageNotRemoved: (
-        "{hint} `podbot image ls` lists podbot's images, `podbot ps -a` its sessions, and `podbot rm` removes those."
-    ),
+    errors.ImageNotRemoved: "{hint} `podbot image ls` lists podbot's images.",
     errors.LoginFailed: "Run `podbot login {agent}` again; a login that was kept before is unchanged.",
     errors.MachineNotReady: (
         "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
@@ -97,6 +95,19 @@ _OPTIONS: Final = (
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
     (re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation"), r"`podbot docs \1`"),
 )
+# By class and reason, for reasons that have a remedy of their own.
+_BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
+    (errors.SessionNotRestorable, errors.SessionNotRestorable.NOT_KEPT): (
+        "Only a session that was started with --keep can be."
+    ),
+    (errors.SessionNotRestorable, errors.SessionNotRestorable.CLONE_RUNS): (
+        "End its agent. If work is left that is not pushed, `podbot start {session}` starts it then."
+    ),
+    (errors.ExecFailed, errors.ExecFailed.NOT_RUNNING): "`podbot start {container}` starts a kept session.",
+    (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): (
+        "`podbot doctor` checks the engine; with -v podbot prints the engine's own words."
+    ),
+}
 # These say in their hint what to do, which is better than the text above.
 _HINT_WINS: Final = (errors.CommandSurvived, errors.UsageError)
 
@@ -119,15 +130,9 @@ def _by_its_state(exc: PodbotError) -> str:
     """The remedy for an error whose class alone does not say what to do; empty for others."""
     if isinstance(exc, errors.AlreadyStarted) and exc.state == exc.CHANGING:
         return "`podbot ps -a` shows when that is done."
-    if isinstance(exc, errors.SessionNotRestorable) and exc.reason == exc.NOT_KEPT:
-        return "Only a session that was started with --keep can be."
-    if isinstance(exc, errors.SessionNotRestorable) and exc.reason == exc.CLONE_RUNS:
-        return f"End its agent. If work is left that is not pushed, `podbot start {exc.session}` starts it then."
-    if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_RUNNING:
-        return f"`podbot start {exc.container}` starts a kept session."
-    if isinstance(exc, errors.ExecFailed) and exc.reason == exc.NOT_STARTED:
-        return "`podbot doctor` checks the engine; with -v podbot prints the engine's own words."
-    return ""
+    if isinstance(exc, errors.ImageNotRemoved) and exc.users:
+        return f"`podbot stop --rm {exc.users}` removes sessions, and unsaved work in them is lost."
+    return _BY_REASON.get((type(exc), exc.fields.get("reason")), "").format_map(exc.fields)
 
 
 def _with_options(remedy: str) -> str:

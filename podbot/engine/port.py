@@ -122,7 +122,8 @@ class ContainerInfo(Frozen):
 class ImageInfo(Frozen):
     """An image on the engine. ``size``: in bytes; ``created``: in seconds since the epoch, 0.0 if it is not known.
 
-    ``user``: of its processes, empty is root; only ``image`` sets it.
+    ``user``: of its processes, empty is root; only ``image`` sets it. ``former_tags``: names that it had, if the engine
+    remembers them; only ``list_images`` sets it.
     """
 
     id: str
@@ -131,6 +132,7 @@ class ImageInfo(Frozen):
     size: int
     created: float
     user: str = ""
+    former_tags: tuple[str, ...] = ()
 
 
 class Unmet(Frozen):

@@ -326,17 +326,18 @@ class NoImageBuilder(ContainerError):
     """This kind of engine cannot make images. ``engine``: its name."""
 
     engine: str
-    template: ClassVar[str] = "podbot cannot build images with {engine}"
+    template: ClassVar[str] = "podbot cannot build or remove images with {engine}"
     advice: ClassVar[str] = "Name an image that exists on the engine, with the key `image`."
 
 
 class ImageNotRemoved(ContainerError):
-    """An image stays on the engine."""
+    """An image stays on the engine. ``users``: the names of the containers that use it, in one text."""
 
     image: str
     reason: str
+    users: str = ""
     hint: str = ""
-    template: ClassVar[str] = "the image {image} is not removed: {reason}"
+    template: ClassVar[str] = "the image {image} was not removed: {reason}"
     advice: ClassVar[str] = "{hint}"
 
 

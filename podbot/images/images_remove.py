@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
-from podbot.engine.port import ContainerInfo, Engine, ImageBuilder, ImageInfo
+from podbot.config.checks import is_exact_version
+from podbot.engine.port import Engine, ImageBuilder, ImageInfo
 from podbot.errors import ImageNotRemoved
 from podbot.frozen import Frozen
+from podbot.images.newest import QUESTION
 from podbot.images.recipe import BASE_REPOSITORY, LABEL_IMAGE, LABEL_RECIPE, SANDBOX_REPOSITORY
 
-_OURS = (f"{SANDBOX_REPOSITORY}:", f"{BASE_REPOSITORY}:")
 _ID = 12  # characters of a nameless image's id in messages
 
 
@@ -30,58 +31,72 @@ class Removable(Frozen):
 
 
 def named_images(engine: Engine, names: Sequence[str]) -> list[Removable]:
-    """The images called ``names``. Raises ImageNotRemoved for the first that is missing or not podbot's."""
-    found = []
-    for name in dict.fromkeys(names):
+    """The images called ``names``, each once. A name may be short, or the beginning of an id.
+
+    Raises ImageNotRemoved for the first that is missing, is not podbot's, or does not say which of its names is meant.
+    """
+    found: dict[str, Removable] = {}
+    for name in names:
         image = engine.image(name)
         if image is None:
             raise ImageNotRemoved(image=name, reason="it is not on this engine")
         if not {LABEL_IMAGE, LABEL_RECIPE} & image.labels.keys():
-            reason = "podbot did not build it, nor is it based on an image of podbot's"
+            reason = "podbot did not build it, and it is not based on an image of podbot's"
             raise ImageNotRemoved(image=name, reason=reason, hint="Use the engine's own tools for other images.")
-        found.append(Removable(_reference(name, image), image.id, image.size))
-    return list(dict.fromkeys(found))
+        reference = _reference(name, image)
+        found.setdefault(reference, Removable(reference, image.id, image.size))
+    return list(found.values())
 
 
 def unused_images(engine: Engine, needed: Collection[str]) -> list[Removable]:
     """Images that podbot built, that no container uses, and that are not among the names ``needed``, oldest first.
 
-    Images to which the operator gave a name are not among them. Those without a name were replaced by a later build.
+    Images to which the operator gave a name are not among them. Those without a name are, if all names that they had
+    were podbot's: a later build took them.
     """
     kept = {image.id for name in needed if name and (image := engine.image(name)) is not None}
     kept |= {container.image_id for container in engine.containers(include_stopped=True)}
     images = {i.id: i for label in (LABEL_IMAGE, LABEL_RECIPE) for i in engine.list_images(label=label)}
     found = []
     for image in sorted(images.values(), key=lambda image: image.created):
-        if image.id not in kept and all(tag.startswith(_OURS) for tag in image.tags):
+        names = image.tags or image.former_tags
+        if image.id not in kept and names and all(map(_is_podbots, names)):
             found += [Removable(reference, image.id, image.size) for reference in image.tags or (image.id,)]
     return found
 
 
-def remove_images(engine: Engine, builder: ImageBuilder, images: Sequence[Removable]) -> Iterator[Removable]:
-    """Remove each, and yield it then. The caller holds the turn to build, so that no build needs one of them now.
+def remove_image(engine: Engine, builder: ImageBuilder, image: Removable) -> None:
+    """Remove it. The caller holds the turn to build, so that no build needs it now.
 
-    Raises ImageNotRemoved for one that a container uses, or whose name another image has by now.
+    Raises ImageNotRemoved for one that a container uses, or whose name belongs to another image now.
     """
-    for image in images:
-        now = engine.image(image.reference)
-        if now is None or now.id != image.id:
-            reason = "the name is that of another image by now" if now else "it is not on this engine any more"
-            raise ImageNotRemoved(image=image.image, reason=reason)
-        if refused := builder.remove(image=image.reference):
-            users = [c for c in engine.containers(include_stopped=True) if c.image_id == image.id]
-            hint = "Remove what uses it first." if users else ""
-            raise ImageNotRemoved(image=image.image, reason=_reason(users, refused), hint=hint)
-        yield image
+    now = engine.image(image.reference)
+    if now is None or now.id != image.id:
+        reason = "the name belongs to another image now" if now else "it is not on this engine any more"
+        raise ImageNotRemoved(image=image.image, reason=reason)
+    if refused := builder.remove(image=image.reference):
+        users = sorted(c.name for c in engine.containers(include_stopped=True) if c.image_id == image.id)
+        reason = f"{', '.join(users)} {'uses' if len(users) == 1 else 'use'} it" if users else refused
+        hint = "Remove what uses it first." if users else ""
+        raise ImageNotRemoved(image=image.image, reason=reason, users=" ".join(users), hint=hint)
 
 
 def _reference(name: str, image: ImageInfo) -> str:
-    """The whole name if the image has one name, and its id if it has none; ``name`` may be short for either."""
-    if name in image.tags or len(image.tags) > 1:
+    """The tag that ``name`` means, or the id of an image without one. Raises ImageNotRemoved if it may mean several."""
+    if not image.tags:
+        return image.id
+    if name in image.tags:
         return name
-    return image.tags[0] if image.tags else image.id
+    whole = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+    meant = [tag for tag in image.tags if tag == whole or tag.endswith(f"/{whole}")] or list(image.tags)
+    if len(meant) > 1:
+        hint = "Name one of them; the image goes with its last name."
+        raise ImageNotRemoved(image=name, reason=f"it has the names {', '.join(meant)}", hint=hint)
+    return meant[0]
 
 
-def _reason(users: Sequence[ContainerInfo], refused: str) -> str:
-    names = ", ".join(sorted(container.name for container in users))
-    return f"{names} {'uses' if len(users) == 1 else 'use'} it" if users else refused
+def _is_podbots(tag: str) -> bool:
+    """Whether podbot itself gives this name: that of a version, or of the image that asks npm for versions."""
+    repository, _, name = tag.rpartition(":")
+    versioned = repository in (SANDBOX_REPOSITORY, BASE_REPOSITORY) and is_exact_version(name)
+    return versioned or repository == QUESTION

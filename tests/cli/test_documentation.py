@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot._version import __version__
 from podbot.cli import completion
 from podbot.cli.docs import docs_dir, find, pages, title
 from podbot.cli.entry import main
@@ -29,6 +30,13 @@ def test_the_list_has_every_page_for_users_with_its_title(capsys: Capture) -> No
     assert lines[0].split(maxsplit=1) == ["tutorial", "Tutorial: from installation to a first session"]
     assert {"how-to/network", "reference/cli", "explanation/security-model"} <= PAGES.keys()
     assert all(title(file) for file in PAGES.values())
+
+
+def test_the_version_is_a_command_too(capsys: Capture) -> None:
+    assert main(["version"]) == 0
+    shown = capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert shown == capsys.readouterr().out == f"podbot {__version__}\n"
 
 
 def test_the_list_fits_a_terminal_of_100_columns(capsys: Capture) -> None:

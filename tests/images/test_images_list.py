@@ -24,6 +24,8 @@ def test_images_of_others_are_not_listed() -> None:
 
 def test_the_engines_list_has_its_own_form() -> None:
     item = {"Id": "a" * 64, "RepoTags": None, "Created": 1795299892, "Size": 5, "Labels": LABELS}
+    (found,) = rest_answers.images([{**item, "History": ["localhost/a:1"]}])
+    assert found.former_tags == ("localhost/a:1",)
     (found,) = rest_answers.images([item])
     assert (found.tags, found.size, found.created) == ((), 5, 1795299892.0)
     assert rest_answers.images(None) == []

@@ -15,7 +15,7 @@ from podbot.engine.port import ImageInfo
 from podbot.errors import ImageNotRemoved
 from podbot.frozen import replace
 from podbot.images.image_names import image_names, remember_images
-from podbot.images.images_remove import Removable, named_images, remove_images, unused_images
+from podbot.images.images_remove import Removable, named_images, remove_image, unused_images
 from podbot.images.recipe import load_recipe
 from podbot.testing import FakeEngine
 from tests.driver import FakeDriver
@@ -33,17 +33,21 @@ class Store(FakeEngine):
     def __init__(self) -> None:
         super().__init__(images=())
         self.stored: dict[str, ImageInfo] = {}
+        self.made = 0
+        self.refuses = ""
         self.image_builder = self
 
-    def add(self, *tags: str, **labels: str) -> str:
-        """An image with the next id, made a second after the one before."""
-        number = len(self.stored) + 1
-        made = ImageInfo(f"{number:x}" * 64, tags, labels or SANDBOX, 1 << 20, float(number))
+    def add(self, *tags: str, former: str = "", **labels: str) -> str:
+        """An image with the next id, made a second after the one before. ``former``: a name that it had."""
+        self.made += 1
+        former_tags = (former,) if former else ()
+        size, made_at = 1 << 20, float(self.made)
+        made = ImageInfo(f"{self.made:x}" * 64, tags, labels or SANDBOX, size, made_at, former_tags=former_tags)
         self.stored[made.id] = made
         return made.id
 
     def _image(self, ref: str) -> ImageInfo | None:
-        whole = f"localhost/{ref}"
+        whole = f"localhost/{ref}" if ":" in ref else f"localhost/{ref}:latest"
         return next((i for i in self.stored.values() if ref in i.tags or whole in i.tags or i.id.startswith(ref)), None)
 
     def list_images(self, *, label: str) -> list[ImageInfo]:
@@ -55,6 +59,8 @@ class Store(FakeEngine):
             return super().remove(container, kill=kill)
         found = self._image(image)
         assert found is not None
+        if self.refuses:
+            return self.refuses
         if len(found.tags) > 1 and image in found.tags:
             self.stored[found.id] = replace(found, tags=tuple(tag for tag in found.tags if tag != image))
         elif len(found.tags) > 1:
@@ -78,7 +84,10 @@ def store(driver: FakeDriver) -> Store:
 
 
 def removed(store: Store, *names: str) -> list[str]:
-    return [one.image for one in remove_images(store, store, named_images(store, names))]
+    found = named_images(store, names)
+    for one in found:
+        remove_image(store, store, one)
+    return [one.image for one in found]
 
 
 def names_of(found: list[Removable]) -> list[str]:
@@ -122,19 +131,33 @@ def test_the_containers_that_use_an_image_are_named(store: Store) -> None:
     store.add(OLD)
     for name in ("shop", "blog"):
         store.create(replace(container(name), image=OLD))
-    with pytest.raises(ImageNotRemoved, match=f"{OLD} is not removed: blog, shop use it. Remove what uses it first"):
+    with pytest.raises(ImageNotRemoved, match=f"{OLD} was not removed: blog, shop use it. Remove what uses it first"):
         removed(store, OLD)
 
 
 def test_a_refusal_that_no_container_explains_is_the_engines(store: Store) -> None:
-    identity = store.add(OLD, MINE)
-    with pytest.raises(ImageNotRemoved, match="it has several names"):
-        removed(store, identity)
+    store.add(OLD)
+    store.refuses = "a build uses it"
+    with pytest.raises(ImageNotRemoved, match=f"{OLD} was not removed: a build uses it"):
+        removed(store, OLD)
+
+
+@pytest.mark.parametrize("name", ["1111", "mine:1"])
+def test_an_image_with_several_names_that_could_be_meant_stays(store: Store, name: str) -> None:
+    store.add(MINE, "quay.example/mine:1")
+    with pytest.raises(ImageNotRemoved, match=f"it has the names {MINE}, quay.example/mine:1. Name one of them"):
+        removed(store, name)
+
+
+def test_one_name_in_two_spellings_is_taken_away_once(store: Store) -> None:
+    store.add(MINE, "localhost/mine:latest")
+    assert removed(store, "mine", "localhost/mine:latest", "mine:1") == ["localhost/mine:latest", MINE]
+    assert store.stored == {}
 
 
 @pytest.mark.parametrize(
     ("meanwhile", "reason"),
-    [(lambda store: store.add(OLD), "that of another image by now"), (lambda _: None, "not on this engine any more")],
+    [(lambda store: store.add(OLD), "belongs to another image now"), (lambda _: None, "not on this engine any more")],
 )
 def test_an_image_that_got_the_name_meanwhile_stays(
     store: Store, meanwhile: Callable[[Store], None], reason: str
@@ -147,7 +170,7 @@ def test_an_image_that_got_the_name_meanwhile_stays(
     meanwhile(store)
     before = dict(store.stored)
     with pytest.raises(ImageNotRemoved, match=reason):
-        list(remove_images(store, store, chosen))
+        remove_image(store, store, chosen[0])
     assert store.stored == before
 
 
@@ -156,16 +179,20 @@ def test_an_image_that_got_the_name_meanwhile_stays(
 
 def test_images_of_earlier_versions_and_replaced_ones_are_unused_oldest_first(store: Store) -> None:
     store.add(OLD_BASE, **BASE_ONLY)
-    nameless = store.add()
+    nameless = store.add(former=RECIPE.image)
     store.add(OLD)
-    assert names_of(unused_images(store, ())) == [OLD_BASE, nameless, OLD]
+    store.add("localhost/podbot-question:3f2a")
+    assert names_of(unused_images(store, ())) == [OLD_BASE, nameless, OLD, "localhost/podbot-question:3f2a"]
 
 
 def test_what_is_needed_used_or_the_operators_own_stays(store: Store) -> None:
     store.add(RECIPE.image)
     store.add(RECIPE.base, **BASE_ONLY)
     store.add(MINE)
-    store.add("localhost/podbot-sandbox:slim", "registry.example/team/box:2")
+    store.add("localhost/podbot-sandbox:slim")
+    store.add(OLD_BASE, "registry.example/team/box:2")
+    store.add()  # built without a name, or pulled by its digest
+    store.add(former=MINE)
     store.add(OLD)
     store.create(replace(container("shop"), image=OLD))
     store.add("localhost/debian:12", maintainer="debian")
@@ -199,7 +226,7 @@ def test_rm_all_needs_consent_and_leaves_what_the_configuration_names(
 ) -> None:
     monkeypatch.setenv("PODBOT_IMAGE", OLD)
     store.add(OLD)
-    nameless = store.add()
+    nameless = store.add(former=RECIPE.image)
     assert main(["image", "rm", "--all"]) == 2
     err = capsys.readouterr().err
     assert f"  - {nameless[:12]} (1 MB)\n" in err
@@ -210,6 +237,19 @@ def test_rm_all_needs_consent_and_leaves_what_the_configuration_names(
     assert [image.tags for image in store.stored.values()] == [(OLD,)]
     assert main(["image", "rm", "--all", "--json"]) == 0, "there is nothing to ask about"
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_refusal_does_not_keep_the_others(store: Store, place: Place, capsys: Capture) -> None:
+    for tag in (OLD, MINE, OLD_BASE):
+        store.add(tag)
+    for name, image in (("shop", OLD), ("blog", MINE)):
+        store.create(replace(container(name), image=image))
+    assert main(["image", "rm", "--json", OLD, MINE, OLD_BASE]) == 1
+    out, err = capsys.readouterr()
+    assert [one["image"] for one in json.loads(out)] == [OLD_BASE]
+    for name, image in (("shop", OLD), ("blog", MINE)):
+        assert f"the image {image} was not removed: {name} uses it" in err
+        assert f"`podbot stop --rm {name}` removes sessions" in err
 
 
 @pytest.mark.parametrize(

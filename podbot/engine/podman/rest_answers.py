@@ -71,7 +71,10 @@ def image(found: Any) -> ImageInfo:
 
 def images(found: Any) -> list[ImageInfo]:
     """``GET /images/json``, where ``Created`` is seconds; null is an empty list."""
-    return [replace(image(item), created=float(item.get("Created") or 0)) for item in found or ()]
+    return [
+        replace(image(item), created=float(item.get("Created") or 0), former_tags=tuple(item.get("History") or ()))
+        for item in found or ()
+    ]
 
 
 def inspected(found: Any) -> ContainerInfo:
