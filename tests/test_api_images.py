@@ -107,7 +107,7 @@ def test_an_engine_that_makes_no_images(engine: FakeEngine, place: Place) -> Non
     engine.image_builder = None
     with pytest.raises(NoImageBuilder) as caught:
         podbot.build_image(podbot.load_config(options(place)), podbot.BuildRequest(), environ=environ(place))
-    assert caught.value.message == "podbot cannot build images with FakeEngine"
+    assert caught.value.message == "podbot cannot build or remove images with FakeEngine"
     with pytest.raises(NoImageBuilder):
         podbot.setup(options(place), environ=environ(place))
     assert podbot.list_images(podbot.load_config(options(place)), environ=environ(place)) == []

@@ -217,8 +217,8 @@ def restart(
     """Stop kept sessions one by one, without removing them, :func:`start` each, and yield it once it runs.
 
     ``seconds``: the time of their processes between TERM and KILL. A podbot that runs one ends with it. All are checked
-    before the first is stopped: raises SessionNotRestorable for one that its end removes or that could not be started,
-    and what :func:`stop` and :func:`start` raise. After an error of a start that session stays stopped.
+    before the first is stopped: raises SessionNotRestorable for one that its end removes or that has no plan, and
+    what :func:`stop` and :func:`start` raise. After an error of a start that session stays stopped.
     """
     from podbot.management.restart import restartable, stop_for_restart
 

@@ -14,8 +14,6 @@ from podbot.cli.globals import Globals
 from podbot.cli.interaction import confirm
 
 if TYPE_CHECKING:
-    from podbot.errors import ImageNotRemoved
-    from podbot.events import Emit
     from podbot.images.image_build import BuildResult
     from podbot.images.images_list import SandboxImage
     from podbot.images.images_remove import Removable
@@ -117,8 +115,10 @@ def mistake(*, images: tuple[str, ...], all_: bool, **_: object) -> str:
 def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: bool) -> int:
     """Remove images, and print each, or all as JSON; returns podbot's exit code."""
     from podbot.api.images import named_images, remove_images, unused_images
+    from podbot.cli.remedies import paragraph
     from podbot.cli.report import Reporter
     from podbot.config.load import configured_images, load_config
+    from podbot.events import Event
     from podbot.visible_text import printable
 
     options, emit = g.load_options(os.environ, {}, {}), Reporter(g)
@@ -130,11 +130,12 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
     else:
         chosen = named_images(config, images, emit=emit)
     removed: list[Removable] = []
-    refused: list[ImageNotRemoved] = []
+    refused = False
     try:
         for image, error in remove_images(config, chosen, emit=emit):
             if error is not None:
-                refused.append(error)
+                refused = True
+                emit(Event("warning", "image.stays", paragraph(error), {"image": error.image, "reason": error.reason}))
                 continue
             removed.append(image)
             if not as_json:
@@ -142,19 +143,7 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
     finally:
         if as_json:
             _json({"image": image.image, "id": image.id, "size": image.size} for image in removed)
-    return _refusals(emit, refused)
-
-
-def _refusals(emit: Emit, refused: list[ImageNotRemoved]) -> int:
-    """Print each reason why an image stays; the last one is the command's error. Returns 0 if there is none."""
-    from podbot.cli.remedies import paragraph
-    from podbot.events import Event
-
-    for error in refused[:-1]:
-        emit(Event("warning", "image.stays", paragraph(error)))
-    if refused:
-        raise refused[-1]
-    return 0
+    return 1 if refused else 0
 
 
 def names(text: str) -> list[str]:

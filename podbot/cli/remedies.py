@@ -40,7 +40,6 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.HealthCheckFailed: f"{{remedy}} {_ENGINE}",
     errors.HistoryNotFound: "`podbot history ls` lists the projects.",
     errors.ImageNotFound: "{hint} Build podbot's own with `podbot setup`. {engine_hint}",
-    errors.ImageNotRemoved: "{hint} `podbot image ls` lists podbot's images.",
     errors.LoginFailed: "Run `podbot login {agent}` again; a login that was kept before is unchanged.",
     errors.MachineNotReady: (
         "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
@@ -48,7 +47,10 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.NameTaken: (
         "Choose another --name. If it is a kept session of podbot's, `podbot start {container}` continues it."
     ),
-    errors.NoImageBuilder: "Name an image that exists on the engine: `image` in the configuration, or --image.",
+    errors.NoImageBuilder: (
+        "Name an image that exists on the engine: `image` in the configuration, or --image. The engine's own tools"
+        " remove images."
+    ),
     errors.NoLog: "The output of an agent is recorded with `podbot run --logs`, or session.logs = true.",
     errors.NotATerminalCommand: ("At a terminal use `podbot run`; `podbot host --dry-run` shows what host would do."),
     errors.NotOurs: "`podbot ps -a` lists podbot's sessions. Use the engine's own tools for other containers.",
@@ -93,12 +95,13 @@ _OPTIONS: Final = (
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
+    (re.compile(r"Remove the sessions? .+ first"), r"\g<0> (`podbot stop --rm NAME`; its unsaved work is lost)"),
     (re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation"), r"`podbot docs \1`"),
 )
 # By class and reason, for reasons that have a remedy of their own.
 _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     (errors.SessionNotRestorable, errors.SessionNotRestorable.NOT_KEPT): (
-        "Only a session that was started with --keep can be."
+        "Only sessions that were started with --keep can be restarted, and clones with unsaved work."
     ),
     (errors.SessionNotRestorable, errors.SessionNotRestorable.CLONE_RUNS): (
         "End its agent. If work is left that is not pushed, `podbot start {session}` starts it then."
@@ -130,8 +133,6 @@ def _by_its_state(exc: PodbotError) -> str:
     """The remedy for an error whose class alone does not say what to do; empty for others."""
     if isinstance(exc, errors.AlreadyStarted) and exc.state == exc.CHANGING:
         return "`podbot ps -a` shows when that is done."
-    if isinstance(exc, errors.ImageNotRemoved) and exc.users:
-        return f"`podbot stop --rm {exc.users}` removes sessions, and unsaved work in them is lost."
     return _BY_REASON.get((type(exc), exc.fields.get("reason")), "").format_map(exc.fields)
 
 

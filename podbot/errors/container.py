@@ -331,11 +331,10 @@ class NoImageBuilder(ContainerError):
 
 
 class ImageNotRemoved(ContainerError):
-    """An image stays on the engine. ``users``: the names of the containers that use it, in one text."""
+    """An image stays on the engine."""
 
     image: str
     reason: str
-    users: str = ""
     hint: str = ""
     template: ClassVar[str] = "the image {image} was not removed: {reason}"
     advice: ClassVar[str] = "{hint}"

@@ -11,6 +11,7 @@ from podbot.frozen import Frozen
 from podbot.images.newest import QUESTION
 from podbot.images.recipe import BASE_REPOSITORY, LABEL_IMAGE, LABEL_RECIPE, SANDBOX_REPOSITORY
 
+_SESSION = "io.podbot.session"
 _ID = 12  # characters of a nameless image's id in messages
 
 
@@ -68,17 +69,26 @@ def unused_images(engine: Engine, needed: Collection[str]) -> list[Removable]:
 def remove_image(engine: Engine, builder: ImageBuilder, image: Removable) -> None:
     """Remove it. The caller holds the turn to build, so that no build needs it now.
 
+    One that is gone counts as removed: Podman removes an image without a name along with the last one based on it.
     Raises ImageNotRemoved for one that a container uses, or whose name belongs to another image now.
     """
     now = engine.image(image.reference)
-    if now is None or now.id != image.id:
-        reason = "the name belongs to another image now" if now else "it is not on this engine any more"
-        raise ImageNotRemoved(image=image.image, reason=reason)
-    if refused := builder.remove(image=image.reference):
-        users = sorted(c.name for c in engine.containers(include_stopped=True) if c.image_id == image.id)
-        reason = f"{', '.join(users)} {'uses' if len(users) == 1 else 'use'} it" if users else refused
-        hint = "Remove what uses it first." if users else ""
-        raise ImageNotRemoved(image=image.image, reason=reason, users=" ".join(users), hint=hint)
+    if now is None:
+        return
+    if now.id != image.id:
+        raise ImageNotRemoved(image=image.image, reason="the name belongs to another image now")
+    refused = builder.remove(image=image.reference)
+    # Podman also answers with the error of a parent that it could not remove after the image (libimage).
+    if not refused or engine.image(image.reference) is None:
+        return
+    containers = engine.containers(include_stopped=True)
+    users = sorted((c for c in containers if c.image_id == image.id), key=lambda container: container.name)
+    names = ", ".join(container.name for container in users)
+    reason = f"{names} {'uses' if len(users) == 1 else 'use'} it" if users else refused
+    hint = "Remove what uses it first." if users else ""
+    if users and all(container.labels.get(_SESSION) == container.name for container in users):
+        hint = f"Remove the session{'' if len(users) == 1 else 's'} {names} first."
+    raise ImageNotRemoved(image=image.image, reason=reason, hint=hint)
 
 
 def _reference(name: str, image: ImageInfo) -> str:

@@ -6,28 +6,30 @@ import os
 from collections.abc import Mapping, Sequence
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import SandboxPaused, SessionNotRestorable
+from podbot.errors import AlreadyStarted, SandboxPaused, SessionNotRestorable
 from podbot.events import Emit, ignore
 from podbot.launch.names import keep_of
 from podbot.management.manage import end_session
 from podbot.places import runtime_root
-from podbot.session.directory import record_of
 from podbot.session.flags import is_live
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.plan_json import NotAPlan, plan_from
+from podbot.session.record import read_record
 from podbot.session.restore import lasting_record
 from podbot.session.session_names import session_meant
 
 # The session's podbot looks over the workspace before it ends: for 6 s at most, four times that on a busy machine.
 RELEASE_SECONDS = 60.0
+_CHANGING = ("claimed", "creating", "starting")
 
 
 def restartable(engine: Engine, environ: Mapping[str, str], names: Sequence[str]) -> list[ContainerInfo]:
     """The sessions called ``names``, or whose names begin so, each once. Nothing is changed.
 
-    Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, SessionRecordUnknown, and SessionNotRestorable for
-    a session that could not be started after its stop, or that its end removes: one that is not to be kept, or a clone
-    of which a podbot takes care.
+    Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted for one that a podbot is starting,
+    SessionRecordUnknown, and SessionNotRestorable for a session on a remote engine, without a plan that can be read, or
+    that its end removes: one that is not to be kept, or a clone that a podbot runs. What else a start refuses, such as
+    a workspace that is gone, is found only after the stop.
     """
     found = {container.id: container for container in (session_meant(engine, name) for name in names)}
     for container in found.values():
@@ -44,9 +46,13 @@ def _check(engine: Engine, environ: Mapping[str, str], container: ContainerInfo)
         raise SandboxPaused(container=session, engine_hint=engine.words.continues(session))
     if keep == "never":
         raise SessionNotRestorable(session=session, reason=SessionNotRestorable.NOT_KEPT)
-    if keep == "when_unsaved" and is_live(os.path.join(runtime_root(environ), session)):
+    path = os.path.join(runtime_root(environ), session)
+    record, live = read_record(path, session), is_live(path)
+    if live and (record is None or record.state in _CHANGING):
+        raise AlreadyStarted(session=session, state=AlreadyStarted.CHANGING)
+    if live and keep == "when_unsaved":
         raise SessionNotRestorable(session=session, reason=SessionNotRestorable.CLONE_RUNS)
-    record = record_of(environ, session) or lasting_record(engine, environ, container)
+    record = record or lasting_record(engine, environ, container)
     if record.plan is None:
         raise SessionNotRestorable(session=session, reason="its record has no plan, because an older podbot wrote it")
     try:

@@ -515,7 +515,7 @@ def test_restart_of_kept_sessions(engine: FakeEngine, place: Place, capfd: Captu
     assert main(["restart", "--json", "one", "brief"]) == 1, "nothing is stopped if one of them is refused"
     out, err = map(str, capfd.readouterr())
     assert json.loads(out) == []
-    assert "brief cannot be restarted: it is not kept, and its end would remove it. Only a session that" in err
+    assert "brief cannot be restarted: it is not kept, and its end would remove it. Only sessions that" in err
     assert "podbot stop" not in err, "that would remove it"
     assert not {"stop", "start"} & {name for name, _ in engine.calls}
     assert [engine.inspect(name).state for name in ("one", "brief")] == ["running", "running"]

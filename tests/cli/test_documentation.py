@@ -53,7 +53,7 @@ def test_without_a_terminal_a_page_is_its_markdown(capsys: Capture) -> None:
 
 def test_on_a_terminal_a_page_is_laid_out_for_the_pager() -> None:
     ours, theirs = pty.openpty()
-    environ = {**os.environ, "PAGER": "cat", "TERM": "xterm", "COLUMNS": "80"}
+    environ = {**os.environ, "MANPAGER": "cat", "TERM": "xterm", "COLUMNS": "80"}
     words = [sys.executable, "-m", "podbot", "docs", "exit-codes"]
     with subprocess.Popen(words, stdin=theirs, stdout=theirs, env=environ) as child:
         os.close(theirs)

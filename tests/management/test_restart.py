@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from podbot.errors import ContainerNotFound, SandboxPaused, SessionNotRestorable
+from podbot.errors import (
+    AlreadyStarted,
+    ContainerNotFound,
+    SandboxPaused,
+    SessionNotRestorable,
+    SessionRecordUnknown,
+)
 from podbot.frozen import replace
 from podbot.management.restart import restartable, stop_for_restart
 from podbot.session.directory import session_directory
@@ -70,6 +76,23 @@ def test_what_could_not_be_started_afterwards_is_refused(engine: FakeEngine, pla
     engine.local = False
     with pytest.raises(SessionNotRestorable, match="its engine is on another host"):
         names(engine, place, "away")
+    assert not stopped(engine)
+
+
+def test_a_session_that_is_being_started_is_refused(engine: FakeEngine, place: Place) -> None:
+    engine.create(container("shop", marks=labels("shop", keep="true")))
+    with session_directory(place.directory("shop"), engine.endpoint) as directory:
+        in_state(directory, "creating")
+        with pytest.raises(AlreadyStarted, match="being started or stopped by another podbot"):
+            names(engine, place, "shop")
+
+
+def test_a_record_that_cannot_be_read_is_not_replaced_by_its_copy(engine: FakeEngine, place: Place) -> None:
+    running(engine, place, "shop")
+    with open(f"{place.directory('shop')}/session.json", "w", encoding="utf-8") as file:
+        file.write("{}")
+    with pytest.raises(SessionRecordUnknown):
+        names(engine, place, "shop")
     assert not stopped(engine)
 
 

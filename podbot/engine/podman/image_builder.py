@@ -156,7 +156,7 @@ def _session(endpoint: str) -> Iterator[Any]:
     if not endpoint.startswith(("unix://", "http://")):
         # podman-py disables ssh's host key check, and does not support https.
         reason = "images are built and removed over unix:// and http:// only; do it on the machine that runs the engine"
-        raise UnsupportedEndpoint(endpoint=endpoint, origin="for a build", reason=reason)
+        raise UnsupportedEndpoint(endpoint=endpoint, origin="for images", reason=reason)
     client = podman.PodmanClient(base_url=endpoint)
     try:
         yield client.api
