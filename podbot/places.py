@@ -46,6 +46,13 @@ def cache_dir(environ: Mapping[str, str], *, platform: str = sys.platform) -> st
     return chosen if os.path.isabs(chosen) else _base(environ, "cache", platform)
 
 
+def shipped_dir(name: str) -> str:
+    """A directory that comes with podbot: inside the installed package as ``_NAME``, or beside it in a source tree."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    shipped = os.path.join(package, f"_{name}")
+    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), name)
+
+
 def runtime_root(
     environ: Mapping[str, str], *, uid: int | None = None, run_user: str = RUN_USER, platform: str = sys.platform
 ) -> str:

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping
 
 from podbot.cli.globals import Globals
+from podbot.places import shipped_dir
 
-_PARTS = ("", "how-to", "reference", "explanation")
+_PARTS = ("how-to", "reference", "explanation")
 _WIDTH = 100  # columns of text at most
 _NAMED = "podbot docs"
 
@@ -34,25 +35,22 @@ def invoke(_: Globals, *, page: str | None, path: bool) -> int:
 
 def docs_dir() -> str:
     """The directory of the pages: inside the installed package, or ``docs`` beside it in a source tree."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    shipped = os.path.join(package, "_docs")
-    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), "docs")
+    return shipped_dir("docs")
 
 
 def pages(directory: str) -> dict[str, str]:
     """The pages for users: name, such as ``how-to/network`` -> path. Raises PathError if they are not installed."""
     from podbot.errors import PathError
 
-    found: dict[str, str] = {}
+    found = {"tutorial": os.path.join(directory, "tutorial.md")}
     for part in _PARTS:
         try:
             files = sorted(os.listdir(os.path.join(directory, part)))
         except OSError as exc:
             reason = exc.strerror or str(exc)
             raise PathError(path=directory, operation="read the documentation in", reason=reason) from exc
-        names = (file.removesuffix(".md") for file in files if file.endswith(".md"))
-        wanted = names if part else (name for name in names if name == "tutorial")
-        found |= {os.path.join(part, name): os.path.join(directory, part, f"{name}.md") for name in wanted}
+        names = [file.removesuffix(".md") for file in files if file.endswith(".md")]
+        found |= {f"{part}/{name}": os.path.join(directory, part, f"{name}.md") for name in names}
     return found
 
 

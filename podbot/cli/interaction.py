@@ -53,8 +53,8 @@ def offers_setup(streams: Streams, *, log_format: str, dry_run: bool) -> bool:
     return streams.person and log_format != "json" and not dry_run
 
 
-def confirm(items: Iterable[str], question: str) -> None:
-    """List the items on stderr and ask; the default is no, which ends podbot with the status 1.
+def confirm(items: Iterable[str], question: str, *, default: bool = False) -> None:
+    """List the items on stderr and ask; the answer no ends podbot with the status 1.
 
     Raises MissingRequired if standard input is not a terminal.
     """
@@ -67,5 +67,5 @@ def confirm(items: Iterable[str], question: str) -> None:
         typer.echo(printable(f"  - {item}"), err=True)
     if not is_terminal(0):
         raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
-    if not typer.confirm(question, default=False, err=True):
+    if not typer.confirm(question, default=default, err=True):
         raise typer.Exit(1)

@@ -243,7 +243,7 @@ SESSION_COMMANDS = (
         """Stop kept sessions and start them again.
 
         Nothing is removed, and a stopped session is only started. A podbot that runs the session ends with it. A
-        session that its end would remove is refused, before anything is stopped.
+        session that would be removed at its end is refused, before anything is stopped.
 
         Example: podbot restart shop
         """,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from podbot.cli.globals import Globals
-from podbot.cli.interaction import Streams
+from podbot.cli.interaction import Streams, confirm
 from podbot.cli.own_name import own_name
 
 if TYPE_CHECKING:
@@ -49,17 +49,13 @@ def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, f
 
 def _confirm(plan: SetupPlan) -> None:
     from podbot.cli.offer import described
-    from podbot.errors import MissingRequired
 
     typer.echo("podbot setup will", err=True)
     for line in described(plan):
         typer.echo(f"  - {line}", err=True)
     if plan.seconds:
         typer.echo(f"This takes about {plan.seconds} s if the package mirrors are near.", err=True)
-    if not Streams.of_process().stdin:
-        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
-    if not typer.confirm("Go ahead?", default=True, err=True):
-        raise typer.Exit(1)
+    confirm((), "Go ahead?", default=True)
 
 
 def _summary(result: SetupResult) -> str:

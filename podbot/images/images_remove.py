@@ -10,8 +10,8 @@ from podbot.errors import ImageNotRemoved
 from podbot.frozen import Frozen
 from podbot.images.newest import QUESTION
 from podbot.images.recipe import BASE_REPOSITORY, LABEL_IMAGE, LABEL_RECIPE, SANDBOX_REPOSITORY
+from podbot.launch.names import LABEL
 
-_SESSION = "io.podbot.session"
 _ID = 12  # characters of a nameless image's id in messages
 
 
@@ -86,7 +86,7 @@ def remove_image(engine: Engine, builder: ImageBuilder, image: Removable) -> Non
     names = ", ".join(container.name for container in users)
     reason = f"{names} {'uses' if len(users) == 1 else 'use'} it" if users else refused
     hint = "Remove what uses it first." if users else ""
-    if users and all(container.labels.get(_SESSION) == container.name for container in users):
+    if users and all(container.labels.get(f"{LABEL}.session") == container.name for container in users):
         hint = f"Remove the session{'' if len(users) == 1 else 's'} {names} first."
     raise ImageNotRemoved(image=image.image, reason=reason, hint=hint)
 

@@ -14,6 +14,7 @@ from podbot.config.checks import is_version
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, PathError
 from podbot.frozen import Frozen, replace
+from podbot.places import shipped_dir
 
 BASE_REPOSITORY = "localhost/podbot-base"
 SANDBOX_REPOSITORY = "localhost/podbot-sandbox"
@@ -162,9 +163,7 @@ def chosen_in(labels: Mapping[str, str]) -> dict[str, str]:
 
 def images_dir() -> str:
     """The directory ``images/``: inside the installed package, or beside it in a source tree."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    shipped = os.path.join(package, "_images")
-    return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(package), "images")
+    return shipped_dir("images")
 
 
 def known_builds() -> dict[str, Build]:

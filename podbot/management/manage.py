@@ -7,12 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import (
-    ContainerNotFound,
-    RemoveFailed,
-    SessionRuns,
-    StopFailed,
-)
+from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns, StopFailed
 from podbot.events import Emit, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.names import LABEL, MANAGED, keep_of

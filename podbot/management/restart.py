@@ -13,10 +13,10 @@ from podbot.management.manage import end_session
 from podbot.places import runtime_root
 from podbot.session.flags import is_live
 from podbot.session.guarding import SCANNER, Scanner
-from podbot.session.plan_json import NotAPlan, plan_from
 from podbot.session.record import read_record
 from podbot.session.restore import lasting_record
 from podbot.session.session_names import session_meant
+from podbot.session.starting import recorded_plan
 
 # The session's podbot looks over the workspace before it ends: for 6 s at most, four times that on a busy machine.
 RELEASE_SECONDS = 60.0
@@ -52,14 +52,7 @@ def _check(engine: Engine, environ: Mapping[str, str], container: ContainerInfo)
         raise AlreadyStarted(session=session, state=AlreadyStarted.CHANGING)
     if live and keep == "when_unsaved":
         raise SessionNotRestorable(session=session, reason=SessionNotRestorable.CLONE_RUNS)
-    record = record or lasting_record(engine, environ, container)
-    if record.plan is None:
-        raise SessionNotRestorable(session=session, reason="its record has no plan, because an older podbot wrote it")
-    try:
-        plan_from(record.plan)
-    except NotAPlan as exc:
-        reason = f"its record was changed, or written by another version ({exc})"
-        raise SessionNotRestorable(session=session, reason=reason) from exc
+    recorded_plan(record or lasting_record(engine, environ, container))
 
 
 def stop_for_restart(

@@ -155,12 +155,7 @@ def _agreed_plan(directory: SessionDirectory, container: ContainerInfo, facts: H
     """The record's plan, if the container and this host's directories agree with it. Raises SessionNotRestorable."""
     record = directory.record
     hint = "Remove it; the engine's own program can still start the container."
-    if record.plan is None:
-        raise _refused(record.session, "its record has no plan, because an older podbot wrote it", hint)
-    try:
-        plan = plan_from(record.plan)
-    except NotAPlan as exc:
-        raise _refused(record.session, f"its record was changed, or written by another version ({exc})", hint) from exc
+    plan = recorded_plan(record, hint)
     runtime = os.path.join(facts.runtime_dir, record.session)
     created = container.labels.get(f"{LABEL}.created", "")
     files = files_directory(plan.keep, record.session, runtime, replace(facts, created=created))
@@ -170,6 +165,16 @@ def _agreed_plan(directory: SessionDirectory, container: ContainerInfo, facts: H
         raise _refused(record.session, "its container is not the one of its record, or the record was changed", hint)
     resources = {name: resource.refreshed(facts) for name, resource in plan.resources.items()}
     return replace(plan, resources=resources)
+
+
+def recorded_plan(record: SessionRecord, hint: str = "") -> SandboxPlan:
+    """The plan in ``record``. Raises SessionNotRestorable with ``hint`` if there is none that this podbot can read."""
+    if record.plan is None:
+        raise _refused(record.session, "its record has no plan, because an older podbot wrote it", hint)
+    try:
+        return plan_from(record.plan)
+    except NotAPlan as exc:
+        raise _refused(record.session, f"its record was changed, or written by another version ({exc})", hint) from exc
 
 
 def _is_of(plan: SandboxPlan, record: SessionRecord, container: ContainerInfo) -> bool:
