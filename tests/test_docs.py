@@ -84,8 +84,8 @@ def test_every_kind_of_event_is_in_the_reference() -> None:
     table = section(read(DOCS / "reference" / "cli.md"), "Messages as JSON")
     documented = set(re.findall(r"`([a-z]+(?:\.[a-z_]+)+)`", table))
     raised = set()
-    for path in (ROOT / "podbot").rglob("*.py"):
-        for node in ast.walk(ast.parse(read(path))):
+    for text in map(read, (ROOT / "podbot").rglob("*.py")):
+        for node in ast.walk(ast.parse(text)) if "Event(" in text or "_info(" in text else ():
             raised |= _event_kind(node)
     assert raised == documented
 

@@ -34,6 +34,8 @@ _UNKNOWN = ((0, 0, 0, 0), "", "unknown")
 Found = tuple[Key, Mark, "Mark | None"]
 """A new or changed mark, and what it was before."""
 
+GONE = "what counted in it is gone"
+
 TIMED = frozenset({"setuid", "capability", "hard link", "git.hard link"})
 """Detected by a file's ctime, which nothing inside can set, so the first scan need not examine every file."""
 
@@ -57,7 +59,7 @@ def compare(before: Snapshot, after: Snapshot) -> GuardReport:
 def _emptied(before: Snapshot, after: Snapshot) -> list[Found]:
     """Files that are there and of which nothing acts any more: what is gone may have been a protection."""
     return [
-        (key, Mark(old.rule, "", "what counted in it is gone", old.changed), old)
+        (key, Mark(old.rule, "", GONE, old.changed), old)
         for key, old in before.marks.items()
         if old.rule in PARTIAL and key not in after.marks and after.values.get(key[0], _UNKNOWN)[2] == ""
     ]

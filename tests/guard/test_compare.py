@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import marshal
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podbot.guard.catalogue import RULES
-from podbot.guard.compare import TIMED, Found, compare, ordered
+from podbot.guard.compare import GONE, TIMED, Found, compare, ordered
 from podbot.guard.marks import ACTS_AT, Finding, GuardReport, Mark, Snapshot, from_plain, to_plain
 from podbot.guard.render import events, lines
 
@@ -34,13 +34,17 @@ def test_no_change_gives_no_finding(one: Snapshot) -> None:
 
 
 @given(snapshots, snapshots)
+@example(Snapshot(0, {("a", ""): Mark("python.project", "")}), Snapshot(0, {}, values={"a": ((0, 0, 0, 0), "", "")}))
 def test_findings_exist_and_differ_and_the_most_dangerous_come_first(before: Snapshot, after: Snapshot) -> None:
     left = compare(before, after)
     assert [found.danger for found in left.findings] == sorted(found.danger for found in left.findings)
     for found in left.findings:
         there = [key for key in after.marks if key[0] == found.path]
-        assert there
-        assert any(before.marks.get(key) != after.marks[key] for key in there)
+        if found.what == GONE:  # the file is there, and what acted in it is not
+            assert after.values[found.path][2] == ""
+            assert any(key[0] == found.path and key not in there for key in before.marks)
+        else:
+            assert any(before.marks.get(key) != after.marks[key] for key in there)
 
 
 @given(snapshots, snapshots)

@@ -221,7 +221,7 @@ def test_memory_is_bounded_and_forgetting_is_reported() -> None:
     try:
         for number in range(1100):
             channel.agent_data(
-                started(f"{number:06}" + "x" * 1000, *(f"/etc/{number}/{at}" + "y" * 900 for at in range(20)))
+                started(f"{number:06}" + "x" * 1000, *(f"/etc/{number}/{at}" + "y" * 1800 for at in range(10)))
             )
             channel.for_client()
         used, _ = tracemalloc.get_traced_memory()

@@ -667,7 +667,7 @@ def test_memory_for_an_agents_paths_is_bounded_and_forgetting_is_reported() -> N
     tracemalloc.start()
     try:
         for number in range(1500):
-            paths = [{"path": f"/etc/{number}/{at}" + "y" * 900} for at in range(20)]
+            paths = [{"path": f"/etc/{number}/{at}" + "y" * 1800} for at in range(10)]
             channel.agent_data(update(f"{number:06}" + "x" * 1000, title="z" * 1000, locations=paths))
             channel.for_client()
         used, _ = tracemalloc.get_traced_memory()

@@ -39,8 +39,8 @@ def test_patterns_that_are_not_valid(text: object) -> None:
 
 
 def test_many_stars_take_no_exponential_time() -> None:
-    assert not PathPattern("*a" * 1000 + "b").matches(("a" * 5000,))
-    assert not PathPattern("**/a/" * 500 + "b").matches(("a",) * 1000)
+    assert not PathPattern("*a" * 300 + "b").matches(("a" * 1500,))
+    assert not PathPattern("**/a/" * 150 + "b").matches(("a",) * 300)
 
 
 _NAMES = st.sampled_from(["a", "b", "ab", ".a", "a.py"])
