@@ -198,11 +198,12 @@ def start(
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine, woken(wake) as waker:
         report_left(engine, environ, emit, spare=session)
-
-        def facts(request: LaunchRequest) -> HostFacts:
-            return host_facts(config, request, environ)
-
+        facts = _facts_of(config, environ)
         return start_session(engine, environ, session, facts=facts, wake=waker, emit=emit)
+
+
+def _facts_of(config: AppConfig, environ: Mapping[str, str]) -> Callable[[LaunchRequest], HostFacts]:
+    return lambda request: host_facts(config, request, environ)
 
 
 def restart(
@@ -217,14 +218,15 @@ def restart(
     """Stop kept sessions one by one, without removing them, :func:`start` each, and yield it once it runs.
 
     ``seconds``: the time of their processes between TERM and KILL. A podbot that runs one ends with it. All are checked
-    before the first is stopped: raises SessionNotRestorable for one that its end removes or that has no plan, and
-    what :func:`stop` and :func:`start` raise. After an error of a start that session stays stopped.
+    before the first is stopped: raises SessionNotRestorable for one that its end removes or whose record does not agree
+    with its container, MountRefused for a workspace that is gone, and what :func:`stop` and :func:`start` raise. After
+    an error of a start that session stays stopped.
     """
     from podbot.management.restart import restartable, stop_for_restart
 
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
-        containers = restartable(engine, environ, names)
+        containers = restartable(engine, environ, names, facts=_facts_of(config, environ))
     for container in containers:
         with open_engine(config, environ=environ, emit=emit) as engine:
             stop_for_restart(engine, environ, container, seconds=seconds, emit=emit)

@@ -16,28 +16,30 @@ from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.record import read_record
 from podbot.session.restore import lasting_record
 from podbot.session.session_names import session_meant
-from podbot.session.starting import recorded_plan
+from podbot.session.starting import Facts, startable_plan
 
 # The session's podbot looks over the workspace before it ends: for 6 s at most, four times that on a busy machine.
 RELEASE_SECONDS = 60.0
 _CHANGING = ("claimed", "creating", "starting")
 
 
-def restartable(engine: Engine, environ: Mapping[str, str], names: Sequence[str]) -> list[ContainerInfo]:
+def restartable(
+    engine: Engine, environ: Mapping[str, str], names: Sequence[str], *, facts: Facts
+) -> list[ContainerInfo]:
     """The sessions called ``names``, or whose names begin so, each once. Nothing is changed.
 
     Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted for one that a podbot is starting,
-    SessionRecordUnknown, and SessionNotRestorable for a session on a remote engine, without a plan that can be read, or
-    that its end removes: one that is not to be kept, or a clone that a podbot runs. What else a start refuses, such as
-    a workspace that is gone, is found only after the stop.
+    SessionRecordUnknown, MountRefused as for a workspace that is gone, and SessionNotRestorable for a session on a
+    remote engine, whose record does not agree with its container, or that its end removes: one that is not to be kept,
+    or a clone that a podbot runs. What needs the stopped container or the network is found only by the start.
     """
     found = {container.id: container for container in (session_meant(engine, name) for name in names)}
     for container in found.values():
-        _check(engine, environ, container)
+        _check(engine, environ, container, facts)
     return list(found.values())
 
 
-def _check(engine: Engine, environ: Mapping[str, str], container: ContainerInfo) -> None:
+def _check(engine: Engine, environ: Mapping[str, str], container: ContainerInfo, facts: Facts) -> None:
     session, keep = container.name, keep_of(container.labels)
     if not engine.local:
         hint = "Run podbot on that host."
@@ -52,7 +54,7 @@ def _check(engine: Engine, environ: Mapping[str, str], container: ContainerInfo)
         raise AlreadyStarted(session=session, state=AlreadyStarted.CHANGING)
     if live and keep == "when_unsaved":
         raise SessionNotRestorable(session=session, reason=SessionNotRestorable.CLONE_RUNS)
-    recorded_plan(record or lasting_record(engine, environ, container))
+    startable_plan(record or lasting_record(engine, environ, container), container, facts)
 
 
 def stop_for_restart(

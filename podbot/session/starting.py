@@ -32,7 +32,7 @@ from podbot.launch.seccomp import profile_path
 from podbot.launch.types import HostFacts, LaunchRequest, SandboxPlan
 from podbot.places import runtime_root
 from podbot.session.container import check_met
-from podbot.session.directory import SessionDirectory, left_session
+from podbot.session.directory import left_session
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import STOP_SECONDS
 from podbot.session.flags import is_live
@@ -52,6 +52,7 @@ from podbot.session.session_names import session_meant
 from podbot.streams.wake import Wake
 
 Facts = Callable[[LaunchRequest], HostFacts]
+"""Collects the current facts of this host."""
 
 
 class StartResult(Frozen):
@@ -71,7 +72,7 @@ def start_session(
     emit: Emit,
     scanner: Scanner = SCANNER,
 ) -> StartResult:
-    """Restart the kept session ``name``, or whose name begins so. ``facts`` collects the current facts of this host.
+    """Restart the kept session ``name``, or whose name begins so.
 
     ``scanner``: the guard's. Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted,
     SessionNotRestorable, SessionRecordUnknown, MountRefused, the errors of a first start, and Interrupted when a signal
@@ -89,9 +90,7 @@ def start_session(
         assert directory is not None  # noqa: S101 - there is a record by now
         container = engine.inspect(container.id)  # again, now that the lock keeps others from starting it
         _check_state(directory.record, container)
-        found = facts(LaunchRequest(name=session, trusted_workspace=True))
-        plan = _agreed_plan(directory, container, found)
-        _check_mounts(plan, found)
+        plan = startable_plan(directory.record, container, facts)
         engine.stop(container.id, seconds=STOP_SECONDS)  # the engine may have lost a run that continues
         if directory.record.state == "detached":  # its container has ended since
             directory.move("stopped")
@@ -151,24 +150,27 @@ def _check_state(record: SessionRecord, container: ContainerInfo) -> None:
         raise _refused(session, reason, "Stop it first.")
 
 
-def _agreed_plan(directory: SessionDirectory, container: ContainerInfo, facts: HostFacts) -> SandboxPlan:
-    """The record's plan, if the container and this host's directories agree with it. Raises SessionNotRestorable."""
-    record = directory.record
+def startable_plan(record: SessionRecord, container: ContainerInfo, facts: Facts) -> SandboxPlan:
+    """The record's plan, if the container, this host's directories and the mount policy agree with it.
+
+    Nothing is changed. Raises SessionNotRestorable and MountRefused.
+    """
     hint = "Remove it; the engine's own program can still start the container."
-    plan = recorded_plan(record, hint)
-    runtime = os.path.join(facts.runtime_dir, record.session)
+    plan = _recorded_plan(record, hint)
+    found = facts(LaunchRequest(name=record.session, trusted_workspace=True))
+    runtime = os.path.join(found.runtime_dir, record.session)
     created = container.labels.get(f"{LABEL}.created", "")
-    files = files_directory(plan.keep, record.session, runtime, replace(facts, created=created))
+    files = files_directory(plan.keep, record.session, runtime, replace(found, created=created))
     if (plan.runtime_dir, plan.files_dir) != (runtime, files):
         raise _refused(record.session, f"its directories were {plan.runtime_dir} and {plan.files_dir}", hint)
-    if not (_is_of(plan, record, container) and _has_own_places(plan, facts)):
+    if not (_is_of(plan, record, container) and _has_own_places(plan, found)):
         raise _refused(record.session, "its container is not the one of its record, or the record was changed", hint)
-    resources = {name: resource.refreshed(facts) for name, resource in plan.resources.items()}
+    _check_mounts(plan, found)
+    resources = {name: resource.refreshed(found) for name, resource in plan.resources.items()}
     return replace(plan, resources=resources)
 
 
-def recorded_plan(record: SessionRecord, hint: str = "") -> SandboxPlan:
-    """The plan in ``record``. Raises SessionNotRestorable with ``hint`` if there is none that this podbot can read."""
+def _recorded_plan(record: SessionRecord, hint: str) -> SandboxPlan:
     if record.plan is None:
         raise _refused(record.session, "its record has no plan, because an older podbot wrote it", hint)
     try:
