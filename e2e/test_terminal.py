@@ -44,6 +44,16 @@ def test_the_terminal_has_its_first_size(shared_world: World, session: str) -> N
     assert child.exitstatus == 0
 
 
+def test_the_first_instruction_finds_the_size(shared_world: World, session: str) -> None:
+    """Issue 29.17: it was "0 0" in 1 of 20 commands. `podman exec -it` had it in 60 of 60."""
+    for _ in range(60):
+        child = spawn(shared_world, "exec", session, "stty", "size", size=(37, 91))
+        child.expect(pexpect.EOF)
+        assert child.before == "37 91\r\n"
+        child.close()
+        assert child.exitstatus == 0
+
+
 def test_a_terminal_that_the_image_does_not_describe(shared_world: World, session: str) -> None:
     """Issue 29.18: tput and every full-screen program ended with "unknown terminal type"."""
     env = {**shared_world.env, "TERM": "xterm-ghostty", "TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.3"}

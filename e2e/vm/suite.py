@@ -21,6 +21,8 @@ ROOT_E2E = (
     "test_engine_contract.py", "test_sandbox.py", "test_run.py", "test_nested.py", "test_user_ids.py",
     "test_suite_confinement.py",
 )  # fmt: skip
+# Podman and the runtime word their refusals differently from version to version.
+WORDS_E2E = ("test_engine_contract.py", "test_ports.py", "test_limits.py")
 _IMAGES = """podman images --format "{{.Repository}}:{{.Tag}}" --filter "reference=localhost/podbot-*\""""
 _PATIENT = "PODBOT_E2E_PATIENCE=8"  # factor; where it was compared the emulated processor is seven times slower
 _PYTEST = ".venv/bin/pytest -q -p no:cacheprovider --junitxml=$HOME/results/{name}.xml {tests}"
@@ -74,6 +76,11 @@ PARTS = {
     "network": _inside("The default network of a rootless sandbox", "network", "test_network.py"),
     "limits": _inside("Limits under delegated cgroup v2", "limits", "test_limits.py"),
     "engine": _inside("The user's `podman.socket`, and the journal", "engine", "test_engine_socket.py"),
+    "words": Part(
+        "What Podman 5 and crun refuse, and what ends a command, in podbot's words",
+        _e2e("words", WORDS_E2E),
+        after="newcomer",
+    ),
     "systemd": _inside("`podbot token-daemon` as a user unit", "systemd", "test_systemd.py"),
     "linger": Part(
         "`podbot token-daemon`'s unit outlives the logout with linger, and starts without a login",
