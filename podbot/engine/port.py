@@ -254,7 +254,10 @@ class Engine(Protocol):
 
     @property
     def image_builder(self) -> ImageBuilder | None:
-        """The builder of images; None if this engine has none: see ``images.image_build.builder_of``."""
+        """The builder of images; None if this engine has none: see ``images.image_build.builder_of``.
+
+        Raises UnsupportedEndpoint if no image can be built over this connection.
+        """
         ...
 
     @property

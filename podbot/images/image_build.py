@@ -144,7 +144,7 @@ class BuildResult:
 
 
 def builder_of(engine: Engine) -> ImageBuilder:
-    """The image builder of ``engine``. Raises NoImageBuilder if that kind of engine has none."""
+    """The image builder of ``engine``. Raises NoImageBuilder, and UnsupportedEndpoint over ssh and https."""
     builder = engine.image_builder
     if builder is None:
         raise NoImageBuilder(engine=engine.words.name)

@@ -27,9 +27,15 @@ NO_RANGE_HINT = "`podbot doctor` (user-ids) has the command that gives you a ran
 
 
 class PodmanImages:
-    """An :class:`podbot.engine.port.ImageBuilder` for the Podman at ``endpoint``, a URI."""
+    """An :class:`podbot.engine.port.ImageBuilder` for the Podman at ``endpoint``, a URI.
+
+    Raises UnsupportedEndpoint unless that is unix or http: podman-py disables ssh's host key check, and has no https.
+    """
 
     def __init__(self, endpoint: str) -> None:
+        if not endpoint.startswith(("unix://", "http://")):
+            reason = "images are built and removed over unix:// and http:// only: do that on the engine's machine"
+            raise UnsupportedEndpoint(endpoint=endpoint, origin="for images", reason=reason)
         self._endpoint = endpoint
 
     def build(
@@ -153,10 +159,6 @@ def _session(endpoint: str) -> Iterator[Any]:
     from requests.exceptions import RequestException
     from urllib3.exceptions import HTTPError
 
-    if not endpoint.startswith(("unix://", "http://")):
-        # podman-py disables ssh's host key check, and does not support https.
-        reason = "images are built and removed over unix:// and http:// only; do it on the machine that runs the engine"
-        raise UnsupportedEndpoint(endpoint=endpoint, origin="for images", reason=reason)
     client = podman.PodmanClient(base_url=endpoint)
     try:
         yield client.api

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from podbot.engine.podman.image_builder import PodmanImages
-from podbot.errors import EngineGone, EngineStorageFull, ImageBuildFailed
+from podbot.errors import EngineGone, EngineStorageFull, ImageBuildFailed, UnsupportedEndpoint
 
 
 class Service(socketserver.ThreadingUnixStreamServer):
@@ -146,6 +146,12 @@ def test_an_engine_that_closes_the_connection_is_reported_as_gone(service: Servi
     service.drop = True
     with pytest.raises(EngineGone):
         build(service, [])
+
+
+@pytest.mark.parametrize("endpoint", ["ssh://ada@build/run/podman.sock", "https://build:8443"])
+def test_an_engine_over_which_nothing_is_built_is_refused_at_once(endpoint: str) -> None:
+    with pytest.raises(UnsupportedEndpoint, match="over unix:// and http:// only"):
+        PodmanImages(endpoint)
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # podman-py's, when it cannot connect
