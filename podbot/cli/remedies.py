@@ -96,8 +96,8 @@ _OPTIONS: Final = (
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
     (re.compile(r"Remove the sessions? .+ first"), r"\g<0> (`podbot stop --rm NAME`; its unsaved work is lost)"),
-    (re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation"), r"`podbot docs \1`"),
 )
+_PAGE: Final = re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation")
 # By class and reason, for reasons that have a remedy of their own.
 _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     (errors.SessionNotRestorable, errors.SessionNotRestorable.NOT_KEPT): (
@@ -139,7 +139,12 @@ def _by_its_state(exc: PodbotError) -> str:
 def _with_options(remedy: str) -> str:
     for key, option in _OPTIONS:
         remedy = key.sub(option, remedy, count=1)
-    return remedy
+    return with_pages(remedy)
+
+
+def with_pages(text: str) -> str:
+    """``text`` with the commands that show the pages which it names."""
+    return _PAGE.sub(r"`podbot docs \1`", text)
 
 
 def _unit_word(session: str) -> str:

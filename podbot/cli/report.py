@@ -124,6 +124,10 @@ class Reporter:
             if event.kind in _OF_THE_AGENT:
                 return f"agent: {printable(event.message.expandtabs())}"
             text = event.message
+            if event.kind == "plan.note":
+                from podbot.cli.remedies import with_pages
+
+                text = with_pages(text)
             if event.kind == "history.resume":
                 from podbot.cli.own_name import own_name
 

@@ -45,6 +45,12 @@ def test_progress_and_details_need_an_option(capsys: Capture) -> None:
     assert shown(capsys, Globals(verbose=1)) == ["podbot: a debug", *rest]
 
 
+def test_a_note_names_the_command_that_shows_a_page(capsys: Capture) -> None:
+    report = Reporter(Globals())
+    report(Event("notice", "plan.note", "set up an App (page how-to/clone-from-github of the documentation)"))
+    assert capsys.readouterr().err == "podbot: set up an App (`podbot docs how-to/clone-from-github`)\n"
+
+
 def test_json_lines(capsys: Capture) -> None:
     report = Reporter(Globals(log_format="json"))
     report(Event("notice", "container.kept", "kept\nit", {"session": "s", "level": "forged", "path": b"x"}))
