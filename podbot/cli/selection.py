@@ -198,16 +198,19 @@ def check_plan_json(command: str, given: Given) -> None:
 
 
 def show(plan: LaunchPlan, *, as_json: bool) -> None:
-    """Print the plan on stdout, for ``--dry-run``."""
-    import json
-
-    from podbot.launch.describe import describe
-
-    described = describe(plan)
+    """Print the plan on stdout, for ``--dry-run``: a summary, or all of it as JSON."""
     if as_json:
-        sys.stdout.write(json.dumps(described, indent=2) + "\n")
+        import json
+
+        from podbot.launch.describe import describe
+
+        sys.stdout.write(json.dumps(describe(plan), indent=2) + "\n")
         return
-    print_tree(plan.sandbox.session, "  (nothing was created)", described)
+    import shutil
+
+    from podbot.cli.plan_summary import summary
+
+    sys.stdout.write(summary(plan, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
 
 
 def print_tree(title: str, remark: str, described: Mapping[str, Any]) -> None:

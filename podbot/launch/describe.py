@@ -1,4 +1,4 @@
-"""A plan as plain values, for ``--dry-run`` and ``--json``. Only the names of secrets appear."""
+"""A plan as plain values, for ``--dry-run --json``. Only the names of secrets appear."""
 
 from __future__ import annotations
 
