@@ -292,7 +292,7 @@ def test_names_without_a_token(site: Site) -> None:
     with site.world.session() as mounted:
         for words in (["nosuch"], ["--once", "nosuch"], [mounted]):
             done = site.world.podbot("token-daemon", *words)
-            assert (done.returncode, "has no GitHub token to renew" in done.stderr) == (1, True), done
+            assert (done.returncode, "no GitHub token to renew for" in done.stderr) == (1, True), done
     assert site.world.podbot("token-daemon", "--once").stdout == "SESSION  TOKEN\n"
 
 

@@ -30,8 +30,13 @@ class Operands(Frozen):
     path: str | None = None
 
 
-def read_operands(words: Sequence[str], is_directory: Callable[[str], bool] = os.path.isdir) -> Operands:
-    """The agent and the path among ``words``, in either order. Raises UsageError with a corrected command line."""
+def read_operands(
+    words: Sequence[str], is_directory: Callable[[str], bool] = os.path.isdir, *, options: bool = False
+) -> Operands:
+    """The agent and the path among ``words``, in either order. ``options``: whether any stood beside them.
+
+    Raises UsageError with a corrected command line.
+    """
     agent: str | None = None
     path: str | None = None
     for at, word in enumerate(words):
@@ -45,7 +50,7 @@ def read_operands(words: Sequence[str], is_directory: Callable[[str], bool] = os
                 raise _wrong(f"two paths, {shown(path)} and {shown(word)}", hint)
             path = word
         else:
-            raise _not_understood(words, at)
+            raise _not_understood(words, at, options=options)
     return Operands(agent, path)
 
 
@@ -95,7 +100,7 @@ def _names_repository(word: str) -> bool:
     return bool(re.match(_ADDRESS, word) or re.fullmatch(_REPOSITORY, word))
 
 
-def _not_understood(words: Sequence[str], at: int) -> UsageError:
+def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageError:
     """The error for ``words[at]``, with a guess of its meaning; an agent's name and a path may precede it."""
     word = words[at]
     near = nearest(word, AGENT_KINDS)
@@ -109,14 +114,15 @@ def _not_understood(words: Sequence[str], at: int) -> UsageError:
         reason, hint = f"{shown(word)} is neither an agent nor a directory", f"Did you mean {near}? {_GRAMMAR}"
     else:
         reason = f"{shown(word)} is neither an agent nor a directory"
-        hint = f"Arguments for the agent follow --: `{_line(words[:at], words[at:])}`. {_GRAMMAR}"
+        line = _line(words[:at], words[at:], options=options)
+        hint = f"Arguments for the agent follow --: `{line}`. {_GRAMMAR}"
     return _wrong(reason, hint)
 
 
-def _line(before: Sequence[str], behind: Sequence[str]) -> str:
-    """The corrected command line."""
+def _line(before: Sequence[str], behind: Sequence[str], *, options: bool) -> str:
+    """The corrected command line, with "…" in place of the options."""
     operands = [_typed([word], word if word in AGENT_KINDS else "PATH") for word in before]
-    return " ".join([_RUN, *operands, "--", _typed(behind, "WORDS…")])
+    return " ".join([_RUN, *operands, *["…"] * options, "--", _typed(behind, "WORDS…")])
 
 
 def _typed(words: Sequence[str], instead: str) -> str:

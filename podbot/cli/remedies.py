@@ -23,7 +23,6 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.AlreadyStarted: "`podbot exec {session}` opens a shell in it.",
     errors.ClientBroken: "Check the program that starts `podbot host`: it must send newline-delimited JSON.",
     errors.CommandSurvived: "`podbot stop --time 0 {container}` ends everything in that session.",
-    errors.ConfigFileNotFound: "Name another file, or write one with `podbot config init`.",
     errors.ConnectionFailed: f"{{remedy}} {_ENGINE}",
     errors.ContainerNotFound: "`podbot ps -a` lists podbot's sessions.",
     errors.CreateFailed: "`podbot run --dry-run` shows the request; `podbot doctor` checks the engine.",
@@ -39,7 +38,6 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.GitNotInImage: "`podbot doctor --image` shows what an image needs; `podbot setup` builds one that has it.",
     errors.HealthCheckFailed: f"{{remedy}} {_ENGINE}",
     errors.HistoryNotFound: "`podbot history ls` lists the projects.",
-    errors.ImageNotFound: "{hint} Build podbot's own with `podbot setup`. {engine_hint}",
     errors.LoginFailed: "Run `podbot login {agent}` again; a login that was kept before is unchanged.",
     errors.MachineNotReady: (
         "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
@@ -83,15 +81,21 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.StopFailed: "Try `podbot stop --time 0 {container}`.",
     errors.TerminalTooSmall: "Enlarge it, or run the agent without a terminal (`podbot run … < prompt`).",
     errors.TokenSessionMissing: "`podbot ps` shows which sessions have one.",
-    errors.UnknownKey: "{remedy} `podbot config show` lists every key.",
+    errors.UnknownKey: "{remedy} `podbot docs reference/config` describes every key, with its variable.",
     errors.UnsafeStore: "Move it away, or start with --no-history.",
     errors.UsageError: "`{command} --help` shows its usage.",
 }
+_NO_WORKSPACE: Final = (
+    "Name a directory (`--workspace PATH`), or a repository to clone (`--repo OWNER/NAME`). Only `podbot run` on a"
+    " terminal takes the current directory."
+)
+_OWN_IMAGES: Final = ("localhost/podbot-sandbox:", "localhost/podbot-base:")
 _NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in about a minute and writes the key."
 # What the library's remedies call by configuration keys, and the options that set them.
 _OPTIONS: Final = (
     (re.compile(r"agent\.kind = (?!custom)(\w+( or \w+)*)"), r"\g<0> (`--agent`)"),
     (re.compile(r"agent\.mode = \w+( or \w+)*"), r"\g<0> (`--agent-mode`)"),
+    (re.compile(r"the editor start host"), "the editor start `podbot host`"),
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
@@ -133,7 +137,23 @@ def _by_its_state(exc: PodbotError) -> str:
     """The remedy for an error whose class alone does not say what to do; empty for others."""
     if isinstance(exc, errors.AlreadyStarted) and exc.state == exc.CHANGING:
         return "`podbot ps -a` shows when that is done."
+    if isinstance(exc, errors.MissingRequired) and exc.field == "a workspace":
+        return _NO_WORKSPACE
+    if isinstance(exc, errors.ConfigFileNotFound) and exc.reason == exc.MISSING:
+        return f"Correct the path, or write the file with `podbot --config {exc.path} config init`."
+    if isinstance(exc, errors.ImageNotFound):
+        return " ".join(filter(None, (exc.hint, _another_image(exc), exc.engine_hint)))
     return _BY_REASON.get((type(exc), exc.fields.get("reason")), "").format_map(exc.fields)
+
+
+def _another_image(exc: errors.ImageNotFound) -> str:
+    if exc.image.startswith(_OWN_IMAGES):
+        return "`podbot setup` builds it."
+    kind, _, detail = exc.origin.partition(" ")
+    undo = {"flag": f"leave out {detail}", "variable": f"unset {detail}", "config": "remove `image` from that file"}
+    if kind not in undo or detail == "--base":
+        return "Check the name, or build it."
+    return f"Check the name, or build it. For podbot's own image, {undo[kind]}, and run `podbot setup`."
 
 
 def _with_options(remedy: str) -> str:

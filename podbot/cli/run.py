@@ -28,7 +28,7 @@ HERE = "the current directory"  # the name in a value's origin
 def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, logs: bool, **given: Unpack[Given]) -> int:
     """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
     check_plan_json("podbot run", given)
-    typed = read_operands(operands)
+    typed = read_operands(operands, options=any(given.values()))
     refuse_twice(typed, agent=given["agent"], workspace=given["workspace"], repo=given["repo"])
     given["agent"] = typed.agent or given["agent"]
     given["workspace"] = typed.path or given["workspace"]

@@ -194,7 +194,7 @@ def check_plan_json(command: str, given: Given) -> None:
     """Raise UsageError for ``--json`` without ``--dry-run``, which would start a session."""
     if given["as_json"] and not given["dry_run"]:
         hint = f"`{command} --dry-run --json` prints the plan; `--log-format json` makes messages JSON."
-        raise UsageError(command=command, reason="--json without --dry-run", hint=hint)
+        raise UsageError(command=command, reason="--json works only with --dry-run", hint=hint)
 
 
 def show(plan: LaunchPlan, *, as_json: bool) -> None:

@@ -68,8 +68,8 @@ def session_variables(pairs: Sequence[str], files: Sequence[str], environ: Mappi
                 field="env",
                 origin="flag -e",
                 reason=f"{shown}=… looks like a secret, and every user of this machine can read a command line",
-                hint="Set it where podbot starts and write the name alone, as in `-e OPENAI_API_KEY`, or write it into"
-                " a file for --env-file.",
+                hint=f"Export {shown} in your shell and write `-e {shown}`, or write it into a file for --env-file that"
+                " only you can read.",
             )
     env.update(_pairs(pairs, environ))
     return env

@@ -18,6 +18,7 @@ LEAST_CPUS = 0.01  # the kernel's smallest quota is 1 ms in a period of 100 ms
 LEAST_PIDS = 8  # measured with runc: with fewer, a container starts but commands in it do not
 LEAST_NOFILE = 64  # measured with runc: 8 does not start, Node fails with 16 and works with 24
 LONGEST_METHOD = 200  # characters
+_AMOUNT = "Write a whole number and b, k, m or g: 512m, 2g."
 _UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _LEVELS = ("read", "write", "admin")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -46,14 +47,14 @@ def check_text(text: str) -> None:
         raise Refusal("it is not valid UTF-8")
 
 
-def parse_memory(text: str, *, called: str = "an amount of memory") -> int:
+def parse_memory(text: str, *, called: str = "an amount of memory", hint: str = _AMOUNT) -> int:
     """``512m`` or ``2g`` as bytes; units b, k, m, g (powers of 1024), either case. ValueError otherwise.
 
-    ``called``: what it is, for the message.
+    ``called``: what it is, and ``hint``: how it is written, for the message.
     """
     digits, unit = text[:-1], text[-1:].lower()
     if unit not in _UNITS or not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(LARGEST)):
-        raise Refusal(f"{shown(text)} is not {called}", "Write a whole number and b, k, m or g: 512m, 2g.")
+        raise Refusal(f"{shown(text)} is not {called}", hint)
     size = int(digits) * _UNITS[unit]
     if not 0 < size <= LARGEST:
         raise Refusal(f"{shown(text)} is out of range", "Write an amount above zero, such as 512m or 2g.")
@@ -83,7 +84,8 @@ def memory_limit(text: str, machine: int = 0) -> int | None:
         if not 1 <= percent <= 100:
             raise Refusal(f"{shown(text)} is not a share of the machine's memory", "Write 1% to 100%.")
         return max(LEAST_MEMORY, machine * percent // 100) if machine else None
-    if (size := parse_memory(text)) < LEAST_MEMORY:
+    hint = "Write an amount such as 2g, a share of the machine's such as 50%, or none."
+    if (size := parse_memory(text, hint=hint)) < LEAST_MEMORY:
         raise Refusal(f"{shown(text)} is too little to start a container", "Write 6m or more, such as 2g.")
     return size
 
@@ -129,8 +131,8 @@ def _absolute(value: str) -> None:
 def _container_path(value: str) -> None:
     if value != "host" and not value.startswith("/"):
         raise Refusal(
-            f"{shown(value)} is neither an absolute path nor 'host'",
-            "Write a path from the root on, such as /workspace.",
+            f"{shown(value)} does not begin with /",
+            "Write an absolute path, such as /workspace, or host for the same path as on this machine.",
         )
 
 
@@ -230,13 +232,14 @@ def _server(value: str) -> None:
 def _auth(value: str) -> None:
     kind, colon, name = value.partition(":")
     if value not in ("app", "gh", "none") and not (kind == "env" and colon and is_variable_name(name)):
-        # Not shown: it may be a token.
-        raise Refusal("it is none of app, gh, env:NAME and none", "NAME is the variable that contains the token.")
+        reason = "it is no source of tokens (not shown, because it may be a token)"
+        raise Refusal(reason, "Write app, gh, none, or env:NAME, where NAME is the variable that contains the token.")
 
 
 def _frame_limit(value: str) -> None:
-    if not 64 << 10 <= parse_memory(value) <= 1 << 30:
-        raise Refusal(f"{shown(value)} is out of range", "Write an amount from 64k to 1g.")
+    hint = "Write a size from 64k to 1g, such as 64m."
+    if not 64 << 10 <= parse_memory(value, called="a size", hint=hint) <= 1 << 30:
+        raise Refusal(f"{shown(value)} is out of range", hint)
 
 
 def _methods(value: tuple[str, ...]) -> None:
@@ -256,6 +259,11 @@ def _hosts(value: tuple[str, ...]) -> None:
             raise Refusal(str(exc), "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com.") from None
 
 
+# After a list of the allowed values, where their names do not say which one is meant for what.
+CHOICES = {
+    "agent.mode": "podbot is for run; the others are for host.",
+    "sandbox.profile": "hardened is the default, and privileged confines nothing; sealed is for suites of tools.",
+}
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "github.auth": _auth,
     "github.app_id": _positive,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from podbot.config.checks import CHECKS, Refusal, check_text, parse_memory, shown
+from podbot.config.checks import CHECKS, CHOICES, Refusal, check_text, parse_memory, shown
 from podbot.config.models import Origin
 from podbot.config.schema import Key, nearest
 from podbot.errors import InvalidValue
@@ -29,9 +29,9 @@ _WANTED = {
     "table": "a table of strings",
 }
 _FORMS = {
-    "boolean": "Write true, false, 1 or 0.",
-    "integer": "Write it in digits and without quotes, such as 2.",
-    "number": "Write it in digits and without quotes, such as 1.5.",
+    "boolean": "Write true or false, without quotes.",
+    "integer": "Write it in digits and without quotes, such as {example}.",
+    "number": "Write it in digits and without quotes, such as {example}.",
     "list": 'Write a list, such as ["a", "b"].',
     "table": 'Write a table, such as { NAME = "value" }.',
 }
@@ -87,7 +87,7 @@ def _parsed(key: Key, text: str) -> object:
 def _boolean(text: str) -> bool:
     value = _BOOLEANS.get(text.lower())
     if value is None:
-        raise Refusal(f"expected true or false, not {shown(text)}", _FORMS["boolean"])
+        raise Refusal(f"expected true or false, not {shown(text)}", "Write true, false, 1 or 0.")
     return value
 
 
@@ -98,7 +98,7 @@ def _number(key: Key, text: str) -> object:
             return int(text) if key.kind == "integer" else float(text)
         except ValueError:
             pass
-    raise Refusal(f"expected {_WANTED[key.kind]}, not {shown(text)}", _FORMS[key.kind])
+    raise Refusal(f"expected {_WANTED[key.kind]}, not {shown(text)}", _form(key))
 
 
 def _items(text: str) -> list[str]:
@@ -138,7 +138,11 @@ def _typed(key: Key, value: object) -> object:
             )
     # A list or a table may hold a secret that was written as a string; a switch or a number does not.
     text = f" ({shown(value)})" if isinstance(value, str) and key.kind in ("boolean", "integer", "number") else ""
-    raise Refusal(f"expected {_WANTED[key.kind]}, not {type_name(value)}{text}", _FORMS.get(key.kind, ""))
+    raise Refusal(f"expected {_WANTED[key.kind]}, not {type_name(value)}{text}", _form(key))
+
+
+def _form(key: Key) -> str:
+    return _FORMS.get(key.kind, "").replace("{example}", str(key.example or key.default))
 
 
 def _float(value: float) -> float:
@@ -163,7 +167,7 @@ def _checked(key: Key, value: Any) -> Any:
         raise Refusal("it is blank", f"Leave it out for the default, {shown(key.default)}.")
     if key.choices and value not in key.choices:
         near = nearest(value, key.choices)
-        hint = f"Did you mean {near!r}?" if near else ""
+        hint = f"Did you mean {near!r}?" if near else CHOICES.get(key.dotted, "")
         raise Refusal(f"{shown(value)} is not one of {', '.join(key.choices)}", hint)
     check = CHECKS.get(key.dotted)
     if check:

@@ -78,7 +78,10 @@ def override_layer(options: LoadOptions) -> Layer:
 
 def read_file(path: str, named_by: Origin) -> bytes:
     """The bytes of a configuration file. Raises ConfigFileNotFound, UnsafeConfigFile, or MalformedFile if too large."""
-    reasons: Mapping[type[Exception], str] = {FileNotFoundError: "no such file", IsADirectoryError: "it is a directory"}
+    reasons: Mapping[type[Exception], str] = {
+        FileNotFoundError: ConfigFileNotFound.MISSING,
+        IsADirectoryError: "it is a directory",
+    }
     try:
         with open(path, "rb") as file:
             _check_owner(os.fstat(file.fileno()), path, named_by)

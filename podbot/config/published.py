@@ -7,7 +7,7 @@ from podbot.frozen import Frozen
 
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the operator writes it
-_FORM = "Write PORT_HERE:PORT_INSIDE, such as 3000:3000, or with an address of this host, such as 0.0.0.0:3000:3000."
+_FORM = "Write PORT_HERE:PORT_INSIDE, such as 3000:3000, which only this machine can reach."
 _HIGHEST = 65_535
 
 

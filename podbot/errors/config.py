@@ -79,9 +79,10 @@ class MalformedFile(ConfigError):
 class ConfigFileNotFound(ConfigError):
     """A configuration file that was named does not exist or cannot be read."""
 
+    MISSING: ClassVar[str] = "no such file"
     path: str
     origin: str
-    reason: str = "no such file"
+    reason: str = MISSING
     template: ClassVar[str] = "the configuration file {path} ({origin}) cannot be read: {reason}"
     advice: ClassVar[str] = "Name another file, or make this one readable."
 

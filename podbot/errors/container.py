@@ -171,7 +171,7 @@ class NameTaken(ContainerError):
     """A container of that name exists already."""
 
     container: str
-    template: ClassVar[str] = "the name {container} is taken by another container"
+    template: ClassVar[str] = "another container has the name {container}"
     advice: ClassVar[str] = "Choose another name."
 
 

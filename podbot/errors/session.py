@@ -134,7 +134,7 @@ class TokenSessionMissing(SessionError):
 
     session: str
     reason: str
-    template: ClassVar[str] = "the session {session} has no GitHub token to renew: {reason}"
+    template: ClassVar[str] = "no GitHub token to renew for {session}: {reason}"
     advice: ClassVar[str] = "Name a running session that has a token."
 
 

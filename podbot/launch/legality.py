@@ -200,8 +200,8 @@ def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
     if mode in SUBCOMMAND_MODES[subcommand]:
         return
     if subcommand == "run":
-        reason = "run is for interactive sessions, and this mode speaks a protocol over stdio"
-        hint = "Set agent.mode = podbot, or let an editor use host."
+        reason = "run is interactive, and in this mode an editor controls the agent"
+        hint = "Set agent.mode = podbot, or have the editor start host."
     else:
         fitting = [m for m in agent(config.agent.kind).commands if m in SUBCOMMAND_MODES["host"]]
         reason = "host speaks a protocol over stdio, and this mode is interactive"

@@ -61,6 +61,8 @@ def checked_source(
     path = found.resolved
     reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
     reason, hint = reason or refusal(path, refused_sources(facts, path)), _ANOTHER
+    if found.kind == "missing":
+        hint = "Check the path."
     if reason is None and (reason := refused_unless_named(facts, path)):
         hint = f'If it is a project, name it in your configuration: workspace.allowed_roots = ["{path}"].'
     if reason is None and not follow_links and (link := leading_out(found, facts)):

@@ -653,7 +653,7 @@ def test_dry_run_contacts_no_engine(engine: FakeEngine, place: Place, capfd: Cap
         (["--agent-mode", "acp"], 2, "agent.mode = acp (flag --agent-mode)"),
         (["--image", "localhost/none:1"], 1, "localhost/none:1 (flag --image) is not on this engine"),
         (["--image", " "], 2, "image is required"),
-        (["--name", "taken"], 1, "the name taken is taken"),
+        (["--name", "taken"], 1, "another container has the name taken"),
         (["--name", "../x"], 2, "../x"),
     ],
 )
@@ -695,10 +695,11 @@ def test_an_agent_a_path_and_words_after_the_dashes(engine: FakeEngine, place: P
     ("argv", "words"),
     [
         (["-w", ".", "-v", "/a:/b"], "`--mount /a:/b`"),
-        (["-w", ".", "fix the tests"], "`podbot run -- 'fix the tests'`"),
+        (["-w", ".", "fix the tests"], "`podbot run … -- 'fix the tests'`"),
+        (["fix the tests"], "`podbot run -- 'fix the tests'`"),
         (["codex", "--agent", "codex"], "the agent is given twice"),
         ([".", "--repo", "octo/hello"], "the workspace is given twice"),
-        (["--json", "."], "--json without --dry-run"),
+        (["--json", "."], "--json works only with --dry-run"),
         (["--name", "--", "x"], "--name"),
         (["/etc"], "refused to mount /etc (argument PATH)"),
         (["codex"], "a workspace is required"),
@@ -743,7 +744,7 @@ def test_host_accepts_no_words_before_the_dashes(engine: FakeEngine, place: Plac
     assert main(["host", "--image", IMAGE, "-w", place.workspace, "codex"]) == 2
     assert "--agent codex" in str(capfd.readouterr().err)
     assert main(["host", "--image", IMAGE, "-w", place.workspace, "--json"]) == 2
-    assert "--json without --dry-run" in str(capfd.readouterr().err)
+    assert "--json works only with --dry-run" in str(capfd.readouterr().err)
     assert engine.calls == []
 
 

@@ -173,7 +173,7 @@ def test_wrong_usage_is_2_and_names_the_help(argv: list[str], capsys: Capture) -
         (["host", "--log-format", "json", "--nope"], "podbot host", "--nope"),
         (["--log-format", "json", "config"], "podbot config", "a command is missing"),
         (["token-daemon", "--log-format", "json", "install", "--once"], "podbot token-daemon", "install"),
-        (["run", "--log-format", "json", "--json", "."], "podbot run", "--json without --dry-run"),
+        (["run", "--log-format", "json", "--json", "."], "podbot run", "--json works only with --dry-run"),
         (["exec", "--log-format", "json", "s", "--"], "podbot exec", "there is no command after --"),
     ],
 )

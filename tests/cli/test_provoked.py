@@ -67,6 +67,8 @@ def test_the_page_has_what_is_printed(
     case: Provoked, engine: FakeEngine, place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made(engine, "shop-a", "shop-b")
+    for name in ("shop-a", "shop-b"):
+        os.makedirs(place.directory(name), 0o700)
     engine.create(container("taken", marks={}))
     row = provoke(case, place, monkeypatch, capfd)
     if os.environ.get("WRITE_ERRORS"):

@@ -12,9 +12,11 @@ from podbot.errors import (
     AgentNotInImage,
     AlreadyStarted,
     CommandSurvived,
+    ConfigFileNotFound,
     EngineNotInstalled,
     ExecFailed,
     HistoryNotRemoved,
+    ImageNotFound,
     MissingRequired,
     NameTaken,
     PathError,
@@ -102,7 +104,9 @@ def test_without_an_image_setup_is_advised() -> None:
 
 def test_the_librarys_own_remedy_is_kept_in_front() -> None:
     near = UnknownKey(key="imgae", origin="config file /c.toml", suggestion="image")
-    assert remedy_of(near) == "Did you mean image? `podbot config show` lists every key."
+    assert (
+        remedy_of(near) == "Did you mean image? `podbot docs reference/config` describes every key, with its variable."
+    )
     assert remedy_of(SocketNotFound(path="/s", origin="default")) == (
         "Check that the path is right and that the engine runs. `podbot doctor` shows what is missing."
     )
@@ -138,3 +142,27 @@ def test_a_misspelt_word_of_token_daemon_is_corrected(session: str, word: str) -
 )
 def test_a_hint_replaces_the_advice_of_its_class(error: PodbotError, remedy: str) -> None:
     assert remedy_of(error) == remedy
+
+
+@pytest.mark.parametrize(
+    ("image", "origin", "remedy"),
+    [
+        ("localhost/podbot-sandbox:9.9.9", "config file /c.toml", "`podbot setup` builds it."),
+        ("mine:1", "flag --image", "For podbot's own image, leave out --image, and run `podbot setup`."),
+        ("mine:1", "variable PODBOT_IMAGE", "For podbot's own image, unset PODBOT_IMAGE, and run `podbot setup`."),
+        ("mine:1", "config file /my c.toml", "For podbot's own image, remove `image` from that file,"),
+        ("mine:1", "flag --base", "Check the name, or build it."),
+        ("mine:1", "override", "Check the name, or build it."),
+    ],
+)
+def test_setup_is_advised_for_podbots_own_image_and_what_else_chose_another(
+    image: str, origin: str, remedy: str
+) -> None:
+    assert remedy in remedy_of(ImageNotFound(image=image, origin=origin))
+
+
+def test_a_file_that_is_missing_can_be_written_and_one_that_is_not_readable_cannot() -> None:
+    missing = ConfigFileNotFound(path="/c.toml", origin="flag --config")
+    assert "`podbot --config /c.toml config init`" in remedy_of(missing)
+    there = ConfigFileNotFound(path="/c.toml", origin="flag --config", reason="it is a directory")
+    assert remedy_of(there) == "Name another file, or make this one readable."

@@ -84,7 +84,7 @@ def test_once_as_json_and_a_failure_is_the_status(
 def test_an_unknown_session(place: Place, capsys: Capture) -> None:
     os.makedirs(place.runtime, 0o700)
     assert main(["token-daemon", "nosuch"]) == 1
-    assert "the session nosuch has no GitHub token to renew" in capsys.readouterr().err
+    assert "no GitHub token to renew for nosuch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.config.checks import CHOICES
 from podbot.config.coerce import from_text, from_value, parse_memory
 from podbot.config.models import Origin
 from podbot.config.schema import KEYS, Key
@@ -269,7 +270,7 @@ def test_an_invalid_enumeration_value_lists_the_members_and_the_nearest_one(key:
     error = refused(key.dotted, member[:-1] + "x" + member[-1])
     assert all(choice in error.reason for choice in key.choices)
     assert error.hint == f"Did you mean {member!r}?"
-    assert refused(key.dotted, "%%%").hint == ""
+    assert refused(key.dotted, "%%%").hint == CHOICES.get(key.dotted, "")
 
 
 def test_a_long_value_is_shortened_in_the_message() -> None:

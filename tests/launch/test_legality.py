@@ -69,7 +69,7 @@ def refused(values: dict[str, Any], subcommand: Any, origins: dict[str, Origin] 
 def test_run_with_a_protocol_mode_names_runs_own_mode() -> None:
     error = refused({"agent.kind": "claude", "agent.mode": "acp"}, "run")
     assert error.field == "agent.mode"
-    assert "Set agent.mode = podbot, or let an editor use host." in error.hint
+    assert "Set agent.mode = podbot, or have the editor start host." in error.hint
 
 
 def test_host_with_the_interactive_mode_names_the_kinds_modes() -> None:
