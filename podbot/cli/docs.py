@@ -79,7 +79,9 @@ def _near(word: str, found: Mapping[str, str]) -> str:
     import difflib
 
     names = {os.path.basename(name): name for name in found}
-    near = difflib.get_close_matches(os.path.basename(word), names, n=1)
+    near = [name for name in names if word and word in name] or difflib.get_close_matches(
+        os.path.basename(word), names, n=1
+    )
     return (f"Did you mean {names[near[0]]}? " if near else "") + "`podbot docs` lists the pages."
 
 

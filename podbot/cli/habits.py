@@ -14,6 +14,12 @@ _COPY = "No image is made of a session: `podbot cp SESSION:PATH .` copies its fi
 _MOUNT = "A directory of this machine is mounted with `podbot run --mount SRC[:DST][:ro]`."
 _GIT = "`podbot run --repo OWNER/NAME` runs an agent on a clone."
 _REMOVE_IMAGE = "`podbot image rm IMAGE` removes an image of podbot's."
+_UPDATE = (
+    "`podbot image update` installs newer agents. podbot itself is updated by what installed it:"
+    " `podbot docs how-to/upgrade`."
+)
+_IMAGE = "`podbot image ls` lists podbot's images; `podman image inspect IMAGE` shows one."
+_LISTS = "`podbot history ls` lists conversations"
 _PRINT = "`podbot config show` prints all values."
 
 # By the words after `podbot`: a command, or a group and its command.
@@ -21,6 +27,9 @@ COMMANDS: Mapping[str, str] = {
     "ls": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
     "list": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
     "container": "`podbot ps` lists sessions.",
+    "session": "`podbot ps` lists sessions.",
+    "sessions": "`podbot ps` lists sessions.",
+    "rename": "A session keeps its name; `podbot run --name NAME` gives it one.",
     "kill": "`podbot stop --time 0 SESSION` ends a session at once.",
     "remove": "`podbot rm SESSION` removes a session.",
     "delete": "`podbot rm SESSION` removes a session.",
@@ -37,8 +46,10 @@ COMMANDS: Mapping[str, str] = {
     "build": _SETUP,
     "create": "`podbot run` starts a session; with --dry-run it shows what it would create.",
     "install": f"{_SETUP} `podbot image update` installs newer agents in it.",
-    "update": "`podbot image update` installs newer agents. podbot itself is updated by what installed it.",
-    "upgrade": "`podbot image update` installs newer agents. podbot itself is updated by what installed it.",
+    "update": _UPDATE,
+    "upgrade": _UPDATE,
+    "self": _UPDATE,
+    "tool": _UPDATE,
     "info": _MACHINE,
     "status": f"`podbot ps` lists sessions. {_MACHINE}",
     "system": f"{_MACHINE} `podbot rm --all` removes all stopped sessions.",
@@ -73,16 +84,20 @@ COMMANDS: Mapping[str, str] = {
     "image prune": "`podbot image rm --all` removes podbot's images that nothing needs.",
     "image list": "`podbot image ls` lists images.",
     "image pull": _SETUP,
-    "history show": "`podbot history ls` lists conversations; the agent itself shows one.",
+    "image inspect": _IMAGE,
+    "image history": _IMAGE,
+    "history show": f"{_LISTS}; the agent itself shows one.",
+    "history list": f"{_LISTS}.",
 }
 
 _CONFINEMENT = "`--profile` selects how tightly a sandbox is confined, and no option loosens one part."
 _TERMINAL = "An agent gets the terminal that podbot is started from: leave it out."
 _USER = "An agent is root in its sandbox: leave it out."
-_DEVICES = "Podman's containers.conf adds devices to all sandboxes; the recipe for a GPU shows how."
+_DEVICES = "Podman's containers.conf adds devices to all sandboxes: `podbot docs how-to/recipes` shows how for a GPU."
+_NEWEST = "`podbot ps --all` lists the newest session first."
+_FIELDS = "`podbot inspect SESSION --json` prints all fields as JSON."
 
-# Options of `podbot run` and `podbot host` by podman's and docker's names.
-OPTIONS: Mapping[str, str] = {
+_RUN: Mapping[str, str] = {
     "-i": _TERMINAL,
     "-t": _TERMINAL,
     "--interactive": _TERMINAL,
@@ -103,10 +118,23 @@ OPTIONS: Mapping[str, str] = {
     "--entrypoint": "`podbot run custom -- CMD` runs another command.",
     "--workdir": "An agent starts in its workspace, `--workspace PATH`.",
     "--cpuset-cpus": "podbot pins no processors; `--cpus N` limits how much of them a session uses.",
-    "--pids-limit": "The key is sandbox.pids.",
-    "--shm-size": "The key is sandbox.shm.",
+    "--pids-limit": "`podbot config set sandbox.pids N` limits the processes of each session.",
+    "--shm-size": "`podbot config set sandbox.shm SIZE` sets the size of /dev/shm.",
+    "--ulimit": "`podbot config set sandbox.nofile N` limits open files; `--memory` and `--cpus` limit the rest.",
+    "--dns": "Podman's containers.conf sets the name servers of all sandboxes: dns_servers.",
+    "--hostname": "A session has a name, `--name NAME`, and no host name of its choice.",
+    "--label": "podbot labels its containers itself. The name of a session is `--name NAME`.",
+    "--tmpfs": "Everything outside the mounts is removed with the sandbox: leave it out.",
     "--restart": "A session ends with its agent; `podbot start` restarts a kept one.",
     "--pull": "podbot pulls no image; `podbot setup` builds it.",
     "--expose": "Write `--publish PORT:PORT`.",
     "-P": "Write `--publish PORT:PORT` for each port.",
+}
+
+# Options by podman's and docker's names, for each command.
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "run": _RUN,
+    "host": _RUN,
+    "ps": {"-n": _NEWEST, "--last": _NEWEST, "-l": _NEWEST, "--latest": _NEWEST},
+    "inspect": {"-f": _FIELDS, "--format": _FIELDS},
 }

@@ -19,7 +19,10 @@ _RUN = "podbot run"
 _LONGEST = 60  # characters of words in a message
 _MOUNT = r"[^:]+:/[^:]*(?::[a-zA-Z,]*)?"  # as for `podman run -v`
 _ADDRESS = r"(?i:[a-z+]+://|git@)"
+_SUFFIX = r":(?:rw|[zZ]|z?,?ro|ro,?z)\Z"  # of podman's -v, which a mount of podbot's has no use for
+_IMAGE = r"[a-z0-9][a-z0-9.-]*(?::[0-9]+)?/[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*"
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+"
+_PROGRAM = r"[a-z][a-z0-9_.+-]*"
 _GRAMMAR = "Only options, an agent's name and a path may precede --: `podbot run [AGENT] [PATH] [-- WORDS…]`."
 
 
@@ -88,7 +91,8 @@ def _is_path(word: str, is_directory: Callable[[str], bool]) -> bool:
         return False
     if is_directory(word):
         return True
-    return _spelled_as_path(word) and not re.fullmatch(_MOUNT, word) and not _names_repository(word)
+    unlike = re.fullmatch(_MOUNT, word) or re.fullmatch(_IMAGE, word) or _names_repository(word)
+    return _spelled_as_path(word) and not unlike
 
 
 def _spelled_as_path(word: str) -> bool:
@@ -106,16 +110,23 @@ def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageErr
     near = nearest(word, AGENT_KINDS)
     if re.fullmatch(_MOUNT, word) and not re.match(_ADDRESS, word):
         reason = f"{shown(word)} is neither an agent nor a directory; -v is --verbose"
-        hint = f"Another directory is mounted with `--mount {_typed([word], 'SRC:DST')}`."
+        mount = re.sub(_SUFFIX, lambda found: ":ro" if "ro" in found[0] else "", word)
+        hint = f"Another directory is mounted with `--mount {_typed([mount], 'SRC:DST')}`."
+    elif re.fullmatch(_IMAGE, word):
+        reason, hint = f"there is no directory {shown(word)}", f"An image is named with `--image {word}`."
     elif _names_repository(word):
         reason = f"there is no directory {shown(word)}"
         hint = "A repository is named with --repo OWNER/NAME."
     elif near:
-        reason, hint = f"{shown(word)} is neither an agent nor a directory", f"Did you mean {near}? {_GRAMMAR}"
+        reason = f"{shown(word)} is neither an agent nor a directory"
+        hint = f"Did you mean {near}? The agents are {', '.join(AGENT_KINDS)}."
     else:
         reason = f"{shown(word)} is neither an agent nor a directory"
         line = _line(words[:at], words[at:], options=options)
         hint = f"Arguments for the agent follow --: `{line}`. {_GRAMMAR}"
+        if not words[:at] and re.fullmatch(_PROGRAM, word):
+            program = _line(["custom"], words[at:], options=options)
+            hint = f"A program is started with `{program}`. Arguments for the agent follow --: `{line}`."
     return _wrong(reason, hint)
 
 

@@ -65,7 +65,10 @@ def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
         return f"{name} needs a value", ""
     own = next((one for one in (*command.options, *command.common) if name in one.spelled), None)
     called = f"{name} is {own.spelled[0]}. " if own is not None and own.spelled[0] != name else ""
-    return f"{name} needs a value", called + _behind(" ".join(["podbot", *command.path, *command.usage[1:]]))
+    typed = shlex.join(["podbot", *argv[:-1], "--", name])
+    if argv[-1] != name or "--" in argv or not typed.isprintable() or len(typed) > _LONGEST:
+        typed = " ".join(["podbot", *command.path, *command.usage[1:]])
+    return f"{name} needs a value", called + _behind(typed)
 
 
 def _bad_value(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
@@ -107,6 +110,8 @@ def _command_instead(word: str, context: Any) -> str:
     group = context.command_path.split()[1:]
     if habit := HABITS.get(" ".join([*group, word])):
         return habit.replace("{agents}", ", ".join(AGENT_KINDS))
+    if not group and word in AGENT_KINDS:
+        return f"`podbot run {word}` runs it."
     if near := nearest(word, context.command.commands, 0.7):
         return f"Did you mean `{context.command_path} {near}`?"
     return f"`{context.command_path} --help` lists the commands."
@@ -115,10 +120,11 @@ def _command_instead(word: str, context: Any) -> str:
 def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     """What to type in place of an unknown ``option``."""
     takes_words = isinstance(context.command, SessionCommand)
-    habit = OPTION_HABITS.get(option, "") if takes_words else ""
+    habit = OPTION_HABITS.get(context.command_path.partition(" ")[2], {}).get(option, "")
     near = nearest(option, [name for name in _options(context) if name[:3] == option[:3]], _SIMILAR)
-    meant = habit or (f"Did you mean {near}?" if near else "")
-    return f"{meant} {_agents_option(context, option, argv)}".strip() if takes_words else meant
+    if habit or not takes_words:
+        return habit or (f"Did you mean {near}?" if near else "")
+    return f"{f'Did you mean {near}? ' if near else ''}{_agents_option(context, option, argv)}"
 
 
 def _options(context: Any) -> list[str]:
@@ -135,7 +141,7 @@ def _line(context: Any) -> str:
 def _agents_option(context: Any, option: str, argv: Sequence[str]) -> str:
     """A remedy with the command line to type if the unknown ``option`` is meant for the agent."""
     end = argv.index("--") if "--" in argv else len(argv)
-    known = {name for parameter in context.command.params for name in parameter.opts}
+    known = {name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     exact = [at for at in range(end) if _spells(argv[at], option)]
     line = _line(context)
     if exact:

@@ -48,6 +48,8 @@ def _typed(text: str) -> WantedMount:
     """``SOURCE[:TARGET][:ro]``. Raises InvalidValue."""
     rest = text.removesuffix(":ro")
     source, colon, target = rest.partition(":")
+    if text.startswith("type="):  # podman's and docker's long form
+        source = ""
     if not source.strip() or (colon and not target.startswith("/")) or ":" in target:
         raise InvalidValue(
             field="mount",

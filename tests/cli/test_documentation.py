@@ -79,6 +79,7 @@ def test_a_page_is_found_by_its_name_its_last_part_and_a_link_to_it(word: str) -
     ("word", "said"),
     [
         ("mcp", "2 pages are called 'mcp'. Name one of how-to/mcp, reference/mcp"),
+        ("docker", "there is no page 'docker'. Did you mean how-to/coming-from-docker"),
         ("netwrk", "there is no page 'netwrk'. Did you mean how-to/network"),
         ("../../../etc/passwd", "there is no page '../../../etc/passwd'. `podbot docs` lists the pages"),
         ("", "there is no page ''"),

@@ -17,7 +17,8 @@ RUN = find(["run"])
 assert RUN is not None
 BEHIND = "Options for the agent follow --:"
 NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
-HINTS = sorted({*COMMANDS.values(), *OPTIONS.values()})
+BY_LINE = {f"{command} {option}": hint for command, found in OPTIONS.items() for option, hint in found.items()}
+HINTS = sorted({*COMMANDS.values(), *BY_LINE.values()})
 
 
 def named(hint: str) -> list[list[str]]:
@@ -54,20 +55,23 @@ def test_a_hint_names_only_what_there_is(hint: str) -> None:
 
 def test_no_habit_is_a_command_or_an_option_of_podbot() -> None:
     assert [words for words in COMMANDS if find(words.split()) is not None] == []
-    assert RUN is not None
-    assert [option for option in OPTIONS if option in spellings(RUN)] == []
+    for path, found in OPTIONS.items():
+        command = find([path])
+        assert command is not None
+        assert [option for option in found if option in spellings(command)] == []
 
 
-@pytest.mark.parametrize("words", [*COMMANDS, *(f"run {option}" for option in OPTIONS)])
+@pytest.mark.parametrize("words", [*COMMANDS, *BY_LINE])
 def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     captured = capfd.readouterr()
-    hint = COMMANDS.get(words) or OPTIONS[words.removeprefix("run ")]
+    hint = COMMANDS.get(words) or BY_LINE[words]
     (line,) = captured.err.splitlines()
     assert captured.out == ""
     assert line.startswith("podbot: ")
     assert hint.partition("{")[0] in line
     assert "Did you mean" not in line
+    assert BEHIND not in line, "an option of podman's is none of an agent's"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,6 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
             "config get: --workspace needs a value. `podbot config get --help` shows its usage.",
         ),
         ("-c ps exec --env", "exec: --env needs a value. `podbot exec --help` shows its usage."),
-        ("inspect --format json", "inspect: there is no option --format. `podbot inspect --help` shows its usage."),
         ("run --all", f"run: there is no option --all. {BEHIND} `podbot run -- --all`."),
         ("login x y", "login: 'y' is not expected here. Usage: `podbot login [AGENT]`."),
         ("lgs", "there is no command 'lgs'. Did you mean `podbot logs`?"),
@@ -97,7 +100,10 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
         ("stop --time x a", f"stop: {NUMBER}"),
         ("stop --time -1 a", f"stop: {NUMBER}"),
         ("-c", "-c needs a value. `podbot --help` shows its usage."),
-        ("run claude -c", f"run: -c needs a value. -c is --config. {BEHIND} `podbot run [AGENT] [PATH] [-- WORDS…]`."),
+        ("run claude -c", f"run: -c needs a value. -c is --config. {BEHIND} `podbot run claude -- -c`."),
+        ("run -c -- -c", f"run: -c needs a value. -c is --config. {BEHIND} `podbot run [AGENT] [PATH] [-- WORDS…]`."),
+        ("codex", "there is no command 'codex'. `podbot run codex` runs it."),
+        ("inspect --frob", "inspect: there is no option --frob. `podbot inspect --help` shows its usage."),
         (
             "run --memroy 2g",
             f"run: there is no option --memroy. Did you mean --memory? {BEHIND} `podbot run -- --memroy 2g`.",
