@@ -48,6 +48,10 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
     from podbot.session.seccomp_filter import place_seccomp
     from podbot.tokens.systemd_unit import unit_path
 
+    def config_file() -> str:
+        path, _, exists = config_location(options)
+        return path if exists else f"{path} does not exist, so the defaults apply"
+
     def connected(config: AppConfig) -> Engine:
         engine = driver_of(config).connect(config, environ, emit)
         report_orphans(engine, environ, emit)
@@ -56,7 +60,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
     return DoctorContext(
         machine=lambda config: driver_of(config).machine(environ),
         load=lambda: load_config(options),
-        config_path=lambda: config_location(options)[0],
+        config_file=config_file,
         locate=lambda config: driver_of(config).locate(config, environ),
         connect=connected,
         runtime_dir=lambda: private_runtime_root(environ),

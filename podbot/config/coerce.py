@@ -29,6 +29,8 @@ _WANTED = {
     "table": "a table of strings",
 }
 _FORMS = {
+    "string": 'Write it in quotes, such as "{example}".',
+    "choice": "Write it in quotes.",
     "boolean": "Write true or false, without quotes.",
     "integer": "Write it in digits and without quotes, such as {example}.",
     "number": "Write it in digits and without quotes, such as {example}.",

@@ -32,7 +32,7 @@ class DoctorContext:
 
     machine: Callable[[AppConfig], EngineMachine]
     load: Callable[[], AppConfig]
-    config_path: Callable[[], str]
+    config_file: Callable[[], str]
     locate: Callable[[AppConfig], Endpoint | None]
     connect: Callable[[AppConfig], Engine]
     runtime_dir: Callable[[], str]
@@ -70,7 +70,7 @@ def _config(context: DoctorContext) -> tuple[AppConfig, Check]:
     """The configuration, or the defaults if it is not valid, so that the rest can be checked."""
     try:
         config = context.load()
-        return config, Check("config", "ok", context.config_path())
+        return config, Check("config", "ok", context.config_file())
     except PodbotError as exc:
         return AppConfig(), _failed("config", exc)
 

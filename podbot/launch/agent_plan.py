@@ -21,8 +21,6 @@ from podbot.launch.terminal_variables import USUAL, terminal_variables
 from podbot.launch.types import AgentPlan, ExecSpec, HostFacts, LaunchRequest, OwnFile
 from podbot.launch.workspace import WorkspacePlan
 
-CUSTOM_HINT = "Name it after --: `podbot run --agent custom -- CMD ARGS…`, or set agent.command."
-
 
 def plan_agent(
     config: AppConfig, request: LaunchRequest, facts: HostFacts, workspace: WorkspacePlan
@@ -155,4 +153,4 @@ def command_for(agent: AgentConfig, words: tuple[str, ...] = (), directory: str 
         return words
     if agent.command and agent.command.strip():
         return (agent.command, *agent.args)
-    raise MissingRequired(field="agent.command", hint=CUSTOM_HINT)
+    raise MissingRequired(field="agent.command", hint="Write the command's words after --, or set agent.command.")

@@ -80,3 +80,12 @@ def test_an_update_of_no_image_names_setup(engine: FakeEngine, place: Place, cap
     engine.image_builder = object()  # type: ignore[assignment] # nothing is built
     assert main(["image", "update", "claude"]) == 1
     assert "podbot setup" in capfd.readouterr().err
+
+
+def test_a_configuration_file_that_does_not_exist_is_said_to(engine: FakeEngine, place: Place, capfd: Capture) -> None:
+    main(["doctor"])
+    assert "does not exist, so the defaults apply" in capfd.readouterr().out
+    with open(f"{place.base}/c.toml", "w", encoding="utf-8"):
+        pass
+    main(["--config", f"{place.base}/c.toml", "doctor"])
+    assert f"{place.base}/c.toml\n" in capfd.readouterr().out

@@ -118,7 +118,7 @@ def test_custom_without_a_command_says_how_to_set_one(command: str | None) -> No
     with pytest.raises(MissingRequired) as caught:
         command_for(AgentConfig(kind="custom", command=command, args=("left", "over")))
     assert caught.value.field == "agent.command"
-    assert "podbot run --agent custom -- CMD" in str(caught.value)
+    assert "Write the command's words after --" in str(caught.value)
 
 
 def test_claude_needs_is_sandbox_to_be_exactly_one() -> None:

@@ -398,7 +398,6 @@ def test_credentials_that_are_selected_and_there(
         ({}, True, True),
         ({}, False, False),
         ({"agent.kind": "codex"}, True, False),
-        ({"creds.copy_claude": False}, True, False),
     ],
 )
 def test_with_a_login_variable_claude_skips_its_onboarding(
@@ -408,6 +407,14 @@ def test_with_a_login_variable_claude_skips_its_onboarding(
     made = plan_session(config({"agent.env_allowlist": (name,)} | changes), typed(), facts(env=env))
     assert resource(made, CredentialsPlan).first_run == (CLAUDE_JSON if wanted else ())
     assert resource(made, CredentialsPlan).sources == ()
+
+
+def test_without_the_family_the_file_has_nothing_of_the_hosts() -> None:
+    values = {"creds.copy_claude": False, "agent.env_allowlist": ("ANTHROPIC_API_KEY",)}
+    (document,) = resource(plan(values, env={"ANTHROPIC_API_KEY": "sk-1"}), CredentialsPlan).first_run
+    assert (document.kind, document.source) == ("claude", "")
+    without = plan({"creds.copy_claude": False}, credentials=(CLAUDE,))
+    assert resource(without, CredentialsPlan).first_run == ()
 
 
 @pytest.mark.parametrize(("tty", "approved"), [(True, "sk-1"), (False, None)])

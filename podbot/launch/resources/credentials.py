@@ -26,7 +26,8 @@ _ENDS = (
 class FirstRunSource(Frozen):
     """A first-run file of the agent ``kind``: a reduced copy of ``source`` is written to ``target``.
 
-    ``source``, on the host, may be missing. ``approved_key``: an API key that the copy marks as approved.
+    ``source``, on the host, may be missing; empty: none is read. ``approved_key``: an API key that the copy marks as
+    approved.
     """
 
     kind: AgentKind
@@ -59,7 +60,7 @@ class CredentialsPlan(ResourcePlan):
             for found in self.sources
         ]
         reduced = [
-            {"family": found.kind, "source": found.source, "target": found.target, "reduced": True}
+            {"family": found.kind, "source": found.source or None, "target": found.target, "reduced": True}
             for found in self.first_run
         ]
         return rows + reduced
@@ -136,20 +137,24 @@ def _key(config: AppConfig, facts: HostFacts, command: ExecSpec) -> str:
 def _first_run(
     config: AppConfig, facts: HostFacts, credentials: tuple[CredentialSource, ...], command: ExecSpec
 ) -> tuple[FirstRunSource, ...]:
-    """First-run files: for each copied family, and for an agent whose login is passed in a variable."""
+    """First-run files: for each copied family, and for an agent whose login is passed in a variable.
+
+    Without the family nothing of the host's own file is read: the agent only skips its questions at a first start.
+    """
     copied = {found.family for found in credentials}
     sources = []
     for kind, found in agents().items():
         made = found.first_run
         own = config.agent.kind == kind and uses_own_login(config, facts)
-        if made is None or not (own or selected_family(config, kind)):
+        if made is None:
             continue
         if own or kind in copied or (config.agent.kind == kind and not command.secrets.isdisjoint(made.variables)):
             # Only an interactive agent asks about the key; otherwise no part of it should be in a file.
             key = command.env.get(made.key) if made.key in command.secrets and command.tty else None
             # The agent keeps it beside its other files if its variable names their directory, otherwise in the home.
             place = dict(facts.login_dirs).get(kind, facts.home)
-            sources.append(FirstRunSource(kind, os.path.join(place, made.path), made.target, key))
+            source = os.path.join(place, made.path) if own or selected_family(config, kind) else ""
+            sources.append(FirstRunSource(kind, source, made.target, key))
     return tuple(sources)
 
 
