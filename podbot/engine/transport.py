@@ -108,6 +108,29 @@ def ssh_command(endpoint: Endpoint, remote: Callable[[str], Sequence[str]]) -> l
     return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-p", str(endpoint.port), "--", target, line]
 
 
+def ssh_failure(endpoint: Endpoint, dial: Dial) -> str:
+    """What ssh, or the program on the remote side, says when no engine answered; empty if nothing is known.
+
+    The command is run once more for that, without input, because a connection has no place for its stderr.
+    """
+    import subprocess
+
+    from podbot.machine import find_programs
+
+    program = find_programs(os.environ, ("ssh",)).get("ssh")
+    if program is None:
+        return ""
+    words = [program, *ssh_command(endpoint, dial.remote)[1:]]
+    try:
+        done = subprocess.run(
+            words, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = done.stderr.decode("utf-8", "replace").split("\n") if done.returncode else []
+    return next((" ".join(line.split())[:300] for line in reversed(lines) if line.strip()), "")
+
+
 class _SshSocket(socket.socket):
     """Our end of the pair; closing it ends ssh and waits for it."""
 

@@ -74,7 +74,7 @@ class HealthCheckFailed(ContainerError):
     origin: str = "in use"
     engine_hint: str = ""
     template: ClassVar[str] = "the engine at {endpoint} ({origin}) failed its health check: {reason}"
-    advice: ClassVar[str] = "{engine_hint} Choose another endpoint there, or set engine_socket."
+    advice: ClassVar[str] = "{engine_hint}"
 
 
 class EngineGone(ContainerError):
@@ -165,6 +165,14 @@ class CreateFailed(ContainerError):
     reason: str
     template: ClassVar[str] = "the engine could not create {container} from {image}: {reason}"
     advice: ClassVar[str] = "Check the image, the mounts and the limits that the reason names."
+
+
+class NetworkNotFound(ContainerError):
+    """The engine has no network of this name."""
+
+    network: str
+    template: ClassVar[str] = "the engine has no network {network} (sandbox.network)"
+    advice: ClassVar[str] = "Set sandbox.network to default, filtered, none, host, or a network that the engine has."
 
 
 class NameTaken(ContainerError):

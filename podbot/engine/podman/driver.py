@@ -26,6 +26,7 @@ from podbot.frozen import Frozen
 if TYPE_CHECKING:
     from podbot.engine.podman.engine_machine import PodmanMachine
     from podbot.engine.podman.rest import RestEngine
+    from podbot.engine.port import EngineInfo
 
 __all__ = ["WORDS", "connect", "locate", "machine", "reopen", "revive"]
 
@@ -54,12 +55,16 @@ class Host(Frozen):
 
     ``system_sockets``: the last one may be Docker's. ``may_use``: this process may connect to the socket at that path.
     ``start_service``: returns the path of the socket of podbot's own service; raises as ``ensure_service`` does.
+    ``slow``: seconds after which a notice says that an engine on this machine does not answer; ``patience``: seconds
+    for which podbot then waits.
     """
 
     uid: int
     system_sockets: tuple[str, ...] = SYSTEM_SOCKETS
     may_use: Callable[[str], bool] = _may_use
     start_service: Callable[[Mapping[str, str], Emit], str] = _start_service
+    slow: float = 3.0
+    patience: float = 10.0
 
     def sockets(self, environ: Mapping[str, str]) -> list[str]:
         """Those to try when none is named, best first."""
@@ -76,24 +81,65 @@ def connect(
     host = host or Host(os.getuid())
     endpoint = locate(config, environ, host=host)
     if endpoint is not None:
-        return _checked(endpoint, emit)
+        return _checked(endpoint, emit, host)
     endpoint = _private(environ, emit, host)
     try:
-        return _checked(endpoint, emit)
-    except (ConnectionFailed, HealthCheckFailed, SocketNotFound):
+        return _checked(endpoint, emit, host)
+    except (ConnectionFailed, HealthCheckFailed, SocketNotFound) as exc:
+        if _timed_out(exc):
+            raise _hanging(endpoint) from exc
         # The service ends by itself when idle, perhaps at the very moment that we knocked. Once more.
-        return _checked(_private(environ, emit, host), emit)
+        return _checked(_private(environ, emit, host), emit, host)
 
 
-def _checked(endpoint: Endpoint, emit: Emit) -> RestEngine:
+def _checked(endpoint: Endpoint, emit: Emit, host: Host) -> RestEngine:
     engine = _engine(endpoint)
     try:
-        info = engine.ping()
+        info = _pinged(engine, endpoint, emit, host)
+    except HealthCheckFailed as exc:
+        engine.close()
+        if endpoint.scheme == "ssh":
+            from podbot.engine.podman.rest import DIAL
+            from podbot.engine.transport import ssh_failure
+
+            if said := ssh_failure(endpoint, DIAL):
+                reason = said if said.startswith("ssh") else f"ssh: {said}"
+                raise ConnectionFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason) from exc
+        raise
     except BaseException:
         engine.close()
         raise
     emit(Event("debug", "engine.connected", f"engine {info.endpoint} ({endpoint.origin}), Podman {info.version}"))
     return engine
+
+
+def _pinged(engine: RestEngine, endpoint: Endpoint, emit: Emit, host: Host) -> EngineInfo:
+    """The answer of an engine; where one on this machine gives none for ``host.slow`` seconds, a notice says so."""
+    if endpoint.scheme != "unix":  # to connect to another machine may take that long
+        return engine.ping()
+    try:
+        return engine.ping(host.slow)
+    except HealthCheckFailed as exc:
+        if not _timed_out(exc):
+            raise
+    text = f"waiting for the engine at {endpoint.uri} ({endpoint.origin}), which does not answer"
+    emit(Event("notice", "engine.slow", text, {"endpoint": endpoint.uri}))
+    return engine.ping(host.patience)
+
+
+def _timed_out(exc: BaseException | None) -> bool:
+    """Whether the engine gave no answer in time, which another attempt would not change."""
+    return exc is not None and (isinstance(exc, TimeoutError) or _timed_out(exc.__cause__))
+
+
+def _hanging(endpoint: Endpoint) -> HealthCheckFailed:
+    """The error for podbot's own service that does not answer. A stopped one (SIGSTOP) does not act on TERM."""
+    from podbot.engine.podman.private.service import process_of
+
+    pid = process_of(endpoint.path)
+    hint = f"If it is stuck, `kill -9 {pid}` ends it, and the next command starts another." if pid else ""
+    reason = f"its process {pid} does not answer" if pid else "it does not answer"
+    return HealthCheckFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason, engine_hint=hint)
 
 
 def locate(config: AppConfig, environ: Mapping[str, str], *, host: Host | None = None) -> Endpoint | None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from podbot.engine.http import BadResponse, Response
 from podbot.engine.podman.words import WORDS
 from podbot.errors import (
     ContainerError,
     ContainerNotFound,
+    CreateFailed,
     EngineStorageFull,
     ExecFailed,
+    ImageNotFound,
     KernelLimitReached,
+    NameTaken,
+    NetworkNotFound,
     RequestFailed,
     SandboxPaused,
 )
+
+if TYPE_CHECKING:
+    from podbot.launch.types import ContainerSpec
 
 # The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
 # in database: …" (Podman 4.3), "no container with ID … found in database: …" (5.4).
@@ -105,6 +113,22 @@ def refusal(operation: str, response: Response, *, container: str = "") -> Conta
     if container and (response.status == 404 or reason.endswith(_GONE)):
         return ContainerNotFound(container=container)
     return RequestFailed(operation=operation, status=response.status, reason=reason)
+
+
+def create_error(response: Response, spec: ContainerSpec) -> ContainerError:
+    """The error for a container that the engine refused to create."""
+    reason = reason_of(response)
+    if "image not known" in reason or "no such image" in reason:
+        hint = WORDS.fetch(spec.image)
+        return ImageNotFound(image=spec.image, origin=spec.image_origin, engine_hint=hint)
+    if "already in use" in reason or "name is in use" in reason:
+        return NameTaken(container=spec.name)
+    if "network not found" in reason:
+        return NetworkNotFound(network=spec.network)
+    error = refusal("create a container", response)
+    if isinstance(error, EngineStorageFull | KernelLimitReached):
+        return error
+    return CreateFailed(container=spec.name, image=spec.image, reason=reason)
 
 
 def exec_error(response: Response, container: str, command: str) -> ContainerError:

@@ -17,7 +17,7 @@ from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.podman import account_files, deep_layers, rest_answers
-from podbot.engine.podman.mapping import check, check_made, reason_of, refusal, start_error
+from podbot.engine.podman.mapping import check, check_made, create_error, reason_of, refusal, start_error
 from podbot.engine.podman.request_text import named, not_text, quote
 from podbot.engine.podman.words import WORDS, dial_stdio
 from podbot.engine.port import (
@@ -34,14 +34,9 @@ from podbot.engine.port import (
 from podbot.engine.transport import TIMEOUT, Dial, SocketStream, connect
 from podbot.errors import (
     ContainerError,
-    CreateFailed,
     EngineGone,
-    EngineStorageFull,
     ExecFailed,
     HealthCheckFailed,
-    ImageNotFound,
-    KernelLimitReached,
-    NameTaken,
     StartFailed,
     UploadFailed,
 )
@@ -209,9 +204,9 @@ class RestEngine:
 
     # --- engine and images --------------------------------------------------------------------
 
-    def ping(self) -> EngineInfo:
+    def ping(self, patience: float | None = None) -> EngineInfo:
         try:
-            response = self._call("GET", "/_ping", patience=self._limits.check)
+            response = self._call("GET", "/_ping", patience=self._limits.check if patience is None else patience)
         except EngineGone as exc:
             raise self._unhealthy(exc.reason) from exc
         version = response.headers.get("libpod-api-version", "")
@@ -250,16 +245,7 @@ class RestEngine:
             response = self._call("POST", "/containers/create", body)
         if response.status < 300:
             return self._read(response, rest_answers.identifier)
-        reason = reason_of(response)
-        if "image not known" in reason or "no such image" in reason:
-            hint = WORDS.fetch(spec.image)
-            raise ImageNotFound(image=spec.image, origin=spec.image_origin, engine_hint=hint)
-        if "already in use" in reason or "name is in use" in reason:
-            raise NameTaken(container=spec.name)
-        error = refusal("create a container", response)
-        if isinstance(error, EngineStorageFull | KernelLimitReached):
-            raise error
-        raise CreateFailed(container=spec.name, image=spec.image, reason=reason)
+        raise create_error(response, spec)
 
     def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
         from podbot.engine.podman.create_body import unmet

@@ -25,6 +25,7 @@ from podbot.errors import (
 )
 from podbot.events import Emit, Event
 from tests.engine.serving import Answer, Request, http, replay, serving
+from tests.waiting import HANG
 
 DOCKER = http(200, "OK", {"Api-Version": "1.41"})
 CONFIGURED = Origin("flag", "--engine-socket")
@@ -261,3 +262,75 @@ def test_a_private_service_that_ends_as_we_knock_is_started_again(host: Bench) -
     ended, fresh = host.listen("ended", lambda _request, peer: peer.close()), host.listen("fresh")
     host.private = [ended, fresh]
     assert host.connected() == fresh
+
+
+def silent(host: Bench, name: str) -> str:
+    """A socket on which a process listens and never answers, as one that was stopped."""
+    path = host.path(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    listener = host.stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+    listener.bind(path)
+    listener.listen(8)
+    return path
+
+
+def impatient(host: Bench) -> Host:
+    """Its limits strike at once: only an engine that never answers is asked."""
+    return replace(host.host, slow=0.01, patience=0.01)
+
+
+def test_an_engine_that_does_not_answer_is_said_to_be_waited_for(host: Bench) -> None:
+    path = silent(host, "rootless")
+    with pytest.raises(HealthCheckFailed, match="no whole answer within") as caught:
+        connect(AppConfig(), host.environ, host.events.append, host=impatient(host))
+    assert [(event.kind, event.level) for event in host.events] == [("engine.slow", "notice")]
+    assert path in host.events[0].message
+    assert caught.value.origin == "found there"
+
+
+def test_podbots_own_service_that_does_not_answer_is_named_and_asked_once(host: Bench) -> None:
+    host.private = [silent(host, "own.sock")]
+    with pytest.raises(HealthCheckFailed) as caught:
+        connect(AppConfig(), host.environ, host.events.append, host=impatient(host))
+    assert caught.value.reason == f"its process {os.getpid()} does not answer"
+    assert f"`kill -9 {os.getpid()}` ends it" in caught.value.remedy
+    assert host.private_asked == 1
+
+
+def test_an_engine_that_answers_late_is_used(host: Bench) -> None:
+    awaited = threading.Event()
+
+    def late(request: Request, sock: socket.socket) -> None:
+        awaited.wait(HANG)
+        with contextlib.suppress(OSError):  # podbot asks again over another connection
+            replay("ping")(request, sock)
+
+    path = host.listen("rootless", late, replay("ping"))
+
+    def emit(event: Event) -> None:
+        host.events.append(event)
+        awaited.set()
+
+    engine = connect(AppConfig(), host.environ, emit, host=replace(host.host, slow=0.01, patience=HANG))
+    engine.close()
+    assert engine.endpoint == f"unix://{path}"
+    assert host.events[0].kind == "engine.slow"
+
+
+SSH = """#!/bin/sh
+echo 'Warning: something' >&2
+echo 'ssh: connect to host build port 22: Connection refused' >&2
+exit 255
+"""
+
+
+def test_what_ssh_says_is_the_reason(host: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = host.path("bin")
+    os.makedirs(programs)
+    with open(os.path.join(programs, "ssh"), "w", encoding="ascii") as file:
+        file.write(SSH)
+    os.chmod(file.name, 0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    with pytest.raises(ConnectionFailed) as caught:
+        host.connected(configured("ssh://ada@build/run/podman.sock"))
+    assert caught.value.reason == "ssh: connect to host build port 22: Connection refused"

@@ -36,6 +36,7 @@ from podbot.errors import (
     HealthCheckFailed,
     ImageNotFound,
     NameTaken,
+    NetworkNotFound,
     RemoveFailed,
     RequestFailed,
     SocketNotFound,
@@ -433,16 +434,20 @@ BROKEN = http(500, json.dumps({"message": "it broke", "response": 500}))
         ),
         (replay("create_name_taken"), lambda e: e.create(SPEC), NameTaken, {"container": "podbot-rec-1"}),
         (
-            replay("create_failed"),
+            replay("create_failed"),  # its network is missing
             lambda e: e.create(SPEC),
-            CreateFailed,
-            {"container": "podbot-rec-1", "image": "localhost/nope:1"},
+            NetworkNotFound,
+            {"network": SPEC.network},
         ),
         (
             replay("create_bad_mount"),
             lambda e: e.create(SPEC),
             CreateFailed,
-            {"reason": "statfs /nonexistent-src: no such file or directory"},
+            {
+                "container": "podbot-rec-1",
+                "image": "localhost/nope:1",
+                "reason": "statfs /nonexistent-src: no such file or directory",
+            },
         ),
         (FULL, lambda e: e.create(SPEC), EngineStorageFull, {"operation": "create a container"}),
         (replay("start_failed"), lambda e: e.start("c"), StartFailed, {"container": "c"}),

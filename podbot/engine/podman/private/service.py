@@ -84,12 +84,27 @@ def answers(path: str) -> bool:
         return _peer_uid(probe) in (None, os.getuid())
 
 
+def process_of(path: str) -> int:
+    """The process that listens on the unix socket ``path``; 0 if it is not known."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except OSError:
+            return 0
+        return _peer(probe)[0] or 0
+
+
 def _peer_uid(connected: socket.socket) -> int | None:
-    """User id of the process at the other end; None on a system without SO_PEERCRED."""
+    return _peer(connected)[1]
+
+
+def _peer(connected: socket.socket) -> tuple[int | None, int | None]:
+    """Process and user id of the other end; None on a system without SO_PEERCRED."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return None
-    credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return int.from_bytes(credentials[4:8], sys.byteorder)  # struct ucred: pid, uid, gid
+        return None, None
+    found = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(found[:4], sys.byteorder), int.from_bytes(found[4:8], sys.byteorder)  # struct ucred
 
 
 class _Start(NamedTuple):
