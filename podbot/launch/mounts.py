@@ -157,7 +157,7 @@ def workspace_target(config: AppConfig, source: str) -> str:
     """Where a workspace that the host has at ``source`` is mounted. Raises MountRefused."""
     text, origin = config.workspace.container_path, config.origin("workspace.container_path")
     if text != SAME_PATH:
-        return normal_target(text, str(origin))
+        return normal_target(text, f"workspace.container_path, {origin}")
     hint = f'Set workspace.container_path = "{SECOND_NAME}".'
     return normal_target(source, f"{origin}, the same path as on the host", hint)
 

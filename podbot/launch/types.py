@@ -173,6 +173,7 @@ class HostFacts(Frozen):
     git_email: str | None = None
     credentials: tuple[CredentialSource, ...] = ()  # families that exist, in the order of their table
     login_dirs: tuple[tuple[str, str], ...] = ()  # (family, directory) for those that an agent's own variable names
+    login_variables: tuple[str, ...] = ()  # names of those that are set here and log the configured agent in
     own_logins: tuple[str, ...] = ()  # agents with a login of podbot's own, as far as planning needs them
     own_login: bytes | str | None = field(default=None, repr=False)  # that of the configured agent
     settings: tuple[str, ...] = ()  # files of ``Agent.settings`` that exist in the workspace

@@ -111,6 +111,7 @@ def collect_facts(
         git_email=email,
         credentials=_credentials(config, places, now.timestamp()),
         login_dirs=tuple((kind, path) for kind, path in places.items() if environ.get(families()[kind].variable)),
+        login_variables=_login_variables(config, environ),
         own_logins=_own_logins(config, state_dir(environ)),
         own_login=_own_login(config, state_dir(environ)),
         certificates=_certificates(config, home),
@@ -119,6 +120,11 @@ def collect_facts(
         homes=other_homes(uid),
     )
     return with_protected(facts)
+
+
+def _login_variables(config: AppConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
+    login = agent(config.agent.kind).login
+    return tuple(name for name in login.variables if environ.get(name, "").strip()) if login is not None else ()
 
 
 def _kernel(config: AppConfig) -> tuple[int, int]:

@@ -56,6 +56,13 @@ def test_a_login_that_does_not_work_is_said_before_the_start(content: bytes | st
     assert not made.agent.login.works
 
 
+def test_a_key_that_is_set_on_the_host_and_not_passed_is_named() -> None:
+    text = notes_of(plan("claude", login_variables=("CLAUDE_CODE_OAUTH_TOKEN",)))
+    assert "to give it one, pass CLAUDE_CODE_OAUTH_TOKEN, which is set here: `-e CLAUDE_CODE_OAUTH_TOKEN`" in text
+    text = notes_of(plan("claude", given={"ANTHROPIC_API_KEY": ""}, login_variables=("ANTHROPIC_API_KEY",)))
+    assert "which is set here" not in text
+
+
 def test_a_key_that_works_hides_the_file_and_an_empty_one_does_not() -> None:
     blank = replace(CLAUDE, files={".credentials.json": b"{}"})
     made = plan("claude", given={"ANTHROPIC_API_KEY": SECRET}, credentials=(blank,))

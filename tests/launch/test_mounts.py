@@ -239,6 +239,8 @@ def test_the_error_names_the_key_when_the_workspace_cannot_be_at_its_own_path() 
     with pytest.raises(MountRefused) as caught:
         workspace_target(config(), "/etc/w")
     assert 'workspace.container_path = "/workspace"' in caught.value.hint
+    with pytest.raises(MountRefused, match=r"refused to mount /etc \(workspace.container_path, config file "):
+        workspace_target(config({"workspace.container_path": "/etc"}), "/home/ann/src/proj")
 
 
 # --- the link /workspace ---

@@ -461,6 +461,14 @@ def test_a_git_that_hangs_is_not_waited_for(host: Host) -> None:
     assert git_identity(host.environ, seconds=0.05) == (None, None)
 
 
+def test_login_variables_that_are_set_here_are_known_by_name_only(host: Host) -> None:
+    host.environ |= {"OPENAI_API_KEY": "sk-1", "CODEX_API_KEY": " ", "ANTHROPIC_API_KEY": "sk-2"}
+    found = host.facts(host.config(agent={"kind": "codex"}))
+    assert found.login_variables == ("OPENAI_API_KEY",)
+    assert "sk-" not in repr(found)
+    assert host.facts(host.config(agent={"kind": "custom"})).login_variables == ()
+
+
 def test_existing_credential_families(host: Host) -> None:
     assert host.facts().credentials == ()
     (host.root / "dots").mkdir()
