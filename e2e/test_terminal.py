@@ -283,6 +283,20 @@ def test_run_on_a_terminal_that_closes(world: World) -> None:
     wait_for(lambda: world.sessions() == before, what="the session's directory to go")
 
 
+def test_run_on_a_terminal_of_another_session_that_closes(world: World) -> None:
+    """As under `su -`: the kernel sends no HUP."""
+    before = world.sessions()
+    controller, terminal = os.openpty()
+    words = ("--agent", "custom", "--workspace", world.workspace(), "--", "sleep", f"47177.{TAG}")
+    child = world.start("run", *words, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+    os.close(terminal)
+    wait_for(lambda: running(f"sleep 47177.{TAG}"), what="the agent")
+    os.close(controller)
+    child.wait(60)
+    assert not running(f"sleep 47177.{TAG}")
+    wait_for(lambda: world.sessions() == before, what="the session's directory to go")
+
+
 def test_ctrl_c_while_the_session_starts(world: World) -> None:
     child = spawn(world, "run", "--workspace", world.workspace(), "--agent", "custom", "--", "sleep", "600")
     child.expect("(creating|starting) the sandbox")

@@ -18,7 +18,7 @@ from podbot.launch.command import ExecSpec
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
 from podbot.streams.sides import StreamsLost
-from podbot.streams.wake import Interrupted, Wake
+from podbot.streams.wake import Interrupted, Signal, Wake
 
 if TYPE_CHECKING:
     from podbot.execution.end_policy import EndPolicy
@@ -184,6 +184,7 @@ class ExecSession:
                     watch=self.suspension,
                     record=io.record,
                     output_ended=started.control.output_ended,
+                    hung_up=self._hung_up,
                 )
                 with contextlib.closing(relay):
                     self._policy.relay(self, relay)
@@ -200,6 +201,11 @@ class ExecSession:
         status = self._left() if self._policy.left_running else self._status(started)
         self._policy.check()
         return status
+
+    def _hung_up(self) -> None:
+        """The terminal is gone. The kernel sends HUP only to the session that has it, and none under ``su -``."""
+        if self._spec.tty and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            self.wake.post(Signal(signal.SIGHUP))
 
     def _broken(self, error: BadFrame | StreamsLost) -> ExecStatus:
         """The streams ended before the command. Raises the error that says why, unless podbot was to end it anyway."""

@@ -58,7 +58,8 @@ class Relay:
     its frames are read.
 
     ``watch``: sees all data when there is no filter; ``record``: the output then. ``log_patience``: see LogSink.
-    ``output_ended``: called when the command's output has ended and some of it is not delivered yet.
+    ``output_ended``: called when the command's output has ended and some of it is not delivered yet. ``hung_up``:
+    called when stdin ends because nobody has its other end any more.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Relay:
         record: Callable[[bytes | memoryview], object] | None = None,
         log_patience: float = LOG_PATIENCE,
         output_ended: Callable[[], object] = lambda: None,
+        hung_up: Callable[[], object] = lambda: None,
     ) -> None:
         self._side = side
         self._stdin = stdin
@@ -86,6 +88,7 @@ class Relay:
         self._watch = watch
         self._record = record
         self._output_ended: Callable[[], object] | None = output_ended
+        self._hung_up = hung_up
         self._news: list[Pause] = []
         self._room = True  # whether there was room for the command's output at the last poll
         if stdin is None:
@@ -170,7 +173,7 @@ class Relay:
         if self._room and not self._side.ended:
             self._deliver(self._side.receive(ready))
         if self._stdin is not None and ready.get(self._stdin, 0) & _IN:
-            self._read_stdin(self._stdin)
+            self._read_stdin(self._stdin, ready[self._stdin])
         if self._outbox.pending:
             self._send()
         self._flush_sinks(ready)
@@ -218,7 +221,7 @@ class Relay:
             except OSError as exc:
                 raise SinkClosed("stdout" if number == 1 else "stderr", exc) from exc
 
-    def _read_stdin(self, fd: int) -> None:
+    def _read_stdin(self, fd: int, events: int) -> None:
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
@@ -226,6 +229,8 @@ class Relay:
         except OSError:
             data = b""  # EIO: the terminal is gone; EBADF: closed by the parent
         if not data:
+            if events & select.POLLHUP:
+                self._hung_up()
             if self._through is not None:
                 self._news.append("input_ended")
             self.end_input()

@@ -208,6 +208,42 @@ def test_a_resize_that_the_engine_refuses_does_not_end_the_command(rig: Rig) -> 
     assert rig.run(watching, tty=True).code == 7
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """The disposition of HUP is as before at the end."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("disposition", "status"),
+    [
+        (signal.SIG_DFL, ExecStatus(code=128 + signal.SIGHUP, signal=signal.SIGHUP)),
+        (signal.SIG_IGN, ExecStatus(code=3, signal=None)),
+    ],
+)
+def test_a_terminal_that_is_gone_without_a_signal_ends_it_as_hup_does(
+    rig: Rig, hangup: None, disposition: signal.Handlers, status: ExecStatus
+) -> None:
+    """Issue 33.11: under ``su -`` no HUP arrives, because the terminal is another session's."""
+    signal.signal(signal.SIGHUP, disposition)
+    controller, terminal = os.openpty()
+
+    def agent(io: ExecPeer) -> int:
+        os.close(controller)
+        if disposition == signal.SIG_DFL:
+            io.ended.wait(HANG)
+        else:
+            assert io.read() == b""
+        return 3
+
+    try:
+        assert rig.run(agent, tty=True, io=ExecIO(terminal, None, None, lambda: None, rig.on_terminal)) == status
+    finally:
+        os.close(terminal)
+
+
 def test_a_terminal_that_cannot_be_made_raw_ends_the_command(rig: Rig) -> None:
     def failing() -> contextlib.AbstractContextManager[None]:
         raise ValueError("no terminal")
