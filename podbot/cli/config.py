@@ -173,8 +173,10 @@ def path(g: Globals) -> int:
 
 def check(g: Globals) -> int:
     """Load every layer of the configuration and report whether it is valid."""
+    from podbot.launch.mounts import check_configured_paths
+
     options = g.load_options(os.environ, {}, {})
-    load_config(options)
+    check_configured_paths(load_config(options))
     found, _, exists = config_location(options)
     note = b"" if exists else b" (no such file: variables and defaults only)"
     typer.echo(b"ok: " + os.fsencode(found) + note)

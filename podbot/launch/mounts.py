@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podbot.config.models import AppConfig
-from podbot.errors import MissingRequired, MountRefused
+from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.frozen import Frozen
 from podbot.launch.extra_mounts import origins_of, plan_extra
 from podbot.launch.git_settings import setting_notes
@@ -151,6 +151,25 @@ def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> t
     source = checked_source(found, origin, roots, facts, follow_links=request.follow_links)
     mount = Mount(source, workspace_target(config, source), config.workspace.read_only)
     return mount, config.workspace.container_path == SAME_PATH
+
+
+def check_configured_paths(config: AppConfig) -> None:
+    """Refuse what no session accepts, before one is planned. Raises InvalidValue and MountRefused."""
+    given = config.workspace.host_path or ""
+    if given.strip() and not given.startswith(("/", "~")):
+        raise not_absolute(config, "workspace.host_path", given)
+    if config.workspace.container_path != SAME_PATH:
+        workspace_target(config, given)
+
+
+def not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
+    """The error for a configured path that would lead to whatever a repository put into the working directory."""
+    return InvalidValue(
+        field=field,
+        origin=str(config.origin(field)),
+        reason=f"{given!r} is not an absolute path",
+        hint="A path in the configuration begins with / or ~/; only one typed on the command line may be relative.",
+    )
 
 
 def workspace_target(config: AppConfig, source: str) -> str:

@@ -16,6 +16,7 @@ from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.github_auth import source_of
 from podbot.launch.held_keys import BASE_VARIABLES
 from podbot.launch.judged_logins import judged
+from podbot.launch.mounts import not_absolute
 from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.resources.gateway import HOST_VARIABLES
 from podbot.launch.resources.login import selected_family, store_of
@@ -151,7 +152,7 @@ def _workspace(
     path = expanded(given, home)
     if not os.path.isabs(path):
         if not request.trusted_workspace:
-            raise _not_absolute(config, "workspace.host_path", given)
+            raise not_absolute(config, "workspace.host_path", given)
         return _with_spelling(_relative(given, path, cwd, cwd_links), environ, cwd)
     return _with_spelling(path_facts(given, path), environ, cwd)
 
@@ -194,7 +195,7 @@ def _allowed_roots(config: AppConfig, home: str) -> tuple[PathFacts, ...]:
     for given in config.workspace.allowed_roots:
         path = expanded(given, home)
         if not os.path.isabs(path):
-            raise _not_absolute(config, "workspace.allowed_roots", given)
+            raise not_absolute(config, "workspace.allowed_roots", given)
         roots.append(path_facts(given, path))
     return tuple(roots)
 
@@ -210,7 +211,7 @@ def _extra_mounts(
         elif wanted.typed:
             sources.append(_relative(wanted.source, path, cwd, cwd_links))
         else:
-            raise _not_absolute(config, EXTRA, wanted.source)
+            raise not_absolute(config, EXTRA, wanted.source)
     return tuple(sources)
 
 
@@ -229,16 +230,6 @@ def _private_key(config: AppConfig, home: str) -> tuple[str, ...]:
     if not os.path.isabs(path) or "\0" in path:
         return ()
     return tuple(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
-
-
-def _not_absolute(config: AppConfig, field: str, given: str) -> InvalidValue:
-    # A configured path relative to the working directory would lead to whatever a repository put there.
-    return InvalidValue(
-        field=field,
-        origin=str(config.origin(field)),
-        reason=f"{given!r} is not an absolute path",
-        hint="A path in the configuration begins with / or ~/; only one typed on the command line may be relative.",
-    )
 
 
 def _places(config: AppConfig, home: str, environ: Mapping[str, str]) -> dict[str, str]:

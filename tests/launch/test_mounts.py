@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.errors import MissingRequired, MountRefused
+from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.launch.mount_paths import normal_target
-from podbot.launch.mounts import MountPlan, plan_mounts, workspace_target
+from podbot.launch.mounts import MountPlan, check_configured_paths, plan_mounts, workspace_target
 from podbot.launch.refused_paths import own_places, within
 from podbot.launch.types import LaunchRequest, Mount, PathFacts
 from tests.launch.build import FLAG, config, directory, facts, typed
@@ -525,3 +525,25 @@ def test_facts_are_not_changed_by_planning() -> None:
     host = facts()
     plan_mounts(config(), typed(), host)
     assert host == dataclasses.replace(facts())
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"workspace.host_path": "src/shop"}, "workspace.host_path (config file "),
+        ({"workspace.container_path": "/etc"}, "refused to mount /etc (workspace.container_path, config file "),
+        ({"workspace.container_path": "/a/../etc"}, "a target must not contain"),
+    ],
+)
+def test_paths_that_no_session_accepts_are_refused_before_one_is_planned(values: dict[str, str], words: str) -> None:
+    with pytest.raises((InvalidValue, MountRefused)) as caught:
+        check_configured_paths(config(values))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"workspace.host_path": None}, {"workspace.host_path": "~/src"}, {"workspace.container_path": "/workspace"}],
+)
+def test_other_paths_are_not(values: dict[str, Any]) -> None:
+    check_configured_paths(config(values))

@@ -18,7 +18,8 @@ def _start_refusal(printed: bytes) -> StartRefusal | None:
 WORDS = EngineWords(
     kind="podman",
     name="Podman",
-    start="Start one with `systemctl --user start podman.socket`, or unset it so that podbot starts its own.",
+    start="Unset it, so that podbot starts an engine of its own, or start one there (with systemd:"
+    " `systemctl --user start podman.socket`).",
     needs="podbot needs Podman 4 or later there. Choose another endpoint, or set engine_socket.",
     prune="`podman image prune` removes images without a name.",
     pull="podman pull",
