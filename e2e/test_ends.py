@@ -243,6 +243,25 @@ def test_the_engine_stops_during_a_session(own_world: World) -> None:
     assert not own_world.sessions()
 
 
+def test_a_frozen_service_is_named_and_replaced_when_it_was_killed(own_world: World) -> None:
+    """Issue 33.11: it was 20 s of silence, and then "podbot needs Podman 4 or later"."""
+    own_world.podbot("ps", check=True)
+    service = own_world.service_pids()  # two processes of a rootless one
+    for pid in service:
+        os.kill(pid, signal.SIGSTOP)
+    frozen = own_world.podbot("ps")
+    assert frozen.returncode == 1
+    waiting, error = frozen.stderr.splitlines()
+    assert "waiting for the engine at unix://" in waiting
+    named = re.search(r"its process (\d+) does not answer. If it is stuck, `kill -9 \1` ends it", error)
+    assert named is not None, error
+    assert int(named[1]) in service
+    for pid in service:
+        os.kill(pid, signal.SIGKILL)
+    own_world.podbot("ps", check=True)
+    assert not set(own_world.service_pids()) & set(service)
+
+
 def test_the_private_service_runs_as_long_as_a_session_and_exits_when_idle(own_world: World) -> None:
     short = "import os, podbot.engine.podman.private.service as s; s.IDLE_SECONDS = 3; s.ensure_service(os.environ)"
     subprocess.run([sys.executable, "-c", short], env=own_world.env, check=True)
