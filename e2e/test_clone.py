@@ -610,7 +610,7 @@ def test_no_token_is_issued_for_a_name_that_a_container_still_has(site: Site) ->
         words = ("run", "--repo", "octo/shop", "--agent", "custom", "--name", site.name, "--", "true")
         done = site.world.podbot(*words)
         assert done.returncode == 1
-        assert f"another container has the name {site.name}" in done.stderr
+        assert f"a container named {site.name} exists already" in done.stderr
         assert len(site.forge.api.requests) == before
         assert site.state() == "running"
 

@@ -42,9 +42,7 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.MachineNotReady: (
         "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
     ),
-    errors.NameTaken: (
-        "Choose another --name. If it is a kept session of podbot's, `podbot start {container}` continues it."
-    ),
+    errors.NameTaken: "Choose another --name. `podbot ps -a` shows whether it is a session of podbot's.",
     errors.NoImageBuilder: (
         "Name an image that exists on the engine: `image` in the configuration, or --image. The engine's own tools"
         " remove images."
@@ -75,7 +73,10 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
         "Use the podbot that wrote it. If that is gone, `podbot stop --rm {session}` removes its container, and then"
         " the record's directory can be removed."
     ),
-    errors.SessionRuns: "`podbot stop {session}` stops it; `podbot rm --force {session}` stops and removes it.",
+    errors.SessionRuns: (
+        "`podbot stop {session}` ends it, and removes it unless it is to be kept. `podbot rm --force {session}` removes"
+        " it in any case, and its unsaved work is lost."
+    ),
     errors.SocketNotFound: "{remedy} `podbot doctor` shows what is missing.",
     errors.StartFailed: "`podbot doctor` checks the engine for the usual causes.",
     errors.StopFailed: "Try `podbot stop --time 0 {container}`.",
@@ -94,7 +95,8 @@ _NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in 
 # What the library's remedies call by configuration keys, and the options that set them.
 _OPTIONS: Final = (
     (re.compile(r"agent\.kind = (?!custom)(\w+( or \w+)*)"), r"\g<0> (`--agent`)"),
-    (re.compile(r"agent\.mode = \w+( or \w+)*"), r"\g<0> (`--agent-mode`)"),
+    (re.compile(r"agent\.mode = (\w+)\b(?! or)"), r"\g<0> (`--agent-mode \1`)"),
+    (re.compile(r"agent\.mode = \w+( or \w+)+"), r"\g<0> (`--agent-mode`)"),
     (re.compile(r"the editor start host"), "the editor start `podbot host`"),
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
@@ -151,9 +153,12 @@ def _another_image(exc: errors.ImageNotFound) -> str:
         return "`podbot setup` builds it."
     kind, _, detail = exc.origin.partition(" ")
     undo = {"flag": f"leave out {detail}", "variable": f"unset {detail}", "config": "remove `image` from that file"}
+    setup = "podbot setup"
+    if kind == "config" and detail.startswith("file "):
+        setup = f"podbot --config {detail.removeprefix('file ').partition(',')[0]} setup"
     if kind not in undo or detail == "--base":
         return "Check the name, or build it."
-    return f"Check the name, or build it. For podbot's own image, {undo[kind]}, and run `podbot setup`."
+    return f"Check the name, or build it. For podbot's own image, {undo[kind]}, and run `{setup}`."
 
 
 def _with_options(remedy: str) -> str:

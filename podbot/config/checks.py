@@ -84,7 +84,9 @@ def memory_limit(text: str, machine: int = 0) -> int | None:
         if not 1 <= percent <= 100:
             raise Refusal(f"{shown(text)} is not a share of the machine's memory", "Write 1% to 100%.")
         return max(LEAST_MEMORY, machine * percent // 100) if machine else None
-    hint = "Write an amount such as 2g, a share of the machine's such as 50%, or none."
+    hint = (
+        "Write a number with k, m or g, such as 2g; a part of this machine's memory, such as 50%; or none for no limit."
+    )
     if (size := parse_memory(text, hint=hint)) < LEAST_MEMORY:
         raise Refusal(f"{shown(text)} is too little to start a container", "Write 6m or more, such as 2g.")
     return size
@@ -132,7 +134,7 @@ def _container_path(value: str) -> None:
     if value != "host" and not value.startswith("/"):
         raise Refusal(
             f"{shown(value)} does not begin with /",
-            "Write an absolute path, such as /workspace, or host for the same path as on this machine.",
+            "Write an absolute path, such as /workspace, or the word host, for the same path as on this machine.",
         )
 
 
@@ -261,8 +263,9 @@ def _hosts(value: tuple[str, ...]) -> None:
 
 # After a list of the allowed values, where their names do not say which one is meant for what.
 CHOICES = {
-    "agent.mode": "podbot is for run; the others are for host.",
-    "sandbox.profile": "hardened is the default, and privileged confines nothing; sealed is for suites of tools.",
+    "agent.mode": "Mode podbot is an agent in a terminal; with the others an editor controls it.",
+    "sandbox.profile": "Write hardened, the default, unless you need less protection: minimal can add a capability,"
+    " and privileged confines nothing. No agent runs with sealed, which is for the library's sandboxes.",
 }
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "github.auth": _auth,

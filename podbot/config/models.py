@@ -140,7 +140,7 @@ class SandboxConfig(Frozen):
     )
     cpus: float | None = key(None, "CPU limit, in cores (1.5 is one and a half).", 1.5)
     pids: int = key(2048, "Maximum number of processes and threads; 0 is no limit.", 512)
-    nofile: int = key(65_536, "Maximum number of open files of one process; 0 is the engine's own limit.", 1_000_000)
+    nofile: int = key(65_536, "Maximum number of open files of one process; 0 is the engine's own limit.", 4096)
     shm: str = key(
         "1g", "Size of /dev/shm, which counts as the sandbox's memory: a whole number and b, k, m or g.", "2g"
     )

@@ -179,7 +179,7 @@ class NameTaken(ContainerError):
     """A container of that name exists already."""
 
     container: str
-    template: ClassVar[str] = "another container has the name {container}"
+    template: ClassVar[str] = "a container named {container} exists already"
     advice: ClassVar[str] = "Choose another name."
 
 

@@ -200,7 +200,7 @@ def _check_subcommand_mode(config: AppConfig, subcommand: Subcommand) -> None:
     if mode in SUBCOMMAND_MODES[subcommand]:
         return
     if subcommand == "run":
-        reason = "run is interactive, and in this mode an editor controls the agent"
+        reason = "this session is interactive, and in that mode an editor controls the agent"
         hint = "Set agent.mode = podbot, or have the editor start host."
     else:
         fitting = [m for m in agent(config.agent.kind).commands if m in SUBCOMMAND_MODES["host"]]

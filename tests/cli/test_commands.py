@@ -653,7 +653,7 @@ def test_dry_run_contacts_no_engine(engine: FakeEngine, place: Place, capfd: Cap
         (["--agent-mode", "acp"], 2, "agent.mode = acp (flag --agent-mode)"),
         (["--image", "localhost/none:1"], 1, "localhost/none:1 (flag --image) is not on this engine"),
         (["--image", " "], 2, "image is required"),
-        (["--name", "taken"], 1, "another container has the name taken"),
+        (["--name", "taken"], 1, "a container named taken exists already"),
         (["--name", "../x"], 2, "../x"),
     ],
 )

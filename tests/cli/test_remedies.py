@@ -79,14 +79,14 @@ def test_an_agent_that_the_image_lacks_is_installed_by_setup() -> None:
 
 def test_a_name_that_a_strangers_container_has_is_not_said_to_be_stoppable() -> None:
     assert remedy_of(NameTaken(container="x")) == (
-        "Choose another --name. If it is a kept session of podbot's, `podbot start x` continues it."
+        "Choose another --name. `podbot ps -a` shows whether it is a session of podbot's."
     )
 
 
 @pytest.mark.parametrize(
     ("hint", "printed"),
     [
-        ("Leave it out, or set agent.mode = acp.", "Leave it out, or set agent.mode = acp (`--agent-mode`)."),
+        ("Leave it out, or set agent.mode = acp.", "Leave it out, or set agent.mode = acp (`--agent-mode acp`)."),
         ("Set agent.mode = acp or codex_app_server, or use run.", "= acp or codex_app_server (`--agent-mode`), or"),
         ("or an agent that has it: agent.kind = codex or custom.", "agent.kind = codex or custom (`--agent`)."),
         ("or set sandbox.network = default.", "sandbox.network = default (`--network`)."),
