@@ -10,8 +10,9 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 
 import pexpect
 import pytest
@@ -134,8 +135,8 @@ def test_no_agent_reaches_anything_outside(world: World) -> None:
     assert len(routes.stdout.splitlines()) == 1  # the heading
 
 
-def _spawn(run: Scenario, *words: str) -> pexpect.spawn:
-    env = {**run.world.env, **run.secrets}
+def _spawn(run: Scenario, *words: str, variables: Mapping[str, str] = MappingProxyType({})) -> pexpect.spawn:
+    env = {**run.world.env, **run.secrets, **variables}
     child = pexpect.spawn(
         PODBOT[0], [*PODBOT[1:], *run.command(*words)],
         env=env, cwd=run.world.root, dimensions=(40, 120), timeout=60, encoding="utf-8",
@@ -144,12 +145,21 @@ def _spawn(run: Scenario, *words: str) -> pexpect.spawn:
     return child
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_first_screen_is_a_prompt_that_answers(make: Make, world: World, kind: str) -> None:
-    """In a repository, where codex asked whether the folder is trusted (issue 10.12)."""
+@pytest.mark.parametrize(
+    ("kind", "variables"),
+    [*((kind, {}) for kind in KINDS), ("claude", {"PODBOT_CREDS_COPY_CLAUDE": "false"})],
+    ids=[*KINDS, "claude-with-a-key-alone"],
+)
+def test_the_first_screen_is_a_prompt_that_answers(
+    make: Make, world: World, kind: str, variables: dict[str, str]
+) -> None:
+    """In a repository, where codex asked whether the folder is trusted (issue 10.12); and for claude with a key alone.
+
+    Its own first screen, which it showed without the copied login, needs a network.
+    """
     with make(kind, aimock()) as run:
         subprocess.run(["git", "init", "-q", run.workspace], check=True)
-        child = _spawn(run, *KINDS[kind].interactive)
+        child = _spawn(run, *KINDS[kind].interactive, variables=variables)
         try:
             child.expect(KINDS[kind].screen)
             typed(child, SAY)
