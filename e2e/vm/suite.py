@@ -24,8 +24,7 @@ ROOT_E2E = (
 # Podman and the runtime word their refusals differently from version to version.
 WORDS_E2E = ("test_engine_contract.py", "test_ports.py", "test_limits.py")
 _IMAGES = """podman images --format "{{.Repository}}:{{.Tag}}" --filter "reference=localhost/podbot-*\""""
-_PATIENT = "PODBOT_E2E_PATIENCE=8"  # factor; where it was compared the emulated processor is seven times slower
-_PYTEST = ".venv/bin/pytest -q -p no:cacheprovider --junitxml=$HOME/results/{name}.xml {tests}"
+_PATIENT = "PODBOT_E2E_PATIENCE=8 "  # factor; where it was compared the emulated processor is seven times slower
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,19 @@ class Part:
     after: str = ""
 
 
+def _pytest(name: str, tests: str, under: str = "") -> str:
+    """``under``: what stands before the command. `make run` has installed only what running needs."""
+    words = f".venv/bin/pytest -q -p no:cacheprovider --junitxml=$HOME/results/{name}.xml {tests}"
+    return f"make -s .venv/.ready && {under}{words}"
+
+
 def _e2e(name: str, files: Iterable[str]) -> str:
-    return f"{_PATIENT} {_PYTEST.format(name=name, tests=' '.join(f'e2e/{file}' for file in files))}"
+    return _pytest(name, " ".join(f"e2e/{file}" for file in files), _PATIENT)
 
 
 def _inside(title: str, name: str, file: str) -> Part:
     """Tests that run in this machine only."""
-    return Part(title, _PYTEST.format(name=name, tests=f"e2e/vm/inside/{file}"), after="newcomer")
+    return Part(title, _pytest(name, f"e2e/vm/inside/{file}"), after="newcomer")
 
 
 PARTS = {
@@ -62,7 +67,7 @@ PARTS = {
     ),
     "fast": Part(
         "The fast tests, `make test`, with this machine's Python and kernel",
-        _PYTEST.format(name="fast", tests="-n 2 --dist loadfile tests"),
+        _pytest("fast", "-n 2 --dist loadfile tests"),
         after="newcomer",
     ),
     "wheel": Part(
@@ -90,7 +95,7 @@ PARTS = {
     ),
     "agents": Part(
         "Claude Code, Codex, OpenCode, Gemini: the first screen, and a turn with a mock model",
-        f"{_PATIENT} scripts/e2e {_PYTEST.format(name='agents', tests='e2e/test_agents.py -k first_screen')}",
+        _pytest("agents", "e2e/test_agents.py -k first_screen", f"{_PATIENT}scripts/e2e "),
         after="newcomer",
     ),
     "rootless": Part(
@@ -101,7 +106,7 @@ PARTS = {
     ),
     "root": Part(
         "End-to-end tests as root",
-        f"make -s .venv/.ready && su - {USER} -c 'podman save -m $({_IMAGES})' | podman load -q && "
+        f"su - {USER} -c 'podman save -m $({_IMAGES})' | podman load -q && "
         + _e2e("root", ROOT_E2E),
         user="root",
         limit=14400,
