@@ -113,7 +113,8 @@ def test_ls_and_labels_list_the_content(world: World) -> None:
 def test_both_users_can_work(world: World, user: str) -> None:
     script = (
         "id -un; git --version; node --version; npm --version >/dev/null; python3 -c 'print(1)'; rg --version | head -1"
-        " && cd /work && touch made $HOME/made && echo written"
+        "; for program in make jq nano; do command -v $program >/dev/null || exit 1; done"
+        "; cd /work && touch made $HOME/made && echo written"
     )
     name, git, node, python, rg, written = inside(world, world.image, "sh", "-c", script, user=user).splitlines()
     assert (name, python, written) == (user, "1", "written")
