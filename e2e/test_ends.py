@@ -254,7 +254,7 @@ def test_a_frozen_service_is_named_and_replaced_when_it_was_killed(own_world: Wo
     assert frozen.returncode == 1
     waiting, error = frozen.stderr.splitlines()
     assert "waiting for the engine at unix://" in waiting
-    named = re.search(r"its process (\d+) does not answer. If it is stuck, `kill -9 \1` ends it", error)
+    named = re.search(r"its process (\d+) does not answer. If it stays so, `kill -9 \1` ends it", error)
     assert named is not None, error
     assert int(named[1]) in service
     for pid in service:

@@ -122,7 +122,7 @@ def test_dry_run_shows_the_plan_and_makes_nothing(world: World) -> None:
     assert plan["container"]["image"] == world.image
     assert "--dangerously-skip-permissions" in json.dumps(plan)
     people = world.podbot("run", "--workspace", workspace, "--agent", "claude", "--dry-run", check=True)
-    assert workspace in people.stdout.replace("\n", "") or os.path.basename(workspace) in people.stdout
+    assert f"  mounts         {workspace} at {workspace} and at /workspace (read-write)\n" in people.stdout
 
 
 def test_keep_keeps_and_stop_rm_removes(world: World) -> None:

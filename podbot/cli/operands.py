@@ -19,8 +19,8 @@ _RUN = "podbot run"
 _LONGEST = 60  # characters of words in a message
 _MOUNT = r"[^:]+:/[^:]*(?::[a-zA-Z,]*)?"  # as for `podman run -v`
 _ADDRESS = r"(?i:[a-z+]+://|git@)"
-_SUFFIX = r":(?:rw|[zZ]|z?,?ro|ro,?z)\Z"  # of podman's -v, which a mount of podbot's has no use for
-_IMAGE = r"[a-z0-9][a-z0-9.-]*(?::[0-9]+)?/[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*"
+_SUFFIX = r":([a-zA-Z,]*)\Z"  # options of podman's -v, of which podbot has only ro
+_IMAGE = r"(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+|[a-z0-9.-]+:[0-9]+)/[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*"
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+"
 _PROGRAM = r"[a-z][a-z0-9_.+-]*"
 _GRAMMAR = "Only options, an agent's name and a path may precede --: `podbot run [AGENT] [PATH] [-- WORDS…]`."
@@ -110,7 +110,7 @@ def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageErr
     near = nearest(word, AGENT_KINDS)
     if re.fullmatch(_MOUNT, word) and not re.match(_ADDRESS, word):
         reason = f"{shown(word)} is neither an agent nor a directory; -v is --verbose"
-        mount = re.sub(_SUFFIX, lambda found: ":ro" if "ro" in found[0] else "", word)
+        mount = re.sub(_SUFFIX, lambda found: ":ro" if "ro" in found[1].split(",") else "", word)
         hint = f"Another directory is mounted with `--mount {_typed([mount], 'SRC:DST')}`."
     elif re.fullmatch(_IMAGE, word):
         reason, hint = f"there is no directory {shown(word)}", f"An image is named with `--image {word}`."

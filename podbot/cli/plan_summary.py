@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from podbot.agents.login_state import LoginState, iso
+from podbot.cli.remedies import with_pages
 from podbot.launch.mounts import mount_notes
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.gateway import GatewayPlan
@@ -19,11 +20,13 @@ from podbot.visible_text import printable
 
 _LONGEST = 400  # characters of a command; a prompt may be one of its words
 _MOUNTING = "mounting "
+_IN_ROWS = (_MOUNTING, "cloning ")  # the beginnings of notes whose content the rows have
 _ENDS = {
     "never": "the sandbox is removed",
     "always": "the sandbox is stopped and kept",
     "when_unsaved": "the sandbox is removed, unless the clone has work that is not pushed",
 }
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _LOGINS = {"usable": "an account", "key": "a key or token", "cloud": "by another program or provider"}
 
 
@@ -60,8 +63,8 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     if agent.login is not None:
         yield "login", _login(agent.login)
     yield from _github(sandbox)
-    if names := [f"{name} (secret)" if name in agent.command.secrets else name for name in sorted(agent.command.env)]:
-        yield "variables", ", ".join(names)
+    names = sorted({*agent.command.env, *container.env})
+    yield "variables", ", ".join(f"{name} (secret)" if name in agent.command.secrets else name for name in names)
     if (identity := sandbox.find(GitIdentityPlan)) is not None and identity.identity:
         yield "commits by", f"{identity.identity.get('user.name', '')} <{identity.identity.get('user.email', '')}>"
     history = sandbox.find(HistoryPlan)
@@ -74,7 +77,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     if (guard := sandbox.find(GuardPlan)) is not None:
         yield "guard", f"reports what the agent leaves in {guard.workspace} that acts on this machine"
     yield "at the end", _ENDS[sandbox.keep]
-    yield from (("note", note) for note in sandbox.notes if not note.startswith(_MOUNTING))
+    yield from (("note", with_pages(note)) for note in sandbox.notes if not note.startswith(_IN_ROWS))
 
 
 def _workspace(sandbox: SandboxPlan) -> Iterator[tuple[str, str]]:
@@ -88,7 +91,9 @@ def _workspace(sandbox: SandboxPlan) -> Iterator[tuple[str, str]]:
 
 def _network(sandbox: SandboxPlan) -> Iterator[tuple[str, str]]:
     if (gateway := sandbox.find(GatewayPlan)) is not None:
-        yield "network", f"filtered: {', '.join(gateway.allow) or 'no host'}"
+        private = f"; private: {', '.join(gateway.private)}" if gateway.private else ""
+        denied = f"; denied: {', '.join(gateway.deny)}" if gateway.deny else ""
+        yield "network", f"filtered: {', '.join(gateway.allow) or 'no host'}{private}{denied}"
     else:
         yield "network", sandbox.container.network
     for port in sandbox.container.ports:
@@ -110,12 +115,18 @@ def _github(sandbox: SandboxPlan) -> Iterator[tuple[str, str]]:
 
 def _limits(container: ContainerSpec) -> str:
     found: Limits = container.limits
-    parts = [f"memory {found.memory / (1 << 30):,.3g} GiB" if found.memory else "memory: no limit"]
+    parts = [f"memory {_size(found.memory)}" if found.memory else "memory: no limit"]
     parts += [f"{found.cpus:g} processors"] if found.cpus else []
     parts += [f"{found.pids:,} processes"] if found.pids else []
     parts += [f"{found.nofile:,} open files of a process"] if found.nofile else []
-    parts += [f"shared memory {container.shm / (1 << 30):,.3g} GiB"] if container.shm else []
+    parts += [f"shared memory {_size(container.shm)}"] if container.shm else []
     return ", ".join(parts)
+
+
+def _size(size: int) -> str:
+    """In the largest unit of which there is one, with at most one decimal."""
+    unit, called = next(((unit, called) for unit, called in _UNITS if size >= unit), (1, "bytes"))
+    return f"{f'{size / unit:,.1f}'.removesuffix('.0')} {called}"
 
 
 def _confinement(found: Security) -> str:

@@ -6,6 +6,7 @@ The errors are the library's, whose callers have no command line, so their own r
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Final
 
 from podbot import errors
@@ -25,7 +26,7 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.CommandSurvived: "`podbot stop --time 0 {container}` ends everything in that session.",
     errors.ConnectionFailed: f"{{remedy}} {_ENGINE}",
     errors.ContainerNotFound: "`podbot ps -a` lists podbot's sessions.",
-    errors.CreateFailed: "`podbot run --dry-run` shows the request; `podbot doctor` checks the engine.",
+    errors.CreateFailed: "`podbot run --dry-run --json` shows the plan; `podbot doctor` checks the engine.",
     errors.EngineNotInstalled: (
         "{install}, or name an engine that runs elsewhere with --engine-socket. `podbot doctor` shows what else is"
         " missing."
@@ -43,6 +44,10 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
         "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
     ),
     errors.NameTaken: "Choose another --name. `podbot ps -a` shows whether it is a session of podbot's.",
+    errors.NetworkNotFound: (
+        "Use `--network` with default, filtered, none, host, or a network that `podman network ls` lists;"
+        " `podman network create {network}` makes one."
+    ),
     errors.NoImageBuilder: (
         "Name an image that exists on the engine: `image` in the configuration, or --image. The engine's own tools"
         " remove images."
@@ -90,7 +95,6 @@ _NO_WORKSPACE: Final = (
     "Name a directory (`--workspace PATH`), or a repository to clone (`--repo OWNER/NAME`). Only `podbot run` on a"
     " terminal takes the current directory."
 )
-_OWN_IMAGES: Final = ("localhost/podbot-sandbox:", "localhost/podbot-base:")
 _NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in about a minute and writes the key."
 # What the library's remedies call by configuration keys, and the options that set them.
 _OPTIONS: Final = (
@@ -142,20 +146,23 @@ def _by_its_state(exc: PodbotError) -> str:
     if isinstance(exc, errors.MissingRequired) and exc.field == "a workspace":
         return _NO_WORKSPACE
     if isinstance(exc, errors.ConfigFileNotFound) and exc.reason == exc.MISSING:
-        return f"Correct the path, or write the file with `podbot --config {exc.path} config init`."
+        return f"Correct the path, or write the file with `podbot --config {shlex.quote(exc.path)} config init`."
     if isinstance(exc, errors.ImageNotFound):
         return " ".join(filter(None, (exc.hint, _another_image(exc), exc.engine_hint)))
     return _BY_REASON.get((type(exc), exc.fields.get("reason")), "").format_map(exc.fields)
 
 
 def _another_image(exc: errors.ImageNotFound) -> str:
-    if exc.image.startswith(_OWN_IMAGES):
+    from podbot.images.recipe import load_recipe
+
+    if exc.image == load_recipe().image:
         return "`podbot setup` builds it."
     kind, _, detail = exc.origin.partition(" ")
     undo = {"flag": f"leave out {detail}", "variable": f"unset {detail}", "config": "remove `image` from that file"}
     setup = "podbot setup"
     if kind == "config" and detail.startswith("file "):
-        setup = f"podbot --config {detail.removeprefix('file ').partition(',')[0]} setup"
+        path = re.sub(r", project .*", "", detail.removeprefix("file "), flags=re.DOTALL)
+        setup = f"podbot --config {shlex.quote(path)} setup"
     if kind not in undo or detail == "--base":
         return "Check the name, or build it."
     return f"Check the name, or build it. For podbot's own image, {undo[kind]}, and run `{setup}`."

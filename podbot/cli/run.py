@@ -28,7 +28,7 @@ HERE = "the current directory"  # the name in a value's origin
 def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, logs: bool, **given: Unpack[Given]) -> int:
     """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
     check_plan_json("podbot run", given)
-    typed = read_operands(operands, options=any(given.values()))
+    typed = read_operands(operands, options=guard_exit or logs or g != Globals() or _has_option(given))
     refuse_twice(typed, agent=given["agent"], workspace=given["workspace"], repo=given["repo"])
     given["agent"] = typed.agent or given["agent"]
     given["workspace"] = typed.path or given["workspace"]
@@ -39,6 +39,12 @@ def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, logs: boo
         workspace_flag=PATH if typed.path else "--workspace",
     )
     return execute(g, replace(args, guard_exit=guard_exit))
+
+
+def _has_option(given: Given) -> bool:
+    """Whether an option was typed, ``--rm`` and its kind too, whose value is false."""
+    switched_off = given["keep"] is False or given["submodules"] is False
+    return switched_off or any(value for name, value in given.items() if name != "words")
 
 
 def execute(g: Globals, args: Selection) -> int:

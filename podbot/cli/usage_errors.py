@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from podbot.agents.registry import known
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
 from podbot.cli.grammar import SessionCommand
@@ -20,6 +21,7 @@ from podbot.errors import UsageError
 
 _SIMILAR = 0.85  # a mistyped option, and not another program's
 _BRACKETS = re.compile(r"\[(\[.*\])\]")
+_VALUE = r"(?:-e|--env=)?[A-Za-z_]\w*=."  # NAME=VALUE, by itself or after -e
 _LONGEST = 120  # characters of a command line that a message repeats
 _NO_COMMAND = re.compile(r"No such command ((['\"]).*\2)\.(?: Did you mean|$)", re.DOTALL)
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
@@ -66,7 +68,7 @@ def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     own = next((one for one in (*command.options, *command.common) if name in one.spelled), None)
     called = f"{name} is {own.spelled[0]}. " if own is not None and own.spelled[0] != name else ""
     typed = shlex.join(["podbot", *argv[:-1], "--", name])
-    if argv[-1] != name or "--" in argv or not typed.isprintable() or len(typed) > _LONGEST:
+    if argv[-1] != name or "--" in argv or not _can_be_repeated(argv, typed):
         typed = " ".join(["podbot", *command.path, *command.usage[1:]])
     return f"{name} needs a value", called + _behind(typed)
 
@@ -110,7 +112,7 @@ def _command_instead(word: str, context: Any) -> str:
     group = context.command_path.split()[1:]
     if habit := HABITS.get(" ".join([*group, word])):
         return habit.replace("{agents}", ", ".join(AGENT_KINDS))
-    if not group and word in AGENT_KINDS:
+    if not group and word in known():
         return f"`podbot run {word}` runs it."
     if near := nearest(word, context.command.commands, 0.7):
         return f"Did you mean `{context.command_path} {near}`?"
@@ -149,9 +151,15 @@ def _agents_option(context: Any, option: str, argv: Sequence[str]) -> str:
         typed = shlex.join(["podbot", *before, "--", *words])
         # The words after an unknown option may be its value or podbot's own, which only the operator knows.
         mixed = any(word.partition("=")[0] in known or _is_operand(word) for word in argv[exact[0] + 1 : end])
-        if not mixed and typed.isprintable() and len(typed) <= _LONGEST:
+        if not mixed and _can_be_repeated(argv, typed):
             line = typed
     return _behind(line)
+
+
+def _can_be_repeated(argv: Sequence[str], line: str) -> bool:
+    """Whether ``line``, made of ``argv``, is short enough to be shown, and has no value of a variable."""
+    has_value = any(re.match(_VALUE, word, re.DOTALL) for word in argv)
+    return line.isprintable() and len(line) <= _LONGEST and not has_value
 
 
 def _behind(line: str) -> str:

@@ -152,26 +152,26 @@ def _variables(value: Mapping[str, str]) -> None:
             raise Refusal(f"{shown(name)} is not a variable's name", "Names have letters, digits and underscores.")
 
 
-def _anchored(path: str) -> bool:
+def is_anchored(path: str) -> bool:
     """Whether a host path means the same in every working directory."""
     return path == "~" or path.startswith(("/", "~/"))
 
 
 def _host_file(value: str) -> None:
-    if not _anchored(value) or value == "~":
+    if not is_anchored(value) or value == "~":
         raise Refusal(f"{shown(value)} is not an absolute path", "Write a path that begins with / or ~/.")
 
 
 def _roots(value: tuple[str, ...]) -> None:
     for root in value:
-        if not _anchored(root):
+        if not is_anchored(root):
             raise Refusal(f"{shown(root)} is not an absolute path", "Write a path that begins with / or ~/.")
 
 
 def _mounts(value: tuple[str, ...]) -> None:
     for mount in value:
         source, found, target = mount.removesuffix(":ro").rpartition(":/")
-        if not found or not _anchored(source) or ":" in target:  # a ':' may be a misspelt option, such as :rw
+        if not found or not is_anchored(source) or ":" in target:  # a ':' may be a misspelt option, such as :rw
             hint = "Write SOURCE:TARGET or SOURCE:TARGET:ro; SOURCE begins with / or ~/, TARGET with /."
             raise Refusal(f"{shown(mount)} is not a mount", hint)
 

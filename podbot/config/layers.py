@@ -118,6 +118,8 @@ def parse_file(path: str, data: bytes) -> dict[str, Any]:
         reason = "it is nested too deeply"
     except ValueError as exc:  # TOMLDecodeError, and int()'s error for 5,000 digits
         reason = str(exc)
+        if reason.startswith("Invalid value"):
+            reason += '; text is written in quotes: image = "localhost/mine:1"'
     raise MalformedFile(path=path, reason=reason)
 
 

@@ -73,7 +73,7 @@ class MalformedFile(ConfigError):
     path: str
     reason: str
     template: ClassVar[str] = "the configuration file {path} is not valid TOML: {reason}"
-    advice: ClassVar[str] = 'Correct that line; text is written in quotes: image = "localhost/mine:1".'
+    advice: ClassVar[str] = "Correct the file."
 
 
 class ConfigFileNotFound(ConfigError):

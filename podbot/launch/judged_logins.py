@@ -58,10 +58,10 @@ def login_notes(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> 
     notes = (f"{', '.join(empty)}: the value is empty, so it does not log {kind} in",) if empty else ()
     if state.works or (state.state == "none" and (not login.needed or _unwanted(config))):
         return notes
-    here = next((name for name in facts.login_variables if name not in given), "")
-    advice = (
-        f'pass {here}, which is set here: `-e {here}`, or agent.env_allowlist = ["{here}"]' if here else login.advice
-    )
+    made = agent(kind).key_login
+    useless = made.variables if made is not None and uses_own_login(config, facts) else ()  # see `inside`
+    here = next((name for name in facts.login_variables if name not in {*given, *useless}), "")
+    advice = f"{login.advice}; {here} is set on this host, and not passed (`-e {here}`)" if here else login.advice
     if state.state == "none":
         return (*notes, f"no login for {kind} was found; to give it one, {advice}")
     place = _place(config, facts, state.where)

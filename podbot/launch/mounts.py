@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podbot.config.checks import is_anchored
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.frozen import Frozen
@@ -154,9 +155,9 @@ def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> t
 
 
 def check_configured_paths(config: AppConfig) -> None:
-    """Refuse what no session accepts, before one is planned. Raises InvalidValue and MountRefused."""
+    """Refuse what no session on a mounted workspace accepts. Raises InvalidValue, MountRefused."""
     given = config.workspace.host_path or ""
-    if given.strip() and not given.startswith(("/", "~")):
+    if given.strip() and not is_anchored(given):
         raise not_absolute(config, "workspace.host_path", given)
     if config.workspace.container_path != SAME_PATH:
         workspace_target(config, given)

@@ -112,7 +112,7 @@ def collect_facts(
         git_email=email,
         credentials=_credentials(config, places, now.timestamp()),
         login_dirs=tuple((kind, path) for kind, path in places.items() if environ.get(families()[kind].variable)),
-        login_variables=_login_variables(config, environ),
+        login_variables=_login_variables(config, environ, now.timestamp()),
         own_logins=_own_logins(config, state_dir(environ)),
         own_login=_own_login(config, state_dir(environ)),
         certificates=_certificates(config, home),
@@ -123,9 +123,15 @@ def collect_facts(
     return with_protected(facts)
 
 
-def _login_variables(config: AppConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
-    login = agent(config.agent.kind).login
-    return tuple(name for name in login.variables if environ.get(name, "").strip()) if login is not None else ()
+def _login_variables(config: AppConfig, environ: Mapping[str, str], now: float) -> tuple[str, ...]:
+    """Those that are a login by themselves; a cloud's switch needs more."""
+    kind = config.agent.kind
+    login = agent(kind).login
+    found = []
+    for name in login.variables if login is not None else ():
+        state = judged(kind, {}, {name: environ[name]}, now) if name in environ else None
+        found += [name] if state is not None and state.state == "key" else []
+    return tuple(found)
 
 
 def _kernel(config: AppConfig) -> tuple[int, int]:

@@ -696,7 +696,7 @@ def test_an_agent_a_path_and_words_after_the_dashes(engine: FakeEngine, place: P
     [
         (["-w", ".", "-v", "/a:/b"], "`--mount /a:/b`"),
         (["-w", ".", "fix the tests"], "`podbot run … -- 'fix the tests'`"),
-        (["fix the tests"], "`podbot run -- 'fix the tests'`"),
+        (["--logs", "fix the tests"], "`podbot run … -- 'fix the tests'`"),
         (["codex", "--agent", "codex"], "the agent is given twice"),
         ([".", "--repo", "octo/hello"], "the workspace is given twice"),
         (["--json", "."], "--json works only with --dry-run"),

@@ -16,6 +16,7 @@ from podbot.config.schema import KEYS
 RUN = find(["run"])
 assert RUN is not None
 BEHIND = "Options for the agent follow --:"
+USAGE = "`podbot run [AGENT] [PATH] [-- WORDS…]`"
 NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
 BY_LINE = {f"{command} {option}": hint for command, found in OPTIONS.items() for option, hint in found.items()}
 HINTS = sorted({*COMMANDS.values(), *BY_LINE.values()})
@@ -101,7 +102,16 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
         ("stop --time -1 a", f"stop: {NUMBER}"),
         ("-c", "-c needs a value. `podbot --help` shows its usage."),
         ("run claude -c", f"run: -c needs a value. -c is --config. {BEHIND} `podbot run claude -- -c`."),
-        ("run -c -- -c", f"run: -c needs a value. -c is --config. {BEHIND} `podbot run [AGENT] [PATH] [-- WORDS…]`."),
+        ("run -c -- -c", f"run: -c needs a value. -c is --config. {BEHIND} {USAGE}."),
+        ("custom", "there is no command 'custom'. `podbot --help` lists the commands."),
+        (
+            "run -e KEY=sk-1 --frob",
+            f"run: there is no option --frob. {BEHIND} {USAGE}.",
+        ),
+        (
+            "run -eKEY=sk-1 -c",
+            f"run: -c needs a value. -c is --config. {BEHIND} {USAGE}.",
+        ),
         ("codex", "there is no command 'codex'. `podbot run codex` runs it."),
         ("inspect --frob", "inspect: there is no option --frob. `podbot inspect --help` shows its usage."),
         (

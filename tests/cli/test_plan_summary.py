@@ -54,14 +54,16 @@ def test_an_ordinary_session_takes_less_than_a_screen_of_80_columns_and_24_lines
 
 
 def test_an_ordinary_session() -> None:
-    assert rows(planned({"sandbox.memory": "2g"}, typed(env={"TOKEN": "x"}), credentials=(CLAUDE,))) == {
+    assert rows(
+        planned({"sandbox.memory": "2g", "sandbox.env": {"A": "b"}}, typed(env={"TOKEN": "x"}), credentials=(CLAUDE,))
+    ) == {
         "agent": "claude",
         "command": "claude --dangerously-skip-permissions",
         "image": "localhost/podbot:latest (default)",
         "mounts": "/home/ann/src/proj at /home/ann/src/proj and at /workspace (read-write)",
         "network": "default",
         "login": "an account (.credentials.json)",
-        "variables": "DISABLE_AUTOUPDATER, IS_SANDBOX, TOKEN (secret)",
+        "variables": "A, DISABLE_AUTOUPDATER, GIT_CONFIG_SYSTEM, IS_SANDBOX, STORAGE_DRIVER, TOKEN (secret)",
         "commits by": "Ann <ann@example.org>",
         "conversations": "kept for /home/ann/src/proj",
         "limits": "memory 2 GiB, 2,048 processes, 65,536 open files of a process, shared memory 1 GiB",
@@ -79,6 +81,13 @@ def test_a_clone() -> None:
     assert "not pushed" in found["at the end"]
     assert "guard" not in found
     assert "mounts" not in found
+    assert "cloning" not in summary(planned(CLONE, LaunchRequest(repo="octo/shop"), workspace=None), None)
+
+
+def test_a_note_names_the_command_that_shows_a_page() -> None:
+    values = {"workspace.source": "github_clone", "workspace.host_path": None}
+    text = summary(planned(values, LaunchRequest(repo="octo/shop"), workspace=None), None)
+    assert "(`podbot docs how-to/clone-from-github`)" in text
 
 
 @pytest.mark.parametrize(
@@ -89,6 +98,14 @@ def test_a_clone() -> None:
         ({"session.keep": True}, "at the end", "the sandbox is stopped and kept"),
         ({"session.history": False}, "conversations", "not kept"),
         ({"sandbox.profile": "privileged"}, "confinement", "privileged: root's powers over this host's devices"),
+        (
+            {"sandbox.network": "filtered", "network.private": ("10.0.0.5:443",), "network.deny": ("evil.example",)},
+            "network",
+            "filtered: @models, @registries, @github; private: 10.0.0.5:443; denied: evil.example",
+        ),
+        ({"sandbox.memory": "6m"}, "limits", "memory 6 MiB, "),
+        ({"sandbox.memory": "2000g"}, "limits", "memory 2,000 GiB, "),
+        ({"sandbox.memory": "1536m"}, "limits", "memory 1.5 GiB, "),
         ({"sandbox.memory": "none", "sandbox.cpus": 1.5}, "limits", "memory: no limit, 1.5 processors, "),
         ({}, "login", "none that works"),
     ],

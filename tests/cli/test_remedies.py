@@ -26,6 +26,7 @@ from podbot.errors import (
     UnknownKey,
     UsageError,
 )
+from podbot.images.recipe import load_recipe
 from tests.test_errors import LEAVES, sample
 
 
@@ -147,10 +148,11 @@ def test_a_hint_replaces_the_advice_of_its_class(error: PodbotError, remedy: str
 @pytest.mark.parametrize(
     ("image", "origin", "remedy"),
     [
-        ("localhost/podbot-sandbox:9.9.9", "config file /c.toml", "`podbot setup` builds it."),
+        (load_recipe().image, "config file /c.toml", "`podbot setup` builds it."),
+        ("localhost/podbot-sandbox:0.0.9", "variable PODBOT_IMAGE", "unset PODBOT_IMAGE"),
         ("mine:1", "flag --image", "For podbot's own image, leave out --image, and run `podbot setup`."),
         ("mine:1", "variable PODBOT_IMAGE", "For podbot's own image, unset PODBOT_IMAGE, and run `podbot setup`."),
-        ("mine:1", "config file /my c.toml", "For podbot's own image, remove `image` from that file,"),
+        ("mine:1", "config file /my c.toml, project shop", "run `podbot --config '/my c.toml' setup`."),
         ("mine:1", "flag --base", "Check the name, or build it."),
         ("mine:1", "override", "Check the name, or build it."),
     ],

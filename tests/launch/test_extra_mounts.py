@@ -129,3 +129,9 @@ def test_any_text_is_a_mount_or_refused(text: str) -> None:
     again = f"{found.source}{'' if found.target is None else ':' + found.target}{':ro' if found.read_only else ''}"
     assert again == text
     assert dataclasses.replace(typed(), mounts=(again,)).mounts == (text,)
+
+
+def test_the_long_form_of_podman_and_docker_is_no_path() -> None:
+    request = typed(mounts=("type=bind,src=/data,dst=/data",))
+    with pytest.raises(InvalidValue, match=r"mount \(flag --mount\): 'type=bind,src=/data,dst=/data' is not a mount"):
+        list(wanted_mounts(config(), request))

@@ -58,9 +58,12 @@ def test_a_login_that_does_not_work_is_said_before_the_start(content: bytes | st
 
 def test_a_key_that_is_set_on_the_host_and_not_passed_is_named() -> None:
     text = notes_of(plan("claude", login_variables=("CLAUDE_CODE_OAUTH_TOKEN",)))
-    assert "to give it one, pass CLAUDE_CODE_OAUTH_TOKEN, which is set here: `-e CLAUDE_CODE_OAUTH_TOKEN`" in text
+    assert "to give it one, run `podbot login claude`" in text
+    assert "; CLAUDE_CODE_OAUTH_TOKEN is set on this host, and not passed" in text
     text = notes_of(plan("claude", given={"ANTHROPIC_API_KEY": ""}, login_variables=("ANTHROPIC_API_KEY",)))
-    assert "which is set here" not in text
+    assert "is set on this host" not in text
+    own = plan("codex", own_logins=("codex",), own_login=b"{}", login_variables=("OPENAI_API_KEY",))
+    assert "is set on this host" not in notes_of(own), "the agent would not use it"
 
 
 def test_a_key_that_works_hides_the_file_and_an_empty_one_does_not() -> None:

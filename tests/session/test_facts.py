@@ -467,6 +467,8 @@ def test_login_variables_that_are_set_here_are_known_by_name_only(host: Host) ->
     assert found.login_variables == ("OPENAI_API_KEY",)
     assert "sk-" not in repr(found)
     assert host.facts(host.config(agent={"kind": "custom"})).login_variables == ()
+    host.environ |= {"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_USE_VERTEX": "0"}
+    assert host.facts(host.config(agent={"kind": "claude"})).login_variables == ("ANTHROPIC_API_KEY",)
 
 
 def test_existing_credential_families(host: Host) -> None:

@@ -82,14 +82,23 @@ def connect(
     endpoint = locate(config, environ, host=host)
     if endpoint is not None:
         return _checked(endpoint, emit, host)
+    try:
+        return _own(environ, emit, host)
+    except (ConnectionFailed, HealthCheckFailed, SocketNotFound) as exc:
+        if _timed_out(exc):
+            raise
+        # The service ends by itself when idle, perhaps at the very moment that we knocked. Once more.
+        return _own(environ, emit, host)
+
+
+def _own(environ: Mapping[str, str], emit: Emit, host: Host) -> RestEngine:
     endpoint = _private(environ, emit, host)
     try:
         return _checked(endpoint, emit, host)
-    except (ConnectionFailed, HealthCheckFailed, SocketNotFound) as exc:
+    except (ConnectionFailed, HealthCheckFailed) as exc:
         if _timed_out(exc):
             raise _hanging(endpoint) from exc
-        # The service ends by itself when idle, perhaps at the very moment that we knocked. Once more.
-        return _checked(_private(environ, emit, host), emit, host)
+        raise
 
 
 def _checked(endpoint: Endpoint, emit: Emit, host: Host) -> RestEngine:
@@ -98,6 +107,11 @@ def _checked(endpoint: Endpoint, emit: Emit, host: Host) -> RestEngine:
         info = _pinged(engine, endpoint, emit, host)
     except HealthCheckFailed as exc:
         engine.close()
+        if _timed_out(exc):
+            hint = "Check that it runs, and that its machine is not overloaded."
+            raise HealthCheckFailed(
+                endpoint=endpoint.uri, origin=endpoint.origin, reason=exc.reason, engine_hint=hint
+            ) from exc
         if endpoint.scheme == "ssh":
             from podbot.engine.podman.rest import DIAL
             from podbot.engine.transport import ssh_failure
@@ -119,7 +133,7 @@ def _pinged(engine: RestEngine, endpoint: Endpoint, emit: Emit, host: Host) -> E
         return engine.ping()
     try:
         return engine.ping(host.slow)
-    except HealthCheckFailed as exc:
+    except (ConnectionFailed, HealthCheckFailed) as exc:
         if not _timed_out(exc):
             raise
     text = f"waiting for the engine at {endpoint.uri} ({endpoint.origin}), which does not answer"
@@ -137,7 +151,8 @@ def _hanging(endpoint: Endpoint) -> HealthCheckFailed:
     from podbot.engine.podman.private.service import process_of
 
     pid = process_of(endpoint.path)
-    hint = f"If it is stuck, `kill -9 {pid}` ends it, and the next command starts another." if pid else ""
+    kills = f"`kill -9 {pid}` ends it, with the commands that run over it"
+    hint = f"If it stays so, {kills}; the next command starts another." if pid else ""
     reason = f"its process {pid} does not answer" if pid else "it does not answer"
     return HealthCheckFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason, engine_hint=hint)
 
