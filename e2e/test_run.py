@@ -184,7 +184,7 @@ def test_a_foreign_container_with_the_name_is_not_changed(world: World) -> None:
     try:
         done = world.agent("true", flags=("--name", "e2e-foreign"))
         assert done.returncode == 1
-        assert "taken" in done.stderr
+        assert "a container named e2e-foreign exists already" in done.stderr
         assert world.container("e2e-foreign")
         refused = world.podbot("stop", "e2e-foreign")
         assert refused.returncode == 1
