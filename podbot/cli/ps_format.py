@@ -52,13 +52,16 @@ def _fits(info: SessionInfo, key: str, values: Sequence[str]) -> bool:
 def renderer(template: str) -> Render:
     """What ``--format`` prints: a line for each session, or with ``table`` before the template, columns with titles.
 
-    Raises InvalidValue for an unknown field.
+    Raises InvalidValue for an unknown field, and for a function of Go's templates.
     """
     words = template.removeprefix("table ")
     as_table = words != template
     text = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], words)
     for name in _PLACE.findall(text):
         _field(name, template)
+    if "{{" in _PLACE.sub("", text):
+        reason = f"only fields can stand in braces: {', '.join(f'{{{{.{field}}}}}' for field in FIELDS[:2])} and so on"
+        raise _invalid("format", template, reason, "All fields as JSON: --format json.")
 
     def filled(line: str, info: SessionInfo) -> str:
         return _PLACE.sub(lambda found: printable(_text(info, _field(found[1], template))), line)

@@ -64,6 +64,13 @@ def test_templates(template: str, lines: list[str]) -> None:
     assert renderer(template)(BOTH).splitlines() == lines
 
 
+@pytest.mark.parametrize("template", ["{{json .}}", "{{.Name}} {{upper .State}}", "{{ range . }}"])
+def test_a_function_of_gos_templates_is_refused(template: str) -> None:
+    with pytest.raises(InvalidValue, match="All fields as JSON: --format json") as caught:
+        renderer(template)
+    assert "only fields can stand in braces: {{.session}}, {{.id}} and so on" in str(caught.value)
+
+
 def test_an_unknown_field_is_refused_before_anything_is_listed() -> None:
     with pytest.raises(InvalidValue) as caught:
         renderer("{{.Stat}}")
