@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from podbot.cli.plan_summary import summary
 from podbot.launch.plan import plan_session
+from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.types import CredentialSource, LaunchPlan, LaunchRequest
-from tests.launch.build import config, facts, typed
+from tests.launch.build import config, facts, resource, typed
 
 CANARY = "c4n4ry-"
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
@@ -75,8 +76,9 @@ def test_an_ordinary_session() -> None:
 
 
 def test_a_clone() -> None:
-    found = rows(planned(CLONE, LaunchRequest(repo="octo/shop", branch="main"), workspace=None))
-    assert found["clone"] == "https://github.com/octo/shop.git in /work/shop, branch main"
+    made = planned(CLONE, LaunchRequest(repo="octo/shop", branch="main"), workspace=None)
+    found = rows(made)
+    assert found["clone"] == f"https://github.com/octo/shop.git in {resource(made, ClonePlan).directory}, branch main"
     assert found["GitHub"].startswith("a token for octo/shop (contents write")
     assert "not pushed" in found["at the end"]
     assert "guard" not in found
