@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -215,14 +216,27 @@ def test_a_caller_without_a_stdout_gets_the_commands_status(
 
 
 def test_a_loop_keeps_its_input(shared_world: World, session: str) -> None:
-    """Issue 29.20: podbot reads stdin for the command unless it is told that there is none to read."""
+    """Issue 29.20: podbot takes nothing that the command does not read, and nothing at all with a switch."""
     script = 'seq 5 | while read line; do "$@" || exit; echo "$line"; done'
-    for flag in ("-I", "-i=false"):
-        words = [*PODBOT, "exec", flag, session, "sh", "-c", "cat; sleep 0.3"]
+    for flags, command in (((), "sleep 0.3"), (("-I",), "cat; sleep 0.3"), (("-i=false",), "cat; sleep 0.3")):
+        words = [*PODBOT, "exec", *flags, session, "sh", "-c", command]
         done = subprocess.run(
             ["sh", "-c", script, "sh", *words], env=shared_world.env, stdout=subprocess.PIPE, check=False
         )
         assert done.stdout.split() == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_what_a_command_does_not_read_is_for_the_next_program(
+    shared_world: World, session: str, tmp_path: Path
+) -> None:
+    (tmp_path / "list").write_bytes(b"one\ntwo\n" + b"3" * 9000)
+    both = '{ "$@"; printf -; cat; }'
+    for script in (f"{both} < list", f"cat list | {both}"):
+        words = [*PODBOT, "exec", session, "head", "-c", "4"]
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *words], env=shared_world.env, cwd=tmp_path, stdout=subprocess.PIPE, check=False
+        )
+        assert done.stdout == b"one\n-two\n" + b"3" * 9000
 
 
 def test_exec_in_a_missing_and_in_a_stopped_container(world: World) -> None:

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from e2e.harness import TAG, World, running, wait_for
+from e2e.harness import PODBOT, TAG, World, running, wait_for
 
 
 def test_the_agent_works_on_the_directory_and_podbot_returns_its_status(world: World) -> None:
@@ -29,6 +29,13 @@ def test_the_agent_works_on_the_directory_and_podbot_returns_its_status(world: W
 def test_stdin_reaches_the_agent_with_its_end(world: World) -> None:
     done = world.agent("cat", input="line one\nline two\n")
     assert (done.returncode, done.stdout) == (0, "line one\nline two\n")
+
+
+def test_a_loop_of_sessions_keeps_its_input(world: World) -> None:
+    script = 'seq 3 | while read line; do "$@" || exit; echo "$line"; done'
+    words = [*PODBOT, "run", "custom", world.workspace(), "--", "true"]
+    done = subprocess.run(["sh", "-c", script, "sh", *words], env=world.env, stdout=subprocess.PIPE, check=False)
+    assert done.stdout.split() == [b"1", b"2", b"3"]
 
 
 def test_the_session_ends_with_the_agent_while_stdin_is_open(world: World) -> None:

@@ -43,7 +43,7 @@ def run_fed(
     """
     limit = _ended_after(wake, seconds, timer)
     with _from(fill or _filling(data)) as stdin, _fed(out) as stdout, _fed(err) as stderr, limit:
-        io = ExecIO(stdin, stdout, stderr)
+        io = ExecIO(stdin, stdout, stderr, shared=False)
         return run_exec(engine, container, spec, io, wake, interrupt_ends=True, guest=guest)
 
 

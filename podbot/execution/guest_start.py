@@ -109,7 +109,7 @@ class GuestStart:
             spec.command,
             cwd=spec.workdir or (running.facts.cwd if running.facts is not None else ""),
             env=spec.env,
-            stdin="open" if spec.stdin else "none",
+            stdin="lent" if spec.stdin else "none",
             tty=tty,
             discard=self._discard and not spec.tty,
             user=spec.user or "",

@@ -33,7 +33,9 @@ class ExecIO(Frozen):
 
     For a command with a terminal: ``size`` returns its size, and the context manager ``terminal`` is entered while
     the command uses it (raw mode). ``job``: podbot as a job of the shell that started it, if it is one. ``screen``
-    gets the command's output; ``record``, too, also without a terminal.
+    gets the command's output; ``record``, too, also without a terminal. ``shared``: other programs may read this stdin
+    afterwards, as in a shell's loop, so nothing is taken from it that the command does not read; for a command of the
+    engine's, or with a terminal, that is not known.
     """
 
     stdin: int | None = 0
@@ -44,6 +46,7 @@ class ExecIO(Frozen):
     job: Job | None = None
     screen: ScreenModes | None = None
     record: Callable[[bytes | memoryview], object] | None = None
+    shared: bool = True
 
 
 class ExecStatus(Frozen):
@@ -180,6 +183,7 @@ class ExecSession:
                     stdout=io.stdout,
                     stderr=io.stderr,
                     wake=self.wake.fileno(),
+                    shared=io.shared and not spec.tty and self._through is None,
                     through=self._through,
                     watch=self.suspension,
                     record=io.record,

@@ -29,13 +29,13 @@ class GuestCommand(Frozen):
     ``argv``: program and arguments; the program is looked up in the PATH that the command will have. ``cwd``: an
     absolute path; empty means the guest's root. ``within``: a directory that no link in ``cwd`` may lead out of; empty
     allows every link. ``env``: additional variables; with ``env_mode`` "replace", the command gets only these and PATH.
-    ``stdin``: "none" means an immediate end of file. ``deadline``: seconds after which all
-    its processes get TERM, and KILL after a further ``term_grace`` seconds; a process that hides on purpose is not
-    found (ADR 0031). ``rlimits``: soft and hard limits by their
-    names without ``RLIMIT_``. ``tty``: columns and rows of its terminal; all output is then on stdout. ``discard``:
-    whether the output is discarded. ``user``: ``USER`` or ``USER:GROUP``, names or numbers, for a guest that is root;
-    empty means the guest's own user. ``keep``: above 0, the command is a job: the guest keeps that many bytes of each
-    stream, and the job continues when the channel is closed.
+    ``stdin``: "none" means an immediate end of file; with "lent" the guest gives credit for the first bytes, at most
+    one page, only when the command has read them. ``deadline``: seconds after which all its
+    processes get TERM, and KILL after a further ``term_grace`` seconds; a process that hides on purpose is not found
+    (ADR 0031). ``rlimits``: soft and hard limits by their names without ``RLIMIT_``. ``tty``: columns and rows of its
+    terminal; all output is then on stdout. ``discard``: whether the output is discarded. ``user``: ``USER`` or
+    ``USER:GROUP``, names or numbers, for a guest that is root; empty means the guest's own user. ``keep``: above 0, the
+    command is a job: the guest keeps that many bytes of each stream, and the job continues when the channel is closed.
     """
 
     argv: tuple[str, ...]
@@ -43,7 +43,7 @@ class GuestCommand(Frozen):
     within: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     env_mode: Literal["extend", "replace"] = "extend"
-    stdin: Literal["none", "open"] = "none"
+    stdin: Literal["none", "open", "lent"] = "none"
     deadline: float | None = None
     term_grace: float = 2.0
     rlimits: Mapping[str, int] = field(default_factory=dict)
@@ -60,7 +60,8 @@ class GuestCommand(Frozen):
             "within": self.within,
             "env": dict(self.env),
             "mode": self.env_mode,
-            "stdin": self.stdin == "open",
+            "stdin": self.stdin != "none",
+            "lent": self.stdin == "lent",
             "deadline": self.deadline,
             "grace": self.term_grace,
             "rlimits": dict(self.rlimits),

@@ -96,6 +96,7 @@ class PolledCommand:
         self._started = False
         self._refused: CommandRefused | None = None
         self._credit = frames.WINDOW  # bytes of stdin that the guest accepts now
+        self.input_taken = 0
         self._allowed = 0  # bytes of output that the guest may still send
         self._taken = 0  # bytes that the relay has taken and for which no credit was given yet
 
@@ -318,9 +319,11 @@ class PolledCommand:
                 raise Malformed("more output than it had credit for")
             self._pieces.append(Piece(_STREAMS[kind], payload))
         elif kind == frames.STDIN_CREDIT:
-            self._credit += frames.number(payload)
+            size = frames.number(payload)
+            self._credit += size
             if self._credit > frames.WINDOW:
                 raise Malformed("more credit than was used")
+            self.input_taken += size
         elif kind == frames.ENDED:
             self.end = ended_from(payload)
         else:

@@ -209,7 +209,7 @@ class EngineRunning:
         err_read, err = os.pipe2(os.O_CLOEXEC)
         self._open = {out_read: STDOUT, err_read: STDERR}
         self._unread = dict.fromkeys((out_read,) if command.tty is not None else (out_read, err_read), self._word_size)
-        return ExecIO(stdin, out, err, size=lambda: self._size)
+        return ExecIO(stdin, out, err, size=lambda: self._size, shared=False)
 
     def _relayed(self, io: ExecIO) -> None:
         """The thread's function: run the command, store its result or error, and close its streams."""

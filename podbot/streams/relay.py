@@ -6,7 +6,6 @@ costs no memory.
 
 from __future__ import annotations
 
-import os
 import select
 import time
 from collections.abc import Callable
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from podbot.streams.demux import Piece
 from podbot.streams.outbox import Outbox
-from podbot.streams.sides import CHUNK, CommandSide
+from podbot.streams.own_stdin import OwnStdin
+from podbot.streams.sides import CommandSide
 from podbot.streams.sink import LIMIT, LOG_PATIENCE, LogSink, Sink
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Watch(Protocol):
 class Relay:
     """Moves bytes until the command has ended. ``run`` returns early when woken or at a deadline; then call it again.
 
-    With ``stdin`` None, the command gets end of file at once.
+    With ``stdin`` None, the command gets end of file at once. ``shared``: stdin is one that other programs may read
+    afterwards, so nothing is taken from it that the command does not read.
 
     ``through``: a filter for all data (not for a terminal). With it, ``run`` also returns once when our stdin has
     ended ("input_ended"), when the command's stdin has been closed too ("input_closed"), and when the command has
@@ -70,6 +71,7 @@ class Relay:
         stdout: int | None,
         stderr: int | None,
         wake: int,
+        shared: bool = False,
         through: Filter | None = None,
         watch: Watch | None = None,
         record: Callable[[bytes | memoryview], object] | None = None,
@@ -79,6 +81,7 @@ class Relay:
     ) -> None:
         self._side = side
         self._stdin = stdin
+        self._own = OwnStdin(-1 if stdin is None else stdin, shared=shared)
         log = Sink(stderr) if through is None else LogSink(stderr, patience=log_patience)
         self._sinks = {1: Sink(stdout), 2: log}
         self._log_patience = log_patience
@@ -145,6 +148,7 @@ class Relay:
 
     def close(self) -> None:
         """Close what the sinks opened; the caller's descriptors stay open."""
+        self._own.take(self._side.input_taken)
         for sink in self._sinks.values():
             sink.close()
 
@@ -156,7 +160,8 @@ class Relay:
         room = not any(sink.full() for sink in self._sinks.values()) and self._outbox.answers < LIMIT
         for fd, events in side.wants(room=room, sending=self._outbox.pending > 0):
             wanted[fd] = wanted.get(fd, 0) | events
-        if self._stdin is not None and not side.ended and self._outbox.pending < LIMIT > self._sinks[1].answers:
+        accepts = self._outbox.pending < LIMIT > self._sinks[1].answers
+        if self._stdin is not None and not self._own.held and not side.ended and accepts:
             wanted[self._stdin] = wanted.get(self._stdin, 0) | select.POLLIN
         for sink in self._sinks.values():
             if sink.pending:
@@ -173,9 +178,10 @@ class Relay:
         if self._room and not self._side.ended:
             self._deliver(self._side.receive(ready))
         if self._stdin is not None and ready.get(self._stdin, 0) & _IN:
-            self._read_stdin(self._stdin, ready[self._stdin])
+            self._read_stdin(ready[self._stdin])
         if self._outbox.pending:
             self._send()
+        self._own.take(self._side.input_taken)
         self._flush_sinks(ready)
 
     def _deliver(self, pieces: list[Piece]) -> None:
@@ -221,9 +227,9 @@ class Relay:
             except OSError as exc:
                 raise SinkClosed("stdout" if number == 1 else "stderr", exc) from exc
 
-    def _read_stdin(self, fd: int, events: int) -> None:
+    def _read_stdin(self, events: int) -> None:
         try:
-            data = os.read(fd, CHUNK)
+            data = self._own.read()
         except BlockingIOError:
             return
         except OSError:

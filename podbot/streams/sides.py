@@ -43,6 +43,11 @@ class CommandSide(Protocol):
     def truncated(self) -> bool: ...
 
     @property
+    def input_taken(self) -> int:
+        """Bytes of input that the command has read, as far as that is known, or else that were sent."""
+        ...
+
+    @property
     def eager(self) -> bool:
         """Whether there may be more to read than poll reports."""
         ...
@@ -74,6 +79,7 @@ class EngineSide:
     def __init__(self, stream: Duplex, *, tty: bool) -> None:
         self.stream = stream
         self.ended = self.broken = self.truncated = False
+        self.input_taken = 0
         self._demux = None if tty else FrameDemux()
         self._first = stream.leftover
         self._readable = bool(self._first)
@@ -115,7 +121,9 @@ class EngineSide:
         return data
 
     def send(self, pieces: Iterable[memoryview]) -> int:
-        return self.stream.send(next(iter(pieces))[:_WHOLE])
+        size = self.stream.send(next(iter(pieces))[:_WHOLE])
+        self.input_taken += size
+        return size
 
     def shut_write(self) -> None:
         self.stream.shut_write()

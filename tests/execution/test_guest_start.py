@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import signal
 import threading
@@ -23,7 +24,7 @@ from podbot.streams.wake import Resize, Signal
 from tests.execution.guests import Guests, guests, lives
 from tests.execution.running import Running, running
 from tests.guest.liar import ENDED, Peer, liar
-from tests.streams.plumbing import nothing_left_open
+from tests.streams.plumbing import in_thread, nothing_left_open
 from tests.waiting import HANG, pause
 
 NEVER = TimeLimits(term=HANG, kill=HANG, last_output=HANG, status=HANG, greeting=HANG, start_after_signal=HANG)
@@ -95,6 +96,33 @@ def test_streams_are_separate_and_stdin_ends(rig: Rig) -> None:
     rig.stdin.close(rig.stdin.write)
     assert rig.sh("cat; echo err >&2; echo $A; pwd", stdin=True, env={"A": "1 2"}, workdir="/tmp") == ExecStatus(0)
     assert (rig.said(rig.stdout), rig.said(rig.stderr)) == (b"in1 2\n/tmp\n", b"err\n")
+
+
+def test_input_that_the_command_does_not_read_stays_for_the_next_reader(rig: Rig) -> None:
+    os.write(rig.stdin.write, b"1\n2\n3\n")
+    for command in ("true", "exec <&-", "exit 3", "exec </dev/null; sleep 0.01"):
+        assert rig.sh(command, stdin=True) is not None
+    assert rig.sh("head -c 2", stdin=True) == ExecStatus(0)
+    assert rig.said(rig.stdout) == b"1\n"
+    assert rig.sh("dd bs=1 count=3 2>/dev/null", stdin=True) == ExecStatus(0)
+    assert rig.said(rig.stdout) == b"2\n3"
+    assert os.read(rig.stdin.read, 100) == b"\n"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_megabytes_of_input_arrive_whether_or_not_stdin_is_shared(rig: Rig, shared: bool) -> None:
+    data = os.urandom(1 << 16) * 32
+
+    def feed() -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(rig.stdin.write, view) :]
+        rig.stdin.close(rig.stdin.write)
+
+    with in_thread(feed):
+        io = ExecIO(rig.stdin.read, rig.stdout.write, rig.stderr.write, shared=shared)
+        assert rig.sh("sha256sum", stdin=True, io=io) == ExecStatus(0)
+    assert rig.said(rig.stdout).split()[0].decode() == hashlib.sha256(data).hexdigest()
 
 
 def test_without_stdin_the_callers_is_not_read(rig: Rig) -> None:

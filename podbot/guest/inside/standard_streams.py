@@ -20,10 +20,30 @@ else:
     from _collections import deque  # the module `collections` costs 0.3 MB
 
 _CHUNK = 1 << 16
+_PIPE = 1 << 16  # bytes, as the kernel makes them
 _LARGE_PIPE = 1 << 19  # bytes; the pipe of a command that fills its first one is enlarged to this
 _TERMINAL_REST = 0.2  # seconds for reading the rest of a terminal's output after its command has ended
 _END_OF_FILE = b"\x04"  # control-D, which a terminal interprets as the end of the input
 _SET_PIPE_SIZE, _GET_PIPE_SIZE = 1031, 1032  # fcntl has names for them since Python 3.10
+
+
+def _available(fd: int) -> int:
+    """Bytes in a pipe."""
+    return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0])
+
+
+def _resized(fd: int, size: int) -> bool:
+    """Make a pipe hold ``size`` bytes, at least a page; false where the kernel refuses, as for one with many pipes."""
+    try:
+        fcntl.fcntl(fd, _SET_PIPE_SIZE, size)
+    except OSError:
+        return False
+    return True
+
+
+def _enlarge(fd: int) -> None:
+    if fcntl.fcntl(fd, _GET_PIPE_SIZE) < _LARGE_PIPE:
+        _resized(fd, _LARGE_PIPE)
 
 
 class Sink:
@@ -38,7 +58,10 @@ class Sink:
         raise NotImplementedError
 
     def took_input(self, size: int) -> None:
-        """Called when ``size`` bytes of stdin were passed to the command, or dropped because it no longer reads."""
+        """Called when ``size`` bytes of stdin were passed to the command, or dropped because it no longer reads.
+
+        Of a stdin that is lent, only bytes that the command has read are counted until it has read the first ones.
+        """
         raise NotImplementedError
 
     def ended(self, outcome: dict[str, Any]) -> None:
@@ -61,6 +84,8 @@ class Streams:
         self.pending: deque[bytes] = deque()
         self.held = 0  # number of bytes in `pending`
         self.stdin_over = False
+        self.lent = False  # whether stdin is lent and the command has read nothing yet
+        self.unread = 0  # bytes in the pipe of a stdin that is lent
         self.terminal: spawn.Terminal | None = None
 
     def make(self, spec: dict[str, Any], theirs: list[int]) -> tuple[int, int, int]:
@@ -78,6 +103,8 @@ class Streams:
             fds[0], self.stdin = os.pipe()
             theirs.append(fds[0])
             os.set_blocking(self.stdin, False)
+            # A pipe of one page is writable again when it is empty. An older podbot does not say "lent".
+            self.lent = spec.get("lent", False) and _resized(self.stdin, 1)
         if not spec["discard"]:
             for stream in (1, 2):
                 self.outputs[stream], fds[stream] = os.pipe()
@@ -131,7 +158,7 @@ class Streams:
             self._end_of(stream, fd)
             return
         if len(data) == _CHUNK and self.terminal is None:
-            self._enlarge(fd)
+            _enlarge(fd)
         if stream in self.left:
             self.left[stream] -= len(data)
         self.sink.output(stream, data)
@@ -148,11 +175,6 @@ class Streams:
         else:
             self._close_output(stream)
 
-    @staticmethod
-    def _enlarge(fd: int) -> None:
-        if fcntl.fcntl(fd, _GET_PIPE_SIZE) < _LARGE_PIPE:
-            processes.quietly(fcntl.fcntl, fd, _SET_PIPE_SIZE, _LARGE_PIPE)  # refused if this user has many pipes
-
     def _close_output(self, stream: int) -> None:
         fd = self.outputs.pop(stream)
         self.left.pop(stream, None)
@@ -166,7 +188,9 @@ class Streams:
     def write(self, data: bytes) -> None:
         """Write to its stdin. Raises ValueError for more data than the sender had credit for."""
         if self.stdin < 0 or self.stdin_over:
-            self.sink.took_input(len(data))
+            if not self.lent:
+                self.sink.took_input(len(data))
+            self.lent = False
             return
         if self.held + len(data) > WINDOW:
             raise ValueError("more input than there was credit for")
@@ -182,6 +206,8 @@ class Streams:
         self._write()
 
     def _write(self) -> None:
+        if self.lent and self.stdin >= 0 and not self._was_read():
+            return
         while self.pending and self.stdin >= 0:
             data = self.pending[0]
             try:
@@ -206,7 +232,42 @@ class Streams:
         elif self.stdin >= 0:
             self.loop.watch(self.stdin, WRITABLE if self.pending else 0, lambda _: self._write(), self)
 
+    def _was_read(self) -> bool:
+        """Whether the command has read the first page of a stdin that is lent; that page is written here."""
+        if not self.unread and self.pending:
+            data = self.pending.popleft()
+            try:
+                self.unread = os.write(self.stdin, data)
+            except OSError:  # the command has closed it
+                self.held -= len(data)
+                self._close_input()
+                return False
+            self.held -= self.unread
+            if self.unread < len(data):
+                self.pending.appendleft(data[self.unread :])
+        if self.unread and _available(self.stdin):
+            self.loop.watch(self.stdin, WRITABLE, self._on_lent, self)
+            return False
+        if self.unread:
+            self._end_lending()
+            _resized(self.stdin, _PIPE)
+        return True
+
+    def _on_lent(self, events: int) -> None:
+        if events & ~WRITABLE:  # the command has closed it
+            self._close_input()
+        else:
+            self._write()
+
+    def _end_lending(self) -> None:
+        size, self.unread, self.lent = self.unread, 0, False
+        size -= _available(self.stdin)
+        if size:
+            self.sink.took_input(size)
+
     def _close_input(self) -> None:
+        if self.unread:
+            self._end_lending()
         fd, self.stdin = self.stdin, -1
         if self.terminal is None and fd >= 0:
             self.loop.forget(fd)
@@ -234,7 +295,7 @@ class Streams:
                 self._watch_terminal()
                 self.loop.after(_TERMINAL_REST, (self, "rest"), self._end_terminal)
                 continue
-            self.left[stream] = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
+            self.left[stream] = _available(fd)
             if not self.left[stream]:
                 self._close_output(stream)
 
