@@ -17,6 +17,7 @@ import podbot
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.errors import (
+    AmbiguousName,
     ContainerNotFound,
     IllegalCombination,
     ImageNotFound,
@@ -31,7 +32,7 @@ from podbot.session.directory import session_directory
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.engine.podman.test_machine_checks import USER
-from tests.session.plans import Place, container, in_state, labels
+from tests.session.plans import Place, container, in_state, labels, made
 from tests.shell.real import run as real_command
 from tests.waiting import HANG, wait_until
 
@@ -386,6 +387,18 @@ def test_exec_in_no_container(engine: Closable, place: Place) -> None:
     with pytest.raises(ContainerNotFound):
         podbot.exec_(configured(place), "no", podbot.ExecSpec(command=("x",)), io=SILENT, environ=environ(place))
     assert engine.closed == 1
+
+
+def test_exec_finds_a_session_by_the_beginning_of_its_name_without_a_directory_here(
+    engine: Closable, place: Place
+) -> None:
+    """After a reboot, a kept session has none."""
+    made(engine, "shop-a", "shop-b", "tools")
+    engine.on("it", lambda _: 4)
+    spec = podbot.ExecSpec(command=("it",))
+    assert podbot.exec_(configured(place), "too", spec, io=SILENT, environ=environ(place)).code == 4
+    with pytest.raises(AmbiguousName, match="shop-a, shop-b"):
+        podbot.exec_(configured(place), "shop-", spec, io=SILENT, environ=environ(place))
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", ".engine", "a/..", "a/.engine"])

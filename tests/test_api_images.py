@@ -131,5 +131,5 @@ def test_an_unknown_engine_is_a_check_and_an_error(engine: FakeEngine, place: Pl
     with pytest.raises(InvalidValue) as caught:
         podbot.ps(podbot.load_config(mistaken), environ=environ(place))
     assert (caught.value.field, caught.value.origin) == ("engine", "override")
-    assert caught.value.hint.startswith("Engines: podman")
+    assert caught.value.hint == "Write podman, the default."
     assert engine.calls == []

@@ -102,6 +102,7 @@ def exec_(
     The beginning of a session's name is enough if no other begins so. Raises ContainerNotFound, AmbiguousName,
     ExecFailed, EngineGone, EngineStorageFull, SandboxDied, ChannelLost, OutputClosed, CommandSurvived.
     """
+    from podbot.errors import ContainerNotFound
     from podbot.execution.runner import run_exec, run_in_guest
     from podbot.launch.names import is_name
     from podbot.places import runtime_root
@@ -128,7 +129,13 @@ def exec_(
                 return status
         engine = connect()
         report_left(engine, environ, emit, spare=container)
-        return run_exec(engine, container, spec, io, waker)
+        try:
+            return run_exec(engine, container, spec, io, waker)
+        except ContainerNotFound:
+            from podbot.session.session_names import container_meant
+
+            # A kept session has no directory here after a reboot: only the engine knows whose name begins so.
+            return run_exec(engine, container_meant(engine, container).name, spec, io, waker)
 
 
 def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]) -> str:

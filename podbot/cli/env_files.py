@@ -26,6 +26,8 @@ def read_env_file(path: str, environ: Mapping[str, str]) -> bytes:
                 raise _refused(f"{path} cannot be read: it is neither a file nor a pipe")
             os.set_blocking(file.fileno(), True)
             data = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError as exc:
+        raise _refused(f"there is no file {path}", "Check the path.") from exc
     except (OSError, ValueError) as exc:
         reason = f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}"
         raise _refused(reason, "Name a file that this user can read.") from exc

@@ -122,18 +122,24 @@ def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageErr
         hint = f"Did you mean {near}? The agents are {', '.join(AGENT_KINDS)}."
     else:
         reason = f"{shown(word)} is neither an agent nor a directory"
-        line = _line(words[:at], words[at:], options=options)
-        hint = f"Arguments for the agent follow --: `{line}`. {_GRAMMAR}"
-        if not words[:at] and re.fullmatch(_PROGRAM, word):
-            program = _line(["custom"], words[at:], options=options)
-            hint = f"A program is started with `{program}`. Arguments for the agent follow --: `{line}`."
+        is_program = not words[:at] and re.fullmatch(_PROGRAM, word)
+        if options:  # where they stood is not known here, so no whole line can be proposed
+            hint = f"Arguments for the agent follow --: put -- before {_typed([word], 'WORDS…')}. {_GRAMMAR}"
+            if is_program:
+                hint = f"To start a program, put `custom --` before {word}; for an argument of the agent, put -- there."
+        else:
+            line = _line(words[:at], words[at:])
+            hint = f"Arguments for the agent follow --: `{line}`. {_GRAMMAR}"
+            if is_program:
+                program = _line(["custom"], words[at:])
+                hint = f"A program is started with `{program}`. Arguments for the agent follow --: `{line}`."
     return _wrong(reason, hint)
 
 
-def _line(before: Sequence[str], behind: Sequence[str], *, options: bool) -> str:
-    """The corrected command line, with "…" in place of the options."""
+def _line(before: Sequence[str], behind: Sequence[str]) -> str:
+    """The corrected command line."""
     operands = [_typed([word], word if word in AGENT_KINDS else "PATH") for word in before]
-    return " ".join([_RUN, *operands, *["…"] * options, "--", _typed(behind, "WORDS…")])
+    return " ".join([_RUN, *operands, "--", _typed(behind, "WORDS…")])
 
 
 def _typed(words: Sequence[str], instead: str) -> str:

@@ -92,8 +92,8 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.UsageError: "`{command} --help` shows its usage.",
 }
 _NO_WORKSPACE: Final = (
-    "Name a directory (`--workspace PATH`), or a repository to clone (`--repo OWNER/NAME`). Only `podbot run` on a"
-    " terminal takes the current directory."
+    "Name a directory (`--workspace PATH`), or a repository to clone (`--repo OWNER/NAME`). podbot takes the"
+    " current directory only for `podbot run` on a terminal."
 )
 _NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in about a minute and writes the key."
 # What the library's remedies call by configuration keys, and the options that set them.

@@ -193,7 +193,7 @@ def _number(key: str, flag: str, text: str | None) -> Any:
 def check_plan_json(command: str, given: Given) -> None:
     """Raise UsageError for ``--json`` without ``--dry-run``, which would start a session."""
     if given["as_json"] and not given["dry_run"]:
-        hint = f"`{command} --dry-run --json` prints the plan; `--log-format json` makes messages JSON."
+        hint = "Add --dry-run to print the plan. For messages in JSON write --log-format json instead."
         raise UsageError(command=command, reason="--json works only with --dry-run", hint=hint)
 
 

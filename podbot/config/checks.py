@@ -85,17 +85,21 @@ def memory_limit(text: str, machine: int = 0) -> int | None:
             raise Refusal(f"{shown(text)} is not a share of the machine's memory", "Write 1% to 100%.")
         return max(LEAST_MEMORY, machine * percent // 100) if machine else None
     hint = (
-        "Write a number with k, m or g, such as 2g; a part of this machine's memory, such as 50%; or none for no limit."
+        "Write a whole number with k, m or g, such as 1536m; a part of this machine's memory, such as 50%; or none for"
+        " no limit."
     )
     if (size := parse_memory(text, hint=hint)) < LEAST_MEMORY:
         raise Refusal(f"{shown(text)} is too little to start a container", "Write 6m or more, such as 2g.")
     return size
 
 
+_CPUS = f"Write {LEAST_CPUS} or more, such as 1.5. Where it is set nowhere there is no limit."
+
+
 def cpu_limit(value: float) -> float:
     """``sandbox.cpus``; see :func:`memory_limit`."""
     if not LEAST_CPUS <= value < float("inf"):
-        raise Refusal(f"{value} is not a number of cores", f"Write {LEAST_CPUS} or more, such as 1.5.")
+        raise Refusal(f"{value:g} is not a number of cores", _CPUS)
     return value
 
 
@@ -234,7 +238,7 @@ def _server(value: str) -> None:
 def _auth(value: str) -> None:
     kind, colon, name = value.partition(":")
     if value not in ("app", "gh", "none") and not (kind == "env" and colon and is_variable_name(name)):
-        reason = "it is no source of tokens (not shown, because it may be a token)"
+        reason = "the value (not shown, because it may be a token) does not name a source of tokens"
         raise Refusal(reason, "Write app, gh, none, or env:NAME, where NAME is the variable that contains the token.")
 
 
@@ -261,11 +265,15 @@ def _hosts(value: tuple[str, ...]) -> None:
             raise Refusal(str(exc), "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com.") from None
 
 
-# After a list of the allowed values, where their names do not say which one is meant for what.
+# After a list of the allowed values, where the key's own description does not say which one to write.
 CHOICES = {
     "agent.mode": "Mode podbot is an agent in a terminal; with the others an editor controls it.",
-    "sandbox.profile": "Write hardened, the default, unless you need less protection: minimal can add a capability,"
-    " and privileged confines nothing. No agent runs with sealed, which is for the library's sandboxes.",
+    "agent.delegation": "Write none, the default, unless the agent is to use the editor's machine, outside its"
+    " sandbox.",
+    "workspace.source": "Write host_mount for a directory of this machine, or github_clone for a clone of a repository."
+    " No agent runs with none, which is for Python programs.",
+    "sandbox.profile": "Write hardened, the default, unless you need less protection: minimal can give the sandbox"
+    " SYS_ADMIN, and privileged confines nothing. No agent runs with sealed, which is for Python programs.",
 }
 CHECKS: Mapping[str, Callable[[Any], object]] = {
     "github.auth": _auth,

@@ -100,7 +100,7 @@ def _number(key: Key, text: str) -> object:
             return int(text) if key.kind == "integer" else float(text)
         except ValueError:
             pass
-    raise Refusal(f"expected {_WANTED[key.kind]}, not {shown(text)}", _form(key))
+    raise Refusal(f"expected {_WANTED[key.kind]}, not {shown(text)}", _form(key).replace(" and without quotes", ""))
 
 
 def _items(text: str) -> list[str]:
@@ -139,8 +139,9 @@ def _typed(key: Key, value: object) -> object:
                 {_text(k, "a name"): _text(v, f"the value of {shown(k)}") for k, v in value.items()}
             )
     # A list or a table may hold a secret that was written as a string; a switch or a number does not.
-    text = f" ({shown(value)})" if isinstance(value, str) and key.kind in ("boolean", "integer", "number") else ""
-    raise Refusal(f"expected {_WANTED[key.kind]}, not {type_name(value)}{text}", _form(key))
+    shows = isinstance(value, str) and key.kind in ("boolean", "integer", "number")
+    found = f"the text {shown(value)}" if shows else type_name(value)
+    raise Refusal(f"expected {_WANTED[key.kind]}, not {found}", _form(key))
 
 
 def _form(key: Key) -> str:
@@ -169,7 +170,7 @@ def _checked(key: Key, value: Any) -> Any:
         raise Refusal("it is blank", f"Leave it out for the default, {shown(key.default)}.")
     if key.choices and value not in key.choices:
         near = nearest(value, key.choices)
-        hint = f"Did you mean {near!r}?" if near else CHOICES.get(key.dotted, "")
+        hint = f"Did you mean {near!r}?" if near else CHOICES.get(key.dotted, key.doc)
         raise Refusal(f"{shown(value)} is not one of {', '.join(key.choices)}", hint)
     check = CHECKS.get(key.dotted)
     if check:

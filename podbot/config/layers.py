@@ -117,10 +117,22 @@ def parse_file(path: str, data: bytes) -> dict[str, Any]:
     except RecursionError:
         reason = "it is nested too deeply"
     except ValueError as exc:  # TOMLDecodeError, and int()'s error for 5,000 digits
-        reason = str(exc)
-        if reason.startswith("Invalid value"):
-            reason += '; text is written in quotes: image = "localhost/mine:1"'
+        reason = _explained(str(exc), data.decode())
     raise MalformedFile(path=path, reason=reason)
+
+
+def _explained(reason: str, text: str) -> str:
+    """The parser's ``reason``, in podbot's words where it is about a value that is missing or has no quotes."""
+    import re  # loaded only for a file with such a mistake
+
+    found = re.fullmatch(r"Invalid value \(at line ([0-9]+), column ([0-9]+)\)", reason)
+    if not found:
+        return reason
+    number, column = int(found[1]), int(found[2])
+    rest = text.split("\n")[number - 1][column - 1 :].strip()
+    if rest and not rest.startswith("#"):
+        return f'line {number}: this is no value; text is written in quotes, such as name = "text"'
+    return f'line {number}: there is no value after =; write one, such as name = "text", or remove the line'
 
 
 def _flat(document: Mapping[str, Any], origin: Origin, table: str) -> Iterator[tuple[str, Any]]:

@@ -23,5 +23,5 @@ def driver(kind: str, origin: str) -> EngineDriver:
     if kind not in ENGINES:
         known = ", ".join(ENGINES)
         reason = f"unknown engine {kind!r}"
-        raise InvalidValue(field="engine", origin=origin, reason=reason, hint=f"Engines: {known}.")
+        raise InvalidValue(field="engine", origin=origin, reason=reason, hint=f"Write {known}, the default.")
     return cast("EngineDriver", import_module(ENGINES[kind]))

@@ -45,8 +45,8 @@ def session_name(chosen: str | None, workspace: str, nonce: str) -> str:
         raise InvalidValue(
             field="session name",
             origin="flag --name",
-            reason=f"{chosen[:80]!r} is not a name that the engine accepts",
-            hint=f"Letters, digits, '_', '.' and '-', the first a letter or digit, at most {LONGEST} characters.",
+            reason=f"{chosen[:80]!r} is not a valid session name",
+            hint=f"Use letters, digits, '_', '.' and '-', the first a letter or digit, at most {LONGEST} characters.",
         )
     return chosen
 

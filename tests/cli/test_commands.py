@@ -144,7 +144,7 @@ def test_exec_alone_opens_a_shell_that_reads_stdin(engine: FakeEngine, place: Pl
         (["-u", "", "a", "id"], "user (flag --user): it is blank"),
         (["-w=", "a", "id"], "workdir (flag --workdir): it is blank"),
         (["--env-file", "/dev/zero", "a", "id"], "/dev/zero cannot be read: it is neither a file nor a pipe"),
-        (["--env-file", "/nosuch", "a", "id"], "env-file (flag --env-file): /nosuch cannot be read: No such file"),
+        (["--env-file", "/nosuch", "a", "id"], "env-file (flag --env-file): there is no file /nosuch"),
     ],
 )
 def test_exec_refuses_meaningless_combinations(
@@ -695,8 +695,8 @@ def test_an_agent_a_path_and_words_after_the_dashes(engine: FakeEngine, place: P
     ("argv", "words"),
     [
         (["-w", ".", "-v", "/a:/b"], "`--mount /a:/b`"),
-        (["-w", ".", "fix the tests"], "`podbot run … -- 'fix the tests'`"),
-        (["--logs", "fix the tests"], "`podbot run … -- 'fix the tests'`"),
+        (["-w", ".", "fix the tests"], "put -- before 'fix the tests'."),
+        (["--logs", "fix the tests"], "put -- before 'fix the tests'."),
         (["codex", "--agent", "codex"], "the agent is given twice"),
         ([".", "--repo", "octo/hello"], "the workspace is given twice"),
         (["--json", "."], "--json works only with --dry-run"),

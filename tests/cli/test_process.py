@@ -168,7 +168,7 @@ def test_a_closed_stdout_is_an_error(argv: tuple[str, ...]) -> None:
 def test_a_closed_stdout_is_none_for_a_command_that_prints_nothing_itself(short_path: str, closed: str) -> None:
     """Issue 29.19: `podbot exec -d` ended with 1 before it had begun."""
     path = os.path.join(short_path, "s")
-    with serving(path, replay("ping"), replay("exec_missing"), replay("exec_missing")) as server:
+    with serving(path, replay("ping"), *[replay("exec_missing")] * 3, replay("list_empty")) as server:
         done = podbot("--engine-socket", path, "exec", "-d", "c", "true", command=f'"$@" {closed}')
     assert b"went away" not in done.stderr
     assert any("/exec" in request.target for request in server.requests)

@@ -50,7 +50,7 @@ def provoke(case: Provoked, place: Place, monkeypatch: pytest.MonkeyPatch, capfd
     *_, last = capfd.readouterr().err.splitlines()
     error = json.loads(last)
     message = str(error["message"]).replace(config, "CONFIG").replace(place.workspace, "W").replace(place.base, "~")
-    remedy = str(error.get("remedy", "")).replace(place.base, "~")
+    remedy = str(error.get("remedy", "")).replace(config, "CONFIG").replace(place.base, "~")
     whole = f"{message}. {remedy}" if remedy else message
     thing = "yes" if case.thing in message else "no"
     origin = ("yes" if case.origin in message else "no") if case.origin else NOTHING

@@ -120,7 +120,7 @@ def test_variables_are_passed_by_name(place: Place, capfd: Capture, monkeypatch:
         (["-e", "github_token=s3cret"], "github_token=… looks like a secret"),
         (["-e", "URL=https://ann:s3cret@host/"], "URL=… looks like a secret"),
         (["-e", "X=sk-ant-s3cret0123456789012345"], "X=… looks like a secret"),
-        (["--env-file", "nowhere"], "env-file (flag --env-file): nowhere cannot be read"),
+        (["--env-file", "nowhere"], "env-file (flag --env-file): there is no file nowhere"),
     ],
 )
 def test_a_variable_that_cannot_be_passed(words: list[str], said: str, place: Place, capfd: Capture) -> None:

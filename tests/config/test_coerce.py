@@ -115,11 +115,11 @@ def test_valid_environment_strings(dotted: str, text: str, result: object) -> No
         ("image", {"a": "b"}, "not a table"),
         ("image", dt.date(2024, 1, 1), "not a date or time"),
         ("image", b"x", "not a bytes"),
-        ("sandbox.privileged", "yes", "expected true or false, not a string"),
+        ("sandbox.privileged", "yes", "expected true or false, not the text"),
         ("sandbox.privileged", 1, "not an integer"),
         ("sandbox.pids", True, "expected a whole number, not a boolean"),
         ("sandbox.pids", 1.0, "not a number"),
-        ("sandbox.pids", "7", "not a string"),
+        ("sandbox.pids", "7", "not the text '7'"),
         ("sandbox.cpus", False, "not a boolean"),
         ("sandbox.memory", 1024, "not an integer"),
         ("agent.args", "a b", "expected a list of strings, not a string"),
@@ -270,7 +270,7 @@ def test_an_invalid_enumeration_value_lists_the_members_and_the_nearest_one(key:
     error = refused(key.dotted, member[:-1] + "x" + member[-1])
     assert all(choice in error.reason for choice in key.choices)
     assert error.hint == f"Did you mean {member!r}?"
-    assert refused(key.dotted, "%%%").hint == CHOICES.get(key.dotted, "")
+    assert refused(key.dotted, "%%%").hint == CHOICES.get(key.dotted, key.doc)
 
 
 def test_a_long_value_is_shortened_in_the_message() -> None:

@@ -157,7 +157,7 @@ def test_a_hostile_key_name_cannot_break_the_line(path: Path) -> None:
         ("[[agent]]\nkind = 'claude'", "agent", "expected a table, not a list"),
         ("[image]\nname = 'x'", "image", "expected a string, not a table"),
         ("[agent]\nkind = 'cluade'", "agent.kind", "'cluade' is not one of"),
-        ("[sandbox]\nprivileged = 'true'", "sandbox.privileged", "expected true or false, not a string"),
+        ("[sandbox]\nprivileged = 'true'", "sandbox.privileged", "expected true or false, not the text"),
     ],
 )
 def test_wrong_values_name_key_and_file(path: Path, text: str, field: str, reason: str) -> None:
@@ -167,6 +167,25 @@ def test_wrong_values_name_key_and_file(path: Path, text: str, field: str, reaso
     assert caught.value.field == field
     assert caught.value.reason.startswith(reason)
     assert caught.value.origin == f"config file {path}"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "engine = 'podman'\nimage = \n",
+            'line 2: there is no value after =; write one, such as name = "text", or remove',
+        ),
+        ("image = # mine", "line 1: there is no value after ="),
+        ("image = mine", 'line 1: this is no value; text is written in quotes, such as name = "text"'),
+        ("[agent\n", "Expected ']' at the end of a table declaration"),
+    ],
+)
+def test_a_value_that_is_missing_is_told_from_one_without_quotes(path: Path, text: str, reason: str) -> None:
+    path.write_text(text)
+    with pytest.raises(MalformedFile) as caught:
+        file_layers(str(path), FLAG, {})
+    assert caught.value.reason.startswith(reason)
 
 
 def test_the_environment_layer_names_the_variable() -> None:
