@@ -1,4 +1,4 @@
-"""What README says about installing: uv and pipx, from a clone, on a fresh account; and then a machine without Podman."""
+"""What README says about installing (uv, pipx) on a fresh account, and a machine without Podman."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class ExecIO(Frozen):
     For a command with a terminal: ``size`` returns its size, and the context manager ``terminal`` is entered while
     the command uses it (raw mode). ``job``: podbot as a job of the shell that started it, if it is one. ``screen``
     gets the command's output; ``record``, too, also without a terminal. ``shared``: other programs may read this stdin
-    afterwards, as in a shell's loop, so nothing is taken from it that the command does not read; for a command of the
-    engine's, or with a terminal, that is not known.
+    afterwards, as in a shell's loop, so of its first bytes only those are taken that the command reads; for a command
+    of the engine's, or with a terminal, that is not known.
     """
 
     stdin: int | None = 0

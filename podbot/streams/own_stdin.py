@@ -21,28 +21,40 @@ class OwnStdin:
 
     def __init__(self, fd: int, *, shared: bool) -> None:
         self.fd = fd
-        self.held = 0
-        self._taken = 0
         self._first = shared
+        self._seen = b""  # what was looked at and not taken
+        self._taken = 0
+
+    @property
+    def held(self) -> int:
+        return len(self._seen)
 
     def read(self) -> bytes:
         """The next bytes; b"" at end of file. Raises OSError."""
         if self._first:
-            data = _look(self.fd)
+            try:
+                seen = _look(self.fd)
+            except BlockingIOError:
+                raise
+            except (OSError, ImportError, AttributeError):  # a kernel or a Python that cannot look: read ahead
+                seen = None
             self._first = False
-            if data is not None:
-                self.held = len(data)
-                return data
+            if seen is not None:
+                self._seen = seen
+                return seen
         return os.read(self.fd, CHUNK)
 
     def take(self, read: int) -> None:
         """Take what the command has read. ``read``: bytes, all in all."""
-        new = min(read - self._taken, self.held)
-        if new > 0:
-            self._taken += new
-            self.held -= new
-            with contextlib.suppress(OSError):  # EAGAIN: another program has taken them; EBADF: closed meanwhile
-                _skip(self.fd, new)
+        size = min(read - self._taken, self.held)
+        if size <= 0:
+            return
+        data, self._seen = self._seen[:size], self._seen[size:]
+        self._taken += size
+        with contextlib.suppress(OSError):  # closed meanwhile
+            now = _look(self.fd)
+            if now is not None and now.startswith(data):  # otherwise another program has taken some of it
+                _skip(self.fd, size)
 
 
 def _look(fd: int) -> bytes | None:
@@ -58,8 +70,9 @@ def _look(fd: int) -> bytes | None:
     if stat.S_ISSOCK(mode):
         import socket
 
-        with socket.socket(fileno=os.dup(fd)) as ours:
-            return ours.recv(FIRST, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        with contextlib.closing(socket.socket(fileno=os.dup(fd))) as ours:
+            if ours.type == socket.SOCK_STREAM:  # of a message the rest would be lost
+                return ours.recv(FIRST, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     return None
 
 
@@ -81,19 +94,9 @@ def _copied(fd: int) -> bytes:
 
 
 def _skip(fd: int, size: int) -> None:
-    """Take ``size`` bytes, or fewer if another program has taken some of them. Never waits. Raises OSError."""
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
+    """Take ``size`` bytes, which are there. Raises OSError."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):
         os.lseek(fd, size, os.SEEK_CUR)
-    elif stat.S_ISSOCK(mode):
-        import socket
-
-        with socket.socket(fileno=os.dup(fd)) as ours:
-            ours.recv(size, socket.MSG_DONTWAIT)
-    else:
-        nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            while size and (done := os.splice(fd, nothing, size, flags=os.SPLICE_F_NONBLOCK)):
-                size -= done
-        finally:
-            os.close(nothing)
+        return
+    while size and (data := os.read(fd, size)):
+        size -= len(data)

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -107,6 +108,29 @@ def test_input_that_the_command_does_not_read_stays_for_the_next_reader(rig: Rig
     assert rig.sh("dd bs=1 count=3 2>/dev/null", stdin=True) == ExecStatus(0)
     assert rig.said(rig.stdout) == b"2\n3"
     assert os.read(rig.stdin.read, 100) == b"\n"
+
+
+def test_a_command_that_writes_into_its_own_input_ends_as_any_other(rig: Rig) -> None:
+    """More is in its pipe then than podbot sent, which is no negative credit."""
+    os.write(rig.stdin.write, b"1\n2\n")
+    line = "head -c 1 >/dev/null; head -c 3000 /dev/zero >/proc/self/fd/0; head -c 700000 /dev/zero; exit 7"
+
+    def read() -> None:
+        left = 700_000
+        while left:
+            left -= len(os.read(rig.stdout.read, left))
+
+    with in_thread(read):
+        assert rig.sh(line, stdin=True) == ExecStatus(7)
+
+
+def test_a_pipe_that_a_command_has_enlarged_is_looked_at_now_and_then(rig: Rig) -> None:
+    os.write(rig.stdin.write, b"1\n2\n")
+    line = "import fcntl, os; fcntl.fcntl(0, 1031, 1 << 16); print(os.read(0, 2), flush=True)"
+    spec = ExecSpec((sys.executable, "-c", line))
+    assert rig.exec(spec) == ExecStatus(0)
+    assert rig.said(rig.stdout) == b"b'1\\n'\n"
+    assert os.read(rig.stdin.read, 100) == b"2\n"
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -112,6 +113,41 @@ def test_an_open_pipe_without_data_has_none_yet() -> None:
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def test_where_nothing_can_be_looked_at_the_input_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    reader, writer = os.pipe()
+    os.write(writer, b"important")
+    os.close(writer)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pipe", full)
+            own = OwnStdin(reader, shared=True)
+            assert (own.read(), own.held) == (b"important", 0)
+            assert own.read() == b""
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_SEQPACKET, socket.SOCK_DGRAM])
+def test_a_message_is_read_whole(kind: socket.SocketKind) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+    with ours, theirs:
+        theirs.send(b"x" * 20_000)
+        own = OwnStdin(ours.fileno(), shared=True)
+        assert (own.read(), own.held) == (b"x" * 20_000, 0)
+
+
+def test_a_reader_beside_podbot_keeps_what_it_took(filled: Filled) -> None:
+    fd = filled(b"one\ntwo\nsix\n")
+    own = OwnStdin(fd, shared=True)
+    own.read()
+    assert os.read(fd, 4) == b"one\n"
+    own.take(4)  # the command has read "one", too, but that is not there any more
+    assert os.read(fd, 100) == b"two\nsix\n"
 
 
 def test_a_closed_stdin_is_an_error() -> None:

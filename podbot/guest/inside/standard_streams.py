@@ -20,9 +20,9 @@ else:
     from _collections import deque  # the module `collections` costs 0.3 MB
 
 _CHUNK = 1 << 16
-_PIPE = 1 << 16  # bytes, as the kernel makes them
 _LARGE_PIPE = 1 << 19  # bytes; the pipe of a command that fills its first one is enlarged to this
 _TERMINAL_REST = 0.2  # seconds for reading the rest of a terminal's output after its command has ended
+_LOOK = 0.05  # seconds between looks at a pipe whose readiness says nothing
 _END_OF_FILE = b"\x04"  # control-D, which a terminal interprets as the end of the input
 _SET_PIPE_SIZE, _GET_PIPE_SIZE = 1031, 1032  # fcntl has names for them since Python 3.10
 
@@ -84,7 +84,7 @@ class Streams:
         self.pending: deque[bytes] = deque()
         self.held = 0  # number of bytes in `pending`
         self.stdin_over = False
-        self.lent = False  # whether stdin is lent and the command has read nothing yet
+        self.lent = 0  # if stdin is lent and the command has read nothing yet: the usual size of a pipe, in bytes
         self.unread = 0  # bytes in the pipe of a stdin that is lent
         self.terminal: spawn.Terminal | None = None
 
@@ -104,7 +104,9 @@ class Streams:
             theirs.append(fds[0])
             os.set_blocking(self.stdin, False)
             # A pipe of one page is writable again when it is empty. An older podbot does not say "lent".
-            self.lent = spec.get("lent", False) and _resized(self.stdin, 1)
+            if spec.get("lent", False):
+                size = fcntl.fcntl(self.stdin, _GET_PIPE_SIZE)
+                self.lent = size if _resized(self.stdin, 1) else 0
         if not spec["discard"]:
             for stream in (1, 2):
                 self.outputs[stream], fds[stream] = os.pipe()
@@ -190,7 +192,7 @@ class Streams:
         if self.stdin < 0 or self.stdin_over:
             if not self.lent:
                 self.sink.took_input(len(data))
-            self.lent = False
+            self.lent = 0
             return
         if self.held + len(data) > WINDOW:
             raise ValueError("more input than there was credit for")
@@ -238,8 +240,13 @@ class Streams:
             data = self.pending.popleft()
             try:
                 self.unread = os.write(self.stdin, data)
+            except BlockingIOError:  # the command has filled the pipe itself
+                self.pending.appendleft(data)
+                self.loop.watch(self.stdin, WRITABLE, self._on_lent, self)
+                return False
             except OSError:  # the command has closed it
                 self.held -= len(data)
+                self.lent = 0
                 self._close_input()
                 return False
             self.held -= self.unread
@@ -249,23 +256,30 @@ class Streams:
             self.loop.watch(self.stdin, WRITABLE, self._on_lent, self)
             return False
         if self.unread:
+            size = self.lent
             self._end_lending()
-            _resized(self.stdin, _PIPE)
+            _resized(self.stdin, size)
         return True
 
     def _on_lent(self, events: int) -> None:
         if events & ~WRITABLE:  # the command has closed it
             self._close_input()
+        elif self.unread and _available(self.stdin):
+            # The command has made the pipe larger, or the kernel (gVisor) has no pipe of one page.
+            self.loop.forget(self.stdin)
+            self.loop.after(_LOOK, (self, "lent"), self._write)
         else:
             self._write()
 
     def _end_lending(self) -> None:
-        size, self.unread, self.lent = self.unread, 0, False
-        size -= _available(self.stdin)
+        """Count what the command has read. It may have written into the pipe itself."""
+        size = min(max(self.unread - _available(self.stdin), 0), self.unread)
+        self.unread = self.lent = 0
         if size:
             self.sink.took_input(size)
 
     def _close_input(self) -> None:
+        self.loop.cancel((self, "lent"))
         if self.unread:
             self._end_lending()
         fd, self.stdin = self.stdin, -1
