@@ -158,6 +158,85 @@ def test_commits_of_a_repository_that_signs_them_are_made_without_a_signature(
     assert "git inside makes them without a signature" in done.stderr
 
 
+@pytest.mark.parametrize("place", ["included", "config.worktree"])
+def test_signing_is_switched_off_wherever_the_repository_asks_for_it(
+    world: World, repository: Repository, place: str
+) -> None:
+    """Only ``.git/config`` itself was read, so that git inside ended with "failed to write commit object"."""
+    if place == "included":
+        Path(repository.shop, "shared.cfg").write_text("[commit]\n\tgpgsign = true\n", encoding="utf-8")
+        repository.git("config", "include.path", "../shared.cfg")
+    else:
+        repository.git("config", "extensions.worktreeConfig", "true")
+        repository.git("config", "--worktree", "commit.gpgsign", "true")
+    done = world.agent("git", "commit", "-q", "--allow-empty", "-m", "unsigned", workspace=repository.shop)
+    assert done.returncode == 0, done.stderr
+    assert repository.last(repository.shop) == "unsigned"
+    assert "this repository signs commits (commit.gpgsign)" in done.stderr
+
+
+def test_a_repository_with_reftable_is_said_to_need_a_newer_git(world: World, repository: Repository) -> None:
+    """Set by hand, because it takes git 2.45 to make one."""
+    with open(os.path.join(repository.shop, ".git", "config"), "a", encoding="utf-8") as file:
+        file.write("[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n")
+    done = world.agent("git", "status", workspace=repository.shop)
+    assert done.returncode == 128
+    assert "unknown repository extension" in done.stderr
+    assert "extension refstorage = reftable: git inside fails unless the image has git 2.45" in done.stderr
+
+
+# A setting with a program that no image has, a command of git, and whether it works without; it is said if not.
+PROGRAMS = [
+    ("diff.external", "no-such-diff", "git diff", False),
+    ("diff.external", "no-such-diff", "git diff --no-ext-diff --no-textconv", True),
+    ("diff.d.textconv", "no-such-show", "git diff", False),
+    ("merge.d.driver", "no-such-merge %A %O %B", "git merge -q --no-edit side", False),
+    ("filter.d.clean", "no-such-filter", "! git add f 2>&1 | grep failed", False),
+    ("core.editor", "no-such-editor", "git commit --allow-empty", False),
+    ("core.editor", "no-such-editor", "git commit --allow-empty -m x", True),
+    ("core.sshCommand", "no-such-ssh", "! git ls-remote ssh://localhost/x 2>&1 | grep 'cannot run'", False),
+    ("merge.verifySignatures", "true", "git merge -q --no-edit side", False),
+    ("merge.verifySignatures", "true", "git merge -q --no-edit --no-verify-signatures side", True),
+    ("core.fsmonitor", "no-such-monitor", "git status", True),
+    ("core.hooksPath", "/no/such/hooks", "git commit --allow-empty -m x", True),
+    ("core.pager", "no-such-pager", "git -p log", True),
+    ("credential.helper", "no-such-helper", "git status", True),
+    ("diff.d.textconv", "cat", "git diff", True),
+    ("merge.d.driver", "true", "git merge -q --no-edit side", True),
+]
+
+
+def test_exactly_the_settings_are_said_without_whose_program_git_inside_fails(
+    world: World, repository: Repository
+) -> None:
+    def write(text: str) -> None:
+        Path(repository.shop, "f").write_text(text, encoding="utf-8")
+
+    write("a\n\n\n\nb\n")
+    Path(repository.shop, ".gitattributes").write_text("f diff=d merge=d filter=d\n", encoding="utf-8")
+    repository.git("add", ".")
+    repository.commit("base")
+    repository.git("branch", "side")
+    for branch, text in (("side", "A\n\n\n\nb\n"), ("main", "a\n\n\n\nB\n")):
+        repository.git("checkout", "-q", branch)
+        write(text)
+        repository.git("commit", "-qam", branch)
+    script = ""
+    for number, (key, value, command, _) in enumerate(PROGRAMS):
+        change = "" if "merge" in command else "echo more >>f; "
+        inside = f"cd /tmp/{number}; git config {key} '{value}'; {change}{command}"
+        script += f"cp -r . /tmp/{number}; ({inside}) </dev/null >&2; echo $?\n"
+    done = world.agent("sh", "-c", script, workspace=repository.shop)
+    worked = [status == "0" for status in done.stdout.split()]
+    assert worked == [works for *_, works in PROGRAMS], done.stderr
+    for key, value, _, _ in PROGRAMS:
+        repository.git("config", key, value)
+        shown = world.podbot("run", "--workspace", repository.shop, "--agent", "custom", "--dry-run", "--", "true")
+        said = f"({key.lower()})" in " ".join(shown.stderr.split()) + " ".join(shown.stdout.split())
+        assert said == any(row[:2] == (key, value) and not row[3] for row in PROGRAMS), (key, value, shown.stderr)
+        repository.git("config", "--unset", key)
+
+
 def test_a_checkout_of_androids_repo_with_the_mount_that_the_notice_proposes(world: World) -> None:
     """Its ``.git`` is a link to a directory that has links itself."""
     top = world.workspace("android")

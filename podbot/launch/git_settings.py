@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 #: What git 2.39, of podbot's own images, knows; with another one git refuses the whole repository.
@@ -10,7 +11,32 @@ _NEWER = {
     "refstorage": ("git 2.45", "; `git refs migrate --ref-format=files` on the host (git 2.46) turns it back"),
     "relativeworktrees": ("git 2.48", ""),
 }
-_SIGNED = {"commit.gpgsign": "commits", "tag.gpgsign": "tags", "tag.forcesignannotated": "tags"}
+_FORMAT = "core.repositoryformatversion"  # git 2.39 knows 0 and 1; with 0 it ignores an extension that it does not know
+_SIGNED = {
+    "commit.gpgsign": "commits",
+    "tag.gpgsign": "tags",
+    "tag.forcesignannotated": "tags",
+    "push.gpgsign": "pushes",
+}
+_VERIFIED = "merge.verifysignatures"
+#: Settings that name a program, and what fails without it (measured with git 2.39). Not here: without its program
+#: core.fsmonitor, core.pager and credential.helper cost a line on stderr, and core.hooksPath nothing.
+_PROGRAMS = (
+    (r"filter\..+\.(?:clean|smudge|process)", "git adds and checks out such files unfiltered: do that on the host"),
+    (r"merge\..+\.driver", "git merge has a conflict in each file that it would merge: merge those on the host"),
+    (r"diff\.(?:external|.+\.command|.+\.textconv)", "git diff fails, except with --no-ext-diff --no-textconv"),
+    (r"(?:core|sequence)\.editor", "git can ask for no text: pass -m, or set GIT_EDITOR"),
+    (r"core\.(?:sshcommand|gitproxy)", "git reaches no remote by it: fetch and push on the host"),
+)
+#: Programs of podbot's images; a path in the repository is there, too. python3 is not: its module is what matters.
+_HAS = frozenset((
+    *(":", "awk", "bash", "cat", "cp", "cut", "diff", "echo", "exit", "expand", "false", "git", "grep", "gunzip"),
+    *("gzip", "head", "iconv", "nano", "od", "perl", "printf", "sed", "sh", "sort", "ssh", "tac", "tail", "test"),
+    *("touch", "tr", "true", "uniq"),
+))  # fmt: skip
+_FIRST_WORD = re.compile(r"""[\s"']*([^\s"';|&<>()]*)""")
+_NAMED = 3  # settings in one note
+_FILTER = ("clean", "smudge", "process")
 _FALSE = ("false", "no", "off", "0", "")
 MOST = 8  # notes; a hostile configuration can name any number of extensions and filters
 _DIGITS = 3  # of the number of git's variables of the operator's
@@ -26,9 +52,12 @@ def setting_notes(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]
     return tuple(note for _, note in zip(range(MOST), notes, strict=False))
 
 
-def is_of_interest(key: str) -> bool:
-    """Whether :func:`setting_notes` looks at the key."""
-    return key in _SIGNED or key.startswith("extensions.") or (key.startswith("filter.") and key.endswith(".required"))
+def is_of_interest(key: str, value: str) -> bool:
+    """Whether :func:`setting_notes` looks at the setting."""
+    if key == _FORMAT:
+        return value != "0"
+    known = key in _SIGNED or key == _VERIFIED or key.startswith("extensions.")
+    return known or (key.startswith("filter.") and key.endswith(".required")) or _effect(key) is not None
 
 
 def unsigned(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]) -> dict[str, str]:
@@ -67,27 +96,67 @@ def _signed(settings: Iterable[tuple[str, str]]) -> list[str]:
     return [key for key, value in settings if key in _SIGNED and value.lower() not in _FALSE]
 
 
-def _notes(settings: Iterable[tuple[str, str]], signed: Sequence[str]) -> Iterator[str]:
+def _notes(settings: Sequence[tuple[str, str]], signed: Sequence[str]) -> Iterator[str]:
     if signed:
         made = " and ".join(dict.fromkeys(_SIGNED[key] for key in signed))
         yield (
             f"this repository signs {made} ({', '.join(signed)}), and the sandbox has no key: git inside makes them"
             " without a signature. Sign them on the host, the last commit by `git commit --amend --no-edit -S`"
         )
+    found = dict(settings)
+    if found.get(_VERIFIED, "").lower() not in _FALSE:
+        yield (
+            f"this repository merges only commits with a signature ({_VERIFIED}), and the sandbox has no key: merge on"
+            " the host, or with `git merge --no-verify-signatures`"
+        )
+    version = found.get(_FORMAT, "0")
+    if version not in {"0", "1"}:
+        yield (
+            f"this repository has the format {_shown(version)} ({_FORMAT}): git inside fails unless the image has a"
+            " newer git"
+        )
     for key, value in settings:
         section, _, name = key.partition(".")
-        if section == "extensions" and name not in _EXTENSIONS:
+        if section == "extensions" and name not in _EXTENSIONS and version != "0":
             git, advice = _NEWER.get(name, ("a newer git", ""))
             yield (
                 f"this repository has the extension {_shown(name)} = {_shown(value)}: git inside fails unless the image"
                 f" has {git}{advice}"
             )
-        elif section == "filter" and value.lower() not in _FALSE:
-            program = name.removesuffix(".required")
-            yield (
-                f"this repository requires the filter {_shown(program)}: git inside cannot add files that use it"
-                " unless the image has its program"
-            )
+        elif section == "filter" and name.endswith(".required") and value.lower() not in _FALSE:
+            stem = key.removesuffix(".required")
+            programs = [found[name] for name in (f"{stem}.{use}" for use in _FILTER) if name in found]
+            if not programs or not all(map(_has, programs)):
+                yield (
+                    f"this repository requires the filter {_shown(stem.partition('.')[2])}: git inside cannot add files"
+                    " that use it unless the image has its program"
+                )
+    yield from _program_notes(found)
+
+
+def _program_notes(found: Mapping[str, str]) -> Iterator[str]:
+    """One for each effect; that of a required filter has been told."""
+    lacking: dict[str, list[str]] = {effect: [] for _, effect in _PROGRAMS}
+    for key, value in found.items():
+        effect, stem = _effect(key), key.rpartition(".")[0]
+        if effect is not None and not _has(value) and found.get(f"{stem}.required", "").lower() in _FALSE:
+            lacking[effect].append(f"{_shown(value)} ({_shown(key)})")
+    for effect, named in lacking.items():
+        if named:
+            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+            yield f"this repository runs {', '.join(named[:_NAMED])}{more}: unless the image has it, {effect}"
+
+
+def _effect(key: str) -> str | None:
+    """What fails without the program that the setting names; None if it names none."""
+    return next((effect for pattern, effect in _PROGRAMS if re.fullmatch(pattern, key, re.DOTALL)), None)
+
+
+def _has(command: str) -> bool:
+    """Whether podbot's images have what the command begins with, as far as that can be told."""
+    first = _FIRST_WORD.match(command)
+    word = first[1] if first else ""
+    return not word or word in _HAS or ("/" in word and not word.startswith(("/", "~")))
 
 
 def _shown(text: str) -> str:

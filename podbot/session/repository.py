@@ -11,26 +11,21 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
 from typing import Literal
 
 from podbot.errors import MountRefused
-from podbot.launch.git_settings import is_of_interest
 from podbot.launch.mount_paths import UNSHOWABLE
 from podbot.launch.refused_paths import within
-from podbot.launch.repository import LONGEST, is_common, is_submodules, joined, one_path, pointed_to
+from podbot.launch.repository import is_common, is_submodules, joined, one_path, pointed_to
 from podbot.launch.types import GitFile, LinkedGit, RepositoryFacts, SandboxPlan
 from podbot.places import path_of
+from podbot.session.repository_settings import mode_of, open_directory, read_file, read_settings
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: opening must not wait for a pipe's other end, or for an agent that holds a lease on the file.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WORKTREES = "worktrees"
 MOST_WORKTREES = 64  # linked worktrees that a sandbox has placeholders for; ADR 0017 has the figures
 MOST_ENTRIES = 512  # directory entries that are read at most
 _CONFIG = 1 << 20  # largest configuration of a git directory, in bytes
 _GIT_SECONDS = 5
-_SETTINGS = 1 << 16  # of which settings are read; a longer one takes 0.1 s and more
 #: In a checkout that Android's `repo` made, the git directory itself contains links to other directories.
 _MOUNT_IT = (
     "Mount a directory that contains it and the targets of its links with sandbox.extra_mounts, at the same path"
@@ -57,18 +52,20 @@ class _NotFollowed(Exception):
 def look_at_repository(workspace: str, uid: int) -> RepositoryFacts:
     """``workspace`` must be resolved; ``uid`` must own a git directory. Never raises, whatever the files contain."""
     try:
-        with _directory(workspace) as top:
-            mode = _mode(top, ".git")
+        with open_directory(workspace) as top:
+            mode = mode_of(top, ".git")
             if stat.S_ISDIR(mode):
-                with _directory(".git", top) as git:
-                    return RepositoryFacts(None, *_worktrees(git, joined(workspace, ".git")), _settings(git))
+                own = joined(workspace, ".git")
+                with open_directory(".git", top) as git:
+                    return RepositoryFacts(None, *_worktrees(git, own), read_settings([workspace], own))
             if not mode:  # a bare repository, or none
-                return RepositoryFacts(None, *_worktrees(top, workspace), _settings(top))
+                return RepositoryFacts(None, *_worktrees(top, workspace), read_settings([workspace], workspace))
             linked = _linked(top, mode, workspace, uid)
         if linked is None or not linked.directory:
             return RepositoryFacts(linked)
-        with _directory(linked.directory) as git:
-            return RepositoryFacts(linked, *_worktrees(git, linked.directory), _settings(git))
+        settings = read_settings([workspace, linked.directory], linked.directory, linked.names)
+        with open_directory(linked.directory) as git:
+            return RepositoryFacts(linked, *_worktrees(git, linked.directory), settings)
     except OSError:
         return RepositoryFacts()
 
@@ -91,7 +88,7 @@ def _linked(top: int, mode: int, workspace: str, uid: int) -> LinkedGit | None:
     """The git directory outside the workspace that its ``.git`` file or link leads to; None when it stays inside."""
     is_link = stat.S_ISLNK(mode)
     try:
-        text = os.readlink(".git", dir_fd=top) if is_link else pointed_to(_read(top, ".git"))
+        text = os.readlink(".git", dir_fd=top) if is_link else pointed_to(read_file(top, ".git"))
     except OSError as exc:
         return LinkedGit("", reason=f"it cannot be read ({exc.strerror})")
     if text is None or UNSHOWABLE.search(text):
@@ -129,20 +126,20 @@ def _instead_of_link(named: str, git_file: str, uid: int) -> str:
 
 def _pointing_back(named: str, git_file: str, uid: int) -> tuple[Literal["worktree", "submodule"], str]:
     """The workspace's kind, and the directory to mount so that ``named`` exists. Raises _NotFollowed, OSError."""
-    with _directory(named) as handle:
+    with open_directory(named) as handle:
         _check_own(handle, named, uid)
-        if not _mode(handle, "commondir"):
+        if not mode_of(handle, "commondir"):
             _check_is_git(handle, as_named=is_submodules(named))
             _check_submodule(handle, named, git_file)
             return "submodule", named
         common = os.path.dirname(os.path.dirname(named))
-        text = one_path(_read(handle, "commondir"))
+        text = one_path(read_file(handle, "commondir"))
         if text is None or joined(named, text) != common or os.path.dirname(named) != joined(common, _WORKTREES):
             raise _NotFollowed("it is not laid out as git does it")
-        with _directory(common) as git:
+        with open_directory(common) as git:
             _check_own(git, common, uid)
             _check_is_git(git, as_named=is_common(common))
-        back = one_path(_read(handle, "gitdir"))
+        back = one_path(read_file(handle, "gitdir"))
         if back is None or joined(named, back) != git_file:
             remedy = "If you moved the worktree, run `git worktree repair` in it."
             raise _NotFollowed("it does not point back to this worktree", remedy)
@@ -164,16 +161,16 @@ def _check_is_git(handle: int, *, as_named: bool) -> None:
             "it is not named as git names such a directory (NAME.git, or .git/modules/NAME)",
             "If it is one (`git init --separate-git-dir`), mount it with sandbox.extra_mounts, at the same path.",
         )
-    if _mode(handle, ".git"):
+    if mode_of(handle, ".git"):
         raise _NotFollowed("it has a .git of its own, as a checkout has")
-    modes = {name: _mode(handle, name) for name in ("HEAD", "objects", "refs")}
+    modes = {name: mode_of(handle, name) for name in ("HEAD", "objects", "refs")}
     if not (stat.S_ISREG(modes["HEAD"]) and stat.S_ISDIR(modes["objects"]) and stat.S_ISDIR(modes["refs"])):
         raise _NotFollowed("it is not a git directory")
 
 
 def _check_submodule(handle: int, path: str, git_file: str) -> None:
     """Check that a submodule's git directory names this checkout in its configuration."""
-    back = _configured_worktree(_read(handle, "config", _CONFIG))
+    back = _configured_worktree(read_file(handle, "config", _CONFIG))
     if back is None or joined(path, back) != os.path.dirname(git_file):
         remedy = "If you moved the submodule's checkout, set core.worktree in that directory's configuration."
         raise _NotFollowed("it does not name this directory as its working tree", remedy)
@@ -199,23 +196,11 @@ def _configured_worktree(config: bytes) -> str | None:
     return one_path(done.stdout.rstrip(b"\0")) if done.returncode == 0 else None
 
 
-def _settings(git: int) -> tuple[tuple[str, str], ...]:
-    """The settings of a git directory's configuration that matter inside; a boolean without a value is true."""
-    data = b""
-    with contextlib.suppress(OSError):
-        data = _read(git, "config", _SETTINGS)
-    if not data:
-        return ()
-    from podbot.guard.gitconfig import parse  # imported here: few commands look at a repository
-
-    return tuple((key, "true" if value is None else value) for key, value in parse(data).entries if is_of_interest(key))
-
-
 def _worktrees(git: int, path: str) -> tuple[tuple[str, ...], int]:
     """Paths of a git directory's linked worktrees that `git worktree prune` checks, and how many were left out."""
     found: list[str] = []
     more = 0
-    with contextlib.suppress(OSError), _directory(_WORKTREES, git) as handle, os.scandir(handle) as entries:
+    with contextlib.suppress(OSError), open_directory(_WORKTREES, git) as handle, os.scandir(handle) as entries:
         for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
             place = _worktree(handle, entry.name, joined(path, f"{_WORKTREES}/{entry.name}"))
             if place is None:
@@ -229,40 +214,12 @@ def _worktrees(git: int, path: str) -> tuple[tuple[str, ...], int]:
 
 def _worktree(worktrees: int, name: str, path: str) -> str | None:
     """The path of one linked worktree; None if it is locked, because git does not prune it, or unreadable."""
-    with contextlib.suppress(OSError), _directory(name, worktrees) as handle:
-        text = None if _mode(handle, "locked") else one_path(_read(handle, "gitdir"))
+    with contextlib.suppress(OSError), open_directory(name, worktrees) as handle:
+        text = None if mode_of(handle, "locked") else one_path(read_file(handle, "gitdir"))
         if text is not None:
             place, name = os.path.split(joined(path, text))
             return place if name == ".git" else None
     return None
-
-
-@contextlib.contextmanager
-def _directory(path: str, parent: int | None = None) -> Iterator[int]:
-    handle = os.open(path, _DIRECTORY, dir_fd=parent)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
-def _mode(directory: int, name: str) -> int:
-    """The file's mode, or 0 when it is missing."""
-    try:
-        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
-    except FileNotFoundError:
-        return 0
-
-
-def _read(directory: int, name: str, most: int = LONGEST) -> bytes:
-    """The content of a regular file of at most ``most`` bytes; empty otherwise. Raises OSError."""
-    if not stat.S_ISREG(_mode(directory, name)):
-        return b""  # opening a device can have effects
-    with open(os.open(name, _FILE, dir_fd=directory), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return b""
-        data = file.read(most + 1)
-    return data if len(data) <= most else b""
 
 
 def git_files(workspace: str, linked: LinkedGit | None) -> tuple[GitFile, ...]:

@@ -15,21 +15,38 @@ from podbot.launch.git_settings import (
     unsigned,
 )
 
+FORMAT = ("core.repositoryformatversion", "1")
+
 
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
         ("commit.gpgsign", "true", ["signs commits (commit.gpgsign)", "without a signature"]),
         ("tag.gpgsign", "yes", ["signs tags (tag.gpgsign)", "on the host"]),
+        ("push.gpgsign", "if-asked", ["signs pushes (push.gpgsign)", "without a signature"]),
+        ("merge.verifysignatures", "true", ["merges only commits with a signature", "--no-verify-signatures"]),
+        ("core.repositoryformatversion", "2", ["format 2", "a newer git"]),
         ("extensions.refstorage", "reftable", ["git 2.45", "refstorage = reftable", "git refs migrate"]),
         ("extensions.relativeworktrees", "true", ["git 2.48"]),
         ("extensions.future", "x\x1b[2J", ["a newer git", "\\x1b[2J"]),
         ("filter.lfs.required", "true", ["requires the filter lfs"]),
+        (
+            "filter.lfs.process",
+            "git-lfs filter-process",
+            ["runs git-lfs filter-process (filter.lfs.process)", "unfiltered"],
+        ),
+        ("filter.nb.clean", '"/usr/bin/python3" -m nbstripout', ["python3", "unfiltered: do that on the host"]),
+        ("merge.po.driver", "msgmerge %A %O %B", ["has a conflict in each file that it would merge"]),
+        ("diff.external", "difft", ["runs difft (diff.external)", "git diff fails, except with --no-ext-diff"]),
+        ("diff.bin.textconv", "~/bin/show", ["--no-textconv"]),
+        ("diff.img.command", "/opt/x\x1b[2J", ["\\x1b[2J"]),
+        ("core.editor", "code --wait", ["pass -m, or set GIT_EDITOR"]),
+        ("core.sshcommand", "corkscrew-ssh", ["reaches no remote by it"]),
     ],
 )
 def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: list[str]) -> None:
-    assert is_of_interest(key)
-    (note,) = setting_notes([(key, value)], {})
+    assert is_of_interest(key, value)
+    (note,) = setting_notes([FORMAT, (key, value)], {})
     assert all(word in note for word in words), note
     assert note.isprintable()
 
@@ -39,7 +56,13 @@ def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: li
     [
         [("commit.gpgsign", "true"), ("commit.gpgsign", "false")],
         [("filter.lfs.required", "false")],
-        [("extensions.worktreeconfig", "true"), ("extensions.objectformat", "sha256")],
+        [FORMAT, ("extensions.worktreeconfig", "true"), ("extensions.objectformat", "sha256")],
+        [("extensions.future", "true")],  # of format 0, in which git ignores it
+        [("merge.verifysignatures", "no")],
+        [("merge.ours.driver", "true"), ("diff.z.textconv", "gunzip -c"), ("core.editor", "nano")],
+        [("filter.strip.clean", "sed s/x//"), ("filter.strip.smudge", "cat"), ("filter.strip.required", "true")],
+        [("filter.own.clean", "./scripts/clean"), ("diff.own.textconv", "'scripts/show' -x"), ("core.editor", "")],
+        [("core.sshcommand", "ssh -i ~/.ssh/work")],
         [],
     ],
 )
@@ -111,10 +134,22 @@ def test_git_s_variables_name_both_configurations_in_their_order(
 
 
 def test_a_hostile_configuration_makes_few_notes() -> None:
-    notes = setting_notes([(f"extensions.{'x' * 500}{number}", "y" * 500) for number in range(1000)], {})
+    notes = setting_notes([FORMAT, *((f"extensions.{'x' * 500}{number}", "y" * 500) for number in range(1000))], {})
     assert len(notes) == MOST
     assert max(map(len, notes)) < 300
 
 
+def test_the_settings_of_one_effect_are_one_note() -> None:
+    (note,) = setting_notes([(f"filter.{'x' * 500}{number}.clean", "y" * 500) for number in range(1000)], {})
+    assert note.count("filter.x") == 3
+    assert "and 997 more: unless the image has it" in note
+    assert len(note) < 600
+    both = [("filter.lfs.clean", "git-lfs clean"), ("filter.lfs.required", "true"), ("diff.lfs.textconv", "cat")]
+    (note,) = setting_notes(both, {})
+    assert note.startswith("this repository requires the filter lfs")
+
+
 def test_other_keys_are_not_read() -> None:
-    assert not any(map(is_of_interest, ("core.bare", "filter.lfs.clean", "user.name", "extension.x")))
+    keys = ("core.bare", "filter.lfs.other", "user.name", "extension.x", "core.fsmonitor", "diff.tool", "core.pager")
+    assert not [key for key in keys if is_of_interest(key, "x")]
+    assert not is_of_interest("core.repositoryformatversion", "0")

@@ -153,6 +153,66 @@ def test_settings_that_matter_inside_are_read(repos: Repositories) -> None:
     assert repos.look(repos.shop).settings == ()
 
 
+SIGNS = ("commit.gpgsign", "true")
+
+
+def included(repos: Repositories, path: str, section: str = "include") -> tuple[tuple[str, str], ...]:
+    """The settings of ``shop`` when its configuration ends with an include of ``path``; git would open it at once."""
+    config = repos.shop / ".git" / "config"
+    before = config.read_text()
+    config.write_text(f"{before}[{section}]\n\tpath = {path}\n")
+    found = repos.look(repos.shop).settings
+    config.write_text(before)
+    return found
+
+
+def test_included_settings_are_read_in_their_place(repos: Repositories) -> None:
+    (repos.shop / "shared.cfg").write_text("[commit]\n\tgpgsign = true\n[include]\n\tpath = sub/more.cfg\n")
+    (repos.shop / "sub").mkdir()
+    (repos.shop / "sub" / "more.cfg").write_text("[tag]\n\tgpgsign\n[include]\n\tpath = ../shared.cfg\n")
+    assert included(repos, "../shared.cfg")[:3] == (SIGNS, ("tag.gpgsign", "true"), SIGNS)
+    (repos.shop / "sub" / "more.cfg").unlink()
+    assert included(repos, str(repos.shop / "shared.cfg")) == (SIGNS,)
+    assert included(repos, "../shared.cfg", 'includeIf "gitdir:/nowhere/"') == (SIGNS,)
+    repos.git("config", "include.path", "../shared.cfg")
+    repos.git("config", "commit.gpgsign", "false")
+    assert repos.look(repos.shop).settings == (SIGNS, ("commit.gpgsign", "false"))
+
+
+def test_only_files_that_the_sandbox_has_are_read_and_none_through_a_link(repos: Repositories) -> None:
+    for place in (repos.root / "outside.cfg", repos.feature / "in-feature.cfg", repos.shop / ".git" / "own.cfg"):
+        place.write_text("[commit]\n\tgpgsign = true\n")
+    (repos.shop / "link.cfg").symlink_to(repos.root / "outside.cfg")
+    (repos.shop / "way").symlink_to(repos.root)
+    os.mkfifo(repos.shop / "pipe.cfg")
+    outside = ("../../outside.cfg", str(repos.root / "outside.cfg"), "../link.cfg", "../way/outside.cfg", "../pipe.cfg")
+    for path in (*outside, "../gone.cfg", "~/x.cfg", "..", "x" * 5000, "../../feature/in-feature.cfg"):
+        assert included(repos, path) == (), path
+    assert included(repos, "own.cfg") == (SIGNS,)
+    repos.git("config", "include.path", "../../feature/in-feature.cfg")
+    assert repos.look().settings == (SIGNS,), "the linked worktree is a workspace itself"
+    assert repos.look(repos.shop).settings == ()
+
+
+def test_the_configuration_of_a_worktree_is_read_where_it_counts(repos: Repositories) -> None:
+    repos.git("config", "extensions.worktreeConfig", "true")
+    both = ("extensions.worktreeconfig", "true")
+    repos.git("config", "--worktree", "commit.gpgsign", "true", cwd=repos.feature)
+    repos.git("config", "--worktree", "tag.gpgsign", "true")
+    assert repos.look().settings == (both, SIGNS)
+    assert repos.look(repos.shop).settings == (both, ("tag.gpgsign", "true"))
+    repos.git("config", "extensions.worktreeConfig", "false")
+    assert repos.look().settings == (("extensions.worktreeconfig", "false"),)
+
+
+def test_a_hostile_configuration_is_not_read_for_long(repos: Repositories) -> None:
+    """Two includes of itself, ten deep, would be a thousand files."""
+    (repos.shop / "self.cfg").write_text("[commit]\n\tgpgsign\n" + "[include]\n\tpath = self.cfg\n" * 2)
+    assert 1 < len(included(repos, "../self.cfg")) < 16
+    (repos.shop / "large.cfg").write_bytes(b"[commit]\n\tgpgsign\n" + b"#" * 30_000)
+    assert included(repos, "../large.cfg\n\tpath = ../large.cfg" * 3) == (SIGNS, SIGNS), "64 KiB of all files"
+
+
 def test_without_repository_and_workspace(repos: Repositories) -> None:
     assert repos.look(repos.root) == repos.look(repos.root / "gone") == RepositoryFacts()
 
