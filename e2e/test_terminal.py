@@ -16,6 +16,7 @@ import pexpect
 import pytest
 
 from e2e.harness import PODBOT, TAG, World, running, wait_for
+from podbot.launch.terminal_variables import KNOWN, terminal_variables
 
 
 def spawn(world: World, *args: str, size: tuple[int, int] = (30, 100)) -> pexpect.spawn:
@@ -65,6 +66,26 @@ def test_a_terminal_that_the_image_does_not_describe(shared_world: World, sessio
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
+
+
+# Terminals whose own descriptions no Debian has, or only ncurses-term, which podbot's images do not have.
+FOREIGN = (
+    "xterm-ghostty", "ghostty", "xterm-kitty", "foot", "foot-direct", "alacritty", "alacritty-direct", "wezterm",
+    "contour", "rio", "iterm2", "konsole-256color", "st-256color", "screen.xterm-ghostty", "tmux-direct",
+    "rxvt-88color",
+)  # fmt: skip
+
+
+def test_the_list_of_described_terminals_is_that_of_the_image(world: World) -> None:
+    """Also of the terminals that replace others: a program that asks for the width ends with an unknown one."""
+    seen = {name: terminal_variables({"TERM": name}) for name in FOREIGN}
+    assert all(notice for _, notice in seen.values())
+    inside = sorted({*KNOWN, *(found["TERM"] for found, _ in seen.values())})
+    script = f"""for t in {shlex.join(inside)}; do TERM=$t tput cols >/dev/null || echo "no $t"; done
+    for t in {shlex.join(FOREIGN)}; do TERM=$t tput cols >/dev/null 2>&1 && echo "unexpected $t"; done
+    find -L /etc/terminfo /lib/terminfo /usr/share/terminfo -mindepth 2 -type f -printf '%f\\n'"""
+    done = world.agent("sh", "-c", script)
+    assert set(done.stdout.split()) == KNOWN, done.stdout + done.stderr
 
 
 def test_run_alone_works_on_the_current_directory(world: World) -> None:
