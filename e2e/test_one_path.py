@@ -143,6 +143,11 @@ def test_git_inside_hashes_no_file_that_did_not_change(world: World, repository:
     assert done.stdout.split() == ["0", "128" if ROOTLESS else "0"], done.stderr
     assert repository.git("status", "--porcelain") == "", "on the host neither"
     assert index.read_bytes() == before
+    script = "echo new >new.txt && git add new.txt && git status --porcelain"
+    done = world.agent("sh", "-c", script, workspace=shop)
+    assert (done.returncode, done.stdout) == (0, "A  new.txt\n"), done.stderr
+    assert index.read_bytes() != before
+    assert repository.git("status", "--porcelain") == "A  new.txt\n", "with the index that git inside wrote"
 
 
 def test_commits_of_a_repository_that_signs_them_are_made_without_a_signature(

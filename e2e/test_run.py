@@ -122,6 +122,28 @@ def _commands() -> list[tuple[int, str]]:
     return processes()
 
 
+def test_a_value_that_is_not_utf_8_reaches_the_agent_unchanged_or_is_refused(world: World) -> None:
+    """Issue 29.19: the engine replaces such bytes, and says nothing."""
+    command = ("sh", "-c", 'printf %s "$X" | od -An -tx1')
+    value = "a\udcffb"
+    for flags, env in (
+        (("-e", "X"), {"X": value}),
+        (("-e", f"X={value}"), {}),
+        ((), {"X": value, "PODBOT_AGENT_ENV_ALLOWLIST": "X"}),
+    ):
+        done = world.agent(*command, flags=flags, env=env)
+        assert done.stdout.split() == ["61", "ff", "62"], (flags, done.stderr)
+    path = os.path.join(world.workspace(), "values.env")
+    with open(path, "wb") as file:
+        file.write(b"X=a\xffb\n")
+    refused = world.agent(*command, flags=("--env-file", path))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"line 1 of {path}: it is not UTF-8" in refused.stderr
+    refused = world.agent(*command, env={"PODBOT_SANDBOX_ENV": f"X={value}"})
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "sandbox.env (variable PODBOT_SANDBOX_ENV): it is not valid UTF-8" in refused.stderr
+
+
 def test_dry_run_shows_the_plan_and_makes_nothing(world: World) -> None:
     workspace = world.workspace()
     shown = world.podbot("run", "--workspace", workspace, "--agent", "claude", "--dry-run", "--json", check=True)

@@ -55,6 +55,17 @@ def test_the_first_instruction_finds_the_size(shared_world: World, session: str)
         assert child.exitstatus == 0
 
 
+def test_the_first_command_of_a_session_finds_the_size(world: World) -> None:
+    """It waits for it. As the first process, with no other before it that could have set the size."""
+    for _ in range(20):
+        words = ("run", "--workspace", world.workspace(), "--agent", "custom", "--", "stty", "size")
+        child = spawn(world, *words, size=(37, 91))
+        child.expect(pexpect.EOF)
+        child.close()
+        assert child.exitstatus == 0, child.before
+        assert child.before.endswith("\x1b[2K37 91\r\n")
+
+
 def test_a_terminal_that_the_image_does_not_describe(shared_world: World, session: str) -> None:
     """Issue 29.18: tput and every full-screen program ended with "unknown terminal type"."""
     env = {**shared_world.env, "TERM": "xterm-ghostty", "TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.3"}

@@ -122,3 +122,9 @@ def test_the_advice_about_a_line_holds_for_the_command(tmp_path: os.PathLike[str
         file.write("1=x")
     with pytest.raises(InvalidValue, match="or NAME alone"):
         variables([], [path], HOST)
+
+
+@pytest.mark.parametrize("take", [lambda *a: variables(*a).env, session_variables])
+@pytest.mark.parametrize("pair", ["X", "X=a\udcffb"])
+def test_a_value_that_is_not_utf_8_stays_as_it_is(take: Callable[..., dict[str, str]], pair: str) -> None:
+    assert take([pair], [], {"X": "a\udcffb"}) == {"X": "a\udcffb"}

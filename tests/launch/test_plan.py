@@ -222,12 +222,12 @@ def test_a_frame_limit_that_is_not_a_size() -> None:
 
 def test_allowlisted_values_are_secret_and_missing_ones_are_named() -> None:
     made = plan(
-        {**CUSTOM, "agent.env_allowlist": ("API_KEY", "GONE", "EMPTY", "LOST")},
+        {**CUSTOM, "agent.env_allowlist": ("API_KEY", "GONE", "EMPTY", "LOST", "BYTES")},
         request=typed(words=("x",)),
-        env={"API_KEY": "s3cret", "EMPTY": "", "OTHER": "no"},
+        env={"API_KEY": "s3cret", "EMPTY": "", "OTHER": "no", "BYTES": "a\udcffb"},
     )
-    assert made.agent.command.env == {"API_KEY": "s3cret", "EMPTY": ""}
-    assert made.agent.command.secrets == {"API_KEY", "EMPTY"}
+    assert made.agent.command.env == {"API_KEY": "s3cret", "EMPTY": "", "BYTES": "a\udcffb"}
+    assert made.agent.command.secrets == {"API_KEY", "EMPTY", "BYTES"}
     assert "not passed to the agent: GONE, LOST" in made.sandbox.notes[-1]
     assert "s3cret" not in repr(made)
     assert "s3cret" not in repr(facts(env={"API_KEY": "s3cret"}))
