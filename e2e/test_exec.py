@@ -13,7 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from e2e.harness import PODBOT, TAG, World, running, wait_for
+from e2e.harness import PODBOT, TAG, World, processes, running, wait_for
 from e2e.memory import drained
 
 
@@ -205,6 +205,25 @@ def test_a_variable_that_is_not_utf_8_arrives_unchanged(shared_world: World, ses
     shared_world.podbot("exec", "-d", "-e", "X", session, "sh", "-c", command, env={"X": "a\udcffb"}, check=True)
     script = "until [ -s /tmp/shown ]; do sleep 0.1; done; cat /tmp/shown"
     assert shared_world.podbot("exec", session, "sh", "-c", script).stdout.split() == ["61", "ff", "62"]
+
+
+def test_monitors_of_the_engine_s_commands_end_after_half_a_minute(world: World) -> None:
+    """Issue 29.20: each stayed for the engine's five minutes, hundreds after a loop."""
+    world.podman("run", "-d", "--init", "--network", "none", "--name", "e2e-loop", world.image, "sleep", "600")
+    try:
+        made = world.container("e2e-loop")["Id"]
+
+        def monitors() -> list[str]:
+            return [words for _, words in processes() if "--exec-process-spec" in words and made in words]
+
+        for _ in range(5):
+            world.podbot("exec", "e2e-loop", "true", check=True)
+        assert monitors(), "the engine ran the commands"
+        # Podman 4.3 reads none of podbot's settings on a machine that needs no others.
+        read = {"containers.conf", "override.conf"} & set(os.listdir(os.path.dirname(world.service_socket)))
+        wait_for(lambda: not monitors(), what="the monitors", seconds=45 if read else 330)
+    finally:
+        world.podman("rm", "-f", "-t", "0", "e2e-loop")
 
 
 def test_the_engine_s_commands_find_the_size_as_often_as_podman_s(world: World) -> None:

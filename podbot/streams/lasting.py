@@ -12,8 +12,9 @@ _LONGEST = 1024  # bytes of an unfinished sequence that are kept
 # C1 controls of one byte are no controls in a terminal that reads UTF-8, where that byte is a part of letters.
 _OSC = re.compile(rb"(?:\x1b\]|\xc2\x9d)([0-9]{1,4})(?:;([^\x07\x18\x1a\x1b]*))?")
 _CSI = re.compile(rb"(?:\x1b\[|\xc2\x9b)(?:([0-9;]{0,32})( q|\$[}~]|[tgihl])|\?5W)", re.ASCII)
+_LATIN_1 = re.compile(rb"\x1b%([@G])")
 _BEGUN = re.compile(
-    rb"(?:\x1b(?:\[\??[0-9;]{0,32}[ $]?|\][0-9]{0,4}(?:;[^\x07\x18\x1a\x1b]*)?)?"
+    rb"(?:\x1b(?:%|\[\??[0-9;]{0,32}[ $]?|\][0-9]{0,4}(?:;[^\x07\x18\x1a\x1b]*)?)?"
     rb"|\xc2(?:[\x9b\x9d]\??[0-9;]{0,32}[ $]?)?)\Z"
 )
 _PALETTES = (4, 5)  # the colours of text; each is reset by 100 more
@@ -28,6 +29,8 @@ _SWITCHES = (
     (b"g", (b"0", b"3", b""), (), _TAB_STOPS),  # tab stops are cleared
 )
 _NO_PROGRESS = b"\x1b]9;4;0;0\x1b\\"
+_POINTER = b"\x1b]22;\x1b\\"  # the mouse pointer's usual shape
+_UTF_8 = b"\x1b%G"
 
 
 class LastingChanges:
@@ -48,6 +51,8 @@ class LastingChanges:
         self._rest = data[end:]
         for found in _OSC.finditer(data, 0, end):
             self._command(int(found[1]), found[2])
+        for found in _LATIN_1.finditer(data, 0, end):
+            self._mark(_UTF_8, changed=found[1] == b"@")
         for found in _CSI.finditer(data, 0, end):
             if found[2]:
                 self._control(found[1].split(b";"), found[2])
@@ -76,6 +81,8 @@ class LastingChanges:
                     self._mark(_reset(number + at), changed=True)
         elif number - 100 in _COLOURS or (number - 100 in _PALETTES and not values):
             self._mark(_reset(number - 100), changed=False)
+        elif number == 22 and not (text or b"").startswith(b"?"):
+            self._mark(_POINTER, changed=bool(text))
         elif number == 9 and values[:1] == [b"4"]:
             self._mark(_NO_PROGRESS, changed=values[1:2] not in ([], [b""], [b"0"]))
 

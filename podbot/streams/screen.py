@@ -141,11 +141,13 @@ class ScreenModes:
     def _put_right(self, lasting: bytes = b"") -> bytes:
         """Like :meth:`leave`, and also undo everything that may have been set without being recognized.
 
-        ``lasting``: more to undo, first: while it goes to a printer, the terminal obeys nothing else.
+        ``lasting``: more to undo, first: while it goes to a printer, the terminal obeys nothing else. In VT52 mode it
+        would not understand that, so that mode is left before and after.
         """
         keys = _NO_KEYS if self._odd_keys else b""  # each screen has its own stack
         first = (_NO_VT52 if self._private else b"") + (_SEVEN_BITS if self._eight_bits else b"")
-        return _UNFINISHED + first + lasting + keys + self.leave() + keys + _PLAIN
+        again = first if lasting else b""
+        return _UNFINISHED + first + lasting + again + keys + self.leave() + keys + _PLAIN
 
     def next_line(self) -> bytes:
         """A line break, if another program's message needs one to start on its own line."""

@@ -33,14 +33,19 @@ CHANGES = [
     (b"\x1b[3g", b"\x1b[?5W"),
     (b"\x1b[12l", b"\x1b[12h"),
     (b"\x1b[4;12l", b"\x1b[12h"),
+    (b"\x1b]22;wait\x07", b"\x1b]22;" + ST),
+    (b"\x1b]22;>pointer\x1b\\", b"\x1b]22;" + ST),
+    (b"\x1b%@", b"\x1b%G"),
 ]
 UNDONE = [
     *(b"\x1b]4;1;red\x07\x1b]104\x07", b"\x1b]11;red\x07\x1b]111\x1b\\", b"\x1b[6 q\x1b[ q", b"\x1b[6 q\x1b[0 q"),
     *(b"\x1b[22;0t\x1b[23;0t", b"\x1b]9;4;1;5\x07\x1b]9;4;0\x07", b"\x1b[5i\x1b[4i", b"\x1b[12l\x1b[12h"),
+    *(b"\x1b]22;wait\x07\x1b]22;\x07", b"\x1b%@\x1b%G"),
 ]
 NOTHING = [
     *(b"\x1b]11;?\x07", b"\x1b]10;?;?\x1b\\", b"\x1b]4;1;?\x07", b"\x1b]0;title\x07", b"\x1b[?12l", b"\x1b[18t"),
     *(b"\x1b]9;done\x07", b"\x1b]8;;http://h/11;red\x07", "”11;red ]10;red [6 q".encode(), b"\x1b[23;0t", b"\x1b[0 q"),
+    *(b"\x1b]22;?__current__\x07", b"\x1b%G", b"100%@"),
 ]
 
 
@@ -72,6 +77,15 @@ def test_what_was_not_changed_is_left_alone(data: bytes) -> None:
 
 def test_a_palette_of_which_one_colour_was_reset_is_still_changed() -> None:
     assert in_pieces(b"\x1b]4;1;red;2;red\x07\x1b]104;1\x07")[0].undo() == b"\x1b]104" + ST
+
+
+def test_what_a_printer_got_is_said_to_the_terminal_again() -> None:
+    """The sequences that come first, because a terminal understands none of the others."""
+    screen = ScreenModes()
+    screen.feed(b"\x1b G\x1b[?2l\x1b[5i")
+    before, found, after = screen.end(own_line=False).partition(b"\x1b[4i")
+    assert found
+    assert all(first in before and first in after for first in (b"\x1b F", b"\x1b<"))
 
 
 def test_a_printer_is_switched_off_before_anything_else() -> None:
