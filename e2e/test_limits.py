@@ -57,6 +57,19 @@ def test_shared_memory_has_the_size_of_its_key(world: World) -> None:
     assert world.agent(*size, env={"PODBOT_SANDBOX_SHM": "256m"}, check=True).stdout.split()[-1] == str(256 << 20)
 
 
+def test_half_a_gigabyte_of_shared_memory_can_be_mapped_by_default(world: World) -> None:
+    """The size alone says nothing about the limit of memory, of which it is a part."""
+    script = """if True:
+        import mmap
+        with open("/dev/shm/x", "w+b") as file:
+            file.truncate(512 << 20)
+            mapped = mmap.mmap(file.fileno(), 0)
+            for offset in range(0, 512 << 20, 4096): mapped[offset] = 1
+            print(sum(mapped[offset] for offset in range(0, 512 << 20, 4096)))"""
+    done = world.agent("python3", "-c", script)
+    assert (done.returncode, done.stdout) == (0, f"{(512 << 20) // 4096}\n"), done.stderr
+
+
 def test_a_process_cannot_open_more_files_than_the_limit(world: World) -> None:
     """Also rootless: the kernel enforces this limit, without a cgroup (issue 12.4)."""
     count = "import os\ntry:\n while 1: last = os.dup(0)\nexcept OSError: print(last + 1)"

@@ -195,11 +195,12 @@ if not ROOTLESS:  # a rootless one needs /dev/net/tun, which not every machine h
         open_world.podbot("ps", check=True)
         assert listed(open_world, "e2e-killed") == ""
 
-    def test_public_name_servers_in_place_of_the_hosts_are_reported(own_world: World) -> None:
-        """Issue 29.21: of a host whose only server is at a loopback address. Nothing is resolved here."""
+    @pytest.mark.parametrize("server", ["127.0.0.1", "2001:db8::53"])
+    def test_public_name_servers_in_place_of_the_hosts_are_reported(own_world: World, server: str) -> None:
+        """Issue 29.21: of a host whose only server is on the loopback or has IPv6 only. Nothing is resolved here."""
         conf = os.path.join(own_world.root, "resolv.conf")
         with open(conf, "w", encoding="utf-8") as file:
-            file.write("nameserver 127.0.0.1\n")
+            file.write(f"nameserver {server}\n")
         mounted = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
         run = ("run", "--workspace", own_world.workspace(), "--agent", "custom", "--", "cat", "/etc/resolv.conf")
         done = subprocess.run(
@@ -207,7 +208,7 @@ if not ROOTLESS:  # a rootless one needs /dev/net/tun, which not every machine h
             env={**own_world.env, **DEFAULT}, capture_output=True, text=True, check=False, timeout=patient(120),
         )  # fmt: skip
         assert "nameserver 8.8.8.8" in done.stdout, done.stderr
-        assert "not by this host's servers (127.0.0.1)" in done.stderr
+        assert f"not by this host's servers ({server})" in done.stderr
 
     def test_no_containers_conf_opens_the_hosts_loopback(own_world: World) -> None:
         """slirp4netns, which rootless engines use, and root's engine can use."""
