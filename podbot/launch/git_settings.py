@@ -34,7 +34,8 @@ _HAS = frozenset((
     *("gzip", "head", "iconv", "nano", "od", "perl", "printf", "sed", "sh", "sort", "ssh", "tac", "tail", "test"),
     *("touch", "tr", "true", "uniq"),
 ))  # fmt: skip
-_FIRST_WORD = re.compile(r"""[\s"']*([^\s"';|&<>()]*)""")
+# Not what begins with an assignment; and never more of a command, which can have a secret among its arguments.
+_FIRST_WORD = re.compile(r"""[\s"']*([^\s"';|&<>()=]+)(?=[\s"';|&<>()]|\Z)""")
 _NAMED = 3  # settings in one note
 _FILTER = ("clean", "smudge", "process")
 _FALSE = ("false", "no", "off", "0", "")
@@ -140,7 +141,8 @@ def _program_notes(found: Mapping[str, str]) -> Iterator[str]:
     for key, value in found.items():
         effect, stem = _effect(key), key.rpartition(".")[0]
         if effect is not None and not _has(value) and found.get(f"{stem}.required", "").lower() in _FALSE:
-            lacking[effect].append(f"{_shown(value)} ({_shown(key)})")
+            program = _program(value)
+            lacking[effect].append(f"{_shown(program)} ({_shown(key)})" if program else _shown(key))
     for effect, named in lacking.items():
         if named:
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
@@ -154,9 +156,14 @@ def _effect(key: str) -> str | None:
 
 def _has(command: str) -> bool:
     """Whether podbot's images have what the command begins with, as far as that can be told."""
-    first = _FIRST_WORD.match(command)
-    word = first[1] if first else ""
-    return not word or word in _HAS or ("/" in word and not word.startswith(("/", "~")))
+    program = _program(command)
+    return not command.strip() or program in _HAS or ("/" in program and not program.startswith(("/", "~")))
+
+
+def _program(command: str) -> str:
+    """The program of a command of a shell; empty where that is hard to tell."""
+    found = _FIRST_WORD.match(command)
+    return found[1] if found else ""
 
 
 def _shown(text: str) -> str:

@@ -33,13 +33,18 @@ FORMAT = ("core.repositoryformatversion", "1")
         (
             "filter.lfs.process",
             "git-lfs filter-process",
-            ["runs git-lfs filter-process (filter.lfs.process)", "unfiltered"],
+            ["runs git-lfs (filter.lfs.process)", "unfiltered"],
         ),
-        ("filter.nb.clean", '"/usr/bin/python3" -m nbstripout', ["python3", "unfiltered: do that on the host"]),
+        (
+            "filter.nb.clean",
+            '"/usr/bin/python3" -m nbstripout',
+            ["runs /usr/bin/python3 (filter.nb.clean)", "on the host"],
+        ),
         ("merge.po.driver", "msgmerge %A %O %B", ["has a conflict in each file that it would merge"]),
         ("diff.external", "difft", ["runs difft (diff.external)", "git diff fails, except with --no-ext-diff"]),
         ("diff.bin.textconv", "~/bin/show", ["--no-textconv"]),
         ("diff.img.command", "/opt/x\x1b[2J", ["\\x1b[2J"]),
+        ("filter.f.smudge", "KEY=s3cret decrypt", ["runs filter.f.smudge: unless"]),
         ("core.editor", "code --wait", ["pass -m, or set GIT_EDITOR"]),
         ("core.sshcommand", "corkscrew-ssh", ["reaches no remote by it"]),
     ],
@@ -63,6 +68,7 @@ def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: li
         [("filter.strip.clean", "sed s/x//"), ("filter.strip.smudge", "cat"), ("filter.strip.required", "true")],
         [("filter.own.clean", "./scripts/clean"), ("diff.own.textconv", "'scripts/show' -x"), ("core.editor", "")],
         [("core.sshcommand", "ssh -i ~/.ssh/work")],
+        [("core.editor", " "), ("diff.z.textconv", ":")],
         [],
     ],
 )
@@ -137,6 +143,15 @@ def test_a_hostile_configuration_makes_few_notes() -> None:
     notes = setting_notes([FORMAT, *((f"extensions.{'x' * 500}{number}", "y" * 500) for number in range(1000))], {})
     assert len(notes) == MOST
     assert max(map(len, notes)) < 300
+
+
+@pytest.mark.parametrize(
+    "command", ["sshpass -p s3cret ssh", "KEY=s3cret x", "K='s3 s3cret' x", "'p'\ts3cret", "p;s3cret"]
+)
+def test_of_a_command_only_the_program_is_shown(command: str) -> None:
+    """Its arguments can be secrets."""
+    (note,) = setting_notes([("core.sshcommand", command)], {})
+    assert "s3cret" not in note
 
 
 def test_the_settings_of_one_effect_are_one_note() -> None:
