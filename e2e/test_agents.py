@@ -135,7 +135,7 @@ def test_no_agent_reaches_anything_outside(world: World) -> None:
     assert len(routes.stdout.splitlines()) == 1  # the heading
 
 
-def _spawn(run: Scenario, *words: str, variables: Mapping[str, str] = MappingProxyType({})) -> pexpect.spawn:
+def spawned(run: Scenario, *words: str, variables: Mapping[str, str] = MappingProxyType({})) -> pexpect.spawn:
     env = {**run.world.env, **run.secrets, **variables}
     child = pexpect.spawn(
         PODBOT[0], [*PODBOT[1:], *run.command(*words)],
@@ -159,7 +159,7 @@ def test_the_first_screen_is_a_prompt_that_answers(
     """
     with make(kind, aimock()) as run:
         subprocess.run(["git", "init", "-q", run.workspace], check=True)
-        child = _spawn(run, *KINDS[kind].interactive, variables=variables)
+        child = spawned(run, *KINDS[kind].interactive, variables=variables)
         try:
             child.expect(KINDS[kind].screen)
             typed(child, SAY)
@@ -194,7 +194,7 @@ def test_planted_settings_run_nothing_before_claude_has_asked(make: Make, world:
     """Issue 12.8: podbot had answered the question, and hooks, tool servers and a program for the key ran."""
     with make("claude", aimock()) as run:
         planted(run.workspace)
-        child = _spawn(run, *KINDS["claude"].interactive)
+        child = spawned(run, *KINDS["claude"].interactive)
         try:
             child.expect("reads settings from the workspace")
             child.expect("Quick.{1,12}safety.{1,12}check")

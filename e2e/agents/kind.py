@@ -30,7 +30,8 @@ class Kind:
     within the minute in which it was opened, with podbot or without. Only a test does that. ``offers``: the login
     methods that an editor is offered without a login, and a part of podbot's advice; None: it has a model without a
     login. ``reasons``: step of the matrix -> why it fails, where the cause is known beyond the run's result.
-    ``weight``: the relative duration of its cells of the matrix.
+    ``weight``: the relative duration of its cells of the matrix. ``key_text``: the text of the key, if it must have a
+    form. ``names``: names of its provider's servers, which the model provider then answers for by HTTPS.
     """
 
     name: str
@@ -59,3 +60,5 @@ class Kind:
     offers: tuple[tuple[str, ...], str] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     weight: int = 1
+    key_text: str = ""
+    names: tuple[str, ...] = ()

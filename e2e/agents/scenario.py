@@ -19,6 +19,7 @@ import tomli_w
 from e2e.agents.kind import PORT, Kind
 from e2e.agents.kinds import KINDS
 from e2e.agents.provider import HERE, Provider
+from e2e.certificates import AUTHORITY, SERVER, certificates
 from e2e.harness import World
 from podbot.agents.registry import agent
 
@@ -82,7 +83,7 @@ class Scenario:
     @property
     def secrets(self) -> dict[str, str]:
         """Additional variables of the operator's environment."""
-        return {self.kind.key: KEY}
+        return {self.kind.key: self.kind.key_text or KEY}
 
     @property
     def store(self) -> str:
@@ -108,7 +109,8 @@ class Scenario:
         return ""
 
     def requests(self) -> list[dict[str, Any]]:
-        """Requests for the model that the provider answered, in order: method, path, model, status, body, seconds."""
+        """Requests for the model that the provider answered, in order: method, path, model, status, login, body,
+        seconds."""
         entries = [json.loads(line) for line in self.read("requests.jsonl").splitlines()]
         started = float(self.read("started") or "nan")
         return [
@@ -164,6 +166,14 @@ def _prepare(made: Scenario, logs: tuple[str, ...]) -> None:
         **({} if made.mode == "podbot" else {"E2E_TEE": "yes"}),
         **(made.kind.acp_env if made.mode == "acp" else {}),
     }
+    if made.kind.names:
+        certificates(made.out, *made.kind.names)
+        env |= {
+            "E2E_NAMES": " ".join(made.kind.names),
+            "E2E_CERTIFICATE": f"/e2e-out/{SERVER}",
+            "SSL_CERT_FILE": f"/e2e-out/{AUTHORITY}",
+            "NODE_EXTRA_CA_CERTS": f"/e2e-out/{AUTHORITY}",
+        }
     config = {
         "image": made.world.image,
         "workspace": {"allowed_roots": [inside, made.provider.directory, made.out]},

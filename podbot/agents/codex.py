@@ -47,6 +47,9 @@ _NEVER: Command = ("-c", 'approval_policy="never"', "-c", 'sandbox_mode="danger-
 _CODEX_ASKS: Command = (*_CODEX, "-c", 'approval_policy="on-request"', "-c", 'sandbox_mode="read-only"')
 # Neither the operator's settings nor `-c` override it (0.169).
 _REQUIREMENTS = "/etc/codex/requirements.toml"
+# It overrides the operator's settings, also for the adapter, which takes no words (0.169). If the copied ones name a
+# keyring, and there is none inside, Codex ignores the login's file: "no secret service provider".
+_MANAGED = "/etc/codex/managed_config.toml"
 _LOGIN, _CONFIG = "auth.json", "config.toml"
 _TOKEN = "CODEX_ACCESS_TOKEN"  # noqa: S105 - a variable's name
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
@@ -168,6 +171,7 @@ AGENT = Agent(
     asking={"podbot": _CODEX_ASKS, "acp": ("codex-acp",), "codex_app_server": (*_CODEX_ASKS, *_APP_SERVER)},
     trust=trusted,
     permission_env={"full": {"INITIAL_AGENT_MODE": "agent-full-access"}, "ask": {"INITIAL_AGENT_MODE": "read-only"}},
+    login_files={_MANAGED: 'cli_auth_credentials_store = "file"\n'},
     no_connectors={_REQUIREMENTS: "[features]\napps = false\n"},
     login=Login(
         variables=(*_KEYS, _TOKEN),

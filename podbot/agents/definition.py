@@ -32,8 +32,9 @@ class Login(Frozen):
     ``variables``: each contains a login, or selects one. ``methods``: ids of the ACP login methods that work inside;
     ``others``: ids of those that do not, as measured. ``advice``: what the operator can do on the host instead.
     ``needed``: false if it has a model without a login. ``any_key``: it takes the keys of other providers, in variables
-    named SOMETHING_API_KEY. ``judge``: what it would log in with, from the files beside its login, its variables, and
-    the time in seconds since the epoch; it knows every place where this agent looks.
+    named SOMETHING_API_KEY. ``workspace``: files there from which it takes variables. ``judge``: what it would log in
+    with, from the files beside its login, its variables, and the time in seconds since the epoch; it knows every place
+    outside the workspace where this agent looks.
     """
 
     variables: tuple[str, ...]
@@ -42,6 +43,7 @@ class Login(Frozen):
     others: frozenset[str] = frozenset()
     needed: bool = True
     any_key: bool = False
+    workspace: tuple[str, ...] = ()
     judge: Callable[[LoginFiles, Mapping[str, str], float], LoginState] | None = None
 
 
@@ -143,13 +145,12 @@ class Conversations(Frozen):
     """Where an agent keeps its conversations. Only this directory is mounted, never the agent's whole home.
 
     ``target``: the directory inside the sandbox. ``resume``: the agent's words that continue the latest one.
-    ``env`` and ``texts`` (target -> content of a file that is mounted read-only): what the agent needs for it.
+    ``env``: what the agent needs for it.
     """
 
     target: str
     resume: tuple[str, ...]
     env: Mapping[str, str] = {}
-    texts: Mapping[str, str] = {}
 
 
 class Build(Frozen):
@@ -199,7 +200,9 @@ class Agent(Frozen):
     :data:`TRUSTED` of a command from the directory that the agent starts in; None: it is not to trust it.
     ``env`` is what it needs inside, ``permission_env`` what else it needs for either; neither the operator nor a
     repository can change them. ``defaults``: variables that the operator can set and a repository cannot; the
-    agent treats an empty one as not set. ``files``: text of read-only files, by their places inside.
+    agent treats an empty one as not set. ``files``: text of read-only files, by their places inside; ``key_files``:
+    those that replace some of them if the agent's login is a key in the variable that they are listed for.
+    ``login_files``: text of read-only files that make it look for its login in the file that is copied.
     ``no_connectors``: text of read-only files that keep the connectors of its account (mail, drive, apps) out of it.
     ``login`` None: podbot does not know. ``all_families``: which logins it can use is the operator's to say.
     ``settings``: where it takes settings from the workspace that run commands; ``settings_asked``: when it asks first.
@@ -214,6 +217,8 @@ class Agent(Frozen):
     permission_env: Mapping[Permissions, Mapping[str, str]] = {}
     defaults: Mapping[str, str] = {}
     files: Mapping[Permissions, Mapping[str, str]] = {}
+    key_files: Mapping[str, Mapping[str, str]] = {}
+    login_files: Mapping[str, str] = {}
     no_connectors: Mapping[str, str] = {}
     login: Login | None = None
     family: Family | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from podbot.agents.definition import (
     ASKPASS,
@@ -36,7 +38,11 @@ fi
 _ADDRESS = "GOOGLE_GEMINI_BASE_URL"  # selects a gateway
 _LOGIN = "oauth_creds.json"
 _CLOUDS = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "CLOUD_SHELL", "GEMINI_CLI_USE_COMPUTE_ADC")
-_FILES = {_BASHENV: BASHENV_TEXT}
+# session/load leaves an empty file with the conversation's id, and the clean-up at gemini's next start deletes every
+# file with that id (measured with 0.61). So the clean-up is off, unless the user's settings enable it.
+_SETTINGS_BELOW: dict[str, Any] = {"general": {"sessionRetention": {"enabled": False}}}
+_BY_KEY = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+_FILES = {_BASHENV: BASHENV_TEXT, _DEFAULTS: json.dumps(_SETTINGS_BELOW) + "\n"}
 
 
 def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) -> ThroughGateway:
@@ -44,8 +50,7 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
     del variables
     if "gemini" not in addresses:
         return ThroughGateway()
-    settings = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}\n'
-    return ThroughGateway({"GEMINI_CLI_SYSTEM_SETTINGS_PATH": _SETTINGS}, files={_SETTINGS: settings})
+    return ThroughGateway({"GEMINI_CLI_SYSTEM_SETTINGS_PATH": _SETTINGS}, files={_SETTINGS: json.dumps(_BY_KEY) + "\n"})
 
 
 def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
@@ -86,13 +91,17 @@ AGENT = Agent(
         _ADDRESS: "",
         "GOOGLE_VERTEX_BASE_URL": "",
         "CODE_ASSIST_ENDPOINT": "https://cloudcode-pa.googleapis.com",  # its own; it would use an empty one
+        "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": _DEFAULTS,  # the settings that count least
     },
     files={"full": _FILES, "ask": _FILES},
+    # On a terminal it otherwise asks which kind of login to use, although the key is there (0.61).
+    key_files={"GEMINI_API_KEY": {_DEFAULTS: json.dumps({**_SETTINGS_BELOW, **_BY_KEY}) + "\n"}},
     login=Login(
         variables=("GEMINI_API_KEY", *_CLOUDS),
         methods=frozenset({"gemini-api-key", "vertex-ai", "gateway"}),
         others=frozenset({"oauth-personal"}),
         advice=f"run `podbot login gemini`, or {api_key_advice('GEMINI_API_KEY')}, and set it where podbot starts",
+        workspace=(".gemini/.env", ".env"),
         judge=judge,
     ),
     # It writes into the file that a link leads to (0.61). On a terminal it asks for a kind of login, even if there is a
@@ -109,14 +118,7 @@ AGENT = Agent(
     settings=(".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"),
     refused=(".gemini",),
     through=through_gateway,
-    conversations=Conversations(
-        "/root/.gemini/tmp",
-        ("--resume", "latest"),
-        # session/load leaves an empty file with the conversation's id, and the clean-up at gemini's next start deletes
-        # every file with that id (measured with 0.61). So the clean-up is off, unless the user's settings enable it.
-        env={"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": _DEFAULTS},
-        texts={_DEFAULTS: '{"general": {"sessionRetention": {"enabled": false}}}\n'},
-    ),
+    conversations=Conversations("/root/.gemini/tmp", ("--resume", "latest")),
     build=Build("@google/gemini-cli", "0.61.0", megabytes=101, node=("gemini",)),
     page=Page(
         permissions=(("", "`--yolo`", "`--approval-mode default`: asks before commands and changes"),),
@@ -140,6 +142,13 @@ AGENT = Agent(
                 ),
             ),
             (
+                "`GEMINI_CLI_SYSTEM_DEFAULTS_PATH`",
+                (
+                    "a file with the settings that count least: old conversations are not cleaned up, which deletes "
+                    "continued ones (0.61); and with `GEMINI_API_KEY` its screen does not ask for a kind of login"
+                ),
+            ),
+            (
                 "`GEMINI_SANDBOX=false`",
                 (
                     "otherwise a repository's settings make it start its own container, from an image that does not "
@@ -156,7 +165,6 @@ AGENT = Agent(
                 ),
             ),
         ),
-        store=", with `GEMINI_CLI_SYSTEM_DEFAULTS_PATH`",
         resume="`--resume latest`",
         editor="load",
     ),

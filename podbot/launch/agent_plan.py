@@ -28,7 +28,10 @@ def plan_agent(
     """The agent, and what it adds to the sandbox. Raises InvalidValue, and MissingRequired without a command."""
     words = command_for(config.agent, request.words, workspace.directory if workspace.trusted else None)
     env, secrets, notes = _variables(config, request, facts)
+    login = inside(config, facts, env)
     files = agent_files(config.agent)
+    if login is not None and login.state == "key":
+        files |= known(config.agent.kind).key_files.get(login.where, {})
     if keys := held_keys(config, request, facts):
         held = held_inside(config.agent.kind, keys, env)
         files |= held.files
@@ -45,7 +48,7 @@ def plan_agent(
         extra_methods=config.agent.extra_methods,
         frame_limit=frame_limit(config),
         logs=config.session.logs,
-        login=inside(config, facts, env),
+        login=login,
     )
     part = Part(
         files=tuple(OwnFile(target, files[target]) for target in sorted(files)),
@@ -129,9 +132,10 @@ def agent_files(agent: AgentConfig) -> dict[str, str]:
     """Text of the files that podbot mounts for ``agent``, by their path inside."""
     found = known(agent.kind)
     files = dict(found.files.get(agent.permissions, {}))
-    if not agent.account_connectors:
-        # A custom agent can be any of them: it gets their logins, too.
-        for each in agents().values() if found.all_families else (found,):
+    # A custom agent can be any of them: it gets their logins, too.
+    for each in agents().values() if found.all_families else (found,):
+        files |= each.login_files
+        if not agent.account_connectors:
             files |= each.no_connectors
     return files
 

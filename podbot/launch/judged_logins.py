@@ -62,10 +62,13 @@ def login_notes(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> 
     useless = made.variables if made is not None and uses_own_login(config, facts) else ()  # see `inside`
     here = next((name for name in facts.login_variables if name not in {*given, *useless}), "")
     advice = f"{login.advice}; {here} is set on this host, and not passed (`-e {here}`)" if here else login.advice
+    # A repository can bring one of its own. It is neither copied nor used by podbot, so it is not read.
+    unread = [name for name in facts.settings if name in login.workspace]
+    beside = f" (podbot does not look for one in the workspace's {', '.join(unread)})" if unread else ""
     if state.state == "none":
-        return (*notes, f"no login for {kind} was found; to give it one, {advice}")
+        return (*notes, f"no login for {kind} was found on this host{beside}; to give it one, {advice}")
     place = _place(config, facts, state.where)
-    return (*notes, f"{kind} will not be logged in: {place} {words(state)}; to give it a login, {advice}")
+    return (*notes, f"{kind} gets no login that works: {place} {words(state)}{beside}; to give it one, {advice}")
 
 
 def words(state: LoginState) -> str:

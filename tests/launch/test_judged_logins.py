@@ -14,7 +14,7 @@ from podbot.launch.plan import plan_session
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.types import CredentialSource, LaunchPlan
 from podbot.session.plan_json import plan_from, public_part
-from tests.launch.build import config, directory, facts, resource, typed
+from tests.launch.build import config, directory, facts, resource, text_of, typed
 
 SECRET = "c4n4ry-key"
 CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex")
@@ -46,9 +46,9 @@ def notes_of(made: LaunchPlan) -> str:
 def test_a_login_that_does_not_work_is_said_before_the_start(content: bytes | str, state: str, words: str) -> None:
     made = plan("claude", credentials=(replace(CLAUDE, files={".credentials.json": content}),))
     text = notes_of(made)
-    assert "claude will not be logged in: " in text
+    assert "claude gets no login that works: " in text
     assert words in text
-    assert "to give it a login, run `podbot login claude`" in text
+    assert "to give it one, run `podbot login claude`" in text
     assert "the agent can use that login" not in text
     assert "copying /home/ann/.claude to /root/.claude (creds.copy_claude); it has no login that works" in text
     assert describe(made)["agent_login"]["state"] == state
@@ -69,13 +69,13 @@ def test_a_key_that_is_set_on_the_host_and_not_passed_is_named() -> None:
 def test_a_key_that_works_hides_the_file_and_an_empty_one_does_not() -> None:
     blank = replace(CLAUDE, files={".credentials.json": b"{}"})
     made = plan("claude", given={"ANTHROPIC_API_KEY": SECRET}, credentials=(blank,))
-    assert "will not be logged in" not in notes_of(made)
+    assert "no login that works:" not in notes_of(made)
     assert describe(made)["agent_login"] == {
         "state": "key", "where": "ANTHROPIC_API_KEY", "at": None, "renews": False, "reason": "",
     }  # fmt: skip
     text = notes_of(plan("claude", given={"ANTHROPIC_API_KEY": ""}))
     assert "ANTHROPIC_API_KEY: the value is empty, so it does not log claude in" in text
-    assert "no login for claude was found" in text
+    assert "no login for claude was found on this host; to give it one" in text
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,28 @@ def test_a_login_by_another_variable_is_no_missing_one(kind: str, name: str) -> 
     assert "no login" not in notes_of(plan(kind, given={name: "1"}))
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings", "named"),
+    [
+        ("claude", (".claude/settings.json", ".mcp.json"), ".claude/settings.json"),
+        ("gemini", (".gemini/settings.json", ".gemini/.env", ".env"), ".gemini/.env, .env"),
+    ],
+)
+def test_a_login_that_the_workspace_may_have_is_not_said_to_be_missing(
+    kind: str, settings: tuple[str, ...], named: str
+) -> None:
+    beside = f" (podbot does not look for one in the workspace's {named}); to give it one"
+    assert f"no login for {kind} was found on this host{beside}" in notes_of(plan(kind, settings=settings))
+    if kind == "claude":
+        blank = replace(CLAUDE, files={".credentials.json": b"{}"})
+        assert f"missing or blank{beside}" in notes_of(plan(kind, settings=settings, credentials=(blank,)))
+
+
 def test_a_login_of_podbot_s_own_is_judged_too() -> None:
     made = plan("codex", own_logins=("codex",), own_login=b"{}")
     assert "the login that `podbot login codex` made has no login" in notes_of(made)
     key = plan("codex", own_logins=("codex",), own_login=b'{"OPENAI_API_KEY": "c4n4ry-key"}')
-    assert "will not be logged in" not in notes_of(key)
+    assert "no login that works:" not in notes_of(key)
 
 
 def test_a_copied_login_is_usable_until_its_end() -> None:
@@ -122,6 +139,23 @@ def test_codex_keeps_the_login_that_works_and_the_one_of_podbot_s_own() -> None:
         assert resource(made, CredentialsPlan).keyed == ""
         assert made.agent.login is not None
         assert made.agent.login.where == "auth.json"
+
+
+@pytest.mark.parametrize(("kind", "there"), [("codex", True), ("custom", True), ("claude", False)])
+def test_codex_looks_for_its_login_in_the_file_whatever_its_copied_settings_name(kind: str, there: bool) -> None:
+    made = plan_session(config({"agent.kind": kind, "agent.command": "codex"}), typed(), facts())
+    found = {file.target: file.text for file in made.sandbox.files}
+    wanted = 'cli_auth_credentials_store = "file"\n'
+    assert found.get("/etc/codex/managed_config.toml") == (wanted if there else None)
+
+
+def test_gemini_asks_for_no_kind_of_login_if_it_has_a_key() -> None:
+    """It asked on its screen: "Existing API key detected. Select …"."""
+    for given, chosen in (({"GEMINI_API_KEY": SECRET}, True), ({"GEMINI_API_KEY": " "}, False), ({}, False)):
+        made = plan("gemini", given=given)
+        settings = json.loads(text_of(made, made.sandbox.container.env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]))
+        assert settings["general"] == {"sessionRetention": {"enabled": False}}
+        assert settings.get("security") == ({"auth": {"selectedType": "gemini-api-key"}} if chosen else None)
 
 
 def test_no_other_agent_gets_a_login_made_of_a_key() -> None:

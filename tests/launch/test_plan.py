@@ -100,6 +100,7 @@ def test_a_whole_plan() -> None:
     }
     assert [(file.target, file.read_only) for file in container.files] == [
         ("/run/podbot/gitconfig", True),
+        ("/etc/codex/managed_config.toml", True),
         ("/etc/codex/requirements.toml", True),
         ("/root/.codex/sessions", False),
         ("/run/podbot/guest", True),
@@ -440,7 +441,8 @@ def test_permissions_determine_the_command_the_variables_and_the_files() -> None
         made = hosted({"agent.kind": "codex", "agent.permissions": permissions})
         wanted = {"full": "agent-full-access", "ask": "read-only"}[permissions]
         assert made.agent.command.env == {"INITIAL_AGENT_MODE": wanted}
-        assert [file.target for file in made.sandbox.files] == ["/run/podbot/gitconfig", "/etc/codex/requirements.toml"]
+        own = ["/etc/codex/managed_config.toml", "/etc/codex/requirements.toml"]
+        assert [file.target for file in made.sandbox.files] == ["/run/podbot/gitconfig", *own]
 
 
 CONNECTORS_OFF: dict[str, dict[str, Any]] = {

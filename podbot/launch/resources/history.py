@@ -16,7 +16,7 @@ from podbot.config.models import AppConfig
 from podbot.launch.names import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import HostFacts, Mount, OwnFile, ResourcePlan, SandboxPlan
+from podbot.launch.types import HostFacts, Mount, ResourcePlan, SandboxPlan
 
 DIRECTORY = "history"  # in podbot's state directory
 _KEY_DIGITS = 32
@@ -47,7 +47,7 @@ class HistoryPlan(ResourcePlan):
 
 
 def plan(context: Context) -> Part:
-    """The store, mounted where the agent keeps its conversations, and the files and variables that the agent needs."""
+    """The store, mounted where the agent keeps its conversations, and the variables that the agent needs."""
     workspace = context.workspace
     kept = agent(context.config.agent.kind).conversations
     found = None
@@ -58,7 +58,6 @@ def plan(context: Context) -> Part:
     return Part(
         found,
         mounts=(found.store,),
-        files=tuple(OwnFile(target, text) for target, text in kept.texts.items()),
         env=kept.env,
         labels={HISTORY: found.key},
     )
