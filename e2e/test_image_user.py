@@ -10,7 +10,7 @@ from e2e.harness import World
 from e2e.logins import codex_login
 from e2e.shells import image_with
 
-LINES = ("RUN useradd --create-home --uid 4321 dev", "USER dev")
+LINES = ("RUN useradd --create-home --uid 4321 dev", "USER dev", "ENV HOME=/home/dev")
 
 
 def test_the_agent_has_its_login_and_writes_to_the_workspace(world: World) -> None:
@@ -21,6 +21,7 @@ def test_the_agent_has_its_login_and_writes_to_the_workspace(world: World) -> No
         run = ("run", "--workspace", workspace, "--image", image, "--agent")
         found = world.podbot(*run, "codex", "--", "login", "status", env={"CODEX_HOME": str(host.parent)}, check=True)
         assert "Logged in using ChatGPT" in found.stdout + found.stderr
+        assert f"HOME is /root inside, where the agent's login is; {image} sets it to '/home/dev'" in found.stderr
         words = ("sh", "-ec", "id -u; echo $HOME; touch made; id -nu dev")
         done = world.podbot(*run, "custom", "--", *words, check=True)
     assert done.stdout.split() == ["0", "/root", "dev"]

@@ -122,7 +122,8 @@ class ContainerInfo(Frozen):
 class ImageInfo(Frozen):
     """An image on the engine. ``size``: in bytes; ``created``: in seconds since the epoch, 0.0 if it is not known.
 
-    ``user``: of its processes, empty is root; only ``image`` sets it. ``former_tags``: names that it had, if the engine
+    ``user``: of its processes, empty is root; ``home``: its variable HOME, empty if it has none; only ``image`` sets
+    them. ``former_tags``: names that it had, if the engine
     remembers them; only ``list_images`` sets it.
     """
 
@@ -132,6 +133,7 @@ class ImageInfo(Frozen):
     size: int
     created: float
     user: str = ""
+    home: str = ""
     former_tags: tuple[str, ...] = ()
 
 

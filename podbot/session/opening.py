@@ -7,8 +7,9 @@ import os
 import time
 from collections.abc import Collection, Iterator
 
+from podbot.agents.definition import HOME
 from podbot.agents.registry import names
-from podbot.engine.port import Engine
+from podbot.engine.port import Engine, ImageInfo
 from podbot.errors import AgentNotInImage, MountRefused, NameTaken, SessionExists, SessionKept
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen, replace
@@ -148,7 +149,7 @@ def _fitted(engine: Engine, plan: SandboxPlan, emit: Emit) -> SandboxPlan:
     image = engine.image(plan.container.image)
     if image is None:
         return plan
-    plan = _as_root(plan, image.user)
+    plan = _as_root(plan, image, emit)
     label = image.labels.get(LABEL_AGENTS)
     if label is None:
         return _without_link(plan, emit)
@@ -160,17 +161,23 @@ def _fitted(engine: Engine, plan: SandboxPlan, emit: Emit) -> SandboxPlan:
     raise AgentNotInImage(image=spec.image, origin=spec.image_origin, agent=wanted, agents=agents)
 
 
-def _as_root(plan: SandboxPlan, user: str) -> SandboxPlan:
-    """Root for an agent in an image of another ``user`` (``USER[:GROUP]``).
+def _as_root(plan: SandboxPlan, image: ImageInfo, emit: Emit) -> SandboxPlan:
+    """Root for an agent in an image of another user (``USER[:GROUP]``), and root's home where the image names another.
 
     The login is below root's home directory, and a rootless engine maps root to the operator, who owns the workspace.
     In other images no user is named: the engine would give processes another supplementary group than those of `exec`.
+    Nor is HOME set there: the engine would give it to commands of other users, too.
     """
     spec = plan.container
-    for_agent = plan.image_agent is not None or spec.labels.get(f"{LABEL}.agent")
-    if not for_agent or user.partition(":")[0] in _ROOT:
+    if plan.image_agent is None and not spec.labels.get(f"{LABEL}.agent"):
         return plan
-    return replace(plan, container=replace(spec, security=replace(spec.security, user="0")))
+    if image.user.partition(":")[0] not in _ROOT:
+        spec = replace(spec, security=replace(spec.security, user="0"))
+    if image.home and os.path.normpath(image.home) != HOME and "HOME" not in spec.env:
+        spec = replace(spec, env={**spec.env, "HOME": HOME})
+        text = f"HOME is {HOME} inside, where the agent's login is; {spec.image} sets it to {image.home[:80]!r}"
+        emit(Event("notice", "plan.note", text))
+    return replace(plan, container=spec)
 
 
 def _without_link(plan: SandboxPlan, emit: Emit) -> SandboxPlan:

@@ -87,7 +87,7 @@ class FakeEngine:
         self.sessions: dict[str, Session] = {}
         self.images = list(images)
         self.image_labels: dict[str, str] = {}  # of every image
-        self.image_user = ""  # of every image
+        self.image_user = self.image_home = ""  # of every image
         self.ignored: tuple[Unmet, ...] = ()  # parts of every spec that this engine drops silently
         self.networks: dict[str, Mapping[str, str]] = {}  # networks that ``isolate`` made: name -> labels
         self.unisolated: Unmet | None = None  # the result of ``isolate`` if networks cannot be isolated
@@ -349,8 +349,8 @@ class FakeEngine:
         if ref not in self.images:
             return None
         labels = dict(self.image_labels)
-        created, user = 1767225600.0, self.image_user
-        return ImageInfo(id="f" * 64, tags=(ref,), labels=labels, size=1 << 20, created=created, user=user)
+        user, home = self.image_user, self.image_home
+        return ImageInfo("f" * 64, (ref,), labels, 1 << 20, 1767225600.0, user=user, home=home)
 
     def _session(self, exec_id: str) -> Session:
         if exec_id not in self.sessions:

@@ -131,6 +131,25 @@ def test_a_key_for_codex_becomes_the_login_that_codex_reads(variable: str, there
     assert (again.refreshed(facts()).keyed, again.key) == ("codex", "")
 
 
+@pytest.mark.parametrize(
+    ("values", "given", "said"),
+    [
+        ({"sandbox.env": {"HOME": "/home/x"}}, {}, True),
+        ({}, {"HOME": "/home/x"}, True),
+        ({"sandbox.env": {"HOME": "/root/"}}, {}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_home_of_the_operator_s_in_which_no_login_is(
+    values: dict[str, Any], given: dict[str, str], said: bool
+) -> None:
+    known = facts(credentials=(replace(CLAUDE, logged_in=True),))
+    made = plan_session(config({"agent.kind": "claude", **values}), typed(env=given), known)
+    notice = "HOME is '/home/x' for the agent, which may then not find its login: podbot puts it below /root"
+    assert (notice in made.sandbox.notes) == said
+    assert not any("HOME is" in note for note in plan("claude", given=given).sandbox.notes), "there is no login"
+
+
 def test_codex_keeps_the_login_that_works_and_the_one_of_podbot_s_own() -> None:
     login = replace(CODEX, logged_in=True, files={"auth.json": b'{"tokens": {"refresh_token": "c4n4ry-key"}}'})
     each: tuple[dict[str, Any], ...] = ({"credentials": (login,)}, {"own_logins": ("codex",), "own_login": b"{}"})

@@ -109,6 +109,31 @@ def test_an_agent_is_root_whatever_user_its_image_has(
     assert engine.by_name[SESSION].spec.security.user == given
 
 
+@pytest.mark.parametrize(
+    ("home", "given", "got", "said"),
+    [
+        ("", {}, None, False),
+        ("/root/", {}, None, False),
+        ("/home/x", {}, "/root", True),
+        ("/home/x", {"HOME": "/home/y"}, "/home/y", False),  # the operator's own
+    ],
+)
+def test_an_agent_s_home_is_where_its_login_is(
+    engine: FakeEngine, place: Place, wake: Wake, home: str, given: dict[str, str], got: str | None, said: bool
+) -> None:
+    engine.image_home = home
+    engine.on("claude", ScriptedExec())
+    plan = place.plan(keep="always")
+    container = plan.sandbox.container
+    labels = {**container.labels, "io.podbot.agent": "claude"}
+    container = dataclasses.replace(container, labels=labels, env={**container.env, **given})
+    plan = dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, container=container))
+    run_session(engine, plan, SILENT, wake, place.events.append)
+    assert engine.by_name[SESSION].spec.env.get("HOME") == got
+    notice = f"HOME is /root inside, where the agent's login is; {container.image} sets it to '/home/x'"
+    assert (notice in [event.message for event in place.events]) == said
+
+
 def test_a_name_that_another_podbot_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:
     with session_directory(place.directory(), engine.endpoint), pytest.raises(SessionExists):
         run_session(engine, place.plan(), SILENT, wake, place.events.append)

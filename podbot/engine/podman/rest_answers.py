@@ -59,13 +59,16 @@ def host(found: Any) -> EngineHost:
 
 def image(found: Any) -> ImageInfo:
     """``GET /images/{name}/json``."""
+    config = found.get("Config") or {}
+    variables = dict(str(each).partition("=")[::2] for each in config.get("Env") or ())
     return ImageInfo(
         id=found["Id"],
         tags=tuple(found.get("RepoTags") or ()),
         labels=_labels(found),
         size=int(found.get("Size") or 0),
         created=_seconds(found.get("Created")),
-        user=str((found.get("Config") or {}).get("User") or ""),
+        user=str(config.get("User") or ""),
+        home=variables.get("HOME", ""),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from podbot.agents.definition import HOME
 from podbot.agents.login_state import LoginState, iso
 from podbot.agents.registry import agent, agents
 from podbot.config.models import AgentKind, AppConfig
@@ -82,6 +83,9 @@ def plan(context: Context) -> Part | None:
     if found.keyed:
         variable = inside(context.config, context.facts, context.command.env)
         notes.append(f"{found.keyed} gets a login that podbot makes of {variable.where if variable else 'its key'}")
+    home = {**context.config.sandbox.env, **context.command.env}.get("HOME", HOME)
+    if os.path.normpath(home) != HOME and (found.sources or own or found.keyed):
+        notes.append(f"HOME is {home!r} for the agent, which may then not find its login: podbot puts it below {HOME}")
     return Part(found, notes=(*notes, *login_notes(context.config, context.facts, context.command.env)))
 
 

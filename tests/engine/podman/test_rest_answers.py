@@ -41,6 +41,13 @@ def test_the_user_of_an_image(config: dict[str, str] | None, user: str) -> None:
     assert image({"Id": "f0", "Config": config}).user == user
 
 
+@pytest.mark.parametrize(
+    ("env", "home"), [(["PATH=/bin", "HOME=/home/x=y"], "/home/x=y"), (["HOMES=/x"], ""), ([], ""), (None, "")]
+)
+def test_the_home_that_an_image_sets(env: list[str] | None, home: str) -> None:
+    assert image({"Id": "f0", "Config": {"Env": env}}).home == home
+
+
 def test_the_path_of_a_containers_resolv_conf() -> None:
     found = {"Id": "0" * 64, "Name": "/c", "State": {"Status": "running"}, "Created": "2026-08-01T12:00:00Z"}
     assert inspected(found | {"Config": {}, "ResolvConfPath": "/run/c/resolv.conf"}).resolv_conf == "/run/c/resolv.conf"
