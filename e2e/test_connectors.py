@@ -19,11 +19,11 @@ from e2e.certificates import AUTHORITY, SERVER, certificates
 from e2e.harness import World
 from e2e.logins import claude_login, codex_login
 
-_NAMES = ("api.anthropic.com", "platform.claude.com", "claude.ai", "chatgpt.com", "auth.openai.com", "api.openai.com")
+NAMES = ("api.anthropic.com", "platform.claude.com", "claude.ai", "chatgpt.com", "auth.openai.com", "api.openai.com")
 _WRAPPER = f"""#!/bin/sh
 # Stands before the agent of its own name on the sandbox's PATH.
 PATH=${{PATH#/e2e-out/bin:}}
-for name in {" ".join(_NAMES)}; do echo "127.0.0.1 $name" >>/etc/hosts; done
+for name in {" ".join(NAMES)}; do echo "127.0.0.1 $name" >>/etc/hosts; done
 python3 /e2e/https_recorder.py /e2e-out/{SERVER} /e2e-out/requests /tmp/ready </dev/null >/e2e-out/server.log 2>&1 &
 while [ ! -e /tmp/ready ]; do
   kill -0 $! || exit 90
@@ -73,7 +73,7 @@ def requests_of(world: World, kind: str, agent: str, *, connectors: bool) -> set
     account, place = ACCOUNTS[agent], Path(world.workspace("connectors"))
     out, login = place / "out", place / "login"
     (out / "bin").mkdir(parents=True)
-    certificates(str(out), *_NAMES)
+    certificates(str(out), *NAMES)
     (out / "bin" / agent).write_text(_WRAPPER)
     (out / "bin" / agent).chmod(0o755)
     login.mkdir()

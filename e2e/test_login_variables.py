@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import acp
@@ -25,6 +26,7 @@ from e2e.host.editor import hosted
 from e2e.host.pipe import Pipe
 from e2e.patience import patient
 from e2e.test_agents import spawned, typed
+from e2e.test_connectors import ACCOUNTS, NAMES
 from e2e.test_host_agents import app_server_turn
 from e2e.test_terminal import hang_up
 from podbot.agents.registry import AgentMode, agent, known
@@ -99,6 +101,25 @@ def test_the_variable_logs_the_agent_in(world: World, kind: str, variable: str, 
         asked = [found for found in run.requests() if SAY in str(found["body"]) or WRITE in str(found["body"])]
         assert {found["status"] for found in asked} == {200}
         assert {found["login"] for found in asked} == {hashlib.sha256(of.key_text.encode()).hexdigest()}
+        run.assert_closed()
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_a_copy_without_its_refresh_token_has_a_turn_on_its_access_token(world: World, kind: str) -> None:
+    """And asks for no other: with creds.copy_refresh_tokens = false the sandbox cannot end the host's login."""
+    account, directory = ACCOUNTS[kind], Path(world.workspace(kind))
+    for name, content in account.login.items():
+        (directory / name).write_text(json.dumps(content))
+    env = {account.variable: str(directory), "PODBOT_CREDS_COPY_REFRESH_TOKENS": "false"}
+    of = dataclasses.replace(AGENTS[kind], names=NAMES, key="")
+    with scenario(world, of, aimock(), f"login-{kind}-without-refresh") as run:
+        done = world.podbot(*run.command(*run.kind.words, SAY), env=env)
+        assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
+        login = json.loads((directory / (".credentials.json" if kind == "claude" else "auth.json")).read_text())
+        token = login["claudeAiOauth"]["accessToken"] if kind == "claude" else login["tokens"]["access_token"]
+        assert {found["login"] for found in run.requests()} == {hashlib.sha256(token.encode()).hexdigest()}
+        assert "oauth/token" not in run.read("requests.jsonl")
+        assert "share one" not in done.stderr
         run.assert_closed()
 
 

@@ -14,8 +14,8 @@ MODEL = "mock-model"
 
 @dataclass(frozen=True)
 class Kind:
-    """``name``: of the agent. ``key``: the variable of the API key. ``words``: the arguments after ``--``, before
-    the prompt.
+    """``name``: of the agent. ``key``: the variable of the API key; empty for another login.
+    ``words``: the arguments after ``--``, before the prompt.
 
     ``path``: of the model's requests. ``tool``: the agent's own tool that makes the file, with its arguments.
     ``shell``: its tool that runs a command, with its arguments; ``asks``: additional arguments, from a model that

@@ -83,7 +83,7 @@ class Scenario:
     @property
     def secrets(self) -> dict[str, str]:
         """Additional variables of the operator's environment."""
-        return {self.kind.key: self.kind.key_text or KEY}
+        return {self.kind.key: self.kind.key_text or KEY} if self.kind.key else {}
 
     @property
     def store(self) -> str:
@@ -178,7 +178,7 @@ def _prepare(made: Scenario, logs: tuple[str, ...]) -> None:
         "image": made.world.image,
         "workspace": {"allowed_roots": [inside, made.provider.directory, made.out]},
         "sandbox": {"network": "none", "extra_mounts": mounts, "env": env},
-        "agent": {"env_allowlist": [made.kind.key]},
+        "agent": {"env_allowlist": list(made.secrets)},
     }
     os.mkdir(made.path("bin"))
     for command in agent(made.kind.name).commands.values():

@@ -149,6 +149,7 @@ AGENT = Agent(
         methods=frozenset({"gateway", "gateway-bedrock"}),
         others=frozenset({"claude-ai-login", "console-login", "claude-login"}),
         advice=f"run `podbot login claude`, or {api_key_advice('ANTHROPIC_API_KEY')}",
+        instead="an API key (`-e ANTHROPIC_API_KEY`) or a token of `claude setup-token` (`-e CLAUDE_CODE_OAUTH_TOKEN`)",
         workspace=PROJECT_SETTINGS[:2],  # by their `env`
         judge=judge,
     ),

@@ -179,6 +179,7 @@ AGENT = Agent(
         methods=frozenset({"api-key", "chat-gpt-device-code", "gateway"}),
         others=frozenset({"chat-gpt"}),
         advice=f"run `podbot login codex`, or {api_key_advice('OPENAI_API_KEY')}",
+        instead="an API key (`-e OPENAI_API_KEY`)",
         any_key=True,
         judge=judge,
     ),

@@ -17,10 +17,10 @@ from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import CredentialSource, HostFacts, ResourcePlan, SandboxPlan
 
 # Each renewal replaces the token for the next one, and the server may then refuse the old one, or end the login.
+# `--no-creds`: beside a login that works, podbot makes none of a key, and the copy would be there all the same.
 _ENDS = (
-    "the sandbox's copy and this host now share one {kind} login: when the sandbox renews it, this host may have to log"
-    " in again; `podbot login {kind}` makes a separate one, creds.copy_refresh_tokens = false copies one that is not"
-    " renewed"
+    "the sandbox's copy and this host share one {kind} login: when the sandbox renews it, this host may have to log in"
+    " again. Without that: `podbot login {kind}`, creds.copy_refresh_tokens = false, or `--no-creds` with {key}"
 )
 
 
@@ -104,7 +104,9 @@ def _copying(found: CredentialSource, facts: HostFacts, replaced: tuple[str, ...
     if not found.logged_in:
         return (f"{copying} {key}; it has no login that works",)
     note = f"{copying}: the agent can use that login{_until(copied_login(found, facts))} {key}"
-    return (note, _ENDS.format(kind=found.family)) if found.renews else (note,)
+    login = agent(found.family).login
+    ends = _ENDS.format(kind=found.family, key=login.instead if login is not None else "")
+    return (note, ends) if found.renews else (note,)
 
 
 def _until(state: LoginState) -> str:

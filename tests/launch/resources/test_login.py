@@ -18,6 +18,7 @@ KINDS = ["claude", "codex", "gemini", "opencode"]
 STORE = "/home/ann/.local/state/podbot/logins"
 KEY = b'{"OPENAI_API_KEY": "k"}'
 CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex", logged_in=True, renews=True)
+CLAUDE = replace(CODEX, family="claude", given="/home/ann/.claude", source="/home/ann/.claude", target="/root/.claude")
 
 
 def plan(kind: str, values: dict[str, Any] | None = None, **known: Any) -> LaunchPlan:
@@ -65,10 +66,23 @@ def test_it_replaces_the_host_s_login() -> None:
     assert not any("share one codex login" in note for note in made.sandbox.notes)
 
 
-def test_a_copy_that_can_end_the_host_s_login_is_announced_once() -> None:
-    made = plan("codex", credentials=(CODEX,))
-    (note,) = [note for note in made.sandbox.notes if "share one codex login" in note]
-    assert "`podbot login codex` makes a separate one" in note
+@pytest.mark.parametrize(
+    ("found", "instead"),
+    [
+        (CODEX, ("`podbot login codex`", "an API key (`-e OPENAI_API_KEY`)")),
+        (CLAUDE, ("`podbot login claude`", "an API key", "`claude setup-token` (`-e CLAUDE_CODE_OAUTH_TOKEN`)")),
+    ],
+)
+def test_a_copy_that_can_end_the_host_s_login_is_announced_once(
+    found: CredentialSource, instead: tuple[str, ...]
+) -> None:
+    for kind in (found.family, "custom"):
+        made = plan(kind, {"agent.command": "x"} if kind == "custom" else {}, credentials=(found,))
+        (note,) = [note for note in made.sandbox.notes if f"share one {found.family} login" in note]
+        assert all(words in note for words in ("creds.copy_refresh_tokens = false", "`--no-creds`", *instead))
+
+
+def test_a_copy_that_cannot_end_it_is_not_announced() -> None:
     key = plan("codex", credentials=(replace(CODEX, renews=False),))
     assert not any("share one" in note for note in key.sandbox.notes)
 
