@@ -23,12 +23,12 @@ def codex_login(refresh: str = "refresh-of-nobody") -> dict[str, Any]:
     }
 
 
-def claude_login() -> dict[str, Any]:
+def claude_login(refresh: str = "sk-ant-ort01-of-nobody") -> dict[str, Any]:
     """Claude's ``.credentials.json`` of an account, which ends in a day."""
     return {
         "claudeAiOauth": {
             "accessToken": f"sk-ant-oat01-{ACCESS}",
-            "refreshToken": "sk-ant-ort01-of-nobody",
+            "refreshToken": refresh,
             "expiresAt": int(time.time() + 86400) * 1000,
             "scopes": ["user:inference", "user:profile", "user:mcp_servers", "user:sessions:claude_code"],
             "subscriptionType": "max",

@@ -13,7 +13,14 @@ import pytest
 
 from e2e.agents.scenario import KEY
 from e2e.harness import World
+from e2e.host.pipe import Pipe
 from e2e.logins import codex_login
+from podbot.agents.registry import families
+
+HELLO = {"jsonrpc": "2.0", "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}
+EXPIRED = {
+    "claudeAiOauth": {"accessToken": "sk-ant-oat01-x", "expiresAt": 1_000_000_000_000, "scopes": ["user:inference"]}
+}
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "CODEX_API_KEY"])
@@ -58,3 +65,28 @@ def test_a_blank_login_is_said_before_the_start_and_by_doctor(world: World) -> N
     refused = world.podbot(*words, str(directory), env=chosen)
     assert refused.returncode == 2
     assert "where credentials or settings are" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("agent", "content", "words"),
+    [
+        ("claude", EXPIRED, "expired at 2001-09-09T01:46:40Z, and has no token that renews it"),
+        ("codex", {"tokens": {"access_token": " "}}, "has no login: its tokens are missing or blank"),
+    ],
+    ids=["expired", "blank"],
+)
+def test_podbot_host_says_that_a_login_does_not_work(world: World, agent: str, content: object, words: str) -> None:
+    family = families()[agent]
+    path = Path(world.workspace(agent), family.login)
+    path.write_text(json.dumps(content))
+    workspace, env = world.workspace(), {family.variable: str(path.parent)}
+    client = Pipe(world.start("host", "--workspace", workspace, "--agent", agent, env=env), workspace, "")
+    try:
+        client.send({**HELLO, "id": 1})
+        client.wait(lambda frame: frame.get("id") == 1)
+        assert client.finish() == 0, client.log
+    finally:
+        client.close()
+    (notice,) = client.said(f"{agent} gets no login that works: {path} {words}")
+    assert f"to give it one, run `podbot login {agent}`" in notice
+    assert not client.said("the agent can use that login")

@@ -4,39 +4,64 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.harness import World
-from e2e.logins import ACCESS, codex_login
+from e2e.logins import ACCESS, claude_login, codex_login
+from podbot.agents.registry import families
 
-# As Codex renews it: a new file, by a rename, in the directory that the link at its path leads to.
-_RENEW = """
-file=$(readlink -f /root/.codex/auth.json)
-sed 's/refresh-1/refresh-2/' "$file" >"$file.new" && mv "$file.new" "$file"
-"""
+
+@dataclass(frozen=True)
+class Login:
+    """``inside``: the agent's path of its login. ``made``: its file with this refresh token. ``words``: print it."""
+
+    inside: str
+    made: Callable[[str], dict[str, Any]]
+    words: tuple[str, ...]
+
+
+LOGINS = {
+    "codex": Login("/root/.codex/auth.json", codex_login, ("login", "status")),
+    # In place of a link: Claude has a variable for the directory.
+    "claude": Login("${CLAUDE_SECURESTORAGE_CONFIG_DIR:?}/.credentials.json", claude_login, ("auth", "status")),
+}
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A kept session of Codex, stopped, with a copy of the login in ``host``."""
+    """A kept session of the agent, stopped, with a copy of the login in ``host``."""
 
     world: World
+    agent: str
     name: str
     host: Path
 
     def podbot(self, *words: str) -> str:
-        return self.world.podbot(*words, env={"CODEX_HOME": str(self.host.parent)}, check=True).stdout
+        env = {families()[self.agent].variable: str(self.host.parent)}
+        return self.world.podbot(*words, env=env, check=True).stdout
+
+    def log_in(self, token: str) -> None:
+        """On the host, with this refresh token."""
+        self.host.write_text(json.dumps(LOGINS[self.agent].made(token)))
 
     def token(self) -> str | None:
-        """That of the login inside; None if there is no login."""
-        found = self.podbot("exec", self.name, "sh", "-c", "cat /root/.codex/auth.json 2>/dev/null || echo null")
-        document = json.loads(found)
-        return str(document["tokens"]["refresh_token"]) if document else None
+        """The refresh token of the login inside; None if there is no login."""
+        read = f'cat "{LOGINS[self.agent].inside}" 2>/dev/null || true'
+        found = re.search(r"refresh-\d", self.podbot("exec", self.name, "sh", "-c", read))
+        return found[0] if found else None
+
+    def renew(self) -> None:
+        """Inside, as both agents do: a new file, by a rename, in the directory of the login."""
+        file = f'file=$(readlink -f "{LOGINS[self.agent].inside}")'
+        renew = 'sed s/refresh-1/refresh-2/ "$file" >"$file.new" && mv "$file.new" "$file"'
+        self.podbot("exec", self.name, "sh", "-ec", f"{file}; {renew}")
 
     def at_rest(self) -> list[str]:
         """Where the stopped session has a login: in its container, or in its directories on this host."""
@@ -50,14 +75,14 @@ class Kept:
         return found + [str(path) for path in files if ACCESS.encode() in path.read_bytes()]
 
 
-@pytest.fixture
-def kept(world: World) -> Iterator[Kept]:
-    name, host = f"login-{uuid.uuid4().hex[:8]}", Path(world.workspace("codex"), "auth.json")
-    host.write_text(json.dumps(codex_login("refresh-1")))
-    session = Kept(world, name, host)
+@pytest.fixture(params=LOGINS)
+def kept(world: World, request: pytest.FixtureRequest) -> Iterator[Kept]:
+    agent, name = request.param, f"login-{uuid.uuid4().hex[:8]}"
+    session = Kept(world, agent, name, Path(world.workspace(agent), families()[agent].login))
+    session.log_in("refresh-1")
     try:
-        run = ("run", "--workspace", world.workspace(), "--agent", "codex", "--keep", "--name", name)
-        session.podbot(*run, "--", "login", "status")
+        run = ("run", "--workspace", world.workspace(), "--agent", agent, "--keep", "--name", name)
+        session.podbot(*run, "--", *LOGINS[agent].words)
         yield session
     finally:
         world.podbot("stop", "--rm", "--time", "0", name)
@@ -67,15 +92,15 @@ def test_a_stopped_session_has_no_login_and_a_started_one_has_the_latest(kept: K
     assert kept.at_rest() == []
     kept.podbot("start", kept.name)
     assert kept.token() == "refresh-1"
-    kept.podbot("exec", kept.name, "sh", "-ec", _RENEW)
+    kept.renew()
     kept.podbot("stop", kept.name)
     (renewed,) = kept.at_rest()
     assert renewed.endswith("/login"), "podbot's own file, which is not mounted"
     kept.podbot("start", kept.name)
     assert kept.token() == "refresh-2", "the host's own is older"
-    assert json.loads(kept.host.read_text())["tokens"]["refresh_token"] == "refresh-1", "and unchanged"
+    assert "refresh-1" in kept.host.read_text(), "and unchanged"
     kept.podbot("stop", kept.name)
-    kept.host.write_text(json.dumps(codex_login("refresh-3")))
+    kept.log_in("refresh-3")
     kept.podbot("start", kept.name)
     assert kept.token() == "refresh-3", "the host logged in again"
 
