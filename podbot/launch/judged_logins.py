@@ -28,11 +28,9 @@ def judged(kind: str, files: LoginFiles, env: Mapping[str, str], now: float) -> 
 
 def inside(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> LoginState | None:
     """The login of the configured agent with what its sandbox gets. ``env``: the variables of its command."""
-    kind, given = config.agent.kind, {**config.sandbox.env, **env}
-    made = agent(kind).key_login
-    if made is not None and uses_own_login(config, facts):  # a login made of a key never replaces it
-        given = {name: value for name, value in given.items() if name not in made.variables}
-    return judged(kind, _files(config, facts), given, time_of(facts))
+    unused, given = _unused(config, facts), {**config.sandbox.env, **env}
+    given = {name: value for name, value in given.items() if name not in unused}
+    return judged(config.agent.kind, _files(config, facts), given, time_of(facts))
 
 
 def copied_login(found: CredentialSource, facts: HostFacts) -> LoginState:
@@ -58,9 +56,7 @@ def login_notes(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> 
     notes = (f"{', '.join(empty)}: the value is empty, so it does not log {kind} in",) if empty else ()
     if state.works or (state.state == "none" and (not login.needed or _unwanted(config))):
         return notes
-    made = agent(kind).key_login
-    useless = made.variables if made is not None and uses_own_login(config, facts) else ()  # see `inside`
-    here = next((name for name in facts.login_variables if name not in {*given, *useless}), "")
+    here = next((name for name in facts.login_variables if name not in {*given, *_unused(config, facts)}), "")
     advice = f"{login.advice}; {here} is set on this host, and not passed (`-e {here}`)" if here else login.advice
     # A repository can bring one of its own. It is neither copied nor used by podbot, so it is not read.
     unread = [name for name in facts.settings if name in login.workspace]
@@ -78,6 +74,16 @@ def words(state: LoginState) -> str:
     if state.state == "unreadable":
         return f"has no login that can be read: {state.reason}"
     return f"has no login: {state.reason or 'its tokens are missing or blank'}"
+
+
+def _unused(config: AppConfig, facts: HostFacts) -> tuple[str, ...]:
+    """The variables of a login that the agent does not use beside a login of podbot's own."""
+    found = agent(config.agent.kind)
+    if not uses_own_login(config, facts):
+        return ()
+    if found.own_login is not None and found.own_login.texts and found.login is not None:
+        return found.login.variables  # the settings that come with that login select it
+    return found.key_login.variables if found.key_login is not None else ()  # podbot makes none of a key then
 
 
 def _files(config: AppConfig, facts: HostFacts) -> LoginFiles:

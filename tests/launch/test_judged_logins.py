@@ -109,6 +109,16 @@ def test_a_login_of_podbot_s_own_is_judged_too() -> None:
     assert "no login that works:" not in notes_of(key)
 
 
+def test_gemini_uses_a_login_of_podbot_s_own_and_not_the_key_beside_it() -> None:
+    """The settings that come with the login select it, and then Gemini asks no variable."""
+    known: dict[str, Any] = {"own_logins": ("gemini",), "login_variables": ("GEMINI_API_KEY",)}
+    for given in ({"GEMINI_API_KEY": SECRET}, {"GOOGLE_GENAI_USE_VERTEXAI": "true"}, {}):
+        made = plan("gemini", given=given, own_login=b"{}", **known)
+        assert "the login that `podbot login gemini` made has no login" in notes_of(made)
+        assert "is set on this host, and not passed" not in notes_of(made)
+        assert "selectedType" not in text_of(made, "/run/podbot/gemini-defaults.json")
+
+
 def test_a_copied_login_is_usable_until_its_end() -> None:
     login = {"accessToken": SECRET, "expiresAt": 4_102_444_800_000, "scopes": ["user:inference"]}
     files = {".credentials.json": json.dumps({"claudeAiOauth": login}).encode()}
