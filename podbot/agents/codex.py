@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from podbot.agents.definition import (
     CACHE,
@@ -51,6 +52,7 @@ _REQUIREMENTS = "/etc/codex/requirements.toml"
 # keyring, and there is none inside, Codex ignores the login's file: "no secret service provider".
 _MANAGED = "/etc/codex/managed_config.toml"
 _LOGIN, _CONFIG = "auth.json", "config.toml"
+_STORE = "cli_auth_credentials_store"
 _TOKEN = "CODEX_ACCESS_TOKEN"  # noqa: S105 - a variable's name
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _APP_SERVER = ("app-server", "--listen", "stdio://")
@@ -108,23 +110,32 @@ def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
     the login's file, if that has no login."""
     if is_filled(env.get(_TOKEN)):
         return LoginState("key", _TOKEN)
-    if (other := _other_provider(files.get(_CONFIG), env)) is not None:
+    settings = _settings(files.get(_CONFIG))
+    if (other := _other_provider(settings, env)) is not None:
         return other
     found = _in_file(files[_LOGIN], now) if _LOGIN in files else NONE
+    if _LOGIN not in files and settings.get(_STORE) == "keyring":
+        found = LoginState("unreadable", _CONFIG, reason=f"{_STORE} puts it into a keyring of this host")
     key = first(_KEYS, env)
     return found if found.works or key is None else LoginState("key", key)
 
 
-def _other_provider(config: bytes | str | None, env: Mapping[str, str]) -> LoginState | None:
-    """The login of the provider of models that the settings select, if it is another one than OpenAI."""
-    if not isinstance(config, bytes) or len(config) > LARGEST or b"model_provider" not in config:
-        return None
+def _settings(config: bytes | str | None) -> dict[str, Any]:
+    """Those of the operator, if they can matter for a login; empty if they cannot be read."""
+    if not isinstance(config, bytes) or len(config) > LARGEST:
+        return {}
+    if b"model_provider" not in config and _STORE.encode() not in config:
+        return {}
     import tomllib
 
     try:
-        settings = tomllib.loads(config.decode())
+        return tomllib.loads(config.decode())
     except (ValueError, RecursionError):
-        return None
+        return {}
+
+
+def _other_provider(settings: Mapping[str, Any], env: Mapping[str, str]) -> LoginState | None:
+    """The login of the provider of models that the settings select, if it is another one than OpenAI."""
     name = settings.get("model_provider")
     table = settings.get("model_providers")
     table = table.get(name) if isinstance(table, dict) and isinstance(name, str) else None
@@ -171,7 +182,7 @@ AGENT = Agent(
     asking={"podbot": _CODEX_ASKS, "acp": ("codex-acp",), "codex_app_server": (*_CODEX_ASKS, *_APP_SERVER)},
     trust=trusted,
     permission_env={"full": {"INITIAL_AGENT_MODE": "agent-full-access"}, "ask": {"INITIAL_AGENT_MODE": "read-only"}},
-    login_files={_MANAGED: 'cli_auth_credentials_store = "file"\n'},
+    login_files={_MANAGED: f'{_STORE} = "file"\n'},
     no_connectors={_REQUIREMENTS: "[features]\napps = false\n"},
     login=Login(
         variables=(*_KEYS, _TOKEN),

@@ -117,6 +117,7 @@ def test_the_file_of_codex(content: bytes, expected: tuple[str, float | None, bo
 
 
 LOGIN = {"auth.json": codex(refresh_token=SECRET)}
+STORE = b'cli_auth_credentials_store = "%s"'
 OTHER = b'model_provider = "x"\n[model_providers.x]\n'
 
 
@@ -134,6 +135,10 @@ OTHER = b'model_provider = "x"\n[model_providers.x]\n'
         ({"config.toml": OTHER}, {}, ("cloud", "config.toml: model_provider")),
         ({**LOGIN, "config.toml": OTHER + b"requires_openai_auth = true"}, {}, ("usable", "auth.json")),
         ({**LOGIN, "config.toml": b"model_provider = ["}, {}, ("usable", "auth.json")),
+        ({"config.toml": STORE % b"keyring"}, {}, ("unreadable", "config.toml")),
+        ({"config.toml": STORE % b"keyring"}, {"OPENAI_API_KEY": SECRET}, ("key", "OPENAI_API_KEY")),
+        ({**LOGIN, "config.toml": STORE % b"keyring"}, {}, ("usable", "auth.json")),  # podbot overrides the setting
+        ({"config.toml": STORE % b"auto"}, {}, ("none", "")),
     ],
 )
 def test_the_settings_and_variables_of_codex(
