@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,22 @@ def test_the_table_is_complete() -> None:
 
 @pytest.mark.parametrize(("kind", "variable", "mode", "way"), TABLE)
 def test_the_variable_logs_the_agent_in(world: World, kind: str, variable: str, mode: AgentMode, way: str) -> None:
+    logs_in(world, kind, variable, mode, way)
+
+
+@pytest.mark.parametrize(("mode", "way"), [("podbot", "words"), ("acp", "acp"), ("codex_app_server", "app-server")])
+def test_a_keyring_in_codex_s_settings_does_not_hide_its_key(world: World, mode: AgentMode, way: str) -> None:
+    directory = Path(world.env["HOME"], ".codex")
+    directory.mkdir()
+    (directory / "config.toml").write_text('cli_auth_credentials_store = "keyring"\n')
+    try:
+        logs_in(world, "codex", "OPENAI_API_KEY", mode, way)
+    finally:
+        shutil.rmtree(directory)
+
+
+def logs_in(world: World, kind: str, variable: str, mode: AgentMode, way: str) -> None:
+    """The agent has a turn, for which it uses the login in the variable."""
     of = dataclasses.replace(AGENTS[kind], key=variable, key_text=TEXTS.get(variable, KEY))
     with scenario(world, of, aimock(), f"login-{kind}-{variable}-{way}", mode) as run:
         said = {"screen": on_a_screen, "words": with_words, "acp": over_acp, "app-server": in_the_app_server}[way](run)
