@@ -81,6 +81,18 @@ def test_image_missing_and_not_built(world: World) -> None:
     complaint(done, 1, "localhost/never-built:9", "--image", "podbot setup")
 
 
+def test_a_sandbox_that_the_runtime_refuses(world: World) -> None:
+    """Issue 29.10: the error was runc's text with "OCI runtime error" at its end."""
+    workspace, target = world.workspace(), "/usr/share/common-licenses/GPL-3/x"  # below a file of the image
+    words = ("--workspace", workspace, "--agent", "custom", "--", "true")
+    done = run(world, *words, env={"PODBOT_WORKSPACE_CONTAINER_PATH": target})
+    cause = f"{workspace} cannot be mounted at {target}: not a directory. Check that {workspace} is there"
+    said = complaint(done, 1, "did not start", cause)
+    assert not [word for word in ("OCI", "runc", "crun", "procfd") if word in said], said
+    told = run(world, "-v", *words, env={"PODBOT_WORKSPACE_CONTAINER_PATH": target})
+    complaint(told, 1, "the engine's own words: ", "OCI")
+
+
 def test_socket_missing(world: World) -> None:
     complaint(world.podbot("ps", "--engine-socket", "/tmp/no.sock"), 1, "/tmp/no.sock", "--engine-socket")
     complaint(world.podbot("ps", env={"CONTAINER_HOST": "unix:///tmp/no.sock"}), 1, "/tmp/no.sock", "CONTAINER_HOST")

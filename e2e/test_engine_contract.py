@@ -8,15 +8,19 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import podbot
 from e2e.harness import World
+from podbot.cli.remedies import remedy_of
 from podbot.engine.port import Engine
-from podbot.errors import ExecFailed
+from podbot.errors import ExecFailed, RemoveFailed, StartFailed
 from podbot.execution.runner import ExecIO, run_exec
+from podbot.frozen import replace
 from podbot.launch.command import ExecSpec
+from podbot.launch.types import Limits, Mount
 from podbot.streams.wake import Wake
 from podbot.testing.engine_contract import EngineContract, a_spec
 
@@ -55,6 +59,37 @@ class TestPodman(EngineContract):
             ran(engine, running, ExecSpec(command=("true",)))
         assert caught.value.reason == ExecFailed.NOT_RUNNING
 
+    def test_a_container_that_the_runtime_refuses_is_said_without_its_words(
+        self, engine: Engine, image: str, tmp_path: Path
+    ) -> None:
+        """Issue 29.10, of the engine's words: "OCI runtime error", "container state improper"."""
+        for spec, words in (
+            (
+                replace(a_spec(image), mounts=(Mount(str(tmp_path / "gone"), "/mnt/gone", read_only=True),)),
+                f"{tmp_path}/gone",
+            ),
+            (replace(a_spec(image), workdir="/etc/passwd/x"), "its working directory /etc/passwd/x"),
+            (replace(a_spec(image), limits=Limits(memory=1 << 19)), "its memory limit is too low"),
+        ):
+            for mount in spec.mounts:
+                Path(mount.source).mkdir()
+            container = engine.create(spec)
+            for mount in spec.mounts:
+                Path(mount.source).rmdir()
+            with pytest.raises(StartFailed) as refused:
+                engine.start(container)
+            engine.remove(container)
+            assert refused.value.reason.startswith(words)
+            assert_own_words(refused.value)
+
+    def test_a_container_that_runs_is_not_removed_and_that_is_said_without_the_engines_words(
+        self, engine: Engine, running: str
+    ) -> None:
+        with pytest.raises(RemoveFailed) as refused:
+            engine.remove(running, kill=False)
+        assert refused.value.reason == "it is running"
+        assert_own_words(refused.value)
+
     def test_a_container_that_ends_during_its_removal_is_removed(self, engine: Engine, image: str) -> None:
         """Podman 4.3 refuses when the first process ends between its check and its KILL, at 5 to 40 ms here."""
         for number in range(24):
@@ -66,6 +101,13 @@ class TestPodman(EngineContract):
             engine.remove(container)
             ending.join()
             assert spec.name not in {found.name for found in engine.containers(include_stopped=True)}
+
+
+def assert_own_words(error: StartFailed | RemoveFailed) -> None:
+    said = f"{error} {error.reason} {remedy_of(error)}"
+    assert not [word for word in ("OCI", "improper", "runc", "crun", "container init") if word in said]
+    assert error.detail
+    assert remedy_of(error)
 
 
 def ran(engine: Engine, container: str, spec: ExecSpec) -> tuple[int, bytes]:

@@ -13,6 +13,7 @@ from podbot import errors
 from podbot.errors import PodbotError
 
 _ENGINE: Final = "`podbot doctor` tests the engine."
+_OWN_WORDS: Final = "`podbot doctor` checks the engine; with -v podbot prints the engine's own words."
 
 # By class: the text, in which {remedy} is the library's remedy and any other name is a field of the error.
 _ADVICE: Final[dict[type[PodbotError], str]] = {
@@ -116,13 +117,13 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     (errors.SessionNotRestorable, errors.SessionNotRestorable.CLONE_RUNS): (
         "End its agent. If work is left that is not pushed, `podbot start {session}` starts it then."
     ),
+    (errors.StartFailed, errors.StartFailed.UNKNOWN): _OWN_WORDS,
+    (errors.StartFailed, errors.StartFailed.RUNS): "`podbot stop {container}` ends it; then start it again.",
     (errors.ExecFailed, errors.ExecFailed.NOT_RUNNING): "`podbot start {container}` starts a kept session.",
-    (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): (
-        "`podbot doctor` checks the engine; with -v podbot prints the engine's own words."
-    ),
+    (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): _OWN_WORDS,
 }
 # These say in their hint what to do, which is better than the text above.
-_HINT_WINS: Final = (errors.CommandSurvived, errors.UsageError)
+_HINT_WINS: Final = (errors.CommandSurvived, errors.StartFailed, errors.UsageError)
 
 
 def remedy_of(exc: PodbotError) -> str:

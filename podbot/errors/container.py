@@ -184,12 +184,25 @@ class NameTaken(ContainerError):
 
 
 class StartFailed(ContainerError):
-    """The container was created but did not start."""
+    """The container was created but did not start. ``detail``, here and below: the engine's own words.
+
+    ``hint``: instead of the remedy for any cause.
+    """
+
+    UNKNOWN: ClassVar[str] = "the engine could not start it"  # the reason for what only the engine's words say
+    RUNS: ClassVar[str] = "it runs, is paused or is stopping"
 
     container: str
     reason: str
+    hint: str = ""
+    detail: str = ""
     template: ClassVar[str] = "the container {container} did not start: {reason}"
     advice: ClassVar[str] = "Check the cause on the engine's machine, then try again."
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return self.hint or super().remedy
 
 
 class PortUnusable(ContainerError):
@@ -209,6 +222,7 @@ class StopFailed(ContainerError):
 
     container: str
     reason: str
+    detail: str = ""
     template: ClassVar[str] = "the container {container} did not stop: {reason}"
     advice: ClassVar[str] = "Try again without a grace period."
 
@@ -221,9 +235,11 @@ class RemoveFailed(ContainerError):
         "the engine would kill process {pid} of this machine, which has the process id of a command that has ended;"
         " it can be removed when that process has ended"
     )
+    CHANGING: ClassVar[str] = "the engine's record of its state does not allow that"
 
     container: str
     reason: str
+    detail: str = ""
     template: ClassVar[str] = "the container {container} could not be removed: {reason}"
     advice: ClassVar[str] = "Try again."
 

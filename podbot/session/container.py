@@ -99,7 +99,7 @@ def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> tup
             try:
                 container = _attempt(session, resources)
             except (CreateFailed, StartFailed) as exc:
-                fewer = with_less(session.plan, exc.reason)
+                fewer = with_less(session.plan, exc.fields.get("detail") or exc.reason)
                 if fewer is None or not _removed(engine, session.plan):
                     raise
                 fitting, event = fewer

@@ -328,6 +328,14 @@ def test_a_limit_that_was_dropped_is_reported(engine: FakeEngine, place: Place) 
 CANNOT_LIMIT = StartFailed(container=SESSION, reason="crun: opening file `memory.max` for writing: No such file")
 
 
+def test_the_engines_own_words_say_which_limit_it_cannot_set(engine: FakeEngine, place: Place) -> None:
+    words = "crun: the requested cgroup controller `pids` is not available: OCI runtime error"
+    engine.fail("start", StartFailed(container=SESSION, reason=StartFailed.UNKNOWN, detail=words))
+    limits = Limits(memory=1 << 30, pids=2048, by_default=("memory", "pids"))
+    with started(engine, place, limited(place.sandbox(), limits)):
+        assert engine.by_name[SESSION].spec.limits == Limits(memory=1 << 30, by_default=("memory",))
+
+
 def limited(plan: SandboxPlan, limits: Limits) -> SandboxPlan:
     return dataclasses.replace(plan, container=dataclasses.replace(plan.container, limits=limits))
 

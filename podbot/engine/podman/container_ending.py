@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.podman import leftovers
-from podbot.engine.podman.mapping import check, reason_of
+from podbot.engine.podman.mapping import check, check_removed, reason_of
 from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
 from podbot.frozen import Frozen
 
@@ -97,9 +97,13 @@ class Ending(Frozen):
         if not rest and not status:
             return
         reason = f"{len(rest)} of its processes do not end" if rest else f"the engine records that it is {status}"
+        detail = ""
         if response.status >= 400:
-            reason += f" ({reason_of(response)})"
-        error = StopFailed(container=container.name, reason=reason)
+            from podbot.engine.podman.start_refusals import refused
+
+            said = refused(reason_of(response), "")
+            reason, detail = f"{reason} ({said.reason})" if said.reason else reason, said.detail
+        error = StopFailed(container=container.name, reason=reason, detail=detail)
         check(response, container.name, error)
         raise error
 
@@ -148,9 +152,8 @@ class Ending(Frozen):
                 break
             time.sleep(pause)
             response = container.send("DELETE", request, 0)
-        reason = reason_of(response)
-        if response.status != 404 and "no such container" not in reason:
-            check(response, container.name, RemoveFailed(container=container.name, reason=reason))
+        if response.status != 404 and "no such container" not in reason_of(response):
+            check_removed(response, container.name)
 
     def _before_removal(self, container: Container, *, kill: bool) -> None:
         """End processes that Podman does not know of, which would outlive the removal; without ``kill``, refuse."""

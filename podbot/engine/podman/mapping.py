@@ -17,8 +17,10 @@ from podbot.errors import (
     KernelLimitReached,
     NameTaken,
     NetworkNotFound,
+    RemoveFailed,
     RequestFailed,
     SandboxPaused,
+    StartFailed,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +46,6 @@ def reason_of(response: Response) -> str:
 _NOT_RUNNING = ("can only create exec sessions on running containers", "container state improper")
 # Compiled when they are first used: the module is loaded by every command that goes over the engine.
 _PAUSED = r"cannot create exec session as container \S+ is paused|container is paused"
-_NO_ACCOUNT = r"unable to find (user|group) (.*): no matching entries in (passwd|group) file"
 # The kernel says ENOSPC and EDQUOT of its own limits, too. By what the runtimes print (runc 1.1, crun 1.8) and Go's
 # words for a process that could not be started: the limit, and what raises it.
 _LIMITS = (
@@ -138,10 +139,34 @@ def exec_error(response: Response, container: str, command: str) -> ContainerErr
         return SandboxPaused(container=container, engine_hint=WORDS.continues(container))
     if any(words in reason for words in _NOT_RUNNING):
         return ExecFailed(container=container, command=command, reason=ExecFailed.NOT_RUNNING)
-    if found := re.search(_NO_ACCOUNT, reason):
+    from podbot.engine.podman.start_refusals import NO_ACCOUNT  # imported here: nearly every command starts
+
+    if found := NO_ACCOUNT.search(reason):
         text = f"{ExecFailed.NO_ACCOUNT} {found[1]} {found[2]}"
         return ExecFailed(container=container, command=command, reason=text, detail=reason)
     return ExecFailed(container=container, command=command, reason=reason)
+
+
+def check_started(response: Response, container: str) -> None:
+    """Raise if the engine refused to start a container."""
+    if response.status < 400:
+        return
+    from podbot.engine.podman.start_refusals import refused, unusable_port
+
+    reason = reason_of(response)
+    found = refused(reason, StartFailed.UNKNOWN)
+    failed = StartFailed(container=container, reason=found.reason, hint=found.hint, detail=found.detail)
+    check(response, container, unusable_port(reason) or failed)
+
+
+def check_removed(response: Response, container: str) -> None:
+    """Raise if the engine refused to remove a container."""
+    if response.status < 400:
+        return
+    from podbot.engine.podman.start_refusals import refused
+
+    found = refused(reason_of(response), RemoveFailed.CHANGING)
+    check(response, container, RemoveFailed(container=container, reason=found.reason, detail=found.detail))
 
 
 def check_made(response: Response, container: str, command: str) -> None:

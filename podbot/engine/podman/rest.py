@@ -17,7 +17,7 @@ from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.podman import account_files, deep_layers, rest_answers
-from podbot.engine.podman.mapping import check, check_made, create_error, reason_of, refusal, start_error
+from podbot.engine.podman.mapping import check, check_made, check_started, create_error, reason_of, refusal, start_error
 from podbot.engine.podman.request_text import named, not_text, quote
 from podbot.engine.podman.words import WORDS, dial_stdio
 from podbot.engine.port import (
@@ -271,12 +271,7 @@ class RestEngine:
         if self.local and (odd := account_files.odd_in(self._call("GET", f"/containers/{named(container)}/json"))):
             raise StartFailed(container=container, reason=odd)
         response = self._call("POST", f"/containers/{named(container)}/start")
-        failed: ContainerError = StartFailed(container=container, reason=reason_of(response))
-        if response.status >= 400:
-            from podbot.engine.podman.start_refusals import unusable_port
-
-            failed = unusable_port(reason_of(response)) or failed
-        check(response, container, failed)
+        check_started(response, container)
 
     def stop(self, container: str, *, seconds: int) -> None:
         self._ending.stop(self._container(container), seconds)

@@ -150,6 +150,11 @@ def test_a_container_that_does_not_end_is_an_error() -> None:
     podman = Podman("running", answer=REFUSED)
     with pytest.raises(StopFailed, match=r"records that it is running \(it broke\)"):
         podman.ending(local=False).stop(podman.container, 1)
+    improper = "container c0ffee is running or paused, refusing to clean up: container state improper"
+    podman = Podman("running", answer=Response(500, {}, json.dumps({"message": improper}).encode()))
+    with pytest.raises(StopFailed) as caught:
+        podman.ending(local=False).stop(podman.container, 1)
+    assert (caught.value.reason, caught.value.detail) == ("the engine records that it is running", improper)
     assert podman.ended == [], "the processes of a remote engine are on another host"
     full = Response(500, {}, json.dumps({"message": "write /x: no space left on device"}).encode())
     podman = Podman("running", answer=full)
