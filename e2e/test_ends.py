@@ -145,6 +145,40 @@ def test_a_kept_session_is_stopped_and_started_again_after_a_fault(own_world: Wo
     assert not own_world.container("e2e-fault")
 
 
+@pytest.mark.parametrize("killed", [("ConmonPid",), ("ConmonPid", "Pid")])
+@pytest.mark.parametrize("detached", [True, False])
+def test_start_is_the_first_command_after_the_monitor_was_killed(
+    own_world: World, killed: tuple[str, ...], *, detached: bool
+) -> None:
+    """Podman 4.3 calls a container running whose monitor and first process were killed, and its start does nothing."""
+    child, _ = own_world.start_agent("sleep 41577", "--name", "e2e-first", "--keep")
+    if detached:
+        own_world.podbot("stop", "e2e-first", check=True)
+        child.communicate(timeout=patient(60))
+        own_world.podbot("start", "e2e-first", check=True)
+    found = own_world.inspect("e2e-first")
+    for process in killed:
+        os.kill(found["State"][process], signal.SIGKILL)
+    if len(killed) == 1:  # all that was in it runs on
+        again = own_world.podbot("start", "e2e-first")
+        assert again.returncode == 1
+        assert "`podbot exec e2e-first` opens a shell in it" in again.stderr
+    else:
+        if not detached:  # its podbot ends, too
+            child.communicate(timeout=patient(60))
+        own_world.cleaned()
+        assert json.loads(own_world.podbot("ps", "--json", check=True).stdout) == []
+        own_world.podbot("start", "e2e-first", check=True)
+    assert own_world.podbot("exec", "e2e-first", "echo", "again", check=True).stdout == "again\n"
+    listed = json.loads(own_world.podbot("ps", "--json", check=True).stdout)
+    assert [(item["session"], item["state"]) for item in listed] == [("e2e-first", "running")]
+    own_world.podbot("stop", "--rm", "e2e-first", check=True)
+    assert not left(found["Id"])
+    assert not own_world.container("e2e-first")
+    if not detached:
+        child.communicate(timeout=patient(60))
+
+
 @pytest.mark.parametrize("words", [("stop",), ("stop", "--rm")])
 def test_a_session_that_the_engine_has_forgotten_is_stopped(own_world: World, words: tuple[str, ...]) -> None:
     """Podman takes the loss of its temporary directory for a reboot: the agent runs on, and is called created."""
@@ -164,6 +198,8 @@ def test_a_session_that_the_engine_has_forgotten_is_stopped(own_world: World, wo
     wait_for(lambda: not own_world.service_pids(), what="the service's end")
     shutil.rmtree(temporary)
     assert left(container)
+    listed = own_world.podbot("ps", "--json", check=True)
+    assert [(item["session"], item["state"]) for item in json.loads(listed.stdout)] == [("e2e-lost", "running")]
     done = own_world.podbot(*words, "e2e-lost")
     assert done.returncode == 0, done.stderr
     assert not left(container)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint, parse_endpoint
 from podbot.engine.podman.rest import RestEngine, RestLimits
-from podbot.engine.transport import TIMEOUT, Dial, connect, connect_error, ssh_command
+from podbot.engine.transport import TIMEOUT, Dial, connect, connect_error, shares_processes, ssh_command
 from podbot.errors import ConnectionFailed, PermissionDenied, PodbotError, SocketNotFound, UnsupportedEndpoint
 from tests.engine.serving import Drip, replay, serving
 from tests.faults import ordinary_user
@@ -146,6 +146,14 @@ def test_a_tls_handshake_that_drips() -> None:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
     assert drip.left.is_set()
+
+
+def test_a_peer_has_this_machine_s_process_ids_only_over_a_unix_socket() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert shares_processes(ours)
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sock:
+        assert not shares_processes(sock)
 
 
 def test_tcp_reaches_an_engine(tmp_path: os.PathLike[str]) -> None:

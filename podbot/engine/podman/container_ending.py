@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from podbot.engine.podman import leftovers
 from podbot.engine.podman.mapping import check, check_removed, reason_of
 from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
-from podbot.frozen import Frozen
+from podbot.frozen import Frozen, replace
 
 if TYPE_CHECKING:
     from podbot.engine.http import Response
     from podbot.engine.podman.rest_answers import Life
-    from podbot.engine.port import ExecState
+    from podbot.engine.port import ContainerInfo, ExecState
 
 # Parts of Podman's reason when it has not noticed a container's end yet, and while something of it is still mounted,
 # as of one that Podman had forgotten.
 STATE_CHANGED, BUSY = "container state improper", "device or resource busy"
 ENDED = ("exited", "stopped", "created", "configured", "removing")
+RUNNING = ("running", "stopping")
+_FORGOTTEN = ("exited", "stopped", "created", "configured")
 _KILLED = "137"  # written for a status that nobody knows
 
 
@@ -78,6 +80,48 @@ class Ending(Frozen):
     attended: Callable[[str], bool] = leftovers.attended
     monitored: Callable[[Life], bool] = _is_monitored
     lives: Callable[[int], bool] = leftovers.lives
+    alive: Callable[[], Mapping[str, Sequence[int]]] = leftovers.alive
+    first: Callable[[Sequence[int]], int] = leftovers.first
+
+    def settled(self, container: Container) -> bool:
+        """Write the status of a container whose monitor and processes have been killed. Returns whether it was one.
+
+        Podman 4.3 calls it running for ever otherwise, and its start does nothing and says nothing (measured).
+        """
+        found = None
+        with contextlib.suppress(RequestFailed):
+            found = _life(container) if self.local else None
+        if (
+            found is None
+            or found.status not in RUNNING
+            or self.lives(found.pid)
+            or self.monitored(found)
+            or self.left(found.id)
+        ):
+            return False
+        self._write_status(found.id)
+        return True
+
+    def as_it_is(self, found: ContainerInfo) -> ContainerInfo:
+        """``found``, or a container that runs if Podman has forgotten that its processes do."""
+        if not self.local or found.state not in _FORGOTTEN or not (pids := self.left(found.id)):
+            return found
+        return replace(found, state="running", pid=self.first(pids))
+
+    def with_forgotten(
+        self, found: Sequence[ContainerInfo], others: Callable[[], Sequence[ContainerInfo]]
+    ) -> list[ContainerInfo]:
+        """As :meth:`as_it_is`, for a list, and what has to be on it of ``others``, which Podman does not list."""
+        alive = self.alive() if self.local else {}
+        if not alive.keys() <= {info.id for info in found}:
+            known = {info.id for info in found}
+            found = (*found, *(info for info in others() if info.id in alive.keys() - known and info.state != "paused"))
+        return [
+            replace(info, state="running", pid=self.first(alive[info.id]))
+            if info.id in alive and info.state in _FORGOTTEN
+            else info
+            for info in found
+        ]
 
     def stop(self, container: Container, seconds: int) -> None:
         """Stop it, whatever Podman answers. Raises ContainerNotFound, StopFailed, EngineStorageFull and kin."""

@@ -14,11 +14,13 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-_ID = re.compile("[0-9a-f]{64}")  # a shorter id could be part of any name
+# Texts, which are compiled when they are first used: `podbot exec` loads the module.
+_ID = "[0-9a-f]{64}"  # a shorter id could be part of any name
 _LOOK = 0.02  # seconds between two looks at what is left
 _ATTENDANTS = ("conmon", "podman")
 _OWN_FILE = "/run/.containerenv"
-_OF_A_CONTAINER = re.compile("libpod-[0-9a-f]{64}")
+_OF_A_CONTAINER = "libpod-[0-9a-f]{64}"
+_OWN_DIRECTORY = "/([0-9a-f]{64})/userdata/"
 _MOST = (
     1 << 18
 )  # bytes of a file that are read: a process inside can have 100,000 mounts; its own file is among the first
@@ -30,7 +32,7 @@ def left(container: str, proc: str = PROC) -> list[int]:
 
     A process that shares podbot's pid namespace is never one: it is a program of this host.
     """
-    if not _ID.fullmatch(container):
+    if not re.fullmatch(_ID, container):
         return []
     try:
         ours = os.readlink(f"{proc}/self/ns/pid")
@@ -38,6 +40,48 @@ def left(container: str, proc: str = PROC) -> list[int]:
     except OSError:
         return []
     return sorted(pid for pid in pids if _is_in(pid, container, ours, proc))
+
+
+def alive(proc: str = PROC) -> dict[str, list[int]]:
+    """As :func:`left`, for all containers at once, by their whole ids."""
+    found: dict[str, list[int]] = {}
+    try:
+        ours = os.readlink(f"{proc}/self/ns/pid")
+        pids = sorted(int(name) for name in os.listdir(proc) if name.isdigit())
+    except OSError:
+        return found
+    for pid in pids:
+        for container in _containers_of(pid, ours, proc):
+            found.setdefault(container, []).append(pid)
+    return found
+
+
+def _containers_of(pid: int, ours: str, proc: str) -> set[str]:
+    """As :func:`_is_in`. A process can mount more such files, but podbot reads the first, which is Podman's."""
+    try:
+        if os.readlink(f"{proc}/{pid}/ns/pid") == ours:
+            return set()
+        os.readlink(f"{proc}/{pid}/ns/mnt")
+        if named := re.findall(_OF_A_CONTAINER, _read(f"{proc}/{pid}/cgroup")):
+            return {text[-64:] for text in named}
+        mounts = (line.split(" ", 5) for line in _read(f"{proc}/{pid}/mountinfo").splitlines())
+    except OSError:
+        return set()
+    own = next((fields[3] for fields in mounts if len(fields) > 4 and fields[4] == _OWN_FILE), "")
+    return set(re.findall(_OWN_DIRECTORY, own))
+
+
+def first(pids: Sequence[int], proc: str = PROC) -> int:
+    """The one of a container's processes that was its first, or else the one that was started first."""
+
+    def inner(pid: int) -> tuple[int, list[int]]:
+        with contextlib.suppress(OSError, ValueError):
+            numbers = next(line for line in _read(f"{proc}/{pid}/status").splitlines() if line.startswith("NSpid:"))
+            inside = [int(number) for number in numbers.split()[2:]]
+            return len(inside), inside
+        return _MOST, []
+
+    return min(pids, key=inner)
 
 
 def _is_in(pid: int, container: str, ours: str, proc: str) -> bool:
@@ -48,7 +92,7 @@ def _is_in(pid: int, container: str, ours: str, proc: str) -> bool:
         groups = _read(f"{proc}/{pid}/cgroup")
         if container in groups:
             return True
-        if _OF_A_CONTAINER.search(groups):  # another one
+        if re.search(_OF_A_CONTAINER, groups):  # another one
             return False
         mounts = _read(f"{proc}/{pid}/mountinfo").splitlines()
     except OSError:

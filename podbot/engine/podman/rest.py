@@ -17,6 +17,7 @@ from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
 from podbot.engine.podman import account_files, deep_layers, rest_answers
+from podbot.engine.podman.leftovers import lives
 from podbot.engine.podman.mapping import check, check_made, check_started, create_error, reason_of, refusal, start_error
 from podbot.engine.podman.request_text import named, not_text, quote
 from podbot.engine.podman.words import WORDS, dial_stdio
@@ -31,7 +32,7 @@ from podbot.engine.port import (
     Size,
     Unmet,
 )
-from podbot.engine.transport import TIMEOUT, Dial, SocketStream, connect
+from podbot.engine.transport import TIMEOUT, Dial, SocketStream, connect, shares_processes
 from podbot.errors import (
     ContainerError,
     EngineGone,
@@ -299,12 +300,35 @@ class RestEngine:
 
     def inspect(self, container: str) -> ContainerInfo:
         path = f"/containers/{named(container)}/json"
-        return self._get(path, rest_answers.inspected, operation="inspect a container", container=container)
+
+        def asked() -> ContainerInfo:
+            return self._get(path, rest_answers.inspected, operation="inspect a container", container=container)
+
+        found = asked()
+        if self._settled(found):
+            found = asked()
+        return found if found.state == "running" else self._ending.as_it_is(found)
+
+    def _settled(self, *found: ContainerInfo) -> bool:
+        """Whether Podman's record of one of them was wrong and is not any more. Costs nothing for what runs."""
+        doubtful = [info for info in found if info.pid > 0 and not lives(info.pid)]
+        if doubtful and self._ending.local and shares_processes(self._fresh(Deadline(self._limits.patience)).sock):
+            return sum(self._ending.settled(self._container(info.id)) for info in doubtful) > 0
+        return False
 
     def containers(self, *, include_stopped: bool, label: str | None = None) -> list[ContainerInfo]:
         filters = quote(json.dumps({"label": [label]} if label else {}))
-        path = f"/containers/json?all={'true' if include_stopped else 'false'}&filters={filters}"
-        return self._get(path, rest_answers.listed, operation="list containers")
+
+        def listed(every: str) -> list[ContainerInfo]:
+            return self._get(
+                f"/containers/json?all={every}&filters={filters}", rest_answers.listed, operation="list containers"
+            )
+
+        every = "true" if include_stopped else "false"
+        found = listed(every)
+        if self._settled(*found):
+            found = listed(every)
+        return self._ending.with_forgotten(found, lambda: [] if include_stopped else listed("true"))
 
     def put_archive(self, container: str, path: str, archive: bytes) -> None:
         target = f"/containers/{named(container)}/archive?path={quote(path)}"

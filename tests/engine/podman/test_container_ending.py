@@ -11,10 +11,11 @@ import pytest
 from podbot.engine.http import Response
 from podbot.engine.podman.container_ending import Container, Ending, exit_directories
 from podbot.engine.podman.rest_answers import Life, inspected, listed
-from podbot.engine.port import ExecState
+from podbot.engine.port import ContainerInfo, ExecState
 from podbot.errors import ContainerNotFound, EngineStorageFull, RemoveFailed, RequestFailed, StopFailed
 
 ID = "c0ffee" + "0" * 58
+STRANGER, OWN, GONE = 4321, 2, 4444  # process ids; OWN is that of one of the container's processes
 DONE, REFUSED = Response(204, {}, b""), Response(500, {}, json.dumps({"message": "it broke"}).encode())
 
 
@@ -36,7 +37,7 @@ class Podman:
         self.asked: list[str] = []
         self.ended: list[float] = []
         self.after_stop: Callable[[], object] = lambda: None
-        self.immortal = False
+        self.immortal = self.monitored = False
         self.attendance = 0
 
     def send(self, method: str, end: str, _seconds: int) -> Response:
@@ -79,7 +80,8 @@ class Podman:
         exits_ = tuple(map(str, exits))
         return Ending(
             local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0, 0.0), left=self.left, end=self.end,
-            attended=self.attended, lives=lambda pid: pid != GONE,
+            attended=self.attended, lives=lambda pid: pid != GONE, monitored=lambda _found: self.monitored,
+            alive=lambda: {ID: self.left(ID)} if self.processes else {}, first=lambda pids: pids[0] + 70,
         )  # fmt: skip
 
     def attended(self, container: str) -> bool:
@@ -89,6 +91,13 @@ class Podman:
 
     def becomes(self, status: str) -> None:
         self.status = status
+
+
+class Unanswered(Podman):
+    """One of which Podman says nothing at the moment."""
+
+    def life(self) -> Life:
+        raise RequestFailed(operation="inspect a container", status=500, reason="busy")
 
 
 def test_what_the_engine_lost_is_ended() -> None:
@@ -125,6 +134,65 @@ def test_the_status_is_not_written_while_the_monitor_lives(tmp_path: Path) -> No
     with pytest.raises(StopFailed, match="records that it is stopping"):
         ending.stop(podman.container, 1)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("status", ["running", "stopping"])
+def test_the_status_is_written_of_what_was_killed_with_its_monitor(tmp_path: Path, status: str) -> None:
+    podman = Podman(status, pid=GONE)
+    assert podman.ending(tmp_path).settled(podman.container)
+    assert (tmp_path / ID).read_text() == "137"
+
+
+def killed(status: str = "running", *, pid: int = GONE, processes: int = 0, monitored: bool = False) -> Podman:
+    podman = Podman(status, pid=pid, processes=processes)
+    podman.monitored = monitored
+    return podman
+
+
+@pytest.mark.parametrize(
+    "podman",
+    [
+        killed("paused"), killed("exited"), killed(""), killed(pid=5), killed(processes=1), killed(monitored=True),
+        Unanswered("running", pid=GONE),
+    ],
+)  # fmt: skip
+def test_no_other_status_is_written(tmp_path: Path, podman: Podman) -> None:
+    assert not podman.ending(tmp_path).settled(podman.container)
+    assert not podman.ending(tmp_path, local=False).settled(killed().container)
+    assert list(tmp_path.iterdir()) == []
+
+
+def info(state: str, container: str = ID) -> ContainerInfo:
+    return ContainerInfo(id=container, name="c", image="", state=state, created=0.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "processes", "local", "shown"),
+    [
+        ("created", 2, True, ("running", 70)),
+        ("exited", 1, True, ("running", 70)),
+        ("exited", 0, True, ("exited", 0)),
+        ("exited", 1, False, ("exited", 0)),
+        ("paused", 1, True, ("paused", 0)),
+        ("removing", 1, True, ("removing", 0)),
+    ],
+)
+def test_a_container_that_podman_has_forgotten_is_one_that_runs(
+    state: str, processes: int, local: bool, shown: tuple[str, int]
+) -> None:
+    ending = Podman(state, processes=processes).ending(local=local)
+    for found in (ending.as_it_is(info(state)), *ending.with_forgotten([info(state)], list)):
+        assert (found.state, found.pid) == shown
+
+
+def test_what_podman_does_not_list_of_what_runs_is_listed() -> None:
+    ended = info("exited", "0" * 64)
+    lost = Podman("created", processes=1).ending()
+    assert [found.state for found in lost.with_forgotten([info("running")], lambda: [info("exited")])] == ["running"]
+    found = lost.with_forgotten([], lambda: [ended, info("created")])
+    assert [(item.id, item.state) for item in found] == [(ID, "running")]
+    assert lost.with_forgotten([], lambda: [ended, info("paused")]) == []
+    assert Podman("created").ending().with_forgotten([], lambda: [ended, info("created")]) == []
 
 
 def test_a_link_in_place_of_the_status_is_not_followed(tmp_path: Path) -> None:
@@ -184,9 +252,6 @@ def test_a_removal_ends_what_the_engine_does_not_know() -> None:
     podman.immortal = True
     with pytest.raises(RemoveFailed, match="do not end"):
         podman.ending().remove(podman.container, kill=True, pauses=())
-
-
-STRANGER, OWN, GONE = 4321, 2, 4444  # of them, OWN is one of the container's processes
 
 
 @pytest.mark.parametrize(

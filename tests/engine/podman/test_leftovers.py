@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.leftovers import attended, end, left, lives
+from podbot.engine.podman.leftovers import alive, attended, end, first, left, lives
 from tests.waiting import wait_until
 
 ID = "c0ffee" + "0" * 58
@@ -78,6 +78,32 @@ def test_a_process_with_very_many_mounts_does_not_hold_podbot_up(proc: Path) -> 
         file.write(f"1 600 0:25 / /{'x' * (1 << 19)} rw - tmpfs tmpfs rw\n")
         file.write(f"2 600 0:25 /{ID}/userdata/.containerenv /run/.containerenv rw - tmpfs tmpfs rw\n")
     assert left(ID, str(proc)) == [30], "only the first 256 KiB are read"
+
+
+def test_all_containers_with_processes_are_found_at_once(proc: Path) -> None:
+    process(proc, 10, cgroup=f"/libpod_parent/libpod-{ID}")
+    process(proc, 11, cgroup=f"/machine.slice/libpod-{OTHER}.scope/container")
+    process(proc, 12, mounted=f"/containers/overlay-containers/{OTHER}/userdata/.containerenv")
+    process(proc, 13, cgroup=f"/libpod-{ID}", namespace=HOSTS)
+    process(proc, 14, cgroup=f"/libpod-{ID}")  # it has ended
+    (proc / "14" / "ns" / "mnt").unlink()
+    process(proc, 15, mounted="/a/b")
+    (proc / "16").mkdir()
+    # One that has mounted another container's file over its own, and one that mounts what it likes in a control group.
+    process(proc, 17, mounted=f"/containers/overlay-containers/{ID}/userdata/.containerenv")
+    with open(proc / "17" / "mountinfo", "a", encoding="utf-8") as file:
+        file.write(f"601 500 0:25 /x/{OTHER}/userdata/.containerenv /run/.containerenv rw - tmpfs tmpfs rw\n")
+    process(proc, 18, mounted=f"/x/{ID}/userdata/.containerenv", cgroup=f"/libpod-{OTHER}")
+    assert alive(str(proc)) == {ID: [10, 17], OTHER: [11, 12, 18]}
+    assert alive(str(proc / "none")) == {}
+
+
+def test_the_first_process_of_a_container_is_told_by_its_number_inside(proc: Path) -> None:
+    for pid, numbers in ((10, "10\t3\t1"), (11, "11\t7"), (12, "12\t1")):
+        (proc / str(pid)).mkdir()
+        (proc / str(pid) / "status").write_text(f"Name:\tx\nNSpid:\t{numbers}\n")
+    assert first([9, 10, 11, 12], str(proc)) == 12
+    assert first([8, 9], str(proc)) == 8
 
 
 def test_who_still_works_on_a_container(proc: Path) -> None:

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -286,6 +287,42 @@ def test_list(serve: Serve) -> None:
     query = server.requests[0].target.partition("?")[2]
     assert unquote(query) == 'all=true&filters={"label": ["io.podbot.managed=true"]}'
     assert unquote(server.requests[1].target.partition("?")[2]) == "all=false&filters={}"
+
+
+NOBODY = 1 << 30  # no process has this number
+
+
+def test_a_record_that_is_wrong_is_put_right_and_read_again(serve: Serve, tmp_path: Path) -> None:
+    """The monitor and all processes of the container were killed, and Podman says that it runs."""
+    wrong = json.loads(recorded()["inspect"]["body"])
+    wrong["State"] |= {"Status": "running", "Pid": NOBODY, "ConmonPid": NOBODY}
+    right = {**wrong, "State": wrong["State"] | {"Status": "exited", "Pid": 0}}
+    (entry, *_) = json.loads(recorded()["list"]["body"])
+    entry |= {"Id": wrong["Id"], "State": "running", "Pid": NOBODY}
+    ending = Ending(True, (str(tmp_path),), left=lambda _id: [], alive=dict)
+    answers = [http(200, json.dumps(answer)) for answer in (wrong, wrong, right)]
+    engine, _ = serve(*answers, ending=ending)
+    assert engine.inspect("c").state == "exited"
+    assert [path.name for path in tmp_path.iterdir()] == [wrong["Id"]]
+    answers = [http(200, json.dumps(answer)) for answer in ([entry], wrong, [])]
+    engine, server = serve(*answers, ending=ending)
+    assert engine.containers(include_stopped=False) == []
+    assert len(server.requests) == 3
+
+
+def test_a_container_that_podman_has_forgotten_is_listed_and_inspected_as_it_is(serve: Serve) -> None:
+    (entry, *_) = json.loads(recorded()["list"]["body"])
+    entry |= {"State": "created", "Pid": 0}
+    found = json.loads(recorded()["inspect"]["body"])
+    found["State"] |= {"Status": "created", "Pid": 0}
+    ending = Ending(True, left=lambda _id: [7, 8], alive=lambda: {entry["Id"]: [7, 8]}, first=lambda pids: pids[-1])
+    engine, server = serve(
+        http(200, "[]"), *[http(200, json.dumps(answer)) for answer in ([entry], found)], ending=ending
+    )
+    (listed,) = engine.containers(include_stopped=False)
+    assert [request.target.count("all=true") for request in server.requests] == [0, 1]
+    for info in (listed, engine.inspect("c")):
+        assert (info.state, info.pid) == ("running", 8)
 
 
 @pytest.mark.parametrize(
