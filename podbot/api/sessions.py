@@ -119,23 +119,25 @@ def exec_(
         container = _meant(container, environ, connect)
         if is_name(container):  # of anything else (".", ".engine") the directory would be no session's, and get a file
             stack.enter_context(in_use(os.path.join(runtime_root(environ), container)))
+        status = None
         if (guest := _guest_of(config, environ, container)) is not None:
             status = run_in_guest(guest, container, spec, io, waker, connect=connect)
-            if status is not None:
-                if status.out_of_memory:
-                    from podbot.session.limits_reached import tell_command_limits
+        if status is None:
+            engine = connect()
+            report_left(engine, environ, emit, spare=container)
+            try:
+                status = run_exec(engine, container, spec, io, waker)
+            except ContainerNotFound:
+                from podbot.session.session_names import container_meant
 
-                    tell_command_limits(connect, container, status, emit)
-                return status
-        engine = connect()
-        report_left(engine, environ, emit, spare=container)
-        try:
-            return run_exec(engine, container, spec, io, waker)
-        except ContainerNotFound:
-            from podbot.session.session_names import container_meant
+                # A kept session has no directory here after a reboot: only the engine knows whose name begins so.
+                container = container_meant(engine, container).name
+                status = run_exec(engine, container, spec, io, waker)
+        if status.out_of_memory:
+            from podbot.session.limits_reached import tell_command_limits
 
-            # A kept session has no directory here after a reboot: only the engine knows whose name begins so.
-            return run_exec(engine, container_meant(engine, container).name, spec, io, waker)
+            tell_command_limits(connect, container, status, emit)
+        return status
 
 
 def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]) -> str:

@@ -66,7 +66,7 @@ class CommandControl(Protocol):
 
     @property
     def ended(self) -> Ended | None:
-        """How its guest says that it ended, once its status is known; None where the engine runs it."""
+        """How it ended, once its status is known: the guest says it, or the kernel's counts; None if neither does."""
         ...
 
     def output_ended(self) -> None:

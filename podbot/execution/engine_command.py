@@ -21,12 +21,14 @@ from podbot.errors import (
 )
 from podbot.execution.command_control import LeftCommand, terminated, within
 from podbot.execution.group import is_gone, signal_group
+from podbot.execution.kernel_counts import KernelCounts
 from podbot.execution.stopped import Group, group_of
 from podbot.execution.time_limits import TimeLimits
 from podbot.guest.messages import Ended
 from podbot.launch.command import ExecSpec
 from podbot.streams.sides import CommandSide
 
+_KILLED = 137  # the status of a command that KILL ended
 _NOT_STARTED = (125, 126, 127)  # the statuses of a command that the engine did not start
 # Seconds between looks at whether a command has ended whose output has. One can close its output and go on.
 _LOOKS = (0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
@@ -34,12 +36,24 @@ _GONE = (EngineGone, ConnectionFailed, SocketNotFound)
 
 
 class EngineCommand:
-    """See ``CommandControl``. ``program``: for messages."""
+    """See ``CommandControl``. ``program``: for messages. ``counts``: the kernel's, where they can be read."""
 
-    def __init__(self, engine: Engine, container: str, exec_id: str, program: str, limits: TimeLimits) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        container: str,
+        exec_id: str,
+        program: str,
+        limits: TimeLimits,
+        *,
+        counts: KernelCounts | None = None,
+    ) -> None:
         self._engine, self._container, self._program = engine, container, program
         self._limits, self._exec_id = limits, exec_id
         self._last: ExecState | None = None
+        self._counts = counts
+        self._before = counts.read() if counts is not None else (0, 0)
+        self._code: int | None = None
 
     def signal(self, number: int) -> bool:
         return signal_group(self._engine, self._container, self._exec_id, number, seconds=self._limits.shell)
@@ -81,6 +95,10 @@ class EngineCommand:
 
     def code(self, side: CommandSide, *, ending: bool, sandbox_ends: bool) -> int:
         """See CommandControl. The engine is asked again until it reports a status."""
+        self._code = self._reported(side, ending=ending, sandbox_ends=sandbox_ends)
+        return self._code
+
+    def _reported(self, side: CommandSide, *, ending: bool, sandbox_ends: bool) -> int:
         if self._last is not None:
             return -1 if ending else self._checked(self._last.exit_code, side)
         # If the sandbox continues to run, it is worth waiting longer to know whether the command has ended.
@@ -129,8 +147,19 @@ class EngineCommand:
 
     @property
     def ended(self) -> Ended | None:
-        """See CommandControl."""
-        return None
+        """See CommandControl. The sandbox's counts can grow by what another command of it does, as with the guest."""
+        if self._counts is None or self._code is None:
+            return None
+        kills, forks = (max(0, now - before) for now, before in zip(self._counts.read(), self._before, strict=True))
+        return Ended(
+            self._code,
+            None,
+            timed_out=False,
+            out_of_memory=self._code == _KILLED and kills > 0,
+            seconds=0.0,
+            memory_kills=kills,
+            forks_refused=forks,
+        )
 
     def output_ended(self) -> None:
         """See CommandControl. The engine forgets the status some time after the end, so it is asked for it now."""
@@ -154,7 +183,7 @@ class EngineCommand:
         return HealthCheckFailed(endpoint=self._engine.endpoint, reason=str(error), engine_hint=hint)
 
     def _checked(self, code: int | None, side: CommandSide) -> int:
-        if code in (None, 137) or side.broken:
+        if code in (None, _KILLED) or side.broken:
             check_alive(self._engine, self._container)
         if code is None:
             reason = "the engine reported its end without a status"

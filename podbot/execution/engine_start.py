@@ -6,12 +6,14 @@ programs of which the user has not heard. podbot says it in its own.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 from podbot.engine.port import Engine, Size, StartRefusal
-from podbot.errors import ExecFailed, SandboxPaused
+from podbot.errors import ContainerError, ExecFailed, SandboxPaused
 from podbot.execution.command_control import CommandControl, Started
 from podbot.execution.engine_command import EngineCommand
+from podbot.execution.kernel_counts import KernelCounts, counts_of
 from podbot.execution.time_limits import TimeLimits
 from podbot.launch.command import ExecSpec
 from podbot.streams.demux import Piece
@@ -31,6 +33,7 @@ class EngineStart:
         """See CommandStart."""
         del wake  # the engine answers, or its own time limit ends the request
         program = spec.command[0]
+        counts = self._counts()
         exec_id = self._engine.exec_create(self.container, spec)
         try:
             stream = self._engine.exec_start(exec_id, tty=spec.tty, size=size() if spec.tty else None)
@@ -38,7 +41,7 @@ class EngineStart:
             raise SandboxPaused(**exc.fields | {"container": self.container}) from exc
         except ExecFailed as exc:  # the engine's answer to a start names neither
             raise ExecFailed(**exc.fields | {"container": self.container, "command": program}) from exc
-        control = self.control = EngineCommand(self._engine, self.container, exec_id, program, limits)
+        control = self.control = EngineCommand(self._engine, self.container, exec_id, program, limits, counts=counts)
         side = WatchedSide(
             stream,
             tty=spec.tty,
@@ -47,6 +50,14 @@ class EngineStart:
             explain=lambda refusal: control.refused(refusal, spec),
         )
         return Started(control, side, stream.close)
+
+    def _counts(self) -> KernelCounts | None:
+        """What the kernel counts of the sandbox, if that can be seen here."""
+        with contextlib.suppress(ContainerError):
+            if self._engine.local:
+                found = self._engine.inspect(self.container)
+                return counts_of(found.id, found.pid)
+        return None
 
 
 class WatchedSide(EngineSide):

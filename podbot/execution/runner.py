@@ -54,7 +54,8 @@ class ExecStatus(Frozen):
 
     ``out_of_memory``: it was killed because the sandbox's memory was used up. ``memory_kills``: how many of the
     sandbox's processes the kernel killed for that meanwhile; ``forks_refused``: how many new ones it refused because of
-    the limit of processes. All three are known only of a command that the guest ran to its end.
+    the limit of processes. All three are known of a command that ran to its end, if the guest ran it or the sandbox has
+    a control group on this host.
     """
 
     code: int

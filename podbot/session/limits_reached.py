@@ -11,6 +11,7 @@ from podbot.errors import ContainerError, PodbotError
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecStatus
 from podbot.session.disk_notice import full_disks
+from podbot.session.orphans import is_ours
 
 if TYPE_CHECKING:
     from podbot.launch.types import SandboxPlan
@@ -48,14 +49,16 @@ def tell_limits_reached(
 def tell_command_limits(connect: Callable[[], Engine], container: str, status: ExecStatus, emit: Emit) -> None:
     """Report that a command of ``podbot exec`` was killed because memory ran out.
 
-    ``connect`` opens the engine, which knows the limit; that memory ran out is known without it.
+    ``connect`` opens the engine, which knows the limit; that memory ran out is known without it. The container may be
+    any, and sandbox.memory is not the key of one that podbot did not create.
     """
     if not status.out_of_memory:
         return
     text, limit = "out of memory: the kernel killed the command", None
     with contextlib.suppress(PodbotError):
-        limit = connect().confinement(container).memory_limit
-        text += f"; {_memory(limit, '')}"
+        engine = connect()
+        limit = engine.confinement(container).memory_limit
+        text += f"; {_memory(limit, 'sandbox.memory' if is_ours(engine.inspect(container)) else '')}"
     emit(Event("warning", "exec.out_of_memory", text, {"session": container, "limit": limit}))
 
 
@@ -71,16 +74,16 @@ def _applied(engine: Engine, session: str) -> tuple[int | None, int | None] | No
 def _out_of_memory(session: str, status: ExecStatus, limit: int | None, origin: str) -> Event:
     fields = {"session": session, "limit": limit, "origin": origin, "kills": status.memory_kills}
     if status.out_of_memory:
-        text = f"out of memory: the kernel killed the agent; {_memory(limit, origin)}"
+        text = f"out of memory: the kernel killed the agent; {_memory(limit, f'sandbox.memory, {origin}')}"
         return Event("warning", "agent.out_of_memory", text, fields)
     text = f"out of memory: the kernel killed {_processes(status.memory_kills)} in the sandbox"
-    text += f"; {_memory(limit, origin)}"
+    text += f"; {_memory(limit, f'sandbox.memory, {origin}')}"
     return Event("warning", "sandbox.out_of_memory", text, fields)
 
 
-def _memory(limit: int | None, origin: str) -> str:
-    key = f"sandbox.memory, {origin}" if origin else "sandbox.memory"
-    return f"the limit is {limit / (1 << 20):,.4g} MiB ({key})" if limit else f"there is no limit ({key})"
+def _memory(limit: int | None, key: str) -> str:
+    text = f"the limit is {limit / (1 << 20):,.4g} MiB" if limit else "there is no limit"
+    return f"{text} ({key})" if key else text
 
 
 def _out_of_processes(session: str, status: ExecStatus, limit: int, origin: str) -> Event:
