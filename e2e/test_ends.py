@@ -104,15 +104,20 @@ if not ROOTLESS:  # an ordinary user cannot choose the next process id
         wait_for(lambda: not os.path.exists(f"/proc/{pid}"), what="the command to end")
         return pid
 
-    def test_a_process_with_the_id_of_an_ended_command_is_not_killed(own_world: World) -> None:
+    @pytest.mark.parametrize("by", ["engine", "podbot"])
+    def test_a_process_with_the_id_of_an_ended_command_is_not_killed(own_world: World, by: str) -> None:
         """Issue 29.9: the removal of a container that runs killed whatever had that id."""
         environ = {**os.environ, **own_world.env}
         config = podbot.load_config(podbot.LoadOptions(environ=environ))
         with own_world.session("sleep", "600") as name, podbot.open_engine(config, environ=environ) as engine:
             stranger = next(filter(None, (start_with(ended_command(engine, name)) for _ in range(20))))
             try:
-                engine.remove(name, kill=True)
+                if by == "engine":
+                    engine.remove(name, kill=True)
+                else:
+                    own_world.podbot("stop", "--rm", "--time", "0", name, check=True)
                 assert stranger.poll() is None
+                assert not own_world.container(name)
             finally:
                 stranger.kill()
                 stranger.wait()
