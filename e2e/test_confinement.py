@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import shlex
 import signal
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ import tomli_w
 from e2e.harness import ROOTLESS, World, wait_for
 from podbot.engine.endpoint import parse_endpoint
 from podbot.engine.podman.private.fit import CAPABILITIES
+from podbot.engine.podman.private.own_keyring import aside, join
 from podbot.engine.podman.rest import RestEngine
 from podbot.errors import CreateFailed, StartFailed
 from podbot.launch.seccomp import profile
@@ -153,6 +156,35 @@ def test_a_sandbox_cannot_raise_its_own_limits(shared_world: World, inside: str,
 def test_the_kernel_also_filters_the_first_process(world: World) -> None:
     script = "grep Seccomp: /proc/1/status /proc/self/status"
     assert [line.split()[-1] for line in world.agent("sh", "-c", script).stdout.splitlines()] == ["2", "2"]
+
+
+PROBE_KEYS = """import ctypes
+libc = ctypes.CDLL(None)
+print(libc.syscall(250, 0, -3, 0), libc.syscall(250, 10, -3, b"user", b"podbot-e2e", 0))
+"""
+
+
+def test_sandboxes_share_a_keyring_that_is_not_the_operators(own_world: World) -> None:
+    """Issue 29.8: each had one of its own, of which a user may have few. Of podbot's profiles only one allows keyctl.
+
+    ADR 0055. The operator's keyring is that of a thread here, which starts podbot and with it the engine's service.
+    """
+    agent = ("python3", "-c", PROBE_KEYS)
+
+    def sessions() -> tuple[str, list[str]]:
+        assert join()
+        libc = ctypes.CDLL(None)
+        assert libc.syscall(248, b"user", b"podbot-e2e", b"x", 1, -3) > 0
+        here = subprocess.run([sys.executable, "-c", PROBE_KEYS], capture_output=True, text=True, check=True).stdout
+        flags = ("--profile", "privileged")
+        return here, [own_world.agent(*agent, flags=flags, check=True).stdout for _ in range(2)]
+
+    here, inside = aside(sessions)
+    (own, key), (shared, found) = here.split(), inside[0].split()
+    assert int(key) > 0
+    assert inside[1] == inside[0], "the same keyring"
+    assert (shared != own, found) == (True, "-1")
+    assert own_world.agent(*agent, check=True).stdout == "-1 -1\n"  # podbot's own seccomp profile
 
 
 def test_programs_that_open_the_audit_log_continue_without_it(world: World) -> None:

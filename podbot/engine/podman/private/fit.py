@@ -29,11 +29,14 @@ EXEC_MONITOR_SECONDS = 30
 NATIVE_OVERLAY = (5, 13)  # the first kernel on which an ordinary user may mount overlay
 
 
-def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
+def containers_conf(
+    facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = (), *, own_keyring: bool = False
+) -> str | None:
     """Text of the private containers.conf, or None when the engine's own configuration works here.
 
     ``existing``: the operator's parsed files, lowest priority first; they are merged, because CONTAINERS_CONF
-    replaces them all. Their values are kept, except those that cannot work here.
+    replaces them all. Their values are kept, except those that cannot work here. ``own_keyring``: the service has a
+    session keyring of its own, so its containers need none each (ADR 0055).
     """
     needed = _needed(facts)
     if not needed:
@@ -48,6 +51,8 @@ def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = 
     merged.setdefault("engine", {}).setdefault("exit_command_delay", EXEC_MONITOR_SECONDS)
     containers = merged.setdefault("containers", {})
     containers.setdefault("default_capabilities", list(CAPABILITIES))
+    if own_keyring:
+        containers.setdefault("keyring", False)
     if _ulimits_trap(facts):
         containers["default_ulimits"] = _ulimits(facts, containers.get("default_ulimits", []))
     if "netavark" in facts.programs:
@@ -55,14 +60,18 @@ def containers_conf(facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = 
     return tomli_w.dumps(merged)
 
 
-def containers_conf_override(existing: Iterable[Mapping[str, Any]] = ()) -> str | None:
+def containers_conf_override(existing: Iterable[Mapping[str, Any]] = (), *, own_keyring: bool = False) -> str | None:
     """Text of a file for CONTAINERS_CONF_OVERRIDE, which Podman 4.3 ignores; None where ``existing`` decides already.
 
-    For a machine that needs no :func:`containers_conf`. The operator's files are read beside it.
+    For a machine that needs no :func:`containers_conf`. The operator's files are read beside it. ``own_keyring``: as
+    there.
     """
-    if "exit_command_delay" in _merged(existing).get("engine", {}):
-        return None
-    return f"[engine]\nexit_command_delay = {EXEC_MONITOR_SECONDS}\n"
+    theirs, text = _merged(existing), ""
+    if "exit_command_delay" not in theirs.get("engine", {}):
+        text += f"[engine]\nexit_command_delay = {EXEC_MONITOR_SECONDS}\n"
+    if own_keyring and "keyring" not in theirs.get("containers", {}):
+        text += "[containers]\nkeyring = false\n"
+    return text or None
 
 
 def storage_driver(facts: PodmanFacts, *, chosen: bool) -> str:

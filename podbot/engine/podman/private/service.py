@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.environment import for_engine
+from podbot.engine.podman.private.own_keyring import aside, join
 from podbot.engine.podman.words import WORDS
 from podbot.errors import EngineNotInstalled, ServiceStartFailed
 from podbot.events import Emit, Event, ignore
@@ -144,8 +145,8 @@ class _Start(NamedTuple):
             if answers(path):
                 return path
             began = time.monotonic()
-            conf = self._write_conf()
-            self._launch(podman, conf)
+            conf, child = aside(lambda: self._launch(podman))
+            self._await(child)
             seconds = round(time.monotonic() - began, 3)
         finally:
             os.close(lock)
@@ -162,7 +163,7 @@ class _Start(NamedTuple):
     def _failed(self, reason: str) -> ServiceStartFailed:
         return ServiceStartFailed(reason=reason, log=self.log)
 
-    def _write_conf(self) -> dict[str, str]:
+    def _write_conf(self, *, own_keyring: bool) -> dict[str, str]:
         """The variable that names the file with podbot's settings for Podman; none where the operator set one."""
         import tomllib
 
@@ -180,9 +181,14 @@ class _Start(NamedTuple):
                 continue
             except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as exc:
                 raise self._failed(f"{name} is not valid TOML: {exc}") from exc
-        variable, name, text = "CONTAINERS_CONF", "containers.conf", containers_conf(self.facts, layers)
+        variable, name, text = (
+            "CONTAINERS_CONF",
+            "containers.conf",
+            containers_conf(self.facts, layers, own_keyring=own_keyring),
+        )
         if text is None:
-            variable, name, text = "CONTAINERS_CONF_OVERRIDE", "override.conf", containers_conf_override(layers)
+            variable, name = "CONTAINERS_CONF_OVERRIDE", "override.conf"
+            text = containers_conf_override(layers, own_keyring=own_keyring)
         if text is None or self.environ.get(variable):
             return {}
         target = os.path.join(self.directory, name)
@@ -201,9 +207,11 @@ class _Start(NamedTuple):
             environment["STORAGE_DRIVER"] = driver
         return environment
 
-    def _launch(self, podman: str, conf: Mapping[str, str]) -> None:
+    def _launch(self, podman: str) -> tuple[dict[str, str], subprocess.Popen[bytes]]:
+        """Start it with a session keyring of its own; its variables and its process."""
         import subprocess
 
+        conf = self._write_conf(own_keyring=join())
         path, facts = self.path, self.facts
         if os.path.lexists(path):
             os.unlink(path)  # stale: nothing answers there, and we hold the lock
@@ -221,7 +229,7 @@ class _Start(NamedTuple):
             raise self._failed(f"{podman}: {exc.strerror or exc}") from exc
         finally:
             os.close(output)
-        self._await(child)
+        return conf, child
 
     def _cwd(self) -> str:
         """The service's working directory, which the monitors of containers inherit.

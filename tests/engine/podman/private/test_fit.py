@@ -116,6 +116,17 @@ def test_a_workstation_gets_the_time_of_exec_monitors_alone(theirs: list[dict[st
     assert containers_conf_override(theirs) == text
 
 
+def test_containers_share_the_keyring_of_a_service_that_has_its_own() -> None:
+    theirs: list[dict[str, Any]] = [{"engine": {"exit_command_delay": 5}}]
+    assert containers_conf_override(theirs, own_keyring=True) == "[containers]\nkeyring = false\n"
+    assert containers_conf_override([*theirs, {"containers": {"keyring": True}}], own_keyring=True) is None
+    for mine, kept in (({}, False), ({"keyring": True}, True)):
+        text = containers_conf(CI, [{"containers": mine}], own_keyring=True)
+        assert text is not None
+        assert tomllib.loads(text)["containers"]["keyring"] is kept
+    assert "keyring" not in conf(CI)["containers"]
+
+
 def test_what_is_no_table_is_left_to_podman() -> None:
     assert conf(CI, {"engine": 1, "containers": []}) == conf(CI)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from podbot.engine.podman.private.own_keyring import aside, join
 from podbot.engine.podman.private.podman_facts import conf_files
 from podbot.engine.podman.private.service import (
     StartLimits,
@@ -218,6 +219,7 @@ def test_the_fitted_file_is_used_and_private(environ: dict[str, str]) -> None:
     conf = os.path.join(directory, "containers.conf")
     assert stat.S_IMODE(os.stat(conf).st_mode) == 0o600
     assert 'events_logger = "file"' in Path(conf).read_text()
+    assert ("keyring = false" in Path(conf).read_text()) is aside(join), "only beside a keyring of the service's own"
     assert f"CONTAINERS_CONF={conf}" in Path(environ["HOME"], "environ").read_text().splitlines()
 
 
