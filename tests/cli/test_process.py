@@ -177,7 +177,7 @@ def test_a_closed_stdout_is_none_for_a_command_that_prints_nothing_itself(short_
 def test_a_closed_stdin_and_stderr_are_no_errors(short_path: str) -> None:
     path = os.path.join(short_path, "s")
     with serving(path, replay("ping"), replay("list_empty")):
-        done = podbot("--engine-socket", path, "ps", "--json", command='"$@" <&- 2>&-')
+        done = podbot("--engine-socket", path, "ps", "-a", "--json", command='"$@" <&- 2>&-')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
 
 
@@ -186,8 +186,8 @@ def test_ps_into_a_pipe_without_a_reader(short_path: str) -> None:
     read, write = os.pipe()
     os.close(read)
     environ = {"HOME": "/nonexistent", "PYTHONPATH": os.getcwd()}
-    with serving(path, replay("ping"), replay("list")):
-        words = [sys.executable, "-m", "podbot", "ps", "--engine-socket", path]
+    with serving(path, replay("ping"), replay("list_empty")):  # of containers it would look for the processes here
+        words = [sys.executable, "-m", "podbot", "ps", "-a", "--json", "--engine-socket", path]
         done = subprocess.run(
             words, stdout=write, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environ, check=False, timeout=60
         )
