@@ -10,7 +10,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from e2e.harness import PODBOT, TAG, World, processes, running, wait_for
@@ -221,29 +220,9 @@ def test_monitors_of_the_engine_s_commands_end_after_half_a_minute(world: World)
         assert monitors(), "the engine ran the commands"
         # Podman 4.3 reads none of podbot's settings on a machine that needs no others.
         read = {"containers.conf", "override.conf"} & set(os.listdir(os.path.dirname(world.service_socket)))
-        wait_for(lambda: not monitors(), what="the monitors", seconds=45 if read else 330)
+        wait_for(lambda: not monitors(), what="the monitors", seconds=120 if read else 330)
     finally:
         world.podman("rm", "-f", "-t", "0", "e2e-loop")
-
-
-def test_the_engine_s_commands_find_the_size_as_often_as_podman_s(world: World) -> None:
-    """Issue 29.17, without a guest. Measured 60 times each, in turn: podbot 60, `podman exec -it` 58."""
-    world.podman("run", "-d", "--init", "--network", "none", "--name", "e2e-size", world.image, "sleep", "600")
-    commands = {"podbot": ([*PODBOT, "exec"], world.env), "podman": (["podman", "exec", "-it"], world.podman_env())}
-    missed = dict.fromkeys(commands, 0)
-    try:
-        for _ in range(20):
-            for name, (words, env) in commands.items():
-                arguments = [*words[1:], "e2e-size", "stty", "size"]
-                child = pexpect.spawn(words[0], arguments, env=env, cwd=world.root, dimensions=(37, 91), timeout=60)
-                child.expect(pexpect.EOF)
-                child.close()
-                assert child.exitstatus == 0, child.before
-                assert child.before in {b"37 91\r\n", b"0 0\r\n"}
-                missed[name] += child.before != b"37 91\r\n"
-    finally:
-        world.podman("rm", "-f", "-t", "0", "e2e-size")
-    assert missed["podbot"] <= max(1, missed["podman"]), missed
 
 
 @pytest.mark.parametrize("flags", [("-d",), ()])

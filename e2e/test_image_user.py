@@ -19,10 +19,13 @@ def test_the_agent_has_its_login_and_writes_to_the_workspace(world: World) -> No
     host.write_text(json.dumps(codex_login()))
     with image_with(world, "user", *LINES) as image:
         run = ("run", "--workspace", workspace, "--image", image, "--agent")
-        found = world.podbot(*run, "codex", "--", "login", "status", env={"CODEX_HOME": str(host.parent)}, check=True)
+        env = {"CODEX_HOME": str(host.parent)}
+        found = world.podbot(*run, "codex", "--", "login", "status", env=env, check=True)
         assert "Logged in using ChatGPT" in found.stdout + found.stderr
-        assert f"HOME is /root inside, where the agent's login is; {image} sets it to '/home/dev'" in found.stderr
+        assert f"where the agent's login is, and not '/home/dev', as {image} has it" in found.stderr
         words = ("sh", "-ec", "id -u; echo $HOME; touch made; id -nu dev")
-        done = world.podbot(*run, "custom", "--", *words, check=True)
+        done = world.podbot(*run, "custom", "--", *words, env=env, check=True)
+        without = world.podbot(*run, "custom", "--", "printenv", "HOME", check=True)
     assert done.stdout.split() == ["0", "/root", "dev"]
+    assert without.stdout == "/home/dev\n", "without a login the image's own"
     assert os.stat(os.path.join(workspace, "made")).st_uid == os.getuid()

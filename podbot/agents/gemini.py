@@ -145,7 +145,8 @@ AGENT = Agent(
                 "`GEMINI_CLI_SYSTEM_DEFAULTS_PATH`",
                 (
                     "a file with the settings that count least: old conversations are not cleaned up, which deletes "
-                    "continued ones (0.61); and with `GEMINI_API_KEY` its screen does not ask for a kind of login"
+                    "continued ones (0.61); and with `GEMINI_API_KEY` its screen does not ask for a kind of login. It "
+                    "stands for the image's own file of that kind"
                 ),
             ),
             (

@@ -16,6 +16,7 @@ from podbot.frozen import Frozen, replace
 from podbot.images.recipe import LABEL_AGENTS, agents_in
 from podbot.launch.names import LABEL
 from podbot.launch.publish import public_notes
+from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import SandboxPlan, Subcommand
 from podbot.session.container import started_container
@@ -166,16 +167,21 @@ def _as_root(plan: SandboxPlan, image: ImageInfo, emit: Emit) -> SandboxPlan:
 
     The login is below root's home directory, and a rootless engine maps root to the operator, who owns the workspace.
     In other images no user is named: the engine would give processes another supplementary group than those of `exec`.
-    Nor is HOME set there: the engine would give it to commands of other users, too.
+    Nor is HOME set there, or for a custom agent without a login: the engine gives it to commands of other users, too.
     """
     spec = plan.container
     if plan.image_agent is None and not spec.labels.get(f"{LABEL}.agent"):
         return plan
     if image.user.partition(":")[0] not in _ROOT:
         spec = replace(spec, security=replace(spec.security, user="0"))
-    if image.home and os.path.normpath(image.home) != HOME and "HOME" not in spec.env:
+    logins = plan.find(CredentialsPlan)
+    needs_home = plan.image_agent is not None or (logins is not None and logins.has_login)
+    if needs_home and image.home and os.path.normpath(image.home) != HOME and "HOME" not in spec.env:
         spec = replace(spec, env={**spec.env, "HOME": HOME})
-        text = f"HOME is {HOME} inside, where the agent's login is; {spec.image} sets it to {image.home[:80]!r}"
+        text = (
+            f"HOME is {HOME} inside, where the agent's login is, and not {image.home[:80]!r}, as {spec.image} has it;"
+            " HOME in sandbox.env overrides both"
+        )
         emit(Event("notice", "plan.note", text))
     return replace(plan, container=spec)
 

@@ -126,13 +126,29 @@ def test_an_agent_s_home_is_where_its_login_is(
     engine.on("claude", ScriptedExec())
     plan = place.plan(keep="always")
     container = plan.sandbox.container
-    labels = {**container.labels, "io.podbot.agent": "claude"}
-    container = dataclasses.replace(container, labels=labels, env={**container.env, **given})
+    container = dataclasses.replace(container, env={**container.env, **given})
     plan = dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, container=container))
     run_session(engine, plan, SILENT, wake, place.events.append)
     assert engine.by_name[SESSION].spec.env.get("HOME") == got
-    notice = f"HOME is /root inside, where the agent's login is; {container.image} sets it to '/home/x'"
+    notice = (
+        f"HOME is /root inside, where the agent's login is, and not '/home/x', as {container.image} has it;"
+        " HOME in sandbox.env overrides both"
+    )
     assert (notice in [event.message for event in place.events]) == (got == "/root")
+
+
+@pytest.mark.parametrize(("login", "got"), [("claude", "/root"), ("", None)])
+def test_a_custom_agent_s_home_is_its_image_s_unless_it_has_a_login(
+    engine: FakeEngine, place: Place, wake: Wake, login: str, got: str | None
+) -> None:
+    engine.image_home = "/home/x"
+    engine.on("claude", ScriptedExec())
+    plan = place.plan(keep="always", kind="custom", credentials=CredentialsPlan(own=login))
+    container = plan.sandbox.container
+    container = dataclasses.replace(container, labels={**container.labels, "io.podbot.agent": "custom"})
+    plan = dataclasses.replace(plan, sandbox=dataclasses.replace(plan.sandbox, container=container))
+    run_session(engine, plan, SILENT, wake, place.events.append)
+    assert engine.by_name[SESSION].spec.env.get("HOME") == got
 
 
 def test_a_name_that_another_podbot_runs(engine: FakeEngine, place: Place, wake: Wake) -> None:

@@ -54,6 +54,11 @@ class CredentialsPlan(ResourcePlan):
     keyed: str = ""
     key: str = field(default="", repr=False)
 
+    @property
+    def has_login(self) -> bool:
+        """Whether the sandbox gets a login's files."""
+        return bool(self.sources or self.own or self.keyed)
+
     def described(self) -> list[dict[str, Any]]:
         """Sources and targets; a plan does not read the files' content."""
         rows = [
@@ -84,7 +89,7 @@ def plan(context: Context) -> Part | None:
         variable = inside(context.config, context.facts, context.command.env)
         notes.append(f"{found.keyed} gets a login that podbot makes of {variable.where if variable else 'its key'}")
     home = {**context.config.sandbox.env, **context.command.env}.get("HOME", HOME)
-    if os.path.normpath(home) != HOME and (found.sources or own or found.keyed):
+    if os.path.normpath(home) != HOME and found.has_login:
         notes.append(f"HOME is {home!r} for the agent, which may then not find its login: podbot puts it below {HOME}")
     return Part(found, notes=(*notes, *login_notes(context.config, context.facts, context.command.env)))
 

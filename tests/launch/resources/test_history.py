@@ -46,7 +46,7 @@ def test_a_projects_store_is_mounted_where_its_agent_keeps_conversations(kind: A
     assert store in made.sandbox.container.files
     assert made.sandbox.container.labels["io.podbot.history"] == resource(made, HistoryPlan).key
     assert made.sandbox.container.env.items() >= STORES[kind].env.items()
-    # Files that the agent needs by a variable are mounted, and no other file of podbot's can be written.
+    # No other file of podbot's can be written.
     assert [mount.target for mount in made.sandbox.container.files if not mount.read_only] == [store.target]
 
 
