@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 #: What git 2.39, of podbot's own images, knows; with another one git refuses the whole repository.
 _EXTENSIONS = frozenset({"noop", "noop-v1", "partialclone", "preciousobjects", "objectformat", "worktreeconfig"})
@@ -18,25 +18,51 @@ _SIGNED = {
     "tag.forcesignannotated": "tags",
     "push.gpgsign": "pushes",
 }
+_IF_ASKED = "if-asked"  # of push.gpgsign: no server has to ask, so that the lack of a signature is no news
 _VERIFIED = "merge.verifysignatures"
+_UNFILTERED = "git adds and checks out such files unfiltered: do that on the host"
+_NO_DIFF = "git diff of such files fails, except with --no-ext-diff --no-textconv"
+_NO_REMOTE = "git reaches no remote by it: fetch and push on the host"
 #: Settings that name a program, and what fails without it (measured with git 2.39). Not here: without its program
 #: core.fsmonitor, core.pager and credential.helper cost a line on stderr, and core.hooksPath nothing.
-_PROGRAMS = (
-    (r"filter\..+\.(?:clean|smudge|process)", "git adds and checks out such files unfiltered: do that on the host"),
-    (r"merge\..+\.driver", "git merge has a conflict in each file that it would merge: merge those on the host"),
-    (r"diff\.(?:external|.+\.command|.+\.textconv)", "git diff fails, except with --no-ext-diff --no-textconv"),
-    (r"(?:core|sequence)\.editor", "git can ask for no text: pass -m, or set GIT_EDITOR"),
-    (r"core\.(?:sshcommand|gitproxy)", "git reaches no remote by it: fetch and push on the host"),
-)
+_PROGRAMS = {
+    "filter.*.clean": _UNFILTERED,
+    "filter.*.smudge": _UNFILTERED,
+    "filter.*.process": _UNFILTERED,
+    "merge.*.driver": "git merge has a conflict in each file that it would merge: merge those on the host",
+    "diff.external": "git diff fails, except with --no-ext-diff",
+    "diff.*.command": _NO_DIFF,
+    "diff.*.textconv": _NO_DIFF,
+    "core.editor": "git can ask for no text: pass -m, or set GIT_EDITOR",
+    "sequence.editor": "git rebase -i fails: set GIT_SEQUENCE_EDITOR",
+    "core.sshcommand": _NO_REMOTE,
+    "core.gitproxy": _NO_REMOTE,
+}
+#: Variables that git takes over a setting.
+_INSTEAD = {
+    "GIT_EDITOR": "core.editor",
+    "GIT_SEQUENCE_EDITOR": "sequence.editor",
+    "GIT_EXTERNAL_DIFF": "diff.external",
+    "GIT_SSH_COMMAND": "core.sshcommand",
+    "GIT_PROXY_COMMAND": "core.gitproxy",
+}
 #: Programs of podbot's images; a path in the repository is there, too. python3 is not: its module is what matters.
 _HAS = frozenset((
-    *(":", "awk", "bash", "cat", "cp", "cut", "diff", "echo", "exit", "expand", "false", "git", "grep", "gunzip"),
-    *("gzip", "head", "iconv", "nano", "od", "perl", "printf", "sed", "sh", "sort", "ssh", "tac", "tail", "test"),
-    *("touch", "tr", "true", "uniq"),
+    *(":", "awk", "base64", "basename", "bash", "cat", "chmod", "comm", "cp", "curl", "cut", "date", "dd", "diff"),
+    *("dirname", "echo", "env", "exec", "exit", "expand", "expr", "false", "find", "fmt", "fold", "git", "grep"),
+    *("gunzip", "gzip", "head", "iconv", "jq", "less", "make", "md5sum", "mkdir", "mktemp", "mv", "nano", "nl", "od"),
+    *("paste", "perl", "printf", "readlink", "realpath", "rg", "rm", "sed", "seq", "sh", "sha256sum", "sleep", "sort"),
+    *("split", "ssh", "stat", "tac", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true", "unexpand"),
+    *("uniq", "wc", "xargs", "zcat"),
 ))  # fmt: skip
-# Not what begins with an assignment; and never more of a command, which can have a secret among its arguments.
-_FIRST_WORD = re.compile(r"""[\s"']*([^\s"';|&<>()=]+)(?=[\s"';|&<>()]|\Z)""")
-_NAMED = 3  # settings in one note
+_BIN = ("/usr/bin/", "/bin/")  # where they are
+#: The program, after assignments. Never more of a command, which can have a secret there or among its arguments; and
+#: nothing that the shell replaces, such as $HOME. Nothing is tried again, because the command can be long and hostile.
+_FIRST_WORD = re.compile(
+    r"""\s*+(?:[A-Za-z_]\w*+=(?:[^\s"'$`\\;|&<>()]*+|"[^"$`\\]*+"|'[^']*+')\s++)*+"""
+    r"""[\s"']*+([^\s"';|&<>()=$`]++)(?=[\s"';|&<>()]|\Z)"""
+)
+_NAMED = 3  # programs in one note, and settings of one program
 _FILTER = ("clean", "smudge", "process")
 _FALSE = ("false", "no", "off", "0", "")
 MOST = 8  # notes; a hostile configuration can name any number of extensions and filters
@@ -49,7 +75,9 @@ def setting_notes(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]
 
     ``theirs``: see :func:`unsigned`.
     """
-    notes = _notes(list(dict(settings).items()), [*unsigned(settings, theirs)])
+    # What the operator decides is no setting of the repository's, whatever it is; an empty value names no program.
+    decided = dict.fromkeys((key for key in _decided(theirs) if not is_format(key)), "")
+    notes = _notes(dict(settings) | decided)
     return tuple(note for _, note in zip(range(MOST), notes, strict=False))
 
 
@@ -57,8 +85,18 @@ def is_of_interest(key: str, value: str) -> bool:
     """Whether :func:`setting_notes` looks at the setting."""
     if key == _FORMAT:
         return value != "0"
-    known = key in _SIGNED or key == _VERIFIED or key.startswith("extensions.")
+    known = key in _SIGNED or key == _VERIFIED or is_format(key)
     return known or (key.startswith("filter.") and key.endswith(".required")) or _effect(key) is not None
+
+
+def is_format(key: str) -> bool:
+    """Whether the setting tells the form of the repository, which git takes from its ``config`` alone."""
+    return key == _FORMAT or key.startswith("extensions.")
+
+
+def switches_off(key: str, value: str) -> bool:
+    """Whether the setting ends a demand for signatures."""
+    return (key in _SIGNED or key == _VERIFIED) and value.lower() in _FALSE
 
 
 def unsigned(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]) -> dict[str, str]:
@@ -67,8 +105,11 @@ def unsigned(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]) -> 
     With signing git would make no commit at all: the sandbox has no key, and often no program for one. ``theirs``: the
     operator's variables; a key that they set is theirs to decide, such as where the operator mounts a key.
     """
-    decided = {key.lower() for key, _ in given_by_variables(theirs)}
-    return {key: "false" for key in _signed(dict(settings).items()) if key not in decided}
+    decided = _decided(theirs)
+    found = dict(settings)
+    return {
+        key: "false" for key in found if key in _SIGNED and key not in decided and not switches_off(key, found[key])
+    }
 
 
 def config_variables(configuration: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
@@ -93,18 +134,25 @@ def given_by_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(variables[key], variables[value]) for key, value in names]
 
 
-def _signed(settings: Iterable[tuple[str, str]]) -> list[str]:
-    return [key for key, value in settings if key in _SIGNED and value.lower() not in _FALSE]
+def _decided(theirs: Mapping[str, str]) -> set[str]:
+    """The settings that the operator's variables decide, as git prints their keys."""
+    decided = {key for variable, key in _INSTEAD.items() if variable in theirs}
+    for given, _ in given_by_variables(theirs):
+        section, dot, rest = given.partition(".")
+        middle, last_dot, name = rest.rpartition(".")
+        decided.add(f"{section.lower()}{dot}{middle}{last_dot}{name.lower()}")
+    return decided
 
 
-def _notes(settings: Sequence[tuple[str, str]], signed: Sequence[str]) -> Iterator[str]:
-    if signed:
-        made = " and ".join(dict.fromkeys(_SIGNED[key] for key in signed))
+def _notes(found: Mapping[str, str]) -> Iterator[str]:
+    signs = [key for key in found if key in _SIGNED and found[key].lower() not in {*_FALSE, _IF_ASKED}]
+    if signs:
+        made = list(dict.fromkeys(_SIGNED[key] for key in signs))
+        amend = ", the last commit by `git commit --amend --no-edit -S`" if "commits" in made else ""
         yield (
-            f"this repository signs {made} ({', '.join(signed)}), and the sandbox has no key: git inside makes them"
-            " without a signature. Sign them on the host, the last commit by `git commit --amend --no-edit -S`"
+            f"this repository signs {' and '.join(made)} ({', '.join(signs)}), and the sandbox has no key: git inside"
+            f" makes them without a signature. Sign them on the host{amend}"
         )
-    found = dict(settings)
     if found.get(_VERIFIED, "").lower() not in _FALSE:
         yield (
             f"this repository merges only commits with a signature ({_VERIFIED}), and the sandbox has no key: merge on"
@@ -116,7 +164,7 @@ def _notes(settings: Sequence[tuple[str, str]], signed: Sequence[str]) -> Iterat
             f"this repository has the format {_shown(version)} ({_FORMAT}): git inside fails unless the image has a"
             " newer git"
         )
-    for key, value in settings:
+    for key, value in found.items():
         section, _, name = key.partition(".")
         if section == "extensions" and name not in _EXTENSIONS and version != "0":
             git, advice = _NEWER.get(name, ("a newer git", ""))
@@ -137,13 +185,17 @@ def _notes(settings: Sequence[tuple[str, str]], signed: Sequence[str]) -> Iterat
 
 def _program_notes(found: Mapping[str, str]) -> Iterator[str]:
     """One for each effect; that of a required filter has been told."""
-    lacking: dict[str, list[str]] = {effect: [] for _, effect in _PROGRAMS}
+    lacking: dict[str, dict[str, list[str]]] = {effect: {} for effect in _PROGRAMS.values()}
     for key, value in found.items():
         effect, stem = _effect(key), key.rpartition(".")[0]
         if effect is not None and not _has(value) and found.get(f"{stem}.required", "").lower() in _FALSE:
             program = _program(value)
-            lacking[effect].append(f"{_shown(program)} ({_shown(key)})" if program else _shown(key))
-    for effect, named in lacking.items():
+            name = _shown(program) if program else f"the program of {_shown(key)}"
+            keys = lacking[effect].setdefault(name, [])
+            if program and len(keys) < _NAMED:
+                keys.append(_shown(key))
+    for effect, programs in lacking.items():
+        named = [f"{name} ({', '.join(keys)})" if keys else name for name, keys in programs.items()]
         if named:
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
             yield f"this repository runs {', '.join(named[:_NAMED])}{more}: unless the image has it, {effect}"
@@ -151,13 +203,19 @@ def _program_notes(found: Mapping[str, str]) -> Iterator[str]:
 
 def _effect(key: str) -> str | None:
     """What fails without the program that the setting names; None if it names none."""
-    return next((effect for pattern, effect in _PROGRAMS if re.fullmatch(pattern, key, re.DOTALL)), None)
+    section, _, rest = key.partition(".")
+    _, dot, name = rest.rpartition(".")
+    return _PROGRAMS.get(f"{section}.*.{name}" if dot else key)
 
 
 def _has(command: str) -> bool:
     """Whether podbot's images have what the command begins with, as far as that can be told."""
     program = _program(command)
-    return not command.strip() or program in _HAS or ("/" in program and not program.startswith(("/", "~")))
+    return (
+        not command.strip()
+        or any(program.removeprefix(place) in _HAS for place in ("", *_BIN))
+        or ("/" in program and not program.startswith(("/", "~")))
+    )
 
 
 def _program(command: str) -> str:

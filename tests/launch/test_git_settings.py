@@ -23,7 +23,7 @@ FORMAT = ("core.repositoryformatversion", "1")
     [
         ("commit.gpgsign", "true", ["signs commits (commit.gpgsign)", "without a signature"]),
         ("tag.gpgsign", "yes", ["signs tags (tag.gpgsign)", "on the host"]),
-        ("push.gpgsign", "if-asked", ["signs pushes (push.gpgsign)", "without a signature"]),
+        ("push.gpgsign", "true", ["signs pushes (push.gpgsign)", "without a signature"]),
         ("merge.verifysignatures", "true", ["merges only commits with a signature", "--no-verify-signatures"]),
         ("core.repositoryformatversion", "2", ["format 2", "a newer git"]),
         ("extensions.refstorage", "reftable", ["git 2.45", "refstorage = reftable", "git refs migrate"]),
@@ -43,8 +43,16 @@ FORMAT = ("core.repositoryformatversion", "1")
         ("merge.po.driver", "msgmerge %A %O %B", ["has a conflict in each file that it would merge"]),
         ("diff.external", "difft", ["runs difft (diff.external)", "git diff fails, except with --no-ext-diff"]),
         ("diff.bin.textconv", "~/bin/show", ["--no-textconv"]),
-        ("diff.img.command", "/opt/x\x1b[2J", ["\\x1b[2J"]),
-        ("filter.f.smudge", "KEY=s3cret decrypt", ["runs filter.f.smudge: unless"]),
+        ("diff.img.command", "/opt/x\x1b[2J", ["\\x1b[2J", "git diff of such files fails"]),
+        ("filter.f.smudge", "KEY=s3cret decrypt", ["runs decrypt (filter.f.smudge): unless"]),
+        (
+            "filter.f.smudge",
+            "KEY=$(cat s3cret) decrypt",
+            ["runs the program of filter.f.smudge: unless the image has it"],
+        ),
+        ("sequence.editor", "interactive", ["git rebase -i fails: set GIT_SEQUENCE_EDITOR"]),
+        ("core.editor", "$HOME/bin/x", ["runs the program of core.editor: unless"]),
+        ("core.editor", "/usr/bin/sub/nano", ["runs /usr/bin/sub/nano (core.editor)"]),
         ("core.editor", "code --wait", ["pass -m, or set GIT_EDITOR"]),
         ("core.sshcommand", "corkscrew-ssh", ["reaches no remote by it"]),
     ],
@@ -68,6 +76,10 @@ def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: li
         [("filter.strip.clean", "sed s/x//"), ("filter.strip.smudge", "cat"), ("filter.strip.required", "true")],
         [("filter.own.clean", "./scripts/clean"), ("diff.own.textconv", "'scripts/show' -x"), ("core.editor", "")],
         [("core.sshcommand", "ssh -i ~/.ssh/work")],
+        [("core.sshcommand", "/usr/bin/ssh -i k"), ("filter.f.clean", "/bin/sh -c 'x'")],
+        [("core.sshcommand", "env X=1 ssh")],
+        [("core.sshcommand", "GIT_TRACE=1 A='b c' D= ssh")],
+        [("push.gpgsign", "if-asked")],
         [("core.editor", " "), ("diff.z.textconv", ":")],
         [],
     ],
@@ -121,6 +133,37 @@ def test_the_operator_s_own_configuration_stays_and_decides_about_signing() -> N
     assert config_variables({}, THEIRS) == {}, "theirs are in the sandbox anyway"
 
 
+@pytest.mark.parametrize(
+    ("setting", "theirs"),
+    [
+        (("core.editor", "code"), {"GIT_EDITOR": "nano"}),
+        (("sequence.editor", "code"), {"GIT_SEQUENCE_EDITOR": "nano"}),
+        (("core.sshcommand", "corkscrew"), {"GIT_SSH_COMMAND": "ssh"}),
+        (("core.gitproxy", "corkscrew"), {"GIT_PROXY_COMMAND": "x"}),
+        (("diff.external", "difft"), {"GIT_EXTERNAL_DIFF": "diff"}),
+        (("merge.Po.driver", "msgmerge"), {"KEY": "Merge.Po.Driver"}),
+        (("merge.verifysignatures", "true"), {"KEY": "merge.verifySignatures"}),
+        (("filter.lfs.required", "true"), {"KEY": "filter.lfs.process"}),
+    ],
+)
+def test_what_the_operator_decides_has_no_note(setting: tuple[str, str], theirs: dict[str, str]) -> None:
+    assert setting_notes([setting], {}) != ()
+    key = theirs.get("KEY")
+    variables = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": key, "GIT_CONFIG_VALUE_0": "x"} if key else theirs
+    assert setting_notes([setting], variables) == ()
+
+
+def test_no_variable_decides_about_the_format() -> None:
+    """git takes that from the repository's configuration alone."""
+    theirs = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": FORMAT[0], "GIT_CONFIG_VALUE_0": "1"}
+    assert len(setting_notes([(FORMAT[0], "2")], theirs)) == 1
+
+
+def test_only_a_commit_is_said_to_be_signed_by_amending() -> None:
+    assert "--amend" in setting_notes([("tag.gpgsign", "true"), ("commit.gpgsign", "true")], {})[0]
+    assert "--amend" not in setting_notes([("tag.gpgsign", "true")], {})[0]
+
+
 @pytest.mark.parametrize("count", ["", "x", "-1", "3", "1000", "\u0663", "2 "])
 def test_variables_that_git_would_not_take_are_not_counted(count: str) -> None:
     theirs = {**THEIRS, "GIT_CONFIG_COUNT": count}
@@ -146,7 +189,18 @@ def test_a_hostile_configuration_makes_few_notes() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["sshpass -p s3cret ssh", "KEY=s3cret x", "K='s3 s3cret' x", "'p'\ts3cret", "p;s3cret"]
+    "command",
+    [
+        "sshpass -p s3cret ssh",
+        "KEY=s3cret x",
+        "K='s3 s3cret' x",
+        "'p'\ts3cret",
+        "p;s3cret",
+        'K="s3 s3cret" x',
+        "K=s3cret",
+        "K=a's3cret' x",
+        "'K=s3cret' x",
+    ],
 )
 def test_of_a_command_only_the_program_is_shown(command: str) -> None:
     """Its arguments can be secrets."""
@@ -155,10 +209,14 @@ def test_of_a_command_only_the_program_is_shown(command: str) -> None:
 
 
 def test_the_settings_of_one_effect_are_one_note() -> None:
-    (note,) = setting_notes([(f"filter.{'x' * 500}{number}.clean", "y" * 500) for number in range(1000)], {})
+    many = [(f"filter.{'x' * 500}{number}.clean", f"{number}{'y' * 500}") for number in range(1000)]
+    (note,) = setting_notes(many, {})
     assert note.count("filter.x") == 3
     assert "and 997 more: unless the image has it" in note
     assert len(note) < 600
+    lfs = [("filter.lfs.clean", "git-lfs clean"), ("filter.lfs.smudge", "git-lfs smudge"), ("filter.x.clean", "nb")]
+    (note,) = setting_notes(lfs, {})
+    assert "runs git-lfs (filter.lfs.clean, filter.lfs.smudge), nb (filter.x.clean): unless" in note
     both = [("filter.lfs.clean", "git-lfs clean"), ("filter.lfs.required", "true"), ("diff.lfs.textconv", "cat")]
     (note,) = setting_notes(both, {})
     assert note.startswith("this repository requires the filter lfs")
