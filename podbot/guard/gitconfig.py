@@ -6,7 +6,10 @@ at an error and obeys nothing, so the entries before the error are returned with
 
 from __future__ import annotations
 
-from podbot.guard.values import NamedTuple
+from podbot.guard.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _KEY = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _ALPHA = _KEY - frozenset(b"0123456789-")
@@ -44,27 +47,46 @@ class _Input:
 
 def parse(data: bytes) -> Config:
     """The entries of one file; includes are not followed but returned as entries."""
-    source = _Input(data.removeprefix(b"\xef\xbb\xbf"))
     entries: list[tuple[str, str | None]] = []
-    stem = b""
     try:
-        while True:
-            char = source.next()
-            if char == _END and source.over:
-                return Config(tuple(entries), whole=True)
-            if char in _SPACE:
-                continue
-            if char in b"#;":
-                _skip_line(source)
-            elif char == ord("["):
-                stem = _section(source) + b"."
-            elif char in _ALPHA:
-                name, value = _variable(source, char)
-                entries.append((_text(stem + name), None if value is None else _text(value)))
-            else:
-                return Config(tuple(entries), whole=False)
+        for entry in _entries(data, longest=len(data) + 1):
+            entries.append(entry)  # noqa: PERF402 - those before an error are kept
     except _Bad:
         return Config(tuple(entries), whole=False)
+    return Config(tuple(entries), whole=True)
+
+
+def entries_of(data: bytes, longest: int) -> Iterator[tuple[str, str | None]]:
+    """Those of :func:`parse` whose key has at most ``longest`` bytes, one by one.
+
+    A section's name is a part of each of its keys, so that the keys of a file can be far larger than the file.
+    """
+    try:
+        yield from _entries(data, longest)
+    except _Bad:
+        return
+
+
+def _entries(data: bytes, longest: int) -> Iterator[tuple[str, str | None]]:
+    """Raises _Bad."""
+    source = _Input(data.removeprefix(b"\xef\xbb\xbf"))
+    stem = b""
+    while True:
+        char = source.next()
+        if char == _END and source.over:
+            return
+        if char in _SPACE:
+            continue
+        if char in b"#;":
+            _skip_line(source)
+        elif char == ord("["):
+            stem = _section(source) + b"."
+        elif char in _ALPHA:
+            name, value = _variable(source, char)
+            if len(stem) + len(name) <= longest:
+                yield _text(stem + name), None if value is None else _text(value)
+        else:
+            raise _Bad
 
 
 def _text(data: bytes) -> str:

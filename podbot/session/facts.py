@@ -16,7 +16,7 @@ from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.github_auth import source_of
 from podbot.launch.held_keys import BASE_VARIABLES
 from podbot.launch.judged_logins import judged
-from podbot.launch.mounts import not_absolute
+from podbot.launch.mounts import SAME_PATH, not_absolute
 from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.resources.gateway import HOST_VARIABLES
 from podbot.launch.resources.login import selected_family, store_of
@@ -77,7 +77,7 @@ def collect_facts(
     name, email = git_identity(environ)
     cwd_links = links_to_cwd(environ, cwd)
     workspace = _workspace(config, request, environ, home, cwd=cwd, cwd_links=cwd_links)
-    repository = _repository(workspace, uid)
+    repository = _repository(workspace, uid, moved=config.workspace.container_path != SAME_PATH)
     wanted = {*TERMINAL_VARIABLES, "XDG_CONFIG_HOME", *config.agent.env_allowlist, source_of(config).variable}
     filtered = network_of(config, request) == FILTERED
     if filtered:
@@ -176,10 +176,10 @@ def _relative(given: str, path: str, cwd: str, cwd_links: tuple[LinkFacts, ...])
     return replace(found, links=tuple(dict.fromkeys((*cwd_links, *found.links))))
 
 
-def _repository(workspace: PathFacts | None, uid: int) -> RepositoryFacts:
+def _repository(workspace: PathFacts | None, uid: int, *, moved: bool) -> RepositoryFacts:
     if workspace is None or workspace.kind != "directory":
         return RepositoryFacts()
-    return look_at_repository(workspace.resolved, uid)
+    return look_at_repository(workspace.resolved, uid, moved=moved)
 
 
 def _settings(config: AppConfig, workspace: PathFacts | None) -> tuple[str, ...]:

@@ -49,23 +49,30 @@ class _NotFollowed(Exception):
         self.reason, self.remedy = reason, remedy
 
 
-def look_at_repository(workspace: str, uid: int) -> RepositoryFacts:
-    """``workspace`` must be resolved; ``uid`` must own a git directory. Never raises, whatever the files contain."""
+def look_at_repository(workspace: str, uid: int, *, moved: bool = False) -> RepositoryFacts:
+    """``workspace`` must be resolved; ``uid`` must own a git directory. Never raises, whatever the files contain.
+
+    ``moved``: the sandbox has the workspace at another path.
+    """
     try:
         with open_directory(workspace) as top:
-            mode = mode_of(top, ".git")
+            mode, here = mode_of(top, ".git"), (workspace, top)
             if stat.S_ISDIR(mode):
                 own = joined(workspace, ".git")
                 with open_directory(".git", top) as git:
-                    return RepositoryFacts(None, *_worktrees(git, own), read_settings([workspace], own))
+                    return RepositoryFacts(None, *_worktrees(git, own), read_settings([here], own, absolute=not moved))
             if not mode:  # a bare repository, or none
-                return RepositoryFacts(None, *_worktrees(top, workspace), read_settings([workspace], workspace))
+                settings = read_settings([here], workspace, absolute=not moved)
+                return RepositoryFacts(None, *_worktrees(top, workspace), settings)
             linked = _linked(top, mode, workspace, uid)
-        if linked is None or not linked.directory:
-            return RepositoryFacts(linked)
-        settings = read_settings([workspace, linked.directory], linked.directory, linked.names)
-        with open_directory(linked.directory) as git:
-            return RepositoryFacts(linked, *_worktrees(git, linked.directory), settings)
+            if linked is None or not linked.directory:
+                return RepositoryFacts(linked)
+            with open_directory(linked.directory) as git:
+                if path_of(git, linked.directory) != linked.directory:  # replaced since it was checked
+                    return RepositoryFacts(linked)
+                there = (linked.directory, git)
+                settings = read_settings([there] if moved else [here, there], linked.directory, linked.names)
+                return RepositoryFacts(linked, *_worktrees(git, linked.directory), settings)
     except OSError:
         return RepositoryFacts()
 
@@ -74,14 +81,20 @@ def check_linked_git(plan: SandboxPlan, uid: int) -> None:
     """Check again right before the container is created. Raises MountRefused when the result has changed."""
     if plan.linked_git is None or plan.workspace is None:
         return
-    now = look_at_repository(plan.workspace.source, uid).linked
-    if now != plan.linked_git:
+    if _linked_now(plan.workspace.source, uid) != plan.linked_git:
         raise MountRefused(
             path=plan.linked_git.directory,
             origin="checked again right before the sandbox is created",
             reason="the workspace's .git file and this directory no longer point to each other",
             hint="Check what changed there, then start again.",
         )
+
+
+def _linked_now(workspace: str, uid: int) -> LinkedGit | None:
+    with contextlib.suppress(OSError), open_directory(workspace) as top:
+        mode = mode_of(top, ".git")
+        return _linked(top, mode, workspace, uid) if mode and not stat.S_ISDIR(mode) else None
+    return None
 
 
 def _linked(top: int, mode: int, workspace: str, uid: int) -> LinkedGit | None:

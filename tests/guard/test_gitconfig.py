@@ -7,7 +7,7 @@ import subprocess
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from podbot.guard.gitconfig import parse
+from podbot.guard.gitconfig import entries_of, parse
 from tests.examples import examples
 
 
@@ -60,6 +60,16 @@ def test_it_gives_the_same_result_as_git(text: str) -> None:
     else:
         assert found.whole
         assert spaces(list(found.entries)) == spaces(expected)
+
+
+def test_one_by_one_the_entries_are_the_same_without_those_of_long_keys() -> None:
+    data = f'[a]\nx=1\n[b "{"y" * 100}"]\nx\n[c]\nz\n!\nw\n'.encode()
+    assert (
+        list(entries_of(data, 104))
+        == list(parse(data).entries)
+        == [("a.x", "1"), (f"b.{'y' * 100}.x", None), ("c.z", None)]
+    )
+    assert list(entries_of(data, 103)) == list(entries_of(data, 3)) == [("a.x", "1"), ("c.z", None)]
 
 
 @given(st.binary(max_size=300))

@@ -421,6 +421,18 @@ def identity(host: Host) -> tuple[str | None, str | None]:
     return found.git_name, found.git_email
 
 
+def test_an_absolute_include_leads_into_a_workspace_only_at_the_same_path(host: Host) -> None:
+    git_config(host.project / "shared.cfg", "[commit]\n\tgpgsign = true\n")
+    git_config(host.project / ".git" / "config", f"[include]\n\tpath = {host.project}/shared.cfg\n")
+
+    def settings(place: str) -> tuple[tuple[str, str], ...]:
+        config = host.config(workspace={"host_path": "~/proj", "container_path": place})
+        return host.facts(config).repository.settings
+
+    assert settings("host") == (("commit.gpgsign", "true"),)
+    assert settings("/work") == ()
+
+
 def test_the_operators_identity_with_what_it_includes(host: Host) -> None:
     git_config(host.home / ".gitconfig", "[user]\n\tname = Ann Ä\n[include]\n\tpath = private\n")
     git_config(host.home / "private", "[user]\n\temail = ann@example.org\n")

@@ -156,12 +156,14 @@ def test_settings_that_matter_inside_are_read(repos: Repositories) -> None:
 SIGNS = ("commit.gpgsign", "true")
 
 
-def included(repos: Repositories, path: str, section: str = "include") -> tuple[tuple[str, str], ...]:
+def included(
+    repos: Repositories, path: str, section: str = "include", *, moved: bool = False
+) -> tuple[tuple[str, str], ...]:
     """The settings of ``shop`` when its configuration ends with an include of ``path``; git would open it at once."""
     config = repos.shop / ".git" / "config"
     before = config.read_text()
     config.write_text(f"{before}[{section}]\n\tpath = {path}\n")
-    found = repos.look(repos.shop).settings
+    found = look_at_repository(str(repos.shop), UID, moved=moved).settings
     config.write_text(before)
     return found
 
@@ -211,6 +213,56 @@ def test_a_hostile_configuration_is_not_read_for_long(repos: Repositories) -> No
     assert 1 < len(included(repos, "../self.cfg")) < 16
     (repos.shop / "large.cfg").write_bytes(b"[commit]\n\tgpgsign\n" + b"#" * 30_000)
     assert included(repos, "../large.cfg\n\tpath = ../large.cfg" * 3) == (SIGNS, SIGNS), "64 KiB of all files"
+
+
+def test_a_condition_switches_signing_on_but_not_off(repos: Repositories) -> None:
+    """Else an included file that git does not take hides that the repository signs."""
+    keys = ("commit.gpgsign", "merge.verifysignatures")
+    for key in keys:
+        repos.git("config", key, "true")
+    real = tuple((key, "true") for key in keys)
+    (repos.shop / "more.cfg").write_text("[commit]\n\tgpgsign = false\n[merge]\n\tverifySignatures = false\n")
+    (repos.shop / "way.cfg").write_text("[include]\n\tpath = more.cfg\n")
+    assert included(repos, "../more.cfg", 'includeIf "gitdir:/nowhere/"') == real
+    assert included(repos, "../way.cfg", 'includeIf "gitdir:/nowhere/"') == real
+    assert included(repos, "../way.cfg") == (*real, *((key, "false") for key in keys))
+    assert included(repos, "../way.cfg", "includeIf") == real, "git ignores it without a condition"
+    (repos.shop / "more.cfg").write_text("[tag]\n\tgpgsign\n")
+    assert included(repos, "../more.cfg", "includeIf") == real
+    assert included(repos, "../more.cfg", 'includeIf "gitdir:/nowhere/"') == (*real, ("tag.gpgsign", "true"))
+
+
+def test_the_format_is_taken_from_the_configuration_alone(repos: Repositories) -> None:
+    """git says nothing of what another file has (measured with git 2.39)."""
+    form = "[core]\n\trepositoryformatversion = 7\n[extensions]\n\tfuture = x\n\tworktreeConfig = true\n"
+    (repos.shop / "form.cfg").write_text(form)
+    (repos.shop / ".git" / "config.worktree").write_text(form + "[tag]\n\tgpgsign\n")
+    assert included(repos, "../form.cfg") == ()
+    repos.git("config", "extensions.worktreeConfig", "true")
+    assert repos.look(repos.shop).settings == (("extensions.worktreeconfig", "true"), ("tag.gpgsign", "true"))
+
+
+def test_in_a_workspace_at_another_path_only_relative_includes_are_followed(repos: Repositories) -> None:
+    (repos.shop / "shared.cfg").write_text("[commit]\n\tgpgsign = true\n")
+    assert included(repos, "../shared.cfg", moved=True) == (SIGNS,)
+    assert included(repos, str(repos.shop / "shared.cfg"), moved=True) == ()
+    (repos.feature / "shared.cfg").write_text("[tag]\n\tgpgsign = true\n")
+    (repos.shop / ".git" / "own.cfg").write_text("[commit]\n\tgpgsign = true\n")
+    for path in (repos.feature / "shared.cfg", repos.shop / ".git" / "own.cfg"):
+        repos.git("config", "--add", "include.path", str(path))
+    assert repos.look().settings == (("tag.gpgsign", "true"), SIGNS)
+    found = look_at_repository(str(repos.feature), UID, moved=True).settings
+    assert found == (SIGNS,), "the git directory is at the same path"
+
+
+def test_the_name_of_a_section_does_not_fill_the_memory(repos: Repositories) -> None:
+    """Each key repeats it: 64 KiB made 525 MB of keys, which a pattern then ran over for 10 s."""
+    config = repos.shop / ".git" / "config"
+    config.write_text(f'[commit]\n\tgpgsign\n[extensions "{"." * 2000}"]\n' + "a\n" * 2000)
+    assert repos.look(repos.shop).settings == (SIGNS,)
+    config.write_text(f'[extensions "{"x" * 200}"]\n' + "a\n" * 2000)
+    kept = repos.look(repos.shop).settings
+    assert 1 < sum(len(key) for key, _ in kept) <= 1 << 14
 
 
 def test_without_repository_and_workspace(repos: Repositories) -> None:
@@ -445,6 +497,18 @@ def test_a_pointer_that_changed_meanwhile_ends_the_start(repos: Repositories) ->
     (repos.entry / "gitdir").write_text("/elsewhere/.git\n")
     with pytest.raises(MountRefused, match="no longer point to each other"):
         check_linked_git(plan, UID)
+
+
+def test_the_last_look_reads_no_settings(repos: Repositories) -> None:
+    """They take the most time, and nothing of the start depends on them any more."""
+    plan = Place(str(repos.root / "place")).sandbox()
+    plan = dataclasses.replace(plan, workspace=Mount(str(repos.feature), "/x"), linked_git=repos.linked())
+    with open(repos.shop / ".git" / "config", "r+b") as held:
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        fcntl.fcntl(held, fcntl.F_SETOWN, 0)
+        check_linked_git(plan, UID)
+        assert fcntl.fcntl(held, fcntl.F_GETLEASE) == fcntl.F_WRLCK, "nobody opened it"
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 def test_elsewhere_than_linux_the_path_is_resolved_again(repos: Repositories) -> None:
