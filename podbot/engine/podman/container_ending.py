@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.podman import leftovers
-from podbot.engine.podman.mapping import check, check_removed, reason_of
+from podbot.engine.podman.mapping import GONE, check, check_removed, reason_of
 from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
 from podbot.frozen import Frozen, replace
 
@@ -246,7 +246,8 @@ class Ending(Frozen):
             try:
                 state = container.command(ident)
             except RequestFailed as exc:
-                if exc.status != 404:  # or its record has been removed meanwhile
+                # Its record has been removed meanwhile, or the container has, by the podbot that ran it.
+                if exc.status != 404 and not exc.reason.endswith(GONE):
                     raise
                 continue
             recorded |= {state.pid} if state.running and state.pid > 0 else set()

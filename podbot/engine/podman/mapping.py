@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
 # in database: …" (Podman 4.3), "no container with ID … found in database: …" (5.4).
-_GONE = " in database: no such container"
+GONE = " in database: no such container"  # the end of a reason
 
 
 def reason_of(response: Response) -> str:
@@ -111,7 +111,7 @@ def refusal(operation: str, response: Response, *, container: str = "") -> Conta
         return limit
     if is_storage_full(reason):
         return EngineStorageFull(operation=operation, engine_hint=WORDS.prune)
-    if container and (response.status == 404 or reason.endswith(_GONE)):
+    if container and (response.status == 404 or reason.endswith(GONE)):
         return ContainerNotFound(container=container)
     return RequestFailed(operation=operation, status=response.status, reason=reason)
 

@@ -282,6 +282,17 @@ def test_a_paused_container_is_stopped_before_that() -> None:
     assert podman.asked == ["POST /unpause", "POST /stop", "DELETE "]
 
 
+def test_a_container_that_another_podbot_removes_meanwhile_is_removed() -> None:
+    podman = Podman("running", pid=1, execs={"e1": STRANGER})
+
+    def command(ident: str) -> ExecState:
+        reason = f"retrieving exec session {ident}: container {ID} does not exist in database: no such container"
+        raise RequestFailed(operation="inspect an exec session", status=500, reason=reason)
+
+    podman.ending().remove(podman.container._replace(command=command), kill=True, pauses=())
+    assert podman.asked == ["DELETE "]
+
+
 def test_an_engine_that_does_not_say_what_it_would_kill_removes_nothing() -> None:
     podman = Podman("running", pid=1, execs={"e1": -500})
     with pytest.raises(RequestFailed):
