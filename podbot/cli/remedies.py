@@ -118,6 +118,7 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
         "End its agent. If work is left that is not pushed, `podbot start {session}` starts it then."
     ),
     (errors.StartFailed, errors.StartFailed.UNKNOWN): _OWN_WORDS,
+    (errors.RemoveFailed, errors.RemoveFailed.CHANGING): "Try again; with -v podbot prints the engine's own words.",
     (errors.StartFailed, errors.StartFailed.RUNS): "`podbot stop {container}` ends it; then start it again.",
     (errors.ExecFailed, errors.ExecFailed.NOT_RUNNING): "`podbot start {container}` starts a kept session.",
     (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): _OWN_WORDS,

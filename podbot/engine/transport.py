@@ -60,7 +60,7 @@ def shares_processes(sock: socket.socket) -> bool:
 
     An engine outside the container in which podbot runs has others, and what it says of them would seem to be wrong.
     """
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):  # only Linux has SO_PEERCRED
         peer = int.from_bytes(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
         return os.readlink(f"/proc/{peer}/ns/pid") == os.readlink("/proc/self/ns/pid")
     return False

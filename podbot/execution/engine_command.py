@@ -36,7 +36,10 @@ _GONE = (EngineGone, ConnectionFailed, SocketNotFound)
 
 
 class EngineCommand:
-    """See ``CommandControl``. ``program``: for messages. ``counts``: the kernel's, where they can be read."""
+    """See ``CommandControl``. ``program``: for messages. ``counts``: the kernel's, where they can be read.
+
+    ``before``: what they were before the start.
+    """
 
     def __init__(
         self,
@@ -47,12 +50,12 @@ class EngineCommand:
         limits: TimeLimits,
         *,
         counts: KernelCounts | None = None,
+        before: tuple[int, int] = (0, 0),
     ) -> None:
         self._engine, self._container, self._program = engine, container, program
         self._limits, self._exec_id = limits, exec_id
         self._last: ExecState | None = None
-        self._counts = counts
-        self._before = counts.read() if counts is not None else (0, 0)
+        self._counts, self._before = counts, before
         self._code: int | None = None
 
     def signal(self, number: int) -> bool:

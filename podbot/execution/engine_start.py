@@ -34,6 +34,7 @@ class EngineStart:
         del wake  # the engine answers, or its own time limit ends the request
         program = spec.command[0]
         counts = self._counts()
+        before = counts.read() if counts is not None else (0, 0)
         exec_id = self._engine.exec_create(self.container, spec)
         try:
             stream = self._engine.exec_start(exec_id, tty=spec.tty, size=size() if spec.tty else None)
@@ -41,7 +42,9 @@ class EngineStart:
             raise SandboxPaused(**exc.fields | {"container": self.container}) from exc
         except ExecFailed as exc:  # the engine's answer to a start names neither
             raise ExecFailed(**exc.fields | {"container": self.container, "command": program}) from exc
-        control = self.control = EngineCommand(self._engine, self.container, exec_id, program, limits, counts=counts)
+        control = self.control = EngineCommand(
+            self._engine, self.container, exec_id, program, limits, counts=counts, before=before
+        )
         side = WatchedSide(
             stream,
             tty=spec.tty,

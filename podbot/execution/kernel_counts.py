@@ -52,6 +52,10 @@ def _file(kind: tuple[str, str, str, str], container: str, groups: list[str], mo
             own = _own(path, container)
             place = _mounted("" if unified else controller, mounts)
             if own and place:
+                # crun runs the processes in a group below the scope's; Linux before 6.11 counts refused forks there.
+                inner = os.path.join(place + own, "container", second)
+                if unified and kind is _PIDS and os.path.exists(inner):
+                    return inner
                 return os.path.join(place + own, second if unified else first)
     return ""
 

@@ -58,10 +58,8 @@ _HAS = frozenset((
 _BIN = ("/usr/bin/", "/bin/")  # where they are
 #: The program, after assignments. Never more of a command, which can have a secret there or among its arguments; and
 #: nothing that the shell replaces, such as $HOME. Nothing is tried again, because the command can be long and hostile.
-_FIRST_WORD = re.compile(
-    r"""\s*+(?:[A-Za-z_]\w*+=(?:[^\s"'$`\\;|&<>()]*+|"[^"$`\\]*+"|'[^']*+')\s++)*+"""
-    r"""[\s"']*+([^\s"';|&<>()=$`]++)(?=[\s"';|&<>()]|\Z)"""
-)
+_ASSIGNMENT = re.compile(r"""\s*+[A-Za-z_]\w*+=(?:[^\s"'$`\\;|&<>()]*+|"[^"$`\\]*+"|'[^']*+')(?=\s)""")
+_FIRST_WORD = re.compile(r"""[\s"']*+([^\s"';|&<>()=$`]++)(?=[\s"';|&<>()]|\Z)""")
 _NAMED = 3  # programs in one note, and settings of one program
 _FILTER = ("clean", "smudge", "process")
 _FALSE = ("false", "no", "off", "0", "")
@@ -220,7 +218,10 @@ def _has(command: str) -> bool:
 
 def _program(command: str) -> str:
     """The program of a command of a shell; empty where that is hard to tell."""
-    found = _FIRST_WORD.match(command)
+    at = 0
+    while found := _ASSIGNMENT.match(command, at):  # no repeated group: Python 3.11.2 loses what it tried in vain
+        at = found.end()
+    found = _FIRST_WORD.match(command, at)
     return found[1] if found else ""
 
 

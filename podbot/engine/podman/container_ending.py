@@ -80,44 +80,42 @@ class Ending(Frozen):
     attended: Callable[[str], bool] = leftovers.attended
     monitored: Callable[[Life], bool] = _is_monitored
     lives: Callable[[int], bool] = leftovers.lives
-    alive: Callable[[], Mapping[str, Sequence[int]]] = leftovers.alive
-    first: Callable[[Sequence[int]], int] = leftovers.first
+    alive: Callable[[], Mapping[str, int]] = leftovers.alive
 
     def settled(self, container: Container) -> bool:
-        """Write the status of a container whose monitor and processes have been killed. Returns whether it was one.
+        """Write the status of a container whose monitor and processes have been killed. Returns whether it was written.
 
         Podman 4.3 calls it running for ever otherwise, and its start does nothing and says nothing (measured).
         """
-        found = None
         with contextlib.suppress(RequestFailed):
-            found = _life(container) if self.local else None
-        if (
-            found is None
-            or found.status not in RUNNING
-            or self.lives(found.pid)
-            or self.monitored(found)
-            or self.left(found.id)
-        ):
-            return False
-        self._write_status(found.id)
-        return True
+            found = self._killed(container)
+            # It may have been started while the processes were searched: then its record is another one.
+            if found is not None and found == self._killed(container):
+                return self._write_status(found.id)
+        return False
+
+    def _killed(self, container: Container) -> Life | None:
+        """The record of a container that is said to run although nothing of it is left."""
+        found = _life(container) if self.local else None
+        if found is None or found.status not in RUNNING or self.lives(found.pid):
+            return None
+        return None if self.monitored(found) or self.left(found.id) else found
 
     def as_it_is(self, found: ContainerInfo) -> ContainerInfo:
         """``found``, or a container that runs if Podman has forgotten that its processes do."""
-        if not self.local or found.state not in _FORGOTTEN or not (pids := self.left(found.id)):
-            return found
-        return replace(found, state="running", pid=self.first(pids))
+        pid = self.alive().get(found.id, 0) if self.local and found.state in _FORGOTTEN else 0
+        return replace(found, state="running", pid=pid) if pid else found
 
     def with_forgotten(
         self, found: Sequence[ContainerInfo], others: Callable[[], Sequence[ContainerInfo]]
     ) -> list[ContainerInfo]:
-        """As :meth:`as_it_is`, for a list, and what has to be on it of ``others``, which Podman does not list."""
+        """As :meth:`as_it_is`, for a list. ``others``: all containers, of which those are added that do run."""
         alive = self.alive() if self.local else {}
-        if not alive.keys() <= {info.id for info in found}:
-            known = {info.id for info in found}
-            found = (*found, *(info for info in others() if info.id in alive.keys() - known and info.state != "paused"))
+        missing = alive.keys() - {info.id for info in found}
+        if missing:
+            found = (*found, *(info for info in others() if info.id in missing and info.state != "paused"))
         return [
-            replace(info, state="running", pid=self.first(alive[info.id]))
+            replace(info, state="running", pid=alive[info.id])
             if info.id in alive and info.state in _FORGOTTEN
             else info
             for info in found
@@ -175,13 +173,17 @@ class Ending(Frozen):
             found = _life(container)
         return "" if found is None or found.status in ENDED else found.status
 
-    def _write_status(self, container: str) -> None:
-        for directory in self.exits:
+    def _write_status(self, container: str) -> bool:
+        """Returns whether it was written anywhere. ``container``: a whole id."""
+        written = False
+        for directory in self.exits if leftovers.is_id(container) else ():
             with contextlib.suppress(OSError):
                 name = os.path.join(directory, container)
                 handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 with open(handle, "w", encoding="ascii") as file:
                     file.write(_KILLED)
+                written = True
+        return written
 
     def remove(self, container: Container, *, kill: bool, pauses: Sequence[float]) -> None:
         """Remove it; ``pauses``: see ``RestLimits``. Raises RemoveFailed, EngineStorageFull and kin.

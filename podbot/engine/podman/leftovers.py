@@ -21,10 +21,14 @@ _ATTENDANTS = ("conmon", "podman")
 _OWN_FILE = "/run/.containerenv"
 _OF_A_CONTAINER = "libpod-[0-9a-f]{64}"
 _OWN_DIRECTORY = "/([0-9a-f]{64})/userdata/"
-_MOST = (
-    1 << 18
-)  # bytes of a file that are read: a process inside can have 100,000 mounts; its own file is among the first
+# Bytes of a file that are read: a process inside can have 100,000 mounts; its own file is among the first.
+_MOST = 1 << 18
 PROC = "/proc"
+
+
+def is_id(text: str) -> bool:
+    """Whether this is the whole id of a container."""
+    return re.fullmatch(_ID, text) is not None
 
 
 def left(container: str, proc: str = PROC) -> list[int]:
@@ -32,7 +36,7 @@ def left(container: str, proc: str = PROC) -> list[int]:
 
     A process that shares podbot's pid namespace is never one: it is a program of this host.
     """
-    if not re.fullmatch(_ID, container):
+    if not is_id(container):
         return []
     try:
         ours = os.readlink(f"{proc}/self/ns/pid")
@@ -42,46 +46,36 @@ def left(container: str, proc: str = PROC) -> list[int]:
     return sorted(pid for pid in pids if _is_in(pid, container, ours, proc))
 
 
-def alive(proc: str = PROC) -> dict[str, list[int]]:
-    """As :func:`left`, for all containers at once, by their whole ids."""
-    found: dict[str, list[int]] = {}
+def alive(proc: str = PROC) -> dict[str, int]:
+    """The containers whose first process runs here, by their whole ids, and that process.
+
+    No other process counts: it could have mounted files, or be in a control group, as another container's are. The
+    kernel ends a container with its first process.
+    """
+    found: dict[str, int] = {}
     try:
-        ours = os.readlink(f"{proc}/self/ns/pid")
         pids = sorted(int(name) for name in os.listdir(proc) if name.isdigit())
     except OSError:
         return found
     for pid in pids:
-        for container in _containers_of(pid, ours, proc):
-            found.setdefault(container, []).append(pid)
+        with contextlib.suppress(OSError):
+            if container := _begun_by(pid, proc):
+                found.setdefault(container, pid)
     return found
 
 
-def _containers_of(pid: int, ours: str, proc: str) -> set[str]:
-    """As :func:`_is_in`. A process can mount more such files, but podbot reads the first, which is Podman's."""
-    try:
-        if os.readlink(f"{proc}/{pid}/ns/pid") == ours:
-            return set()
-        os.readlink(f"{proc}/{pid}/ns/mnt")
-        if named := re.findall(_OF_A_CONTAINER, _read(f"{proc}/{pid}/cgroup")):
-            return {text[-64:] for text in named}
-        mounts = (line.split(" ", 5) for line in _read(f"{proc}/{pid}/mountinfo").splitlines())
-    except OSError:
-        return set()
+def _begun_by(pid: int, proc: str) -> str:
+    """The container of which this is the first process; empty if it is none. Raises OSError."""
+    numbers = re.search(r"^NSpid:(.*)$", _read(f"{proc}/{pid}/status"), re.MULTILINE)
+    if numbers is None or numbers[1].split()[1:] != ["1"]:
+        return ""
+    os.readlink(f"{proc}/{pid}/ns/mnt")  # see `_is_in`
+    if named := re.search(_OF_A_CONTAINER, _read(f"{proc}/{pid}/cgroup")):
+        return named[0][-64:]
+    mounts = (line.split(" ", 5) for line in _read(f"{proc}/{pid}/mountinfo").splitlines())
     own = next((fields[3] for fields in mounts if len(fields) > 4 and fields[4] == _OWN_FILE), "")
-    return set(re.findall(_OWN_DIRECTORY, own))
-
-
-def first(pids: Sequence[int], proc: str = PROC) -> int:
-    """The one of a container's processes that was its first, or else the one that was started first."""
-
-    def inner(pid: int) -> tuple[int, list[int]]:
-        with contextlib.suppress(OSError, ValueError):
-            numbers = next(line for line in _read(f"{proc}/{pid}/status").splitlines() if line.startswith("NSpid:"))
-            inside = [int(number) for number in numbers.split()[2:]]
-            return len(inside), inside
-        return _MOST, []
-
-    return min(pids, key=inner)
+    found = re.search(_OWN_DIRECTORY, own)
+    return found[1] if found else ""
 
 
 def _is_in(pid: int, container: str, ours: str, proc: str) -> bool:
@@ -142,11 +136,12 @@ def end(
     grace: float,
     kill: float,
     proc: str = PROC,
-    send: Callable[[int, int], None] = signal.pidfd_send_signal,
+    send: Callable[[int, int], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[int]:
     """End what is left of ``container``: TERM, ``grace`` seconds, KILL, ``kill`` seconds. Returns what still runs."""
+    send = send or signal.pidfd_send_signal  # not a default: other systems, where remote engines are used, have none
     pids = left(container, proc)
     for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, kill)):
         if not pids or (number == signal.SIGTERM and seconds <= 0):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
 # in database: …" (Podman 4.3), "no container with ID … found in database: …" (5.4).
-GONE = " in database: no such container"  # the end of a reason
+GONE = " in database: no such container"
 
 
 def reason_of(response: Response) -> str:

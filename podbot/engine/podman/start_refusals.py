@@ -33,14 +33,20 @@ _PERMISSION = (
 NO_ACCOUNT = re.compile(r"unable to find (user|group) (.*): no matching entries in (?:passwd|group) file")
 _IMPROPER = ": container state improper"
 # Of a container, with runc's words before crun's: what is said of it, and what to do. Numbers are those of the groups.
-_MOUNT = "{1} cannot be mounted at {2}: {3}", "Check that {1} is there, and a directory if {2} is one."
+_UNLIKE = "{1} cannot be mounted at {2}: {3}", "Check both: one is a directory and the other a file, or one is missing."
+_MOUNT = "{1} cannot be mounted at {2}: {3}", ""
 _LIMIT = "the engine may not set {} that high", "Lower {}, or raise the engine's own limit."
 _NOFILE, _NPROC = (tuple(text.format(key) for text in _LIMIT) for key in ("sandbox.nofile", "sandbox.nproc"))
 _OF_A_CONTAINER = tuple(
     (re.compile(pattern), reason, hint)
     for pattern, (reason, hint) in (
-        (r'error mounting "(.*?)" to rootfs at "(.*?)": (?:.*: )?(.*)', _MOUNT),
-        (r"mount `(.*?)` to `(.*?)`: (.*)", _MOUNT),
+        (
+            r'error mounting "(/.*?)" to rootfs at "(.*?)": (?:.*: )?(not a directory|no such file or directory)',
+            _UNLIKE,
+        ),
+        (r"mount `(/.*?)` to `(.*?)`: (Not a directory|No such file or directory)", _UNLIKE),
+        (r'error mounting "(/.*?)" to rootfs at "(.*?)": (?:.*: )?(.*)', _MOUNT),
+        (r"mount `(/.*?)` to `(.*?)`: (.*)", _MOUNT),
         (
             r"(?:error stat'ing file|cannot stat) `(.*)`: (.*)",
             ("{1} cannot be mounted: {2}", "Check that {1} is there."),

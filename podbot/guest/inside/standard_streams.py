@@ -282,6 +282,9 @@ class Streams:
         self.loop.cancel((self, "lent"))
         if self.unread:
             self._end_lending()
+        elif self.lent and self.pending:  # the first piece, which was never written
+            self.held -= len(self.pending.popleft())
+            self.lent = 0
         fd, self.stdin = self.stdin, -1
         if self.terminal is None and fd >= 0:
             self.loop.forget(fd)

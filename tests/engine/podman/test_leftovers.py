@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.leftovers import alive, attended, end, first, left, lives
+from podbot.engine.podman.leftovers import alive, attended, end, left, lives
 from tests.waiting import wait_until
 
 ID = "c0ffee" + "0" * 58
 OTHER = "c0ffee" + "1" * 58
+THIRD = "c0ffee" + "2" * 58
 HOSTS, THEIRS = "pid:[4026531836]", "pid:[4026532001]"
 
 
@@ -80,30 +81,33 @@ def test_a_process_with_very_many_mounts_does_not_hold_podbot_up(proc: Path) -> 
     assert left(ID, str(proc)) == [30], "only the first 256 KiB are read"
 
 
-def test_all_containers_with_processes_are_found_at_once(proc: Path) -> None:
+def test_all_containers_whose_first_process_runs_are_found_at_once(proc: Path) -> None:
+    def numbered(pid: int, numbers: str) -> None:
+        (proc / str(pid) / "status").write_text(f"Name:\tx\nNSpid:\t{pid}{numbers}\nThreads:\t1\n")
+
     process(proc, 10, cgroup=f"/libpod_parent/libpod-{ID}")
-    process(proc, 11, cgroup=f"/machine.slice/libpod-{OTHER}.scope/container")
+    numbered(10, "\t1")
     process(proc, 12, mounted=f"/containers/overlay-containers/{OTHER}/userdata/.containerenv")
-    process(proc, 13, cgroup=f"/libpod-{ID}", namespace=HOSTS)
-    process(proc, 14, cgroup=f"/libpod-{ID}")  # it has ended
+    numbered(12, "\t1")
+    with open(proc / "12" / "mountinfo", "a", encoding="utf-8") as file:  # mounted over its own
+        file.write(f"601 500 0:25 /x/{THIRD}/userdata/.containerenv /run/.containerenv rw - tmpfs tmpfs rw\n")
+    process(proc, 13, cgroup=f"/libpod-{THIRD}", namespace=HOSTS)
+    numbered(13, "")
+    process(proc, 14, cgroup=f"/libpod-{THIRD}")  # it has ended
+    numbered(14, "\t1")
     (proc / "14" / "ns" / "mnt").unlink()
     process(proc, 15, mounted="/a/b")
+    numbered(15, "\t1")
     (proc / "16").mkdir()
-    # One that has mounted another container's file over its own, and one that mounts what it likes in a control group.
-    process(proc, 17, mounted=f"/containers/overlay-containers/{ID}/userdata/.containerenv")
-    with open(proc / "17" / "mountinfo", "a", encoding="utf-8") as file:
-        file.write(f"601 500 0:25 /x/{OTHER}/userdata/.containerenv /run/.containerenv rw - tmpfs tmpfs rw\n")
-    process(proc, 18, mounted=f"/x/{ID}/userdata/.containerenv", cgroup=f"/libpod-{OTHER}")
-    assert alive(str(proc)) == {ID: [10, 17], OTHER: [11, 12, 18]}
+    # What a sandbox can do to look like another container: in a namespace of its own, and in a control group below its.
+    process(proc, 17, mounted=f"/{THIRD}/userdata/.containerenv")
+    numbered(17, "\t9\t1")
+    process(proc, 18, cgroup=f"/libpod-{ID}/libpod-{THIRD}")
+    numbered(18, "\t1")
+    process(proc, 19, cgroup=f"/libpod-{THIRD}")
+    numbered(19, "\t7")
+    assert alive(str(proc)) == {ID: 10, OTHER: 12}
     assert alive(str(proc / "none")) == {}
-
-
-def test_the_first_process_of_a_container_is_told_by_its_number_inside(proc: Path) -> None:
-    for pid, numbers in ((10, "10\t3\t1"), (11, "11\t7"), (12, "12\t1")):
-        (proc / str(pid)).mkdir()
-        (proc / str(pid) / "status").write_text(f"Name:\tx\nNSpid:\t{numbers}\n")
-    assert first([9, 10, 11, 12], str(proc)) == 12
-    assert first([8, 9], str(proc)) == 8
 
 
 def test_who_still_works_on_a_container(proc: Path) -> None:

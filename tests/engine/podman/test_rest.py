@@ -300,14 +300,15 @@ def test_a_record_that_is_wrong_is_put_right_and_read_again(serve: Serve, tmp_pa
     (entry, *_) = json.loads(recorded()["list"]["body"])
     entry |= {"Id": wrong["Id"], "State": "running", "Pid": NOBODY}
     ending = Ending(True, (str(tmp_path),), left=lambda _id: [], alive=dict)
-    answers = [http(200, json.dumps(answer)) for answer in (wrong, wrong, right)]
+    answers = [http(200, json.dumps(answer)) for answer in (wrong, wrong, wrong, right)]
     engine, _ = serve(*answers, ending=ending)
     assert engine.inspect("c").state == "exited"
     assert [path.name for path in tmp_path.iterdir()] == [wrong["Id"]]
-    answers = [http(200, json.dumps(answer)) for answer in ([entry], wrong, [])]
+    (tmp_path / wrong["Id"]).unlink()  # as Podman does when it has read it
+    answers = [http(200, json.dumps(answer)) for answer in ([entry], wrong, wrong, [])]
     engine, server = serve(*answers, ending=ending)
     assert engine.containers(include_stopped=False) == []
-    assert len(server.requests) == 3
+    assert len(server.requests) == 4
 
 
 def test_a_container_that_podman_has_forgotten_is_listed_and_inspected_as_it_is(serve: Serve) -> None:
@@ -315,7 +316,7 @@ def test_a_container_that_podman_has_forgotten_is_listed_and_inspected_as_it_is(
     entry |= {"State": "created", "Pid": 0}
     found = json.loads(recorded()["inspect"]["body"])
     found["State"] |= {"Status": "created", "Pid": 0}
-    ending = Ending(True, left=lambda _id: [7, 8], alive=lambda: {entry["Id"]: [7, 8]}, first=lambda pids: pids[-1])
+    ending = Ending(True, left=lambda _id: [7, 8], alive=lambda: {entry["Id"]: 8})
     engine, server = serve(
         http(200, "[]"), *[http(200, json.dumps(answer)) for answer in ([entry], found)], ending=ending
     )

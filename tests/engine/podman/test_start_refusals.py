@@ -96,6 +96,7 @@ _INIT = f"{_CREATE}error during container init: "
 _OCI = ": OCI runtime error"
 _DENIED = ": OCI permission denied"
 _COMMAND = ": OCI runtime attempted to invoke a command that was not found"
+_BOTH = "Check both: one is a directory and the other a file, or one is missing."
 _ID = "9938a0e86dddc09ccb0e6cbadf05b0097dfdc173694713b19914bb9bf59fe5b2"
 
 
@@ -105,17 +106,27 @@ _ID = "9938a0e86dddc09ccb0e6cbadf05b0097dfdc173694713b19914bb9bf59fe5b2"
         (
             f'{_INIT}error mounting "/home/a" to rootfs at "/m": stat /home/a: no such file or directory{_COMMAND}',
             "/home/a cannot be mounted at /m: no such file or directory",
-            "Check that /home/a is there, and a directory if /m is one.",
+            _BOTH,
         ),
         (
             f'{_INIT}error mounting "/a: b" to rootfs at "/m": open o_path procfd: open /s/m: not a directory{_OCI}',
             "/a: b cannot be mounted at /m: not a directory",
-            "Check that /a: b is there, and a directory if /m is one.",
+            _BOTH,
         ),
         (
             f"crun: mount `/a` to `/m`: Not a directory{_OCI}",
             "/a cannot be mounted at /m: Not a directory",
-            "Check that /a is there, and a directory if /m is one.",
+            _BOTH,
+        ),
+        (
+            f'{_INIT}error mounting "/home/a" to rootfs at "/m": permission denied{_DENIED}',
+            "/home/a cannot be mounted at /m: permission denied",
+            "",
+        ),
+        (
+            f'{_INIT}error mounting "proc" to rootfs at "/proc": mount proc:/proc: operation not permitted{_OCI}',
+            "the engine could not start it",
+            "",
         ),
         (
             f"crun: cannot stat `/a`: No such file or directory{_COMMAND}",

@@ -31,7 +31,10 @@ def join() -> bool:
 
 
 def aside(work: Callable[[], _T]) -> _T:
-    """The result of ``work``, or its error, from a thread of its own, which alone has the keyring that it joins."""
+    """The result of ``work``, or its error, from a thread of its own, which alone has the keyring that it joins.
+
+    An exception that a signal raises meanwhile comes when the work is done.
+    """
     results: list[_T] = []
     errors: list[BaseException] = []
 
@@ -43,7 +46,14 @@ def aside(work: Callable[[], _T]) -> _T:
 
     thread = threading.Thread(target=run, name="podbot-service")
     thread.start()
-    thread.join()
+    interrupted: BaseException | None = None
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as exc:  # noqa: BLE001 - a signal's, which must not leave the work to itself
+            interrupted = exc
+    if interrupted is not None:
+        raise interrupted
     if errors:
         raise errors[0]
     return results[0]
