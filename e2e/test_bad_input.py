@@ -86,7 +86,7 @@ def test_a_sandbox_that_the_runtime_refuses(world: World) -> None:
     workspace, target = world.workspace(), "/usr/share/common-licenses/GPL-3/x"  # below a file of the image
     words = ("--workspace", workspace, "--agent", "custom", "--", "true")
     done = run(world, *words, env={"PODBOT_WORKSPACE_CONTAINER_PATH": target})
-    cause = f"{workspace} cannot be mounted at {target}: not a directory. Check that {workspace} is there"
+    cause = f"{workspace} cannot be mounted at {target}: not a directory. Check that {workspace} is there,"
     said = complaint(done, 1, "did not start", cause)
     assert not [word for word in ("OCI", "runc", "crun", "procfd") if word in said], said
     told = run(world, "-v", *words, env={"PODBOT_WORKSPACE_CONTAINER_PATH": target})

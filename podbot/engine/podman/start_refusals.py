@@ -33,7 +33,7 @@ _PERMISSION = (
 NO_ACCOUNT = re.compile(r"unable to find (user|group) (.*): no matching entries in (?:passwd|group) file")
 _IMPROPER = ": container state improper"
 # Of a container, with runc's words before crun's: what is said of it, and what to do. Numbers are those of the groups.
-_UNLIKE = "{1} cannot be mounted at {2}: {3}", "Check both: one is a directory and the other a file, or one is missing."
+_UNLIKE = "{1} cannot be mounted at {2}: {3}", "Check that {1} is there, and that no file is in the way of {2}."
 _MOUNT = "{1} cannot be mounted at {2}: {3}", ""
 _LIMIT = "the engine may not set {} that high", "Lower {}, or raise the engine's own limit."
 _NOFILE, _NPROC = (tuple(text.format(key) for text in _LIMIT) for key in ("sandbox.nofile", "sandbox.nproc"))

@@ -96,7 +96,7 @@ _INIT = f"{_CREATE}error during container init: "
 _OCI = ": OCI runtime error"
 _DENIED = ": OCI permission denied"
 _COMMAND = ": OCI runtime attempted to invoke a command that was not found"
-_BOTH = "Check both: one is a directory and the other a file, or one is missing."
+_BOTH = "Check that {} is there, and that no file is in the way of /m."
 _ID = "9938a0e86dddc09ccb0e6cbadf05b0097dfdc173694713b19914bb9bf59fe5b2"
 
 
@@ -106,17 +106,17 @@ _ID = "9938a0e86dddc09ccb0e6cbadf05b0097dfdc173694713b19914bb9bf59fe5b2"
         (
             f'{_INIT}error mounting "/home/a" to rootfs at "/m": stat /home/a: no such file or directory{_COMMAND}',
             "/home/a cannot be mounted at /m: no such file or directory",
-            _BOTH,
+            _BOTH.format("/home/a"),
         ),
         (
             f'{_INIT}error mounting "/a: b" to rootfs at "/m": open o_path procfd: open /s/m: not a directory{_OCI}',
             "/a: b cannot be mounted at /m: not a directory",
-            _BOTH,
+            _BOTH.format("/a: b"),
         ),
         (
             f"crun: mount `/a` to `/m`: Not a directory{_OCI}",
             "/a cannot be mounted at /m: Not a directory",
-            _BOTH,
+            _BOTH.format("/a"),
         ),
         (
             f'{_INIT}error mounting "/home/a" to rootfs at "/m": permission denied{_DENIED}',
