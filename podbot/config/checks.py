@@ -265,13 +265,17 @@ def _hosts(value: tuple[str, ...]) -> None:
             raise Refusal(str(exc), "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com.") from None
 
 
-# After a list of the allowed values, where the key's own description does not say which one to write.
+# After the allowed values, where neither they nor the key's own description say which one to write.
 CHOICES = {
     "agent.mode": "Mode podbot is an agent in a terminal; with the others an editor controls it.",
     "agent.delegation": "Write none, the default, unless the agent is to use the editor's machine, outside its"
     " sandbox.",
     "workspace.source": "Write host_mount for a directory of this machine, or github_clone for a clone of a repository."
     " No agent runs with none, which is for Python programs.",
+    "workspace.guard": "Write report, the default, to be told at the end of files that the agent left and that this"
+    " machine may execute; protect, to make git's configuration and hooks read-only, too; off, to look for nothing.",
+    "sandbox.privileged": "With true, nothing is confined.",
+    "session.keep": "Leave it out to keep only a clone with unsaved work; with false that is removed, too.",
     "sandbox.profile": "Write hardened, the default, unless you need less protection: minimal can give the sandbox"
     " SYS_ADMIN, and privileged confines nothing. No agent runs with sealed, which is for Python programs.",
 }

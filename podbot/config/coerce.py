@@ -73,7 +73,7 @@ def _invalid(key: Key, origin: Origin, refusal: Refusal) -> InvalidValue:
 def _parsed(key: Key, text: str) -> object:
     match key.kind:
         case "boolean":
-            return _boolean(text.strip())
+            return _boolean(key, text.strip())
         case "integer" | "number":
             return _number(key, text.strip())
         case "list":
@@ -86,10 +86,10 @@ def _parsed(key: Key, text: str) -> object:
             return text
 
 
-def _boolean(text: str) -> bool:
+def _boolean(key: Key, text: str) -> bool:
     value = _BOOLEANS.get(text.lower())
     if value is None:
-        raise Refusal(f"expected true or false, not {shown(text)}", "Write true, false, 1 or 0.")
+        raise Refusal(f"expected true or false, not {shown(text)}", f"Write true, false, 1 or 0. {_more(key)}".strip())
     return value
 
 
@@ -145,7 +145,12 @@ def _typed(key: Key, value: object) -> object:
 
 
 def _form(key: Key) -> str:
-    return _FORMS.get(key.kind, "").replace("{example}", str(key.example or key.default))
+    form = _FORMS.get(key.kind, "").replace("{example}", str(key.example or key.default))
+    return f"{form} {_more(key)}".strip()
+
+
+def _more(key: Key) -> str:
+    return CHOICES.get(key.dotted, "") if key.kind == "boolean" else ""
 
 
 def _float(value: float) -> float:
