@@ -93,7 +93,7 @@ def memory_limit(text: str, machine: int = 0) -> int | None:
     return size
 
 
-_CPUS = f"Write {LEAST_CPUS} or more, such as 1.5. Where it is set nowhere there is no limit."
+_CPUS = f"Write {LEAST_CPUS} or more, such as 1.5. Leave it out for no limit."
 
 
 def cpu_limit(value: float) -> float:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # as of one that Podman had forgotten.
 STATE_CHANGED, BUSY = "container state improper", "device or resource busy"
 ENDED = ("exited", "stopped", "created", "configured", "removing")
-RUNNING = ("running", "stopping")
+_RUNNING = ("running", "stopping")
 _FORGOTTEN = ("exited", "stopped", "created", "configured")
 _KILLED = "137"  # written for a status that nobody knows
 
@@ -97,29 +97,23 @@ class Ending(Frozen):
     def _killed(self, container: Container) -> Life | None:
         """The record of a container that is said to run although nothing of it is left."""
         found = _life(container) if self.local else None
-        if found is None or found.status not in RUNNING or self.lives(found.pid):
+        if found is None or found.status not in _RUNNING or self.lives(found.pid):
             return None
         return None if self.monitored(found) or self.left(found.id) else found
 
     def as_it_is(self, found: ContainerInfo) -> ContainerInfo:
         """``found``, or a container that runs if Podman has forgotten that its processes do."""
-        pid = self.alive().get(found.id, 0) if self.local and found.state in _FORGOTTEN else 0
-        return replace(found, state="running", pid=pid) if pid else found
+        return _corrected(found, self.alive()) if self.local and found.state in _FORGOTTEN else found
 
     def with_forgotten(
         self, found: Sequence[ContainerInfo], others: Callable[[], Sequence[ContainerInfo]]
     ) -> list[ContainerInfo]:
-        """As :meth:`as_it_is`, for a list. ``others``: all containers, of which those are added that do run."""
+        """As :meth:`as_it_is`, for a list of what runs. ``others``: all containers; a paused one does not run."""
         alive = self.alive() if self.local else {}
         missing = alive.keys() - {info.id for info in found}
         if missing:
             found = (*found, *(info for info in others() if info.id in missing and info.state != "paused"))
-        return [
-            replace(info, state="running", pid=alive[info.id])
-            if info.id in alive and info.state in _FORGOTTEN
-            else info
-            for info in found
-        ]
+        return [_corrected(info, alive) for info in found]
 
     def stop(self, container: Container, seconds: int) -> None:
         """Stop it, whatever Podman answers. Raises ContainerNotFound, StopFailed, EngineStorageFull and kin."""
@@ -255,6 +249,11 @@ class Ending(Frozen):
             recorded |= {state.pid} if state.running and state.pid > 0 else set()
         own = self.left(life.id) if recorded else []
         return [pid for pid in sorted(recorded.difference(own)) if self.lives(pid)]
+
+
+def _corrected(found: ContainerInfo, alive: Mapping[str, int]) -> ContainerInfo:
+    pid = alive.get(found.id, 0) if found.state in _FORGOTTEN else 0
+    return replace(found, state="running", pid=pid) if pid else found
 
 
 def _life(container: Container) -> Life | None:

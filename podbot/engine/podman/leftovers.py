@@ -54,18 +54,21 @@ def alive(proc: str = PROC) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     try:
+        ours = os.readlink(f"{proc}/self/ns/pid")
         pids = sorted(int(name) for name in os.listdir(proc) if name.isdigit())
     except OSError:
         return found
     for pid in pids:
         with contextlib.suppress(OSError):
-            if container := _begun_by(pid, proc):
+            if container := _begun_by(pid, ours, proc):
                 found.setdefault(container, pid)
     return found
 
 
-def _begun_by(pid: int, proc: str) -> str:
+def _begun_by(pid: int, ours: str, proc: str) -> str:
     """The container of which this is the first process; empty if it is none. Raises OSError."""
+    if os.readlink(f"{proc}/{pid}/ns/pid") == ours:  # most processes; this costs a tenth of reading their status
+        return ""
     numbers = re.search(r"^NSpid:(.*)$", _read(f"{proc}/{pid}/status"), re.MULTILINE)
     if numbers is None or numbers[1].split()[1:] != ["1"]:
         return ""
