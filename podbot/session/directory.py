@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from podbot.children import give_back, withhold
-from podbot.errors import PathError, PodbotError, SessionExists
+from podbot.errors import PodbotError, SessionExists
 from podbot.events import Event
 from podbot.frozen import Frozen, replace
-from podbot.locks import same_file
-from podbot.places import is_own_directory, private_dir, runtime_root, trusted_dir
-from podbot.session.flags import ATTEMPTS, LOCK, STOPPING, is_live
+from podbot.locks import locked_in
+from podbot.places import is_own_directory, runtime_root, trusted_dir
+from podbot.session.flags import LOCK, STOPPING, is_live
 from podbot.session.record import SessionRecord, State, moved, observed, read_record, write_record
 
 if TYPE_CHECKING:
@@ -199,7 +199,9 @@ def left_session(path: str, *, otherwise: SessionRecord | None = None) -> Iterat
 def _held(path: str, sleep: Callable[[float], object] = time.sleep) -> Iterator[int]:
     """Hold the session's lock while the block runs."""
     trusted_dir(os.path.dirname(path))
-    lock = _locked(path, os.path.basename(path), sleep)
+    lock = locked_in(path, LOCK, fcntl.LOCK_EX, sleep=sleep)
+    if lock is None:
+        raise SessionExists(session=os.path.basename(path))
     withhold(lock)
     try:
         yield lock
@@ -265,7 +267,9 @@ def session_guest(environ: Mapping[str, str], session: str) -> tuple[SessionReco
 def take_untold(path: str) -> list[Event]:
     """Remove and return the events that a helper process left in the session's record."""
     with contextlib.suppress(PodbotError):
-        lock = _locked(path, os.path.basename(path))
+        lock = locked_in(path, LOCK, fcntl.LOCK_EX)
+        if lock is None:
+            return []
         try:
             record = read_record(path)
             if record is not None and record.untold:
@@ -316,39 +320,3 @@ def sweep(environ: Mapping[str, str]) -> None:
                 from podbot.session.tree_removal import remove_tree
 
                 remove_tree(os.path.join(root, name))
-
-
-def _locked(
-    path: str,
-    session: str,
-    sleep: Callable[[float], object] = time.sleep,
-    make: Callable[[str], object] = private_dir,
-) -> int:
-    """Take the session's lock and return its descriptor.
-
-    Retried for 80 ms, because the directory may be removed meanwhile, and :func:`is_live` holds the lock briefly.
-    """
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            sleep(0.01)
-        name = os.path.join(path, LOCK)
-        try:
-            make(path)
-            lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except FileNotFoundError:
-            continue
-        except PathError as exc:
-            if not isinstance(exc.__cause__, FileNotFoundError):  # removed after we created it
-                raise
-            continue
-        except OSError as exc:
-            raise PathError(path=name, operation="open", reason=exc.strerror or str(exc)) from exc
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        if same_file(lock, name):
-            return lock
-        os.close(lock)
-    raise SessionExists(session=session)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from podbot.events import Emit, Event
-from podbot.locks import is_held
+from podbot.locks import ATTEMPTS, is_held
 from podbot.places import is_own_directory
 
 LOCK = "lock"
@@ -22,7 +22,6 @@ ENDING = "ending"  # held in addition to the lock by a process that is only endi
 USED = "used"  # shared by every `podbot exec` in the session
 WANTED = "wanted"  # held by a podbot that waits for the session to end
 ENDING_SECONDS = 30.0  # for ending the previous session of a name: TERM, KILL, search for unsaved work
-ATTEMPTS = 8  # to take a lock, 10 ms apart: :func:`is_live` holds it briefly
 
 
 @contextlib.contextmanager

@@ -22,7 +22,6 @@ from podbot.places import private_dir
 from podbot.session.directory import (
     GONE,
     FoundSession,
-    _locked,
     left_session,
     remove_directory,
     session_directory,
@@ -379,15 +378,6 @@ def test_one_name_over_and_over_from_two_threads(place: Place) -> None:
         thread.join()
     assert failures == []
     assert most == [1]
-
-
-@pytest.mark.parametrize(("cause", "error"), [(FileNotFoundError(), SessionExists), (PermissionError(), PathError)])
-def test_a_directory_that_others_keep_removing_is_another_podbots(place: Place, cause: OSError, error: type) -> None:
-    def make(path: str) -> None:
-        raise PathError(path=path, operation="read", reason="gone") from cause
-
-    with pytest.raises(error):
-        _locked(place.directory(), SESSION, lambda _seconds: None, make)
 
 
 def test_a_runtime_directory_whose_parent_others_can_write_is_refused(tmp_path: os.PathLike[str]) -> None:

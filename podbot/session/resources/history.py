@@ -17,18 +17,17 @@ import time
 from collections.abc import Iterator
 
 from podbot.atomic import file_errors, replace_file
-from podbot.errors import HistoryInUse, PathError, UnsafeStore
+from podbot.errors import HistoryInUse, UnsafeStore
 from podbot.events import Emit, Event
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.types import SandboxPlan
-from podbot.locks import same_file
+from podbot.locks import locked_in
 from podbot.places import private_dir
 from podbot.session.resources.resource import SessionResource
 
 LOCK = "lock"
 PROJECT = "project.json"
 USED = ".used"
-_ATTEMPTS = 8
 
 # What a survey reads at most.
 ENTRIES = 50_000
@@ -53,31 +52,12 @@ def history_in_use(history: HistoryPlan) -> Iterator[None]:
 def locked(directory: str, project: str, kind: int) -> int:
     """Lock the project, creating its directory if missing; returns the descriptor. ``kind`` is LOCK_SH or LOCK_EX.
 
-    Retries for 80 ms, because the directory may be removed at any moment. Raises HistoryInUse when another podbot
-    holds a conflicting lock.
+    Raises HistoryInUse when another podbot holds a conflicting lock.
     """
-    path = os.path.join(directory, LOCK)
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            time.sleep(0.01)
-        try:
-            private_dir(directory)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except (FileNotFoundError, PathError):
-            if attempt == _ATTEMPTS - 1:
-                raise
-            continue
-        except OSError as exc:
-            raise PathError(path=path, operation="open", reason=exc.strerror or str(exc)) from exc
-        try:
-            fcntl.flock(lock, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        if same_file(lock, path):
-            return lock
-        os.close(lock)
-    raise HistoryInUse(project=project, user="another podbot", hint="Wait for it to end, then try again.")
+    lock = locked_in(directory, LOCK, kind)
+    if lock is None:
+        raise HistoryInUse(project=project, user="another podbot", hint="Wait for it to end, then try again.")
+    return lock
 
 
 def _make(history: HistoryPlan) -> None:
