@@ -15,7 +15,7 @@ from podbot.config.models import AppConfig
 from podbot.engine.check import Check
 from podbot.engine.port import Engine, ImageInfo
 from podbot.errors import ContainerError, OutputClosed, PodbotError, StartFailed
-from podbot.images.recipe import LABEL_AGENTS, agents_in
+from podbot.images.recipe import CA_BUNDLES, LABEL_AGENTS, agents_in
 from podbot.launch.security import DROPPED
 from podbot.launch.types import ContainerSpec, ExecSpec, Security
 
@@ -26,10 +26,6 @@ _OUTPUT_LIMIT = 1 << 16
 ENDING, _PAUSE = 10.0, 0.05  # seconds; on a busy machine an end showed after more than two
 
 PROGRAMS = ("git", "node", "npm", "python3", "rg", "podman", "crun", "runc", "fuse-overlayfs")
-BUNDLES = (
-    "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-)  # fmt: skip
 
 _SCRIPT = """
 for p in {programs}; do w=$(command -v "$p") && echo "program $p $w"; done
@@ -190,7 +186,7 @@ def parse(text: str) -> Probed:
         name, _, value = rest.partition(" ")
         if kind in found and name and value:
             found[kind].setdefault(name, value[:200])
-    bundles = tuple(name for name in BUNDLES if name in found["bundle"])
+    bundles = tuple(name for name in CA_BUNDLES if name in found["bundle"])
     return Probed(found["program"], found["version"], bundles, whole="probe" in found["end"])
 
 
@@ -237,7 +233,7 @@ def _check_still_runs(engine: Engine, container: str, ending: float) -> None:
 
 def script() -> str:
     """The probe, for a POSIX shell."""
-    return _SCRIPT.format(programs=" ".join([*PROGRAMS, *sorted(known_programs())]), bundles=" ".join(BUNDLES))
+    return _SCRIPT.format(programs=" ".join([*PROGRAMS, *sorted(known_programs())]), bundles=" ".join(CA_BUNDLES))
 
 
 def _output_of(engine: Engine, container: str, spec: ExecSpec) -> tuple[str, int]:
