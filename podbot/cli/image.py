@@ -89,17 +89,24 @@ def versions_in(words: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def ls(g: Globals, *, as_json: bool) -> int:
+def ls(g: Globals, *, names_only: bool, as_json: bool) -> int:
     """List podbot's images: name, agents and their versions, size, age."""
     from podbot.api.images import list_images
     from podbot.cli.report import Reporter
     from podbot.config.load import load_config
+    from podbot.errors import UsageError
+    from podbot.visible_text import printable
 
+    if names_only and as_json:
+        raise UsageError(command="podbot image ls", reason="only one of --json and --quiet can be given")
     found = list_images(load_config(g.load_options(os.environ, {}, {})), emit=Reporter(g))
     if as_json:
         from dataclasses import asdict
 
         _json(map(asdict, found))
+    elif names_only:
+        for image in found:
+            typer.echo(printable(image.image))
     elif found:
         _table(found)
     return 0

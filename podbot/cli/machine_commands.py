@@ -44,7 +44,10 @@ MACHINE = (
         ("image", "ls"),
         "image:ls",
         "List podbot's images: name, agents and their versions, size, age.",
-        options=(Option("as_json", ("--json",), "As a JSON array."),),
+        options=(
+            Option("as_json", ("--json",), "As a JSON array."),
+            Option("names_only", ("--quiet", "-q"), "Print names only."),
+        ),
     ),
     Command(
         ("image", "rm"),

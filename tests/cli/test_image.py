@@ -225,6 +225,10 @@ def test_ls(engine: FakeEngine, place: Place, capsys: Capture) -> None:
     assert main(["image", "ls", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["image"], found["agents"]) == (IMAGE, {"claude": "2.1", "gemini": "0.6"})
+    assert main(["image", "ls", "-q"]) == 0
+    assert capsys.readouterr().out == f"{IMAGE}\n"
+    assert main(["image", "ls", "--quiet", "--json"]) == 2
+    assert "only one of --json and --quiet can be given" in capsys.readouterr().err
 
 
 def test_ls_without_images(engine: FakeEngine, place: Place, capsys: Capture) -> None:
