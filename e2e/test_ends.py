@@ -205,6 +205,10 @@ def test_a_session_that_the_engine_has_forgotten_is_stopped(own_world: World, wo
     assert left(container)
     listed = own_world.podbot("ps", "--json", check=True)
     assert [(item["session"], item["state"]) for item in json.loads(listed.stdout)] == [("e2e-lost", "running")]
+    for command, advised in ((("start", "e2e-lost"), "podbot exec e2e-lost"), (("exec", container, "true"), "stop")):
+        refused = own_world.podbot(*command)  # exec by the id: by the engine, as in an image without python3
+        assert refused.returncode != 0
+        assert advised in refused.stderr, refused.stderr
     done = own_world.podbot(*words, "e2e-lost")
     assert done.returncode == 0, done.stderr
     assert not left(container)

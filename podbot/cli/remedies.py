@@ -121,6 +121,9 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     (errors.RemoveFailed, errors.RemoveFailed.CHANGING): "Try again; with -v podbot prints the engine's own words.",
     (errors.StartFailed, errors.StartFailed.RUNS): "`podbot stop {container}` ends it; then start it again.",
     (errors.ExecFailed, errors.ExecFailed.NOT_RUNNING): "`podbot start {container}` starts a kept session.",
+    (errors.ExecFailed, errors.ExecFailed.LOST): (
+        "`podbot stop {container}` ends them; `podbot start {container}` then starts a kept session."
+    ),
     (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): _OWN_WORDS,
 }
 # These say in their hint what to do, which is better than the text above.

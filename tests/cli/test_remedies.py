@@ -136,6 +136,10 @@ def test_a_misspelt_word_of_token_daemon_is_corrected(session: str, word: str) -
             ExecFailed(container="shop", command="true", reason=ExecFailed.NOT_RUNNING),
             "`podbot start shop` starts a kept session.",
         ),
+        (
+            ExecFailed(container="shop", command="true", reason=ExecFailed.LOST),
+            "`podbot stop shop` ends them; `podbot start shop` then starts a kept session.",
+        ),
         (ExecFailed(container="shop", command="true", reason="r"), ""),
         (StartFailed(container="shop", reason="r"), "`podbot doctor` checks the engine for the usual causes."),
         (StartFailed(container="shop", reason="r", hint="Raise sandbox.memory."), "Raise sandbox.memory."),

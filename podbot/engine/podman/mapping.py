@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ from podbot.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from podbot.launch.types import ContainerSpec
 
 # The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
@@ -169,9 +172,13 @@ def check_removed(response: Response, container: str) -> None:
     check(response, container, RemoveFailed(container=container, reason=found.reason, detail=found.detail))
 
 
-def check_made(response: Response, container: str, command: str) -> None:
-    """Raise if the engine refused to make an exec session."""
-    check(response, container, exec_error(response, container, command))
+def check_made(response: Response, container: str, command: str, runs: Callable[[], bool]) -> None:
+    """Raise if the engine refused to make an exec session. ``runs``: whether the container's processes do."""
+    error = exec_error(response, container, command)
+    with contextlib.suppress(ContainerError):
+        if isinstance(error, ExecFailed) and error.reason == ExecFailed.NOT_RUNNING and runs():
+            error = ExecFailed(container=container, command=command, reason=ExecFailed.LOST)
+    check(response, container, error)
 
 
 def start_error(response: Response) -> ContainerError:

@@ -365,7 +365,7 @@ class RestEngine:
         }
         response = self._call("POST", f"/containers/{named(container)}/exec", body)
         if response.status >= 400:
-            check_made(response, container, spec.command[0])
+            check_made(response, container, spec.command[0], lambda: self.inspect(container).state == "running")
         return self._read(response, rest_answers.identifier)
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:

@@ -326,6 +326,20 @@ def test_a_container_that_podman_has_forgotten_is_listed_and_inspected_as_it_is(
         assert (info.state, info.pid) == ("running", 8)
 
 
+@pytest.mark.parametrize(("alive", "reason"), [(True, ExecFailed.LOST), (False, ExecFailed.NOT_RUNNING)])
+def test_a_command_in_a_container_that_podman_has_forgotten_is_refused_with_that_reason(
+    serve: Serve, alive: bool, reason: str
+) -> None:
+    """`podbot exec` and `podbot start` sent the user to each other (issue 29.6)."""
+    found = json.loads(recorded()["inspect"]["body"])
+    found["State"] |= {"Status": "created", "Pid": 0}
+    ending = Ending(True, alive=lambda: {found["Id"]: 8} if alive else {})
+    engine, _ = serve(replay("exec_stopped"), http(200, json.dumps(found)), ending=ending)
+    with pytest.raises(ExecFailed) as caught:
+        engine.exec_create("c", TRUE)
+    assert caught.value.reason == reason
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
