@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import podbot
-from e2e.harness import TAG, World, running, small_disk, wait_for
+from e2e.harness import ROOTLESS, TAG, World, running, small_disk, wait_for
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError
 from podbot.launch.types import ExecSpec
@@ -29,6 +29,16 @@ def small_world(own_world: World) -> Iterator[World]:
         file.write(re.sub(r'graphroot = ".*"', f'graphroot = "{store}/graph"', text))
     with small_disk(own_world, store, "24m"):
         yield own_world
+
+
+def test_an_agent_that_fails_on_a_full_storage_is_told_so(small_world: World) -> None:
+    """Issue 29.7. In a layer of its own, the removal of which frees the space for the next session."""
+    done = small_world.agent("sh", "-c", "head -c 200M /dev/zero > /filler")
+    assert done.returncode == 1
+    told = "the disk is full: 0 MB are free on the file system of the sandbox's own files"
+    # An ordinary user's small disk is mounted where podbot itself does not see it.
+    assert (told in done.stderr) is not ROOTLESS, done.stderr
+    assert small_world.agent("true", check=True).returncode == 0
 
 
 def test_a_command_ends_and_errors_name_the_cause(small_world: World) -> None:

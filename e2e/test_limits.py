@@ -201,6 +201,17 @@ def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enfor
     assert "out of memory: the kernel killed the command; the limit is 128 MiB (sandbox.memory)" in done.stderr
 
 
+def test_a_session_whose_first_process_the_kernel_killed_for_memory_says_so(world: World, enforced: bool) -> None:
+    """The agent makes it the first to be killed, and with it every process of the sandbox ends."""
+    if not enforced:
+        assert_reported(world)
+        return
+    first = "echo 1000 > /proc/1/oom_score_adj && python3 -c 'bytearray(1 << 30)'; sleep 600"
+    done = world.agent("sh", "-c", first, env=SMALL)
+    assert done.returncode == 137, done.stderr
+    assert "out of memory: the kernel killed the agent; the limit is 128 MiB (sandbox.memory, " in done.stderr
+
+
 def test_what_an_agent_survives_is_reported_at_its_end(world: World, enforced: bool) -> None:
     """A build that is killed, or cannot fork, inside an agent that goes on (issue 29.7)."""
     if not enforced:
