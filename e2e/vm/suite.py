@@ -61,10 +61,12 @@ def _inside(title: str, name: str, file: str) -> Part:
 PARTS = {
     "newcomer": Part(
         "An ordinary user with sudo: a fresh clone, `make run` in it, and the command that it names as the next one",
-        "cd ~ && rm -rf podbot shop && git -c advice.detachedHead=false clone -q clone.bundle podbot && cd podbot"
+        "cd ~ && rm -rf podbot shop .config/podbot && { ! command -v podman || podman rmi --all --force; } >/dev/null"
+        " && git -c advice.detachedHead=false clone -q clone.bundle podbot && cd podbot"
         " && { make run AGENT=custom ARGS='sh -c id'; echo $? >~/status; } 2>&1 | tee ~/run.log"
         " && [ $(cat ~/status) = 0 ] && mkdir ~/shop && cd ~/shop"
-        " && eval \"$(sed -n 's/.*Next, in a project: //p' ~/run.log) --agent custom -- id\"",
+        " && next=$(sed -n 's/.*Next, in a project: //p' ~/run.log)"
+        ' && script -qec "$next --agent custom -- id" /dev/null </dev/null',
         limit=5400,
     ),
     "fast": Part(
