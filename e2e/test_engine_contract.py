@@ -24,6 +24,9 @@ from podbot.launch.types import Limits, Mount
 from podbot.streams.wake import Wake
 from podbot.testing.engine_contract import EngineContract, a_spec
 
+# A limit of memory: cgroup v1 has none for an ordinary user.
+ENFORCED = not ROOTLESS or os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+
 
 class TestPodman(EngineContract):
     """Podman's REST API behind podbot's private service."""
@@ -59,29 +62,25 @@ class TestPodman(EngineContract):
             ran(engine, running, ExecSpec(command=("true",)))
         assert caught.value.reason == ExecFailed.NOT_RUNNING
 
+    @pytest.mark.parametrize("refused_for", ["mount", "workdir", *(["memory"] if ENFORCED else [])])
     def test_a_container_that_the_runtime_refuses_is_said_without_its_words(
-        self, engine: Engine, image: str, tmp_path: Path
+        self, engine: Engine, image: str, tmp_path: Path, refused_for: str
     ) -> None:
         """Issue 29.10, of the engine's words: "OCI runtime error", "container state improper"."""
-        enforced = not ROOTLESS or os.path.exists("/sys/fs/cgroup/cgroup.controllers")  # a limit of memory
-        for spec, words in (
-            (
-                replace(a_spec(image), mounts=(Mount(str(tmp_path / "gone"), "/mnt/gone", read_only=True),)),
-                f"{tmp_path}/gone",
-            ),
-            (replace(a_spec(image), workdir="/etc/passwd/x"), "its working directory /etc/passwd/x"),
-            (replace(a_spec(image), limits=Limits(memory=1 << 19)), "its memory limit is too low"),
-        )[: 2 + enforced]:
-            for mount in spec.mounts:
-                Path(mount.source).mkdir()
-            container = engine.create(spec)
-            for mount in spec.mounts:
-                Path(mount.source).rmdir()
-            with pytest.raises(StartFailed) as refused:
-                engine.start(container)
-            engine.remove(container)
-            assert refused.value.reason.startswith(words)
-            assert_own_words(refused.value)
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        spec, words = {
+            "mount": (replace(a_spec(image), mounts=(Mount(str(gone), "/mnt/gone", read_only=True),)), f"{gone}"),
+            "workdir": (replace(a_spec(image), workdir="/etc/passwd/x"), "its working directory /etc/passwd/x"),
+            "memory": (replace(a_spec(image), limits=Limits(memory=1 << 19)), "its memory limit is too low"),
+        }[refused_for]
+        container = engine.create(spec)
+        gone.rmdir()
+        with pytest.raises(StartFailed) as refused:
+            engine.start(container)
+        engine.remove(container)
+        assert refused.value.reason.startswith(words)
+        assert_own_words(refused.value)
 
     def test_a_container_that_runs_is_not_removed_and_that_is_said_without_the_engines_words(
         self, engine: Engine, running: str

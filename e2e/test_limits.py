@@ -89,7 +89,7 @@ def test_one_warning_where_no_limit_is_enforced(world: World, enforced: bool) ->
 
 
 def test_limits_can_be_removed(world: World, enforced: bool) -> None:
-    script = "cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/memory/memory.limit_in_bytes || cat /sys/fs/cgroup/*.max"
+    script = "cd /sys/fs/cgroup; cat pids.max memory.max || cat pids/pids.max memory/memory.limit_in_bytes"
     env = {"PODBOT_SANDBOX_MEMORY": "none", "PODBOT_SANDBOX_PIDS": "0"}
     done = world.agent("sh", "-c", script, env=env)
     assert "does not enforce" not in done.stderr
@@ -199,17 +199,6 @@ def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enfor
         done = world.podbot("exec", name, *hog)
     assert done.returncode == 137
     assert "out of memory: the kernel killed the command; the limit is 128 MiB (sandbox.memory)" in done.stderr
-
-
-def test_a_session_whose_first_process_the_kernel_killed_for_memory_says_so(world: World, enforced: bool) -> None:
-    """The agent makes it the first to be killed, and with it every process of the sandbox ends."""
-    if not enforced:
-        assert_reported(world)
-        return
-    first = "echo 1000 > /proc/1/oom_score_adj && python3 -c 'bytearray(1 << 30)'; sleep 600"
-    done = world.agent("sh", "-c", first, env=SMALL)
-    assert done.returncode == 137, done.stderr
-    assert "out of memory: the kernel killed the agent; the limit is 128 MiB (sandbox.memory, " in done.stderr
 
 
 def test_what_an_agent_survives_is_reported_at_its_end(world: World, enforced: bool) -> None:
