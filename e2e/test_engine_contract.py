@@ -42,6 +42,8 @@ class TestPodman(EngineContract):
     ) -> None:
         """Over the engine's own execs, as in an image without a guest."""
         assert ran(engine, running, ExecSpec(command=("no-such",))) == (127, b"no-such: not found\n")
+        missing = (127, b"/no/such: no such file or directory\n")
+        assert ran(engine, running, ExecSpec(command=("/no/such",))) == missing
         assert ran(engine, running, ExecSpec(command=("/etc",))) == (126, b"/etc: permission denied\n")
         for spec, words in (
             (

@@ -144,7 +144,8 @@ class EngineCommand:
         elif named not in ("", self._program):
             return None
         else:
-            why = "not found" if refusal.kind == "program" else "permission denied"
+            missing = "no such file or directory" if "/" in self._program else "not found"
+            why = missing if refusal.kind == "program" else "permission denied"
             return os.fsencode(f"{self._program}: {why}\n")
         raise ExecFailed(container=self._container, command=self._program, reason=reason, detail=detail)
 

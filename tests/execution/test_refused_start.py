@@ -78,6 +78,8 @@ def test_a_missing_program_is_said_as_the_guest_says_it() -> None:
     assert shown(MISSING) == b"nosuch: not found\n"
     assert shown(MISSING + CONNECTION) == b"nosuch: not found\n"
     assert shown(MISSING, CONNECTION) == b"nosuch: not found\n"
+    path = MISSING.replace(b"nosuch", b"/no/such")
+    assert shown(path, command="/no/such") == b"/no/such: no such file or directory\n"
 
 
 def test_a_program_that_may_not_be_executed_is_said_as_the_guest_says_it() -> None:

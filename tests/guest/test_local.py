@@ -81,10 +81,11 @@ def test_without_input_there_is_an_end_of_file(channel: Channel) -> None:
 
 
 def test_a_missing_program_is_127_and_says_so(channel: Channel, tmp_path: Path) -> None:
-    for name in ("no-such-program", "/no/such/program", f"{tmp_path}/none"):
+    missing = "no such file or directory"
+    for name, why in (("no-such-program", "not found"), ("/no/such/program", missing), (f"{tmp_path}/none", missing)):
         ended, out, err = run(channel, name)
         assert (ended.code, ended.signal, out) == (127, None, b"")
-        assert err == f"{name}: not found\n".encode()
+        assert err == f"{name}: {why}\n".encode()
 
 
 def test_what_is_not_executable_is_126(channel: Channel, tmp_path: Path) -> None:

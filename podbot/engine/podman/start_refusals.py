@@ -130,7 +130,8 @@ def refused(words: str, otherwise: str) -> Refused:
         return Refused(f"{ExecFailed.NO_ACCOUNT} {found[1]} {found[2]}", detail=words)
     by_runtime = _RUNTIME_NAMES.match(words) or re.search(_OCI, words)
     if by_runtime and (found := _first((*_PROGRAM, *_PERMISSION), words)):
-        why = "permission denied" if found.re in _PERMISSION else "not found"
+        missing = "no such file or directory" if "/" in found[1] else "not found"
+        why = "permission denied" if found.re in _PERMISSION else missing
         return Refused(" ".join(filter(None, ("its program", found[1]))) + f": {why}", detail=words)
     if by_runtime and (found := _first(_DIRECTORY, words)):
         return Refused(f"its working directory {found[1]}: {re.sub(_OCI, '', found[2])}", detail=words)

@@ -79,7 +79,9 @@ def find_program(name: bytes, path: bytes) -> bytes:
             if os.access(place, os.X_OK):
                 return place
             there = True
-    raise CannotStart(126, "permission denied") if there or os.path.isdir(places[0]) else CannotStart(127, "not found")
+    if there or os.path.isdir(places[0]):
+        raise CannotStart(126, "permission denied")
+    raise CannotStart(127, "no such file or directory" if b"/" in name else "not found")
 
 
 class Terminal:

@@ -158,7 +158,7 @@ _ID = "9938a0e86dddc09ccb0e6cbadf05b0097dfdc173694713b19914bb9bf59fe5b2"
         (f'{_CREATE}exec: "nope": executable file not found in $PATH{_COMMAND}', "its program nope: not found", ""),
         (
             f"crun: executable file `/no/such/program` not found: No such file or directory{_COMMAND}",
-            "its program /no/such/program: not found",
+            "its program /no/such/program: no such file or directory",
             "",
         ),
         (f'{_CREATE}exec: "/etc": permission denied: OCI permission denied', "its program /etc: permission denied", ""),
