@@ -29,7 +29,8 @@ _PROGRAM = (
 _PERMISSION = (
     re.compile(r'exec: "(.*)": (?:stat .*: )?(permission denied|is a directory)'),
     re.compile(r"open executable()(: .*)"),
-    re.compile(r"the path `(.*)` is (not a regular file)"),  # crun 1.21; 1.8 has the words above
+    # crun 1.21; 1.8 has the words above.
+    re.compile(r"the path `(.*)` (is not a regular file|exists but it is not executable)"),
 )
 NO_ACCOUNT = re.compile(r"unable to find (user|group) (.*): no matching entries in (?:passwd|group) file")
 _IMPROPER = ": container state improper"

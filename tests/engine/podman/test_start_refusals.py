@@ -35,11 +35,14 @@ def refused(message: str) -> Response:
         ),
         (f'{_RUNC}exec: "/etc": permission denied: OCI permission denied\n', "permission", "/etc", ""),
         ("Error: crun: open executable: Permission denied: OCI permission denied\n", "permission", "", ""),
-        (
-            "Error: crun: the path `/etc` is not a regular file: Operation not permitted: OCI permission denied\n",
-            "permission",
-            "/etc",
-            "",
+        *(
+            (
+                f"Error: crun: the path `/e` {why}: Operation not permitted: OCI permission denied\n",
+                "permission",
+                "/e",
+                "",
+            )
+            for why in ("is not a regular file", "exists but it is not executable")
         ),
         (
             f'{_RUNC}chdir to cwd ("/no") set in config.json failed: no such file or directory: {_MISSING}',
