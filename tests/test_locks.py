@@ -46,6 +46,22 @@ def test_a_directory_that_is_removed_meanwhile_is_made_again(tmp_path: Path) -> 
     os.close(lock)
 
 
+def test_a_lock_on_a_file_that_was_replaced_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is removed after the file was opened: such a lock excludes nobody."""
+    place, removals, flock = tmp_path / "s", [True, False], fcntl.flock
+
+    def locks(descriptor: int, kind: int) -> None:
+        if removals.pop(0):
+            shutil.rmtree(place)
+        flock(descriptor, kind)
+
+    monkeypatch.setattr(fcntl, "flock", locks)
+    lock = locked_in(str(place), "lock", fcntl.LOCK_EX, sleep=lambda _seconds: None)
+    assert lock is not None
+    assert os.path.samestat(os.fstat(lock), os.stat(place / "lock"))
+    os.close(lock)
+
+
 def test_a_directory_that_others_keep_removing_is_theirs(tmp_path: Path) -> None:
     def removed(path: str) -> None:
         raise PathError(path=path, operation="read", reason="gone") from FileNotFoundError()

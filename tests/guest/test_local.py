@@ -88,6 +88,20 @@ def test_a_missing_program_is_127_and_says_so(channel: Channel, tmp_path: Path) 
         assert err == f"{name}: {why}\n".encode()
 
 
+def test_what_is_in_the_way_of_a_program_is_said(channel: Channel, tmp_path: Path) -> None:
+    """With the status of a shell: 127 only where nothing is there."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    for name, why in (("file/below", "not a directory"), ("loop", "too many levels of symbolic links")):
+        ended, _, err = run(channel, f"{tmp_path}/{name}")
+        assert (ended.code, err) == (126, f"{tmp_path}/{name}: {why}\n".encode())
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    ended, _, err = run(channel, str(script))
+    assert (ended.code, err) == (127, f"{script}: no such file or directory\n".encode())
+
+
 def test_what_is_not_executable_is_126(channel: Channel, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("text")
