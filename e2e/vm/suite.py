@@ -61,7 +61,9 @@ def _inside(title: str, name: str, file: str) -> Part:
 PARTS = {
     "newcomer": Part(
         "An ordinary user with sudo: a fresh clone, `make run` in it, and the command that it names as the next one",
-        "cd ~ && rm -rf podbot shop .config/podbot && { ! command -v podman || podman rmi --all --force; } >/dev/null"
+        # What an earlier run on a kept disk left is removed, so that `make run` has all to do again.
+        "cd ~ && rm -rf podbot shop .config/podbot .local/state/podbot .cache/podbot .local/bin/podbot"
+        " && { ! command -v podman || podman rmi --all --force; } >/dev/null"
         " && git -c advice.detachedHead=false clone -q clone.bundle podbot && cd podbot"
         " && { make run AGENT=custom ARGS='sh -c id'; echo $? >~/status; } 2>&1 | tee ~/run.log"
         " && [ $(cat ~/status) = 0 ] && mkdir ~/shop && cd ~/shop"

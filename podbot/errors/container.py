@@ -248,7 +248,7 @@ class ExecFailed(ContainerError):
     """A command could not be run in the container, or its status is unknown. ``detail``: the engine's own words."""
 
     NOT_RUNNING: ClassVar[str] = "it is not running"  # the reason when the container is stopped
-    LOST: ClassVar[str] = "its processes run, but the engine takes it for stopped and runs no command in it"
+    LOST: ClassVar[str] = "the sandbox's processes run, but the engine records it as stopped and runs no command in it"
     NO_ACCOUNT: ClassVar[str] = "the sandbox has no"  # the beginning of the reason for a user or group
     NOT_STARTED: ClassVar[str] = "the engine could not start it"
 

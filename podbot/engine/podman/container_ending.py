@@ -105,6 +105,10 @@ class Ending(Frozen):
         """``found``, or a container that runs if Podman has forgotten that its processes do."""
         return _corrected(found, self.alive()) if self.local and found.state in _FORGOTTEN else found
 
+    def is_lost(self, found: ContainerInfo) -> bool:
+        """Whether its processes run although Podman's record says otherwise."""
+        return self.as_it_is(found) is not found
+
     def with_forgotten(
         self, found: Sequence[ContainerInfo], others: Callable[[], Sequence[ContainerInfo]]
     ) -> list[ContainerInfo]:

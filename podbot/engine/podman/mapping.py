@@ -172,11 +172,14 @@ def check_removed(response: Response, container: str) -> None:
     check(response, container, RemoveFailed(container=container, reason=found.reason, detail=found.detail))
 
 
-def check_made(response: Response, container: str, command: str, runs: Callable[[], bool]) -> None:
-    """Raise if the engine refused to make an exec session. ``runs``: whether the container's processes do."""
+def check_made(response: Response, container: str, command: str, is_lost: Callable[[], bool]) -> None:
+    """Raise if the engine refused to make an exec session.
+
+    ``is_lost``: whether processes of the container run although the engine's record says otherwise.
+    """
     error = exec_error(response, container, command)
     with contextlib.suppress(ContainerError):
-        if isinstance(error, ExecFailed) and error.reason == ExecFailed.NOT_RUNNING and runs():
+        if isinstance(error, ExecFailed) and error.reason == ExecFailed.NOT_RUNNING and is_lost():
             error = ExecFailed(container=container, command=command, reason=ExecFailed.LOST)
     check(response, container, error)
 

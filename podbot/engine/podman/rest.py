@@ -299,15 +299,14 @@ class RestEngine:
         )
 
     def inspect(self, container: str) -> ContainerInfo:
-        path = f"/containers/{named(container)}/json"
-
-        def asked() -> ContainerInfo:
-            return self._get(path, rest_answers.inspected, operation="inspect a container", container=container)
-
-        found = asked()
+        found = self._recorded(container)
         if self._settled(found):
-            found = asked()
+            found = self._recorded(container)
         return found if found.state == "running" else self._ending.as_it_is(found)
+
+    def _recorded(self, container: str) -> ContainerInfo:
+        path = f"/containers/{named(container)}/json"
+        return self._get(path, rest_answers.inspected, operation="inspect a container", container=container)
 
     def _settled(self, *found: ContainerInfo) -> bool:
         """Whether Podman's record of one of them was wrong and is not any more. Costs nothing for what runs."""
@@ -365,7 +364,7 @@ class RestEngine:
         }
         response = self._call("POST", f"/containers/{named(container)}/exec", body)
         if response.status >= 400:
-            check_made(response, container, spec.command[0], lambda: self.inspect(container).state == "running")
+            check_made(response, container, spec.command[0], lambda: self._ending.is_lost(self._recorded(container)))
         return self._read(response, rest_answers.identifier)
 
     def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:

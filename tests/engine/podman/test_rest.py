@@ -326,14 +326,22 @@ def test_a_container_that_podman_has_forgotten_is_listed_and_inspected_as_it_is(
         assert (info.state, info.pid) == ("running", 8)
 
 
-@pytest.mark.parametrize(("alive", "reason"), [(True, ExecFailed.LOST), (False, ExecFailed.NOT_RUNNING)])
+@pytest.mark.parametrize(
+    ("state", "local", "alive", "reason"),
+    [
+        ("created", True, True, ExecFailed.LOST),
+        ("created", True, False, ExecFailed.NOT_RUNNING),
+        ("created", False, True, ExecFailed.NOT_RUNNING),
+        ("running", True, True, ExecFailed.NOT_RUNNING),  # it was started meanwhile
+    ],
+)
 def test_a_command_in_a_container_that_podman_has_forgotten_is_refused_with_that_reason(
-    serve: Serve, alive: bool, reason: str
+    serve: Serve, state: str, local: bool, alive: bool, reason: str
 ) -> None:
     """`podbot exec` and `podbot start` sent the user to each other (issue 29.6)."""
     found = json.loads(recorded()["inspect"]["body"])
-    found["State"] |= {"Status": "created", "Pid": 0}
-    ending = Ending(True, alive=lambda: {found["Id"]: 8} if alive else {})
+    found["State"] |= {"Status": state, "Pid": 0}
+    ending = Ending(local, alive=lambda: {found["Id"]: 8} if alive else {})
     engine, _ = serve(replay("exec_stopped"), http(200, json.dumps(found)), ending=ending)
     with pytest.raises(ExecFailed) as caught:
         engine.exec_create("c", TRUE)
