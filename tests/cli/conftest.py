@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from podbot.cli.globals import Globals
 from podbot.testing import FakeEngine
+from tests.cli.terminals import no_terminal
 from tests.driver import FakeDriver
 from tests.session.plans import Place
 
@@ -26,6 +28,19 @@ def signals() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def no_terminal_here() -> Iterator[None]:
+    with no_terminal():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def globals_as_before() -> Iterator[None]:
+    before, Globals.current = Globals.current, Globals()
+    yield
+    Globals.current = before
 
 
 @pytest.fixture

@@ -7,25 +7,16 @@ import json
 import os
 import subprocess
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from podbot.cli.entry import main
-from podbot.cli.globals import Globals
 from podbot.testing import STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import Place, made
 from tests.transfer.archives import archive, directory, member, symlink
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def _globals_as_before() -> Iterator[None]:
-    before, Globals.current = Globals.current, Globals()
-    yield
-    Globals.current = before
 
 
 @pytest.fixture

@@ -13,19 +13,11 @@ import pytest
 from podbot import errors
 from podbot.cli import fast
 from podbot.cli.entry import main
-from podbot.cli.globals import Globals
 from podbot.cli.remedies import paragraph, remedy_of
 from podbot.errors import PodbotError, RequestFailed
 from podbot.streams.wake import Interrupted
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def _globals_as_before() -> Iterator[None]:
-    before, Globals.current = Globals.current, Globals()
-    yield
-    Globals.current = before
 
 
 def classes(base: type[PodbotError] = PodbotError) -> Iterator[type[PodbotError]]:

@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import inspect
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,13 +32,6 @@ def record(command: Command, g: Globals, values: dict[str, Any]) -> int:
 
 
 TYPER = parser(record)  # built once: it takes 15 ms
-
-
-@pytest.fixture(autouse=True)
-def _globals_as_before() -> Iterator[None]:
-    before = Globals.current
-    yield
-    Globals.current = before
 
 
 def by_typer(argv: list[str]) -> Line | str:
