@@ -12,7 +12,7 @@ import pytest
 from podbot.engine.podman.container_ending import Ending
 from podbot.engine.podman.rest import RestEngine
 from tests.engine.podman.serve import Serve
-from tests.engine.serving import Answer, Server, serving
+from tests.engine.serving import VERSIONS, Answer, Server, recordings_of, serving
 
 
 @pytest.fixture
@@ -31,3 +31,10 @@ def serve(short_path: str) -> Iterator[Serve]:
             return engine, server
 
         yield start
+
+
+@pytest.fixture(params=VERSIONS)
+def each_podman(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What is replayed is each recorded Podman's in turn."""
+    with recordings_of(request.param):
+        yield
