@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
 from tests.waiting import wait_until
 
+Act = Callable[[Path], object]
 ENV = {
     "PATH": os.environ.get("PATH", os.defpath),
     "HOME": "/nonexistent",
@@ -82,3 +84,36 @@ def left_by(
 
 def said(left: GuardReport) -> list[tuple[int, str]]:
     return [(found.danger, found.path) for found in left.findings]
+
+
+def config(text: str) -> Act:
+    return lambda work: append(work / ".git" / "config", text)
+
+
+def file(path: str, text: str = "x\n", mode: int = 0o644) -> Act:
+    return lambda work: write(work / path, text, mode)
+
+
+def link(path: str, target: str) -> Act:
+    def act(work: Path) -> None:
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(work / path):
+            (work / path).unlink()
+        (work / path).symlink_to(target)
+
+    return act
+
+
+def hooks_as_link(work: Path) -> None:
+    shutil.rmtree(work / ".git" / "hooks")
+    (work / ".git" / "hooks").symlink_to("../tools")
+
+
+def submodule(work: Path) -> None:
+    """Its branch has the name of a file that git reads."""
+    checkout(work.parent / "lib")
+    git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../lib", "sub")
+    git(work / "sub", "branch", "config")
+    git(work / "sub", "branch", "topic/config")
+    git(work, "worktree", "add", "-q", "--detach", ".claude/worktrees/b")
+    git(work, "commit", "-qm", "a submodule")
