@@ -6,11 +6,16 @@ import dataclasses
 from typing import Any, TypeVar
 
 from podbot.config.models import AppConfig, Origin
-from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, PathFacts
+from podbot.launch.plan import plan_session
+from podbot.launch.types import CredentialSource, HostFacts, LaunchPlan, LaunchRequest, PathFacts
 
 ValueT = TypeVar("ValueT")
 FILE = Origin("file", "/home/ann/.config/podbot/config.toml")
 FLAG = Origin("flag", "--workspace")
+CUSTOM = {"agent.kind": "custom"}
+CLAUDE = CredentialSource("claude", "/home/ann/.claude", "/home/ann/.claude", "/root/.claude")
+LOGIN = {".credentials.json": b'{"claudeAiOauth": {"accessToken": "a", "scopes": ["user:inference"]}}'}
+CODEX = CredentialSource("codex", "/home/ann/.codex", "/home/ann/.codex", "/root/.codex")
 
 
 def directory(path: str, given: str | None = None) -> PathFacts:
@@ -65,3 +70,11 @@ def text_of(plan: LaunchPlan, target: str) -> str:
     """The one file that podbot writes for ``target``."""
     (text,) = (file.text for file in plan.sandbox.files if file.target == target)
     return text
+
+
+def plan(values: dict[str, Any] | None = None, *, request: Any = None, **changes: Any) -> LaunchPlan:
+    return plan_session(config(values), request or typed(), facts(**changes))
+
+
+def hosted(values: dict[str, Any] | None = None, *, request: Any = None, **changes: Any) -> LaunchPlan:
+    return plan_session(config(values), request or typed(), facts(**changes), "host")
