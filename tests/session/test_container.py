@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,38 +26,12 @@ from podbot.errors import (
     StopFailed,
     UploadFailed,
 )
-from podbot.launch.repository import EMPTY, is_placeholder
-from podbot.launch.resources.credentials import CredentialsPlan
-from podbot.launch.types import ContainerSpec, CredentialSource, Limits, LinkedGit, Mount, SandboxPlan
-from podbot.session.container import started_container
-from podbot.session.directory import FoundSession, session_directory, sessions
-from podbot.session.plan_json import plan_from
-from podbot.session.record import read_record
-from podbot.session.resources.every import opened_resources
-from podbot.session.resources.resource import Opening
+from podbot.launch.types import Limits, LinkedGit, Mount, SandboxPlan
+from podbot.session.directory import FoundSession, sessions
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
+from tests.session.containers import FAILURES, GONE, logged_in, somebody_s, started, with_placeholders
 from tests.session.plans import SESSION, Place, container, labels
-
-GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refused")
-FAILURES: dict[str, PodbotError] = {
-    "create": CreateFailed(container=SESSION, image="i", reason="no"),
-    "unmet": GONE,
-    "start": StartFailed(container=SESSION, reason="no"),
-}
-
-
-@contextlib.contextmanager
-def started(engine: FakeEngine, place: Place, plan: SandboxPlan, wake: Wake | None = None) -> Iterator[str]:
-    """The container in its session's directory, as ``run`` has it."""
-    with (
-        contextlib.closing(wake or Wake()) as waker,
-        waker.listening(),
-        session_directory(plan.runtime_dir, engine.endpoint) as directory,
-    ):
-        session = Opening(engine, plan, directory, waker, place.events.append)
-        with opened_resources(session) as resources, started_container(session, resources) as found:
-            yield found
 
 
 def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: Place) -> None:
@@ -121,13 +93,6 @@ def test_nothing_is_left_when_the_agent_s_part_fails(engine: FakeEngine, place: 
 
 
 # --- what is not ours -----------------------------------------------------------------------------
-
-
-def somebody_s(engine: FakeEngine, **marks: str) -> str:
-    """A running container of that name that this session did not make."""
-    found = engine.create(container(SESSION, marks=marks))
-    engine.start(found)
-    return found
 
 
 @pytest.mark.parametrize("keep", ["never", "always"])
@@ -489,143 +454,7 @@ def test_a_container_that_vanished_is_cleaned_up_all_the_same(engine: FakeEngine
     assert sessions(place.environ) == []
 
 
-# --- places for linked worktrees -----------------------------------------------------------------------
-
-
-def with_placeholders(place: Place, plan: SandboxPlan | None = None) -> SandboxPlan:
-    """Of a repository with two worktrees elsewhere."""
-    plan = plan or place.sandbox()
-    source = os.path.join(place.base, "state", EMPTY, "0a1b")
-    empty = tuple(Mount(source, f"/root/.bashrc/{name}/.git", read_only=True) for name in "ab")
-    files = (*plan.container.files, *empty)
-    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, files=files))
-
-
-def refusing_placeholders(engine: FakeEngine, operation: str) -> None:
-    """An engine that cannot make the directories that placeholders are to be mounted on."""
-    create, start = engine.create, engine.start
-    error = FAILURES[operation]
-
-    def refusing_create(spec: ContainerSpec) -> str:
-        if operation == "create" and any(map(is_placeholder, spec.files)):
-            engine.calls.append(("create", "refused"))
-            raise error
-        return create(spec)
-
-    def refusing_start(container: str) -> None:
-        if operation == "start" and any(map(is_placeholder, engine.by_name[SESSION].spec.files)):
-            engine.calls.append(("start", "refused"))
-            raise error
-        start(container)
-
-    engine.create, engine.start = refusing_create, refusing_start  # type: ignore[method-assign]
-
-
-@pytest.mark.parametrize("operation", ["create", "start"])
-def test_without_the_places_that_it_cannot_have_a_sandbox_starts(
-    engine: FakeEngine, place: Place, operation: str
-) -> None:
-    """Their paths come from the repository: an agent could prevent every later session from starting."""
-    refusing_placeholders(engine, operation)
-    plan = with_placeholders(place, logged_in(place))
-    with started(engine, place, plan) as found:
-        assert engine.inspect(found).state == "running"
-        made = engine.by_name[SESSION]
-        assert made.spec == dataclasses.replace(plan.container, files=plan.container.files[:-2])
-        assert made.files == {"/root/.codex/auth.json": b"login"}, "the second container has the logins, too"
-        record = read_record(place.directory())
-        assert record is not None
-        assert record.plan is not None
-        assert (record.container, plan_from(record.plan).container) == (found, made.spec)
-        (notice,) = [event for event in place.events if event.kind == "git.no_placeholders"]
-    assert notice.level == "notice"
-    assert "`git worktree prune` inside would delete the records of 2 of" in notice.message
-    assert "`git worktree lock PATH` on the host prevents that" in notice.message
-    assert engine.by_name == {}
-    assert sessions(place.environ) == []
-    assert len(place.kinds()) == len(set(place.kinds())), "nothing is said twice"
-
-
-@pytest.mark.parametrize("operation", ["create", "start"])
-def test_a_failure_that_occurs_without_them_as_well_is_the_error(
-    engine: FakeEngine, place: Place, operation: str
-) -> None:
-    engine.fail(operation, FAILURES[operation], times=None)
-    with pytest.raises(type(FAILURES[operation])), started(engine, place, with_placeholders(place)):
-        pytest.fail("it started")
-    assert [name for name, _ in engine.calls].count(operation) == 2
-    assert "git.no_placeholders" not in place.kinds()
-    assert engine.by_name == {}
-    assert sessions(place.environ) == []
-
-
-@pytest.mark.parametrize("error", [GONE, NameTaken(container=SESSION), ImageNotFound(image="i", origin="flag")])
-def test_a_failure_with_another_cause_is_not_retried(engine: FakeEngine, place: Place, error: PodbotError) -> None:
-    engine.fail("create", error)
-    with pytest.raises(type(error)), started(engine, place, with_placeholders(place)):
-        pytest.fail("it started")
-    assert [name for name, _ in engine.calls].count("create") == 1
-
-
-def test_a_first_container_that_cannot_be_removed_keeps_the_first_error(engine: FakeEngine, place: Place) -> None:
-    refusing_placeholders(engine, "start")
-    engine.fail("remove", EngineStorageFull(operation="remove a container"))
-    with pytest.raises(StartFailed), started(engine, place, with_placeholders(place)):
-        pytest.fail("it started")
-    assert engine.by_name == {}
-
-
-def test_a_foreign_container_of_that_name_is_not_removed(engine: FakeEngine, place: Place) -> None:
-    theirs = somebody_s(engine)
-    engine.fail("create", FAILURES["create"])
-    with pytest.raises(CreateFailed), started(engine, place, with_placeholders(place)):
-        pytest.fail("it started")
-    assert engine.inspect(SESSION).id == theirs
-
-
-def test_a_signal_between_the_two_attempts_ends_the_start(engine: FakeEngine, place: Place) -> None:
-    refusing_placeholders(engine, "start")
-    wake, remove = Wake(), engine.remove
-
-    def interrupted(container: str, *, kill: bool = True) -> None:
-        wake.deliver(signal.SIGTERM)
-        remove(container, kill=kill)
-
-    engine.remove = interrupted  # type: ignore[method-assign]
-    with pytest.raises(Interrupted), started(engine, place, with_placeholders(place), wake):
-        pytest.fail("it started")
-    assert [name for name, _ in engine.calls].count("create") == 1
-    assert engine.by_name == {}
-
-
-def test_the_second_attempt_looks_at_the_mounts_again(engine: FakeEngine, place: Place) -> None:
-    refusing_placeholders(engine, "start")
-    remove = engine.remove
-
-    def swapping(container: str, *, kill: bool = True) -> None:
-        remove(container, kill=kill)
-        if not os.path.islink(place.workspace):
-            os.rename(place.workspace, place.workspace + ".away")
-            os.symlink("/etc", place.workspace)
-
-    engine.remove = swapping  # type: ignore[method-assign]
-    with pytest.raises(MountRefused), started(engine, place, with_placeholders(place)):
-        pytest.fail("it started")
-    assert engine.by_name == {}
-
-
 # --- credentials -------------------------------------------------------------------------------------
-
-
-def logged_in(place: Place) -> SandboxPlan:
-    home = os.path.join(place.base, "home")
-    os.makedirs(os.path.join(home, ".codex"))
-    with open(os.path.join(home, ".codex", "auth.json"), "w", encoding="utf-8") as file:
-        file.write("login")
-    given = os.path.join(home, ".codex")
-    return place.sandbox(
-        credentials=CredentialsPlan((CredentialSource("codex", given, os.path.realpath(given), "/root/.codex"),))
-    )
 
 
 def test_credentials_are_copied_before_the_container_starts(engine: FakeEngine, place: Place) -> None:

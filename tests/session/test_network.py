@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,21 +20,11 @@ from podbot.session.orphans import report_orphans
 from podbot.session.resources.resource import Opening
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
+from tests.session.containers import started
 from tests.session.plans import SESSION, Place
 
 NETWORK = network_of(SESSION)
 NO_SUBNET = RequestFailed(operation="give the session a network of its own", status=500, reason="no free subnet")
-
-
-@contextlib.contextmanager
-def started(engine: FakeEngine, place: Place, plan: SandboxPlan) -> Iterator[str]:
-    with (
-        contextlib.closing(Wake()) as wake,
-        wake.listening(),
-        session_directory(plan.runtime_dir, engine.endpoint) as directory,
-        started_container(Opening(engine, plan, directory, wake, place.events.append)) as found,
-    ):
-        yield found
 
 
 def changed(plan: SandboxPlan, **changes: Any) -> SandboxPlan:
