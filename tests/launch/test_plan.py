@@ -19,18 +19,7 @@ from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.seccomp import profile_path
 from podbot.launch.security import DROPPED
 from podbot.launch.types import ExecSpec, Limits, Mount, PathFacts, Security
-from tests.launch.build import (
-    CODEX,
-    CUSTOM,
-    config,
-    directory,
-    facts,
-    hosted,
-    plan,
-    resource,
-    text_of,
-    typed,
-)
+from tests.launch.build import CODEX, CUSTOM, config, directory, facts, hosted, plan, resource, text_of, typed
 
 KEY = {"auth.json": b'{"OPENAI_API_KEY": "k"}'}
 

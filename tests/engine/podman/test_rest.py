@@ -18,22 +18,10 @@ from podbot.engine.podman.container_ending import Ending
 from podbot.engine.podman.create_body import create_body
 from podbot.engine.podman.rest import API, REST_LIMITS, RestEngine, RestLimits
 from podbot.engine.port import EngineHost, Size
-from podbot.errors import (
-    CreateFailed,
-    EngineGone,
-    ExecFailed,
-    RemoveFailed,
-)
+from podbot.errors import CreateFailed, EngineGone, ExecFailed, RemoveFailed
 from podbot.launch.types import ExecSpec
 from tests.engine.podman.serve import SPEC, TRUE, Serve
-from tests.engine.serving import (
-    Answer,
-    Request,
-    http,
-    raw,
-    recorded,
-    replay,
-)
+from tests.engine.serving import Answer, Request, http, raw, recorded, replay
 
 UPGRADED = b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"  # noqa: E501
 

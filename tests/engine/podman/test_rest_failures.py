@@ -40,13 +40,7 @@ from podbot.errors import (
 )
 from podbot.launch.types import ExecSpec
 from tests.engine.podman.serve import SPEC, TRUE, Serve
-from tests.engine.serving import (
-    Answer,
-    Drip,
-    http,
-    raw,
-    replay,
-)
+from tests.engine.serving import Answer, Drip, http, raw, replay
 from tests.waiting import pause
 
 
