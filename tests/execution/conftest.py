@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.execution.hosted_rig import Rig
 from tests.execution.running import Running, running
 
 
@@ -14,3 +15,8 @@ def container() -> Iterator[Running]:
     """A running container without a guest."""
     with running() as made:
         yield made
+
+
+@pytest.fixture
+def rig(container: Running) -> Rig:
+    return Rig(**vars(container))

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from podbot.errors import GitHubBusy
 from podbot.events import Event
 from podbot.github.grant import Grant
 from podbot.github.renewer import Renewer
@@ -15,6 +16,7 @@ from podbot.github.status import Kind
 
 HOUR = 3600.0
 EPOCH = 1_800_000_000.0
+BUSY = GitHubBusy(step="get a token", status=502, reason="down")
 
 
 class SimClock:
@@ -120,3 +122,10 @@ class Session:
     def kinds(self, *levels: str) -> list[str]:
         """Kinds of the events of these levels, all but debug's when none are named."""
         return [e.kind for e in self.events if e.level in (levels or ("info", "notice", "warning"))]
+
+
+def started(session: Session) -> Renewer:
+    renewer = session.renewer()
+    assert renewer.take_lease()
+    renewer.ensure()
+    return renewer
