@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -180,9 +181,14 @@ def test_system_directories_are_refused(world: World, path: str) -> None:
     "path", ["", ".ssh", ".aws", ".gnupg", ".config/gh", ".kube", ".docker", ".claude/x", ".codex"]
 )
 def test_the_home_and_its_credentials_are_refused(world: World, path: str) -> None:
-    where = os.path.join(world.env["HOME"], path).rstrip("/")
+    home = world.env["HOME"]
+    where = os.path.join(home, path).rstrip("/")
     os.makedirs(where, exist_ok=True)
     refused(world, where, "refused to mount")
+    with contextlib.suppress(OSError):  # an empty directory of an agent's is copied into later sessions
+        while where != home:
+            os.rmdir(where)
+            where = os.path.dirname(where)
 
 
 def test_an_ancestor_of_the_home_and_the_runtime_directory_are_refused(world: World) -> None:
