@@ -539,7 +539,8 @@ def test_a_token_daemon_renews_the_token_of_a_restarted_session(site: Site) -> N
     assert world.podbot("exec", site.name, "--", "git", "push", "-q").returncode != 0
     done = world.podbot("token-daemon", "--once")
     assert done.returncode == 0, done.stderr
-    pushed = world.podbot("exec", site.name, "--", "git", "push", "-q")
+    # -v: once, beside other work, the engine could not start it, and its words were not printed.
+    pushed = world.podbot("-v", "exec", site.name, "--", "git", "push", "-q")
     assert pushed.returncode == 0, pushed.stderr
     assert world.podbot("stop", site.name).stdout == f"{site.name}\n", "nothing is left that is not pushed"
 
