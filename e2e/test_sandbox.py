@@ -185,7 +185,7 @@ def test_the_home_and_its_credentials_are_refused(world: World, path: str) -> No
     where = os.path.join(home, path).rstrip("/")
     os.makedirs(where, exist_ok=True)
     refused(world, where, "refused to mount")
-    with contextlib.suppress(OSError):  # an empty directory of an agent's is copied into later sessions
+    with contextlib.suppress(OSError):  # what stays in .claude would be copied into sessions of later tests
         while where != home:
             os.rmdir(where)
             where = os.path.dirname(where)

@@ -79,13 +79,14 @@ def find_program(name: bytes, path: bytes) -> bytes:
             if os.access(place, os.X_OK):
                 return place
             there = True
-    if b"/" not in name and not there:
-        raise CannotStart(127, "not found")
-    try:
-        if b"/" in name:
+    if b"/" in name:
+        try:
             os.stat(name)
-    except OSError as exc:
-        raise CannotStart(127 if exc.errno == errno.ENOENT else 126, os.strerror(exc.errno or 0).lower()) from None
+        except OSError as exc:
+            code = 127 if exc.errno == errno.ENOENT else 126
+            raise CannotStart(code, os.strerror(exc.errno or 0).lower()) from None
+    elif not there:
+        raise CannotStart(127, "not found")
     raise CannotStart(126, "permission denied")
 
 
