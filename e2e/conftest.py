@@ -23,8 +23,8 @@ be_patient()
 # worker is left with one of them at the end.
 LONGEST = (
     "test_matrix.py", "test_renewal.py", "test_history.py", "test_token_daemon.py", "test_clone.py", "test_image.py",
-    "test_suite_life.py", "test_host_agents.py", "test_agents.py", "test_inspect.py", "test_suspend.py",
-    "test_host_ends.py", "test_kills.py",
+    "test_unsaved_work.py", "test_suite_life.py", "test_host_agents.py", "test_agents.py", "test_inspect.py",
+    "test_suspend.py", "test_host_ends.py", "test_kills.py",
 )  # fmt: skip
 
 # They remove parts of the machine, and are for the machine of `make test-vm` only.

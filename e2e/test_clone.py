@@ -1,111 +1,22 @@
-"""``podbot run --repo``: a clone inside the sandbox, its token, and no work lost at the end."""
+"""``podbot run --repo``: a clone inside the sandbox, and its token."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
-import subprocess
-import threading
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
 
 import pytest
 
-from e2e.forge import Forge, forge, git
-from e2e.harness import World, close_world, new_world, processes, wait_for
+from e2e.clones import CLONE, COMMIT, TOKEN, Site, Thief, fresh, live, site, thief, whole_site
+from e2e.forge import git
+from e2e.harness import close_world, new_world, processes, wait_for
 from e2e.host.pipe import Pipe
-from podbot.config.write import set_keys
 
-BASE = "/work"  # workspace.base_dir
-CLONE = f"{BASE}/shop"
-
-TOKEN = "/run/secrets/ghapp_token"
-NETWORK = '[sandbox]\nnetwork = "host"\n'  # the forge listens on the host's loopback
-IDENTITY = "git config user.name A && git config user.email a@example.org"
-COMMIT = f"{IDENTITY} && echo more >> README.md && git commit -qam more"
-
-MERGE = f"{IDENTITY}; git switch -qc b; git commit -q --allow-empty -m b; git push -q origin b; git switch -q main"
-
-
-@dataclass
-class Site:
-    """An operator whose configuration names a forge and its App."""
-
-    world: World
-    forge: Forge
-    names: list[str] = field(default_factory=list)
-
-    def run(self, *words: str, repo: str = "octo/shop", flags: tuple[str, ...] = (), **options: object):  # type: ignore[no-untyped-def]
-        name = f"clone-{uuid.uuid4().hex[:8]}"
-        self.names.append(name)
-        command = ("run", "--repo", repo, "--agent", "custom", "--name", name, *flags, "--", *words)
-        return self.world.podbot(*command, **options)  # type: ignore[arg-type]
-
-    @property
-    def name(self) -> str:
-        """The last session's name."""
-        return self.names[-1]
-
-    def script(self, text: str, **options: object) -> subprocess.CompletedProcess[str]:
-        done: subprocess.CompletedProcess[str] = self.run("sh", "-ec", text, **options)  # type: ignore[arg-type]
-        return done
-
-    def state(self) -> str:
-        """The state of the last session's container: the engine's term, or "gone"."""
-        return str(self.world.container(self.name).get("State", "gone"))
-
-
-@pytest.fixture(scope="module")
-def whole_site(image: str) -> Iterator[Site]:
-    world = new_world(image, NETWORK)
-    with forge(os.path.join(world.root, "forge")) as made:
-        for key, value in made.config(os.path.join(world.env["HOME"], "app.pem")).items():
-            set_keys(world.config, {key: value})
-        yield Site(world, made)
-    close_world(world)
-
-
-@pytest.fixture
-def site(whole_site: Site) -> Iterator[Site]:
-    """The module's operator, with a fresh repository octo/shop; sessions that a test left are removed."""
-    whole_site.names.clear()
-    yield whole_site
-    for name in whole_site.names:
-        whole_site.world.podbot("stop", "--rm", "--time", "0", name)
-    assert whole_site.world.sessions() == []
-
-
-def fresh(site: Site, repo: str = "octo/shop", **made: object) -> None:
-    """A new repository of that name on the forge."""
-    shutil.rmtree(site.forge.path(repo), ignore_errors=True)
-    site.forge.api.repositories = tuple(name for name in site.forge.api.repositories if name != repo)
-    site.forge.repo(repo, **made)  # type: ignore[arg-type]
-
-
-@contextlib.contextmanager
-def live(site: Site, *flags: str, before: str = "true") -> Iterator[subprocess.Popen[bytes]]:
-    """A session on octo/shop whose agent ran ``before`` and then sleeps."""
-    name = f"clone-{uuid.uuid4().hex[:8]}"
-    site.names.append(name)
-    words = ("sh", "-ec", f"{before}; echo ready; exec sleep 600")
-    child = site.world.start("run", "--repo", "octo/shop", "--agent", "custom", "--name", name, *flags, "--", *words)
-    try:
-        assert child.stdout is not None
-        line = child.stdout.readline()
-        assert line == b"ready\n", (line, child.communicate())
-        yield child
-    finally:
-        if child.poll() is None:
-            child.terminate()
-        child.communicate(timeout=60)
+__all__ = ["site", "thief", "whole_site"]  # fixtures
 
 
 # --- other sources of the token ---
@@ -252,30 +163,6 @@ def test_a_credential_helper_does_not_keep_the_token(site: Site, place: str) -> 
     done = site.script(f"{script}; env -u GIT_CONFIG_COUNT git fetch; test -e ~/.git-credentials")  # it would otherwise
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("store\n")
-
-
-class Thief(BaseHTTPRequestHandler):
-    heard: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.heard.append(self.headers.get("Authorization", ""))
-        self.send_response(401)
-        self.send_header("WWW-Authenticate", 'Basic realm="GitHub"')
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Print nothing on stderr."""
-
-
-@pytest.fixture
-def thief() -> Iterator[str]:
-    """A server that asks for a password and records the answer; yields its address."""
-    Thief.heard.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Thief) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
 
 
 def test_another_server_gets_no_token(site: Site, thief: str) -> None:
@@ -439,181 +326,6 @@ def test_a_dry_run_shows_no_secret_and_requests_none(site: Site) -> None:
     assert "PRIVATE KEY" not in done.stdout
     assert "ghs_" not in done.stdout
     assert len(site.forge.api.requests) == asked
-
-
-# --- nothing lost -----------------------------------------------------------------------------------------
-
-DEAF = """g=$(command -v git); rm $g
-printf '%s\\n' '#!/bin/sh' 'trap "" TERM INT HUP' 'while :; do sleep 1; done' > $g; chmod +x $g"""
-KEPT = {
-    "a change": ("echo x >> README.md", "1 uncommitted change (README.md)"),
-    "a staged change": ("echo x >> README.md; git add .", "1 staged change (README.md)"),
-    "an untracked file": ("echo x > 'new file'", '1 untracked file ("new file")'),
-    "hidden by a setting": ("git config status.showUntrackedFiles no; echo x > new", "1 untracked file (new)"),
-    "a stash": (f"{IDENTITY}; echo x >> README.md; git stash -q", "1 stash (stash@{0}: WIP on main"),
-    "a commit": (COMMIT, "1 unpushed commit ("),
-    "a commit of another branch": (f"git switch -qc b; {COMMIT}; git switch -q main", "1 unpushed commit ("),
-    "a detached commit": (f"git checkout -q --detach; {COMMIT}", "1 unpushed commit ("),
-    "a commit of a tag": (
-        f"git checkout -q --detach; {COMMIT}; git tag t; git checkout -q main",
-        "1 unpushed commit of a tag (",
-    ),
-    "an unfinished merge": (f"{MERGE}; git merge -q --no-commit --no-ff b", "1 unfinished operation (MERGE_HEAD)"),
-    "a worktree": ("git worktree add -q ../other", f"1 more worktree ({BASE}/other)"),
-    "no clone any more": (f"cd /; rm -rf {CLONE}", "perhaps unsaved work: git's report was incomplete"),
-    "no repository any more": ("rm -rf .git", "perhaps unsaved work"),
-    "a push to a repository in the sandbox": (
-        f"git init -q --bare /tmp/r.git; git remote add r /tmp/r.git; {COMMIT}; git push -q r HEAD",
-        "1 unpushed commit (",
-    ),
-    "a git that neither ends nor hears": (DEAF, "git took longer than 10 s"),
-    "an orphan branch": ("git checkout -q --orphan new; git rm -qrf .", "perhaps unsaved work"),
-}
-
-
-@pytest.mark.parametrize("case", KEPT)
-def test_unsaved_work_keeps_the_container(site: Site, case: str) -> None:
-    fresh(site)
-    script, words = KEPT[case]
-    done = site.script(f"{script}; exit 5")
-    assert done.returncode == 5, done.stderr
-    assert words in done.stderr, done.stderr
-    assert f"podbot stop --rm {site.name}" in done.stderr
-    assert site.state() == "exited"
-    assert not os.path.exists(os.path.join(site.world.runtime, site.name, "secrets", "ghapp_token"))
-
-
-CLEAN = {
-    "nothing was done": "true",
-    "what git ignores": "echo ignored > .git/info/exclude; echo x > ignored",
-    "everything was pushed": f"{COMMIT}; git push -q",
-    "pushed to another branch": f"git switch -qc b; {COMMIT}; git push -q -u origin b",
-    "a failure of the agent": "exit 3",
-}
-
-
-@pytest.mark.parametrize("case", CLEAN)
-def test_a_clone_without_unsaved_work_is_removed(site: Site, case: str) -> None:
-    fresh(site)
-    done = site.script(CLEAN[case])
-    assert done.returncode == (3 if "failure" in case else 0), done.stderr
-    assert site.state() == "gone", done.stderr
-    assert site.world.sessions() == []
-
-
-def test_rm_removes_and_keep_keeps(site: Site) -> None:
-    fresh(site)
-    site.script("echo x > new", flags=("--rm",))
-    assert site.state() == "gone"
-    site.script("true", flags=("--keep",))
-    assert site.state() == "exited"
-
-
-def test_a_kept_session_is_restarted_inspected_and_stopped(site: Site) -> None:
-    fresh(site)
-    site.script("echo x > new")
-    world = site.world
-    (row,) = json.loads(world.podbot("ps", "-a", "--json").stdout)
-    assert (row["session"], row["path"], row["orphan"]) == (site.name, "octo/shop", False)
-    shutil.rmtree(os.path.join(world.runtime, site.name))  # as a reboot does
-    assert world.podman("start", site.name).returncode != 0
-    world.podbot("ps", "-a", check=True)
-    assert world.podman("start", site.name).returncode == 0
-    assert world.podbot("exec", site.name, "--", "git", "status", "--porcelain").stdout == "?? new\n"
-    done = world.podbot("stop", site.name)
-    assert done.stdout == f"{site.name}  (kept, stopped)\n"
-    assert "1 untracked file (new)" in done.stderr
-    assert site.state() == "exited"
-    assert world.podman("start", site.name).returncode == 0
-    assert world.podbot("exec", site.name, "--", "rm", "new").returncode == 0
-    assert world.podbot("stop", site.name).stdout == f"{site.name}\n"
-    assert site.state() == "gone"
-    assert world.sessions() == []
-
-
-def test_a_token_daemon_renews_the_token_of_a_restarted_session(site: Site) -> None:
-    fresh(site)
-    site.script(COMMIT)
-    world = site.world
-    assert world.podman("start", site.name).returncode == 0
-    assert world.podbot("exec", site.name, "--", "git", "push", "-q").returncode != 0
-    done = world.podbot("token-daemon", "--once")
-    assert done.returncode == 0, done.stderr
-    # -v: once, beside other work, the engine could not start it, and its words were not printed.
-    pushed = world.podbot("-v", "exec", site.name, "--", "git", "push", "-q")
-    assert pushed.returncode == 0, pushed.stderr
-    assert world.podbot("stop", site.name).stdout == f"{site.name}\n", "nothing is left that is not pushed"
-
-
-@pytest.mark.parametrize("work", [True, False])
-def test_stop_checks_a_live_session_for_unsaved_work(site: Site, work: bool) -> None:
-    fresh(site)
-    with live(site, before="echo x > new" if work else "true") as child:
-        done = site.world.podbot("stop", "--time", "1", site.name)
-        _, err = child.communicate(timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert ("(kept, stopped)" in done.stdout, "1 untracked file (new)" in done.stderr) == (work, work), done.stderr
-    assert b"kept the sandbox" not in err, "one of the two says what became of it"
-    assert site.state() == ("exited" if work else "gone")
-    wait_for(lambda: site.world.sessions() == ([site.name] if work else []), what="the session's directory")
-
-
-def test_stop_rm_removes_a_live_session_with_its_unsaved_work(site: Site) -> None:
-    fresh(site)
-    with live(site, before="echo x > new"):
-        assert site.world.podbot("stop", "--rm", "--time", "1", site.name).stdout == f"{site.name}\n"
-    assert site.state() == "gone"
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_terminated_podbot_keeps_unsaved_work(site: Site, number: int) -> None:
-    fresh(site)
-    with live(site, before="echo x > new") as child:
-        child.send_signal(number)
-        _, err = child.communicate(timeout=60)
-    assert child.returncode == 128 + number
-    # On a busy machine the look at the clone, whose time is limited then, may not end; it is kept in any case.
-    assert b"1 untracked file (new)" in err or b"perhaps unsaved work" in err
-    assert site.state() == "exited"
-
-
-def test_a_container_that_was_stopped_from_outside_is_kept(site: Site) -> None:
-    fresh(site)
-    with live(site) as child:
-        assert site.world.podman("stop", "-t", "1", site.name).returncode == 0
-        _, err = child.communicate(timeout=60)
-    assert child.returncode == 1
-    assert b"perhaps unsaved work" in err
-    assert site.state() == "exited"
-
-
-def test_a_killed_podbot_loses_nothing(site: Site) -> None:
-    fresh(site)
-    with live(site, before="echo x > new") as child:
-        child.kill()
-        child.communicate(timeout=60)
-        wait_for(lambda: site.state() == "exited", what="the sandbox to end by itself")
-        site.world.cleaned()
-        done = site.world.podbot("ps")
-        assert f"kept the sandbox {site.name}" in done.stderr
-        assert "1 untracked file (new)" in done.stderr
-    assert site.state() == "exited"
-    assert not os.path.exists(os.path.join(site.world.runtime, site.name, "secrets", "ghapp_token"))
-
-
-def test_no_token_is_issued_for_a_name_that_a_container_still_has(site: Site) -> None:
-    """The killed podbot's agent still runs, and mounts the directory that the token would be written to."""
-    fresh(site)
-    with live(site, "--keep") as child:
-        child.kill()
-        child.wait()
-        before = len(site.forge.api.requests)
-        words = ("run", "--repo", "octo/shop", "--agent", "custom", "--name", site.name, "--", "true")
-        done = site.world.podbot(*words)
-        assert done.returncode == 1
-        assert f"a container named {site.name} exists already" in done.stderr
-        assert len(site.forge.api.requests) == before
-        assert site.state() == "running"
 
 
 # --- hosted, and the doctor's look ---------------------------------------------------------------------

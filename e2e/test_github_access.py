@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.clones import NETWORK, TOKEN, Thief, thief
 from e2e.forge import Forge, forge, git
 from e2e.harness import World, close_world, new_world, wait_for
-from e2e.test_clone import NETWORK, TOKEN, Thief, thief
 from e2e.test_renewal import SHORT
 from podbot.config.write import set_keys
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.clones import COMMIT, TOKEN, Site, fresh, site, whole_site
 from e2e.forge import git
 from e2e.harness import World
-from e2e.test_clone import COMMIT, TOKEN, Site, fresh, site, whole_site
 
 __all__ = ["site", "whole_site"]  # fixtures
 
