@@ -37,6 +37,10 @@ _PROGRAMS = {
     "sequence.editor": "git rebase -i fails: set GIT_SEQUENCE_EDITOR",
     "core.sshcommand": _NO_REMOTE,
     "core.gitproxy": _NO_REMOTE,
+    "remote.*.vcs": _NO_REMOTE,
+    "remote.*.url": _NO_REMOTE,
+    "remote.*.pushurl": _NO_REMOTE,
+    "interactive.difffilter": "git add -p fails on a terminal, except with -c interactive.diffFilter=cat",
 }
 #: Variables that git takes over a setting.
 _INSTEAD = {
@@ -54,7 +58,12 @@ _HAS = frozenset((
     *("paste", "perl", "printf", "readlink", "realpath", "rg", "rm", "sed", "seq", "sh", "sha256sum", "sleep", "sort"),
     *("split", "ssh", "stat", "tac", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true", "unexpand"),
     *("uniq", "wc", "xargs", "zcat"),
+    *(f"git-remote-{name}" for name in ("ext", "fd", "ftp", "ftps", "http", "https")),
 ))  # fmt: skip
+#: An address that git hands to a program git-remote-NAME: NAME::ADDRESS, or NAME://ADDRESS with a name of no transport
+#: of its own. Nothing else of an address is shown, because it can have a password.
+_HELPER = re.compile(r"([A-Za-z0-9][A-Za-z0-9+.-]*)(::|://)")
+_TRANSPORTS = frozenset({"file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"})
 _BIN = ("/usr/bin/", "/bin/")  # where they are
 #: The program, after assignments. Never more of a command, which can have a secret there or among its arguments; and
 #: nothing that the shell replaces, such as $HOME. Nothing is tried again, because the command can be long and hostile.
@@ -84,7 +93,9 @@ def is_of_interest(key: str, value: str) -> bool:
     if key == _FORMAT:
         return value != "0"
     known = key in _SIGNED or key == _VERIFIED or is_format(key)
-    return known or (key.startswith("filter.") and key.endswith(".required")) or _effect(key) is not None
+    if known or (key.startswith("filter.") and key.endswith(".required")):
+        return True
+    return _effect(key) is not None and (_command(key, value) != "" or not key.startswith("remote."))
 
 
 def is_format(key: str) -> bool:
@@ -185,9 +196,9 @@ def _program_notes(found: Mapping[str, str]) -> Iterator[str]:
     """One for each effect; that of a required filter has been told."""
     lacking: dict[str, dict[str, list[str]]] = {effect: {} for effect in _PROGRAMS.values()}
     for key, value in found.items():
-        effect, stem = _effect(key), key.rpartition(".")[0]
-        if effect is not None and not _has(value) and found.get(f"{stem}.required", "").lower() in _FALSE:
-            program = _program(value)
+        effect, stem, command = _effect(key), key.rpartition(".")[0], _command(key, value)
+        if effect is not None and not _has(command) and found.get(f"{stem}.required", "").lower() in _FALSE:
+            program = _program(command)
             name = _shown(program) if program else f"the program of {_shown(key)}"
             keys = lacking[effect].setdefault(name, [])
             if program and len(keys) < _NAMED:
@@ -204,6 +215,18 @@ def _effect(key: str) -> str | None:
     section, _, rest = key.partition(".")
     _, dot, name = rest.rpartition(".")
     return _PROGRAMS.get(f"{section}.*.{name}" if dot else key)
+
+
+def _command(key: str, value: str) -> str:
+    """The command that the setting of :func:`_effect` names; empty if git needs none, as for most remotes."""
+    if not key.startswith("remote."):
+        return value
+    if key.endswith(".vcs"):
+        return f"git-remote-{value}" if value else ""
+    found = _HELPER.match(value)
+    if found is None or (found[2] == "://" and found[1] in _TRANSPORTS):
+        return ""
+    return f"git-remote-{found[1]}"
 
 
 def _has(command: str) -> bool:

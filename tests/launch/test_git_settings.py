@@ -55,6 +55,10 @@ FORMAT = ("core.repositoryformatversion", "1")
         ("core.editor", "/usr/bin/sub/nano", ["runs /usr/bin/sub/nano (core.editor)"]),
         ("core.editor", "code --wait", ["pass -m, or set GIT_EDITOR"]),
         ("core.sshcommand", "corkscrew-ssh", ["reaches no remote by it"]),
+        ("remote.o.vcs", "hg", ["runs git-remote-hg (remote.o.vcs)", "reaches no remote by it"]),
+        ("remote.o.url", "codecommit::eu-west-1://shop", ["runs git-remote-codecommit (remote.o.url): unless"]),
+        ("remote.o.pushurl", "s3://bucket/shop", ["runs git-remote-s3 (remote.o.pushurl): unless"]),
+        ("interactive.difffilter", "delta --color-only", ["runs delta", "-c interactive.diffFilter=cat"]),
     ],
 )
 def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: list[str]) -> None:
@@ -81,6 +85,7 @@ def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: li
         [("core.sshcommand", "GIT_TRACE=1 A='b c' D= ssh")],
         [("push.gpgsign", "if-asked")],
         [("core.editor", " "), ("diff.z.textconv", ":")],
+        [("remote.o.vcs", "http"), ("remote.p.vcs", ""), ("remote.o.fetch", "+refs/heads/*:refs/remotes/o/*")],
         [],
     ],
 )
@@ -180,6 +185,22 @@ def test_git_s_variables_name_both_configurations_in_their_order(
     given_ = config_variables(dict(theirs), {})
     made = config_variables(ours, given_)
     assert given_by_variables(given_ | made) == [*dict(theirs).items(), *ours.items()]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://h/x", "ssh://git@h/x", "git@h:x", "git://h/x", "git+ssh://h/x", "file:///x", "/x", "../x", "", "h:a::b"],
+)
+def test_an_address_that_git_reaches_itself_is_not_read(url: str) -> None:
+    """It can have a password, and most repositories have such a one."""
+    assert setting_notes([("remote.o.url", url)], {}) == ()
+    assert not is_of_interest("remote.o.url", url)
+
+
+def test_of_an_address_only_the_transport_is_shown() -> None:
+    (note,) = setting_notes([("remote.o.url", "hg::https://me:s3cret@h/x"), ("remote.p.url", "s3://s3cret@h/x")], {})
+    assert "git-remote-hg (remote.o.url), git-remote-s3 (remote.p.url)" in note
+    assert "s3cret" not in note
 
 
 def test_a_hostile_configuration_makes_few_notes() -> None:
