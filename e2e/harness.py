@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from e2e.listing import listed_by_service
 from e2e.patience import patient
@@ -84,16 +84,17 @@ class World:
         *args: str,
         env: Mapping[str, str] | None = None,
         input: bytes | str | None = None,  # noqa: A002 - as in subprocess.run
+        stdin: IO[bytes] | None = None,
         timeout: float = 120,
         cwd: str | None = None,
         check: bool = False,
     ) -> subprocess.CompletedProcess[str]:
-        """Run podbot to its end, with text as input and output."""
+        """Run podbot to its end, with text as input and output. ``stdin``: an open file in place of ``input``."""
         data = input.decode() if isinstance(input, bytes) else input
         done = subprocess.run(
             [*PODBOT, *args],
             env={**self.env, **(env or {})},
-            input=data if data is not None else "",
+            **({"stdin": stdin} if stdin else {"input": data if data is not None else ""}),
             capture_output=True,
             text=True,
             timeout=timeout,

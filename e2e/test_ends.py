@@ -208,9 +208,16 @@ def test_a_session_that_the_engine_has_forgotten_is_stopped(own_world: World, wo
     assert [(item["session"], item["state"]) for item in json.loads(listed.stdout)] == [("e2e-lost", "running")]
     refused = own_world.podbot("exec", container, "true")  # by the id, so that the engine runs it
     assert f"{ExecFailed.LOST}. `podbot stop " in refused.stderr, refused.stderr
+    refused = own_world.podbot("start", "e2e-lost")
+    assert "its container is running" in refused.stderr
+    assert "`podbot stop e2e-lost` stops it" in refused.stderr
     done = own_world.podbot(*words, "e2e-lost")
     assert done.returncode == 0, done.stderr
     assert not left(container)
+    if words == ("stop",):  # the runtime still had its record, and the start failed
+        own_world.podbot("start", "e2e-lost", check=True)
+        assert own_world.podbot("exec", "e2e-lost", "echo", "again").stdout == "again\n"
+        own_world.podbot("stop", "e2e-lost", check=True)
     own_world.podbot("stop", "--rm", "e2e-lost")
     with open("/proc/mounts", encoding="utf-8") as mounts:  # Podman has forgotten its mounts, too
         forgotten = [line.split()[1] for line in mounts if f"{own_world.root}/" in line and container in line]

@@ -185,6 +185,13 @@ def test_input_through_the_engine_is_divided_as_podman_divides_it(world: World) 
             child = world.start("exec", "e2e-blocks", "dd", "of=/dev/null", "bs=512")
             _, err = child.communicate(bytes(512 * 3000), timeout=60)
             assert err.startswith(b"3000+0 records in\n"), err
+        given = os.path.join(world.workspace(), "b")
+        with open(given, "wb+") as file:
+            file.write(bytes(512 * 3000))
+            for _ in range(6):
+                file.seek(0)
+                done = world.podbot("exec", "e2e-blocks", "dd", "of=/tmp/x", "bs=512", stdin=file)
+                assert done.stderr.startswith("3000+0 records in\n"), done.stderr
         refused = world.podbot("exec", "-e", "X", "e2e-blocks", "true", env={"X": "a\udcffb"})
         assert refused.returncode == 1
         assert "the value of X is not UTF-8" in refused.stderr

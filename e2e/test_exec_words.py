@@ -126,6 +126,10 @@ LINES = r"""
 --env-file={f} -e IN_FILE=flag {s} env
 -i -w / -u 0 -e A=1 {s} sh -c 'x' -i -w -u -e
 -- {s} ls -la
+-t=false -i=false {s} ls
+--tty=false --interactive=false {s} cat
+-i --tty=false {s} sh -c x
+--tty=true -i=true {s} ls
 -it {s} bash -l
 -ti {s} sh -c 'tty' -it
 -t -i -w /tmp {s} top -b -n 1
@@ -181,7 +185,7 @@ def received(site: Site, line: str, program: list[str], env: dict[str, str], num
         wait_for(lambda: os.path.exists(report), what=f"{inside}: {line}")
         with open(report, encoding="utf-8") as file:
             return {**json.load(file), "terminals": None}  # podbot's -d attaches none, and reports that for -t
-    if any(word in ("-it", "-ti", "-t") for word in options):
+    if any(word in ("-it", "-ti", "-t", "--tty=true") for word in options):
         said = pexpect.spawn(program[0], [*program[1:], *words], env=env, timeout=60, encoding="utf-8").read()
         return dict(json.loads(said))
     done = subprocess.run(

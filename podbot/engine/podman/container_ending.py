@@ -81,6 +81,7 @@ class Ending(Frozen):
     monitored: Callable[[Life], bool] = _is_monitored
     lives: Callable[[int], bool] = leftovers.lives
     alive: Callable[[], Mapping[str, int]] = leftovers.alive
+    delete: Callable[[str, str], None] = leftovers.delete
 
     def settled(self, container: Container) -> bool:
         """Write the status of a container whose monitor and processes have been killed. Returns whether it was written.
@@ -132,7 +133,10 @@ class Ending(Frozen):
             found = _life(container)
         if found is None:  # it was to be removed at its end
             return
-        rest = self._without_leftovers(found.id, seconds) if self.local else []
+        has_leftovers = self.local and bool(self.left(found.id))
+        rest = self._without_leftovers(found.id, seconds) if has_leftovers else []
+        if has_leftovers and not rest and found.status in _FORGOTTEN:
+            self.delete(found.runtime, found.id)
         status = "" if rest else self._recorded(container, found)
         if not rest and not status:
             return

@@ -158,6 +158,27 @@ def end(
     return pids
 
 
+def delete(runtime: str, container: str) -> None:
+    """Delete the runtime's record of ``container``, whose processes have ended. Never raises.
+
+    Podman deletes it of those that it knows to run; of another, its next start fails ("container with given ID already
+    exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses if a process still runs.
+    """
+    import subprocess  # imported here: `podbot exec` loads the module
+
+    if not (runtime and is_id(container)):
+        return
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            [runtime, "delete", container],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+            cwd="/",
+            check=False,
+        )
+
+
 def _signal(container: str, pids: Sequence[int], number: int, proc: str, send: Callable[[int, int], None]) -> None:
     ours = os.readlink(f"{proc}/self/ns/pid")
     for pid in pids:

@@ -19,7 +19,7 @@ _RESET = ("created", "configured")
 class Life(NamedTuple):
     """What Podman records of a container's run. ``monitor``: the pid of the process that waits for its end.
 
-    ``execs``: the ids of its exec sessions, whose commands may have ended.
+    ``execs``: the ids of its exec sessions, whose commands may have ended. ``runtime``: runc's or crun's name or path.
     """
 
     id: str
@@ -27,6 +27,7 @@ class Life(NamedTuple):
     pid: int
     monitor: int
     execs: tuple[str, ...] = ()
+    runtime: str = ""
 
 
 def life(found: Any) -> Life:
@@ -38,6 +39,7 @@ def life(found: Any) -> Life:
         int(state.get("Pid") or 0),
         int(state.get("ConmonPid") or 0),
         tuple(map(str, found.get("ExecIDs") or ())),
+        str(found.get("OCIRuntime") or ""),
     )
 
 

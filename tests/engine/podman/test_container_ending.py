@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,6 +37,7 @@ class Podman:
         self.looks = 1000  # after so many at a command, Podman knows that it has ended
         self.asked: list[str] = []
         self.ended: list[float] = []
+        self.deleted: list[tuple[str, str]] = []
         self.after_stop: Callable[[], object] = lambda: None
         self.immortal = self.monitored = False
         self.attendance = 0
@@ -51,7 +53,7 @@ class Podman:
     def life(self) -> Life:
         if not self.status:
             raise ContainerNotFound(container="c")
-        return Life(ID, self.status, self.pid, 0, tuple(self.execs))
+        return Life(ID, self.status, self.pid, 0, tuple(self.execs), "runc")
 
     def command(self, ident: str) -> ExecState:
         pid = self.execs[ident]
@@ -81,8 +83,12 @@ class Podman:
         return Ending(
             local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0, 0.0), left=self.left, end=self.end,
             attended=self.attended, lives=lambda pid: pid != GONE, monitored=lambda _found: self.monitored,
-            alive=lambda: {ID: 70} if self.processes else {},
+            alive=lambda: {ID: 70} if self.processes else {}, delete=self.delete,
         )  # fmt: skip
+
+    def delete(self, runtime: str, container: str) -> None:
+        assert not self.processes
+        self.deleted.append((runtime, container))
 
     def attended(self, container: str) -> bool:
         assert container == ID
@@ -105,6 +111,19 @@ def test_what_the_engine_lost_is_ended() -> None:
     podman = Podman("created", processes=3)
     podman.ending().stop(podman.container, 7)
     assert (podman.processes, podman.ended) == (0, [7])
+    assert podman.deleted == [("runc", ID)], "or the next start fails, because the runtime has it already"
+
+
+@pytest.mark.parametrize(("status", "processes"), [("exited", 0), ("running", 2)])
+def test_the_runtime_s_record_of_a_container_that_the_engine_knows_is_left_to_the_engine(
+    status: str, processes: int
+) -> None:
+    podman = Podman(status, processes=processes)
+    podman.after_stop = lambda: podman.becomes("exited" if status == "exited" else "stopping")
+    podman.monitored = True
+    with contextlib.suppress(StopFailed):
+        podman.ending().stop(podman.container, 1)
+    assert podman.deleted == []
 
 
 def test_a_paused_container_is_stopped() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.leftovers import alive, attended, end, left, lives
+from podbot.engine.podman.leftovers import alive, attended, delete, end, left, lives
 from tests.waiting import wait_until
 
 ID = "c0ffee" + "0" * 58
@@ -182,3 +182,13 @@ def test_a_process_that_has_ended_lives_no_more_although_nobody_has_waited_for_i
     assert os.path.exists(f"/proc/{child.pid}"), "nobody has waited for it"
     child.wait()
     assert not lives(child.pid)
+
+
+def test_the_runtime_deletes_its_record_of_a_whole_id_and_a_failure_is_no_error(tmp_path: Path) -> None:
+    runtime, ran = tmp_path / "runc", tmp_path / "ran"
+    runtime.write_text(f'#!/bin/sh\necho "$@" >> {ran}; exit 1\n', encoding="utf-8")
+    runtime.chmod(0o755)
+    delete(str(runtime), ID)
+    for name, container in ((str(runtime), "--all"), (str(runtime), "c0ffee"), ("", ID), (str(tmp_path / "no"), ID)):
+        delete(name, container)
+    assert ran.read_text(encoding="utf-8") == f"delete {ID}\n"
