@@ -187,6 +187,8 @@ class FilterChannel:
         verdict = judge(line, "agent", self._agent_rule, self._form)
         if verdict.said and (kind := _noise_kind(verdict, line, spread=spread)):
             self._noise.append(Noise(kind, line))
+            if verdict.said[0].reason == NOT_JSONRPC:  # it may be an answer without a result
+                self._answer_agent(verdict, handed_on)
             return
         self._spread.ends()
         if verdict.forward is not None:
@@ -198,6 +200,9 @@ class FilterChannel:
     def _refuse_agent(self, verdict: Verdict, handed_on: list[bytes]) -> None:
         """Report what was refused or changed, and answer those who wait."""
         self._tell(verdict)
+        self._answer_agent(verdict, handed_on)
+
+    def _answer_agent(self, verdict: Verdict, handed_on: list[bytes]) -> None:
         if verdict.instead:
             self._hand_on(handed_on)
             handed_on.clear()

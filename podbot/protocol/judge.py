@@ -20,7 +20,7 @@ from podbot.protocol.jsontext import (
     without,
 )
 from podbot.protocol.lines import HEAD, TAIL
-from podbot.protocol.message import Message, Refuse, read_envelope, read_id, read_method
+from podbot.protocol.message import Message, Refuse, is_meant, read_envelope, read_id, read_method
 from podbot.protocol.policy import Rule
 from podbot.protocol.refusal import NOT_JSONRPC, Refusal, shown
 from podbot.streams.protocol_channel import Side
@@ -89,6 +89,8 @@ def _judge(frame: bytes, direction: Side, rule: Rule, form: Form) -> Verdict:
     if text[start] == "[":
         return _judge_batch(frame, text, parts, direction, rule, form)
     cuts, said, answers, instead = _judge_message(text, parts, len(frame), direction, rule, form)
+    if said and said[0].reason == NOT_JSONRPC and not is_meant(parts):
+        answers = instead = ()  # the id in a log's line is nobody's: an error would end a request that has it, too
     return make(Verdict, (None if cuts is None else _spliced(frame, text, cuts), said, answers, instead))
 
 

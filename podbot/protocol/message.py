@@ -46,6 +46,15 @@ def read_envelope(parts: Sequence[Part]) -> dict[str, Part]:
     return fields
 
 
+def is_meant(parts: Sequence[Part]) -> bool:
+    """Whether an object that is not a message was meant as one: an answer without its result, and not a log's line.
+
+    Either it says so by "jsonrpc", or it has members of an envelope only.
+    """
+    keys = {part.key for part in parts}
+    return "jsonrpc" in keys or keys <= ENVELOPE
+
+
 def read_id(text: str, fields: dict[str, Part]) -> str | None:
     """The id's JSON text, or None. Raises BadFrame when its type is not allowed."""
     part = fields.get("id")

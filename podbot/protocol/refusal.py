@@ -19,7 +19,7 @@ REASONS = {
     "too_many_values": "more JSON values than the frame limit allows (agent.frame_limit)",
     "bad_batch": "an empty batch, or one with too many messages",
     "not_object": "an element of a batch is not an object",
-    "not_jsonrpc": "an element of a batch has neither a method, nor an id with a result or an error",
+    "not_jsonrpc": "neither a method, nor an id with a result or an error",
     "duplicate_key": "a relevant member occurs twice",
     "ambiguous_key": "a member is spelled like a relevant one",
     "bad_method": "the method is not a string",

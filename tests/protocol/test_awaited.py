@@ -144,8 +144,8 @@ def test_each_message_of_a_batch_that_is_refused_as_a_whole(side: Side) -> None:
 
 
 def test_every_rule_of_form_is_tested() -> None:
-    here = {*BROKEN, *MORE, *OPENING, "bad_id", "bad_batch"}
-    assert here | {"not_object", "not_jsonrpc", "too_many_marks"} == set(REASONS) - POLICY, "questions are answered"
+    here = {*BROKEN, *MORE, *OPENING, "bad_id", "bad_batch", "not_jsonrpc"}
+    assert here | {"not_object", "too_many_marks"} == set(REASONS) - POLICY, "questions are answered"
 
 
 @pytest.mark.parametrize("side", ["agent", "client"])
@@ -174,10 +174,77 @@ def test_an_overlong_frame_in_order() -> None:
     assert [isinstance(frame, Own) for frame in channel.for_client()] == [False, True, False]
 
 
-def test_noise_is_not_answered() -> None:
-    for line in (b'log {"id":1,"result":NaN}\n', b'{\n "id": 1,\n "result": NaN\n}\n', b'{"id":1,"level":"info"}\n'):
-        result = from_agent(line)
-        assert (result.to_agent, result.errors, result.said) == (b"", b"", [])
+UNFINISHED = [b'{"jsonrpc":"2.0","id":"a"}', b'{"id":"a"}', b' {"jsonrpc":"2.0","id":"a","_meta":{}}']
+
+
+@pytest.mark.parametrize("protocol", ["acp", "codex"])
+@pytest.mark.parametrize("frame", UNFINISHED)
+def test_whoever_waits_for_an_answer_without_a_result_gets_an_error(frame: bytes, protocol: str) -> None:
+    """JSON.stringify leaves an undefined result out. The line itself is moved to stderr like other output."""
+    after = b'{"id":2,"result":{}}\n'
+    result = sent(frame + b"\n" + after, "agent", protocol)
+    assert error_of(result.errors) == ("a", -32603, "not_jsonrpc")
+    assert (result.to_agent, result.to_client) == (b"", after)
+    assert (result.noise, result.kinds, result.said) == (frame + b"\n", ["json"], [])
+    assert ('"jsonrpc"' in result.errors.decode()) == (protocol == "acp")
+
+
+@pytest.mark.parametrize("protocol", ["acp", "codex"])
+@pytest.mark.parametrize("frame", [b'{"jsonrpc":"2.0","id":"a","params":{}}', b'{"params":[],"id":"a"}'])
+def test_an_agent_that_waits_for_a_request_without_a_method_gets_an_error(frame: bytes, protocol: str) -> None:
+    result = sent(frame, "agent", protocol)
+    assert error_of(result.to_agent) == ("a", -32600, "not_jsonrpc")
+    assert (result.errors, result.noise, result.said) == (b"", frame, [])
+
+
+@pytest.mark.parametrize("protocol", ["acp", "codex"])
+@pytest.mark.parametrize("frame", UNFINISHED)
+def test_a_clients_answer_without_a_result_is_passed_on(frame: bytes, protocol: str) -> None:
+    result = sent(frame + b"\n", "client", protocol)
+    assert (result.to_agent, result.to_client, result.errors, result.said) == (frame + b"\n", b"", b"", [])
+
+
+def test_the_error_for_an_unfinished_answer_comes_in_order_and_a_real_one_may_follow() -> None:
+    channel = AcpChannel()
+    good, late = b'{"method":"session/update","params":{}}\n', b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    channel.agent_data(good + b'{"jsonrpc":"2.0","id":1}\n' + late)
+    first, error, second = channel.for_client()
+    assert (first, second) == (good, late), "as after any other refused answer"
+    assert [isinstance(frame, Own) for frame in (first, error, second)] == [False, True, False]
+    assert channel.counts == (0, 0, 3, len(first + error + second), 0, 0), "noise is not a refused frame"
+
+
+def test_each_unfinished_message_gives_at_most_one_error() -> None:
+    unfinished = b'{"jsonrpc":"2.0","id":1}\n'
+    assert error_of(from_agent(b'{"jsonrpc":"2.0","id":1,"id":1}\n').errors) == (1, -32603, "duplicate_key")
+    channel = AcpChannel()
+    channel.client_eof()
+    channel.agent_data(unfinished.replace(b"}", b',"params":{}}'))
+    assert channel.for_agent() == [], "the agent's stdin is closed"
+    result = from_agent(b"{\n" + unfinished + b"}\n")
+    assert error_of(result.errors) == (1, -32603, "not_jsonrpc"), "between the lines of other JSON"
+    assert result.kinds == ["pretty"] * 3
+
+
+NOISE = [
+    b'log {"id":1,"result":NaN}',
+    b'{"id":1,"level":"info"}',  # a line of a structured log, whose id is another one
+    b'{"level":"info"}',
+    b'{"jsonrpc":"2.0"}',
+    b'{"jsonrpc":"2.0","id":null}',
+    # JSON over several lines, also a whole answer: a log may print what tool servers send in this form, and
+    # their ids are the small numbers that the client uses.
+    b'{\n "id": 1,\n "result": NaN\n}',
+    b'{\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {}\n}',
+    b'{\n{"id":1,"result":NaN}\n}',
+]
+
+
+@pytest.mark.parametrize("lines", NOISE)
+def test_noise_is_not_answered(lines: bytes) -> None:
+    result = from_agent(lines + b"\n")
+    assert (result.to_agent, result.errors, result.said) == (b"", b"", [])
+    assert result.noise == lines + b"\n"
 
 
 BIG = b'"' + b"x" * (HEAD + TAIL) + b'"'

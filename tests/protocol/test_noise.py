@@ -205,7 +205,9 @@ def test_a_message_needs_no_version_member(line: bytes) -> None:
 def test_in_a_batch_it_is_refused_and_removed() -> None:
     result = from_agent(b'[{"level":"info"},{"method":"session/update"}]\n[{"level":"info"}]\n')
     assert result.to_client == b'[{"method":"session/update"}]\n'
-    assert (result.reasons, result.moved) == (["not_jsonrpc", "not_jsonrpc"], [])
+    assert (result.reasons, result.moved, result.errors) == (["not_jsonrpc", "not_jsonrpc"], [], b"")
+    answered = from_agent(b'[{"id":1},{"id":2,"level":"info"}]\n').errors
+    assert [json.loads(line)["id"] for line in answered.splitlines()] == [1, 2]
 
 
 # --- JSON that is spread over lines ----------------------------------------------------------------------
