@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from podbot.agents.registry import agents
 from podbot.launch.plan import plan_session
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
 from podbot.launch.types import CredentialSource
@@ -134,6 +135,27 @@ def test_the_connectors_of_an_account_are_off_unless_the_key_lets_them_in(kind: 
     assert all(mount.read_only for mount in made.sandbox.container.files if mount.target in off)
     allowed = {file.target for file in plan({**values, "agent.account_connectors": True}).sandbox.files}
     assert allowed == found.keys() - off.keys()
+
+
+@pytest.mark.parametrize("permissions", ["full", "ask"])
+@pytest.mark.parametrize(
+    ("kind", "mode", "families"),
+    [
+        (kind, mode, ["claude", "codex"] if kind == "custom" else [kind])
+        for kind in ("claude", "codex", "custom")
+        for mode in agents()[kind].commands
+    ],
+)
+def test_the_connectors_are_off_in_every_mode(kind: str, mode: str, families: list[str], permissions: str) -> None:
+    """As files, because an adapter gets no words. The real agents are measured with `-p` and `exec` only."""
+    values = {"agent.kind": kind, "agent.mode": mode}
+    values |= {"agent.command": "sh"} if kind == "custom" else {"agent.permissions": permissions}
+    made = plan(values) if mode == "podbot" else hosted(values)
+    mounted = {mount.target: mount for mount in made.sandbox.container.files}
+    read = {".json": json.loads, ".toml": tomllib.loads}
+    for target, value in ((target, value) for family in families for target, value in CONNECTORS_OFF[family].items()):
+        assert read[os.path.splitext(target)[1]](text_of(made, target)) == value
+        assert mounted[target].read_only
 
 
 def test_codex_trusts_the_directory_in_which_it_starts() -> None:
