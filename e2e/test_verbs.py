@@ -122,6 +122,20 @@ def test_open_is_a_shell_and_takes_the_beginning_of_a_name(shared_world: World, 
     assert (done.stdout.strip().rpartition("/")[2], done.returncode) == ("bash", 7)
 
 
+def test_the_directory_is_enough_for_a_session_without_a_name(shared_world: World) -> None:
+    child, workspace = shared_world.start_agent("sleep 600")
+    directory = os.path.basename(workspace)
+    try:
+        listed = shared_world.podbot("ps", "--filter", f"name=podbot-{directory}-", "--format", "{{.Name}}", check=True)
+        assert shared_world.podbot("exec", directory, "ls", check=True).stdout == "up\n"
+        (name,) = listed.stdout.split()
+        assert f"there is no log of the session {name}" in shared_world.podbot("logs", directory).stderr
+        assert shared_world.podbot("stop", "--time", "0", directory, check=True).stdout == f"{name}\n"
+    finally:
+        child.terminate()
+        child.communicate(timeout=60)
+
+
 def test_an_ambiguous_name_lists_the_candidates(shared_world: World, session: str) -> None:
     with shared_world.session() as other:
         done = shared_world.podbot("exec", "e2e-", "true")

@@ -393,10 +393,11 @@ def test_exec_finds_a_session_by_the_beginning_of_its_name_without_a_directory_h
     engine: Closable, place: Place
 ) -> None:
     """After a reboot, a kept session has none."""
-    made(engine, "shop-a", "shop-b", "tools")
+    made(engine, "shop-a", "shop-b", "tools", "podbot-notes-1a2b3c")
     engine.on("it", lambda _: 4)
     spec = podbot.ExecSpec(command=("it",))
-    assert podbot.exec_(configured(place), "too", spec, io=SILENT, environ=environ(place)).code == 4
+    for enough in ("too", "notes"):
+        assert podbot.exec_(configured(place), enough, spec, io=SILENT, environ=environ(place)).code == 4
     with pytest.raises(AmbiguousName, match="shop-a, shop-b"):
         podbot.exec_(configured(place), "shop-", spec, io=SILENT, environ=environ(place))
 

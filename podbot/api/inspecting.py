@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def inspect(
     config: AppConfig, session: str, *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
 ) -> Inspection:
-    """All that is known of a session of podbot's; ``session``: its name, or the beginning if no other begins so.
+    """All that is known of a session of podbot's; ``session``: its name, or as much of it as is enough.
 
     Raises ContainerNotFound, AmbiguousName, NotOurs and other ContainerErrors.
     """
@@ -34,7 +34,7 @@ def inspect(
 def log(
     config: AppConfig, session: str, *, environ: Mapping[str, str] | None = None, emit: Emit = ignore
 ) -> SessionLog:
-    """The log of a session's output; ``session``: its name, or the beginning if no other begins so.
+    """The log of a session's output; ``session``: its name, or as much of it as is enough.
 
     Its bytes are the agent's and may contain anything. Raises NoLog, ContainerNotFound, AmbiguousName, NotOurs and
     other ContainerErrors.
@@ -48,7 +48,7 @@ def log(
 
 
 def filtered_network(session: str, *, environ: Mapping[str, str] | None = None) -> FilteredNetwork:
-    """The policy and the log of a session's filtered network; ``session``: its name, or the beginning of it.
+    """The policy and the log of a session's filtered network; ``session``: its name, or as much of it as is enough.
 
     Raises NoGateway if no running session of that name has such a network, and AmbiguousName.
     """
@@ -62,7 +62,7 @@ def reports(
 ) -> list[KeptReport]:
     """The kept reports, newest first: those that were not shown, with ``shown`` all. Contacts no engine.
 
-    ``session``: all of that session's; its name, or the beginning if no other begins so. Raises ReportNotFound,
+    ``session``: all of that session's; its name, or as much of it as is enough. Raises ReportNotFound,
     AmbiguousName and ReportsUnreadable.
     """
     from podbot.session.kept_reports import kept_reports

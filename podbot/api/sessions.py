@@ -99,7 +99,7 @@ def exec_(
 ) -> ExecStatus:
     """Run a command in any container on the engine; in a session with a guest, by that and without the engine.
 
-    The beginning of a session's name is enough if no other begins so. Raises ContainerNotFound, AmbiguousName,
+    ``container``: its name, or as much of a session's as is enough. Raises ContainerNotFound, AmbiguousName,
     ExecFailed, EngineGone, EngineStorageFull, SandboxDied, ChannelLost, OutputClosed, CommandSurvived.
     """
     from podbot.errors import ContainerNotFound
@@ -130,7 +130,7 @@ def exec_(
             except ContainerNotFound:
                 from podbot.session.session_names import container_meant
 
-                # A kept session has no directory here after a reboot: only the engine knows whose name begins so.
+                # A kept session has no directory here after a reboot: only the engine knows its name.
                 container = container_meant(engine, container).name
                 status = run_exec(engine, container, spec, io, waker)
         if status.out_of_memory:
@@ -143,12 +143,13 @@ def exec_(
 def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]) -> str:
     """The name of the container that ``given`` means.
 
-    The engine is asked only where ``given`` may be the beginning of a name, because that costs a request.
+    The engine is asked only where ``given`` may be a part of a name, because that costs a request.
     """
+    from podbot.launch.names import names_meant
     from podbot.session.directory import names_here
 
-    begun = names_here(environ, given)
-    if given in begun or not (begun or not connect().local):
+    meant = names_meant(given, names_here(environ))
+    if meant == [given] or not (meant or not connect().local):
         return given
     from podbot.session.session_names import container_meant
 
@@ -197,7 +198,7 @@ def start(
 ) -> StartResult:
     """Restart a kept session: its container runs again with its token, logins and guard, without a podbot process.
 
-    ``exec_``, ``ps`` and ``stop`` work on it. ``session``: its name, or the beginning if no other begins so. Raises
+    ``exec_``, ``ps`` and ``stop`` work on it. ``session``: its name, or as much of it as is enough. Raises
     ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted, SessionNotRestorable,
     SessionRecordUnknown, MountRefused, then ContainerError, FilesystemError and GitHubError subclasses, and Interrupted
     when ``wake`` got a signal; after an error the container is stopped again.
@@ -255,8 +256,8 @@ def stop(
 ) -> list[StopResult]:
     """Stop sessions by name, or all of podbot's; sessions that are not kept are removed.
 
-    A clone's session is kept if it has unsaved work, unless its start decided otherwise. ``names``: also the beginning
-    of one, if no other begins so. ``seconds``: the time of the processes between TERM and KILL. Raises
+    A clone's session is kept if it has unsaved work, unless its start decided otherwise. ``names``: as much of
+    each as is enough. ``seconds``: the time of the processes between TERM and KILL. Raises
     ContainerNotFound, AmbiguousName and NotOurs before anything is stopped.
     """
     from podbot.management.manage import stop_sessions

@@ -16,11 +16,11 @@ class SessionError(PodbotError):
 
 
 class AmbiguousName(ContainerError):
-    """A name is the beginning of several sessions' names; ``candidates`` lists them."""
+    """What was typed for a name can mean several sessions; ``candidates`` lists them."""
 
     name: str
     candidates: str
-    template: ClassVar[str] = "{name} is the beginning of several names: {candidates}"
+    template: ClassVar[str] = "{name} could be any of {candidates}"
     advice: ClassVar[str] = "Type more of the name."
 
     @classmethod

@@ -11,6 +11,7 @@ from typing import Any
 from podbot.errors import AmbiguousName, GatewayRefused, NoGateway
 from podbot.frozen import Frozen
 from podbot.gateway.gateway_client import GatewayLost, ask
+from podbot.launch.names import names_meant
 from podbot.launch.resources.gateway import CONTROL, DIRECTORY, LOG
 from podbot.places import is_own_directory, runtime_root
 from podbot.session.directory import names_here
@@ -90,11 +91,10 @@ class FilteredNetwork:
 
 
 def filtered_network(environ: Mapping[str, str], given: str) -> FilteredNetwork:
-    """The network of the session ``given``, or of the one whose name begins so. Raises NoGateway and AmbiguousName."""
+    """The network of the session ``given``, or of the one that is meant by it. Raises NoGateway and AmbiguousName."""
     root = runtime_root(environ)
-    names = [name for name in names_here(environ, given) if is_own_directory(os.path.join(root, name, DIRECTORY))]
-    if given in names:
-        names = [given]
+    meant = names_meant(given, names_here(environ))
+    names = [name for name in meant if is_own_directory(os.path.join(root, name, DIRECTORY))]
     if len(names) > 1:
         raise AmbiguousName.among(given, names)
     if not names:

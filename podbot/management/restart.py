@@ -26,7 +26,7 @@ _CHANGING = ("claimed", "creating", "starting")
 def restartable(
     engine: Engine, environ: Mapping[str, str], names: Sequence[str], *, facts: Facts
 ) -> list[ContainerInfo]:
-    """The sessions called ``names``, or whose names begin so, each once. Nothing is changed.
+    """The sessions that ``names`` mean, each once. Nothing is changed.
 
     Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted for one that a podbot is starting,
     SessionRecordUnknown, MountRefused as for a workspace that is gone, and SessionNotRestorable for a session on a

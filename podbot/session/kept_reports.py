@@ -22,6 +22,7 @@ from podbot.errors import AmbiguousName, FilesystemError, ReportNotFound, Report
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen
 from podbot.guard.marks import GIT_OR_SHELL
+from podbot.launch.names import names_meant
 from podbot.places import is_own_directory, private_dir, state_dir
 from podbot.session.record import as_events
 
@@ -197,7 +198,7 @@ def _session(name: str) -> str:
 def kept_reports(environ: Mapping[str, str], session: str | None = None, *, shown: bool = False) -> list[KeptReport]:
     """The kept reports, newest first, that were not shown yet; with ``shown``, and of a named session, all.
 
-    ``session``: its name, or the beginning if no other with a report begins so. One that cannot be read says so.
+    ``session``: its name, or a part of it that means no other with a report. One that cannot be read says so.
     Raises ReportNotFound, AmbiguousName and ReportsUnreadable.
     """
     directory = _store(environ)
@@ -211,14 +212,12 @@ def kept_reports(environ: Mapping[str, str], session: str | None = None, *, show
 
 
 def _meant(environ: Mapping[str, str], given: str) -> str:
-    begun = reported_sessions(environ, given) if given else []
-    if given in begun:
-        return given
-    if not begun:
+    meant = names_meant(given, reported_sessions(environ))
+    if not meant:
         raise ReportNotFound(session=given)
-    if len(begun) > 1:
-        raise AmbiguousName.among(given, begun)
-    return begun[0]
+    if len(meant) > 1:
+        raise AmbiguousName.among(given, meant)
+    return meant[0]
 
 
 def _read(directory: str, name: str) -> KeptReport | None:

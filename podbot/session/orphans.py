@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Emit, Event
-from podbot.launch.names import LABEL, is_name, keep_of
+from podbot.launch.names import LABEL, begins, is_name, keep_of
 from podbot.places import runtime_root
 from podbot.session.directory import left_session, sessions, sweep, take_untold
 from podbot.session.flags import ENDING, flagged, is_in_use
@@ -99,8 +99,8 @@ def report_orphans(
     """Report once what killed podbots left on this engine, and remove directories whose container is gone.
 
     Orphaned sessions are removed if they are hosted or nothing runs in them, except those that the command may be about
-    (``spare``: the beginning of a container's name or id) and one in which another `podbot exec` is running. Costs one
-    directory listing when nothing was left behind. ``scanner``: the guard's.
+    (``spare``: what was typed for a container's name or id) and one in which another `podbot exec` is running. Costs
+    one directory listing when nothing was left behind. ``scanner``: the guard's.
     """
     sweep(environ)
     for found in sessions(environ):
@@ -118,7 +118,7 @@ def report_orphans(
         except (ContainerNotFound, NotOurs):
             _forget(engine, environ, path, emit, scanner)
             continue
-        needed = is_in_use(path) or (spare and (container.name.startswith(spare) or container.id.startswith(spare)))
+        needed = is_in_use(path) or begins(spare, container.name) or (spare and container.id.startswith(spare))
         if found.left_behind and (needed or not _removed(engine, environ, container, emit, scanner)):
             text = f"the session {found.session} ({container.state}) was left behind by a podbot that was killed"
             if found.leased and container.state == "running":

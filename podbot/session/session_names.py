@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import AmbiguousName, ContainerNotFound, NotOurs, RequestFailed
-from podbot.launch.names import MANAGED
+from podbot.launch.names import MANAGED, names_meant
 from podbot.session.orphans import is_ours
 
 _SHORTEST_ID = 12  # digits, as engines show ids
@@ -20,9 +20,10 @@ def session_meant(engine: Engine, given: str) -> ContainerInfo:
 
 
 def container_meant(engine: Engine, given: str) -> ContainerInfo:
-    """The container that is called ``given``, or the one session whose name begins so, or the one with such an id.
+    """The container that is called ``given``, or the one session that it can mean, or the one with such an id.
 
-    Of an id, at least 12 digits must be given. Raises ContainerNotFound, and AmbiguousName when there are several.
+    A session is meant as in :func:`~podbot.launch.names.names_meant`. Of an id, at least 12 digits must be
+    given. Raises ContainerNotFound, and AmbiguousName when there are several.
     """
     found: ContainerInfo | None = None
     failed: RequestFailed | None = None  # Podman: several ids begin so; or something else
@@ -56,4 +57,5 @@ def _begun(engine: Engine, given: str) -> list[ContainerInfo]:
     if not given:
         return []
     listed = engine.containers(include_stopped=True, label=MANAGED)
-    return [container for container in listed if is_ours(container) and container.name.startswith(given)]
+    ours = {container.name: container for container in listed if is_ours(container)}
+    return [ours[name] for name in names_meant(given, ours)]

@@ -72,7 +72,7 @@ def start_session(
     emit: Emit,
     scanner: Scanner = SCANNER,
 ) -> StartResult:
-    """Restart the kept session ``name``, or whose name begins so.
+    """Restart the kept session ``name``, of whose name a part may be enough.
 
     ``scanner``: the guard's. Raises ContainerNotFound, AmbiguousName, NotOurs, SandboxPaused, AlreadyStarted,
     SessionNotRestorable, SessionRecordUnknown, MountRefused, the errors of a first start, and Interrupted when a signal

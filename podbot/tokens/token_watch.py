@@ -16,6 +16,7 @@ from podbot.github.lease import CLAIM, LEASE
 from podbot.github.mint import Minter, minter
 from podbot.github.renewer import Minted, Renewer
 from podbot.github.status import TokenStatus
+from podbot.launch.names import names_meant
 from podbot.locks import is_held
 from podbot.places import is_own_directory
 from podbot.session.record import read_record
@@ -58,8 +59,8 @@ def find(root: str, names: Collection[str] = ()) -> dict[str, Found]:
 
 
 def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
-    """Like :func:`find`, also for the beginning of a name. Raises TokenSessionMissing when one of ``names`` is not
-    found, and AmbiguousName.
+    """Like :func:`find`, also for a part of a name that means only one. Raises TokenSessionMissing when one of
+    ``names`` is not found, and AmbiguousName.
     """
     names = [_whole(root, name) for name in names]
     found = find(root, names)
@@ -72,13 +73,13 @@ def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
 
 
 def _whole(root: str, name: str) -> str:
-    """The session whose name begins so, if it is the only one with a token; ``name`` otherwise."""
+    """The only session with a token that ``name`` can mean; ``name`` itself if there is none."""
     if not name or os.path.lexists(os.path.join(root, name)):
         return name
-    begun = [whole for whole in find(root) if whole.startswith(name)]
-    if len(begun) > 1:
-        raise AmbiguousName.among(name, begun)
-    return begun[0] if begun else name
+    meant = names_meant(name, find(root))
+    if len(meant) > 1:
+        raise AmbiguousName.among(name, meant)
+    return meant[0] if meant else name
 
 
 def is_kept(path: str) -> bool:

@@ -249,10 +249,23 @@ def test_the_beginning_of_a_name_is_enough_for_exec_and_stop(engine: FakeEngine,
         orphaned(engine, place, name)
     assert main(["exec", "no", "true"]) == 0
     assert main(["exec", "shop", "true"]) == 1
-    assert "shop is the beginning of several names: shop-a, shop-b" in str(capfd.readouterr().err)
+    assert "shop could be any of shop-a, shop-b" in str(capfd.readouterr().err)
     assert main(["stop", "notes", "shop-b"]) == 0
     assert main(["stop", "shop"]) == 0
     assert str(capfd.readouterr().out).split() == ["notes", "shop-b", "shop-a"]
+
+
+def test_the_directory_is_enough_for_exec_and_stop_of_a_session_without_a_name(
+    engine: FakeEngine, place: Place, capfd: Capture
+) -> None:
+    """README has `podbot exec shop` and `podbot stop shop` after `podbot run codex ~/src/shop`."""
+    for name in ("podbot-shop-1a2b3c", "podbot-api-1a2b3c", "podbot-api-9d8e7f"):
+        orphaned(engine, place, name)
+    assert main(["exec", "shop", "true"]) == 0
+    assert main(["stop", "--rm", "api"]) == 1
+    assert "api could be any of podbot-api-1a2b3c, podbot-api-9d8e7f" in str(capfd.readouterr().err)
+    assert main(["stop", "shop"]) == 0
+    assert str(capfd.readouterr().out) == "podbot-shop-1a2b3c\n"
 
 
 def test_a_container_of_that_whole_name_is_meant(engine: FakeEngine, place: Place) -> None:

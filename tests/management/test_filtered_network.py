@@ -68,6 +68,11 @@ def test_a_session_without_one(environ: dict[str, str]) -> None:
         with pytest.raises(AmbiguousName, match="shop-1, shop-2"):
             found(environ)
         assert found(environ, "shop-2").session == "shop-2"
+    whole = os.path.join(environ["XDG_RUNTIME_DIR"], "podbot", "shop")  # the session that is meant has none
+    with session(environ, "shop-2"), session_directory(whole, "unix:///x"), pytest.raises(NoGateway, match="shop"):
+        found(environ)
+    with session(environ, "podbot-shop-1a2b3c"):
+        assert found(environ).session == "podbot-shop-1a2b3c"
 
 
 ENTRIES = [

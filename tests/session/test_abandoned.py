@@ -91,8 +91,9 @@ def test_the_command_that_is_about_it_only_reports_it(place: Place) -> None:
     abandoned(engine, place)
     report_orphans(engine, place.environ, place.events.append, spare=SESSION)
     report_orphans(engine, place.environ, place.events.append, spare=engine.by_name[SESSION].info.id[:12])
+    report_orphans(engine, place.environ, place.events.append, spare="proj")
     assert list(engine.by_name) == [SESSION]
-    assert place.kinds() == ["session.orphan", "session.orphan"]
+    assert place.kinds() == ["session.orphan"] * 3
 
 
 def test_one_in_which_a_command_is_at_work_is_only_reported(place: Place) -> None:

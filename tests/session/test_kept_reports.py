@@ -77,10 +77,11 @@ def test_only_the_operator_can_read_the_store(environ: dict[str, str]) -> None:
 
 
 def test_the_beginning_of_a_name_is_enough(environ: dict[str, str]) -> None:
-    for session in ("shop", "shop-2", "api-1", "new-2026-x"):
+    for session in ("shop", "shop-2", "api-1", "new-2026-x", "podbot-notes-1a2b3c"):
         keep_report(environ, session, [])
     assert names(kept_reports(environ, "api")) == ["api-1"]
     assert names(kept_reports(environ, "shop")) == ["shop"]
+    assert names(kept_reports(environ, "notes")) == ["podbot-notes-1a2b3c"]
     assert names(kept_reports(environ, "new-2")) == ["new-2026-x"]
     with pytest.raises(AmbiguousName, match="shop, shop-2"):
         kept_reports(environ, "sho")

@@ -34,7 +34,17 @@ def test_an_ambiguous_name_lists_the_candidates(engine: FakeEngine) -> None:
     with pytest.raises(AmbiguousName) as caught:
         session_meant(engine, "shop")
     assert caught.value.candidates == "shop-a, shop-b"
-    assert str(caught.value) == "shop is the beginning of several names: shop-a, shop-b. Type more of the name."
+    assert str(caught.value) == "shop could be any of shop-a, shop-b. Type more of the name."
+
+
+def test_a_directory_is_enough_for_a_session_that_podbot_named_after_it(engine: FakeEngine) -> None:
+    made(engine, "podbot-shop-1a2b3c", "podbot-shop-api-4c5d6e", "podbot-notes-0a1b2c")
+    assert session_meant(engine, "shop").name == "podbot-shop-1a2b3c"
+    assert session_meant(engine, "note").name == "podbot-notes-0a1b2c"
+    made(engine, "podbot-shop-9d8e7f")
+    with pytest.raises(AmbiguousName) as caught:
+        session_meant(engine, "shop")
+    assert caught.value.candidates == "podbot-shop-1a2b3c, podbot-shop-9d8e7f"
 
 
 def test_a_long_list_of_candidates_is_cut() -> None:

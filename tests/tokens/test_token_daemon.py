@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from podbot.engine.endpoint import EngineRef
-from podbot.errors import EngineGone, TokenSessionMissing
+from podbot.errors import AmbiguousName, EngineGone, TokenSessionMissing
 from podbot.events import Event
 from podbot.github.clock import SYSTEM, Clock, SystemClock
 from podbot.github.grant import Grant, grant_path, withdraw
@@ -499,6 +499,14 @@ def test_only_the_named_ones(place: Place, engine: FakeEngine, github: GitHub) -
         world.steps(lambda: token(b))
         assert (token(a), list(world.daemon.watched)) == (None, ["b"])
         world.daemon.close()
+
+
+def test_a_part_of_a_name_is_enough(place: Place, engine: FakeEngine) -> None:
+    for name in ("podbot-shop-1a2b3c", "podbot-api-1a2b3c", "podbot-api-9d8e7f"):
+        killed(place, engine, name)
+    assert list(find_named(place.runtime, ("shop",))) == ["podbot-shop-1a2b3c"]
+    with pytest.raises(AmbiguousName, match="podbot-api-1a2b3c, podbot-api-9d8e7f"):
+        find_named(place.runtime, ("api",))
 
 
 @pytest.mark.parametrize("name", ["nobody", "../x", "", ".", "clone-less"])
