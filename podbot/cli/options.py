@@ -110,7 +110,7 @@ SANDBOX = (
         ("--publish", "-p"),
         "Make a port of the sandbox available here, at 127.0.0.1 or ADDRESS.",
         "many",
-        "[ADDRESS:]PORT:PORT",
+        "[[ADDRESS:]PORT:]PORT",
     ),
     Option(
         "network",

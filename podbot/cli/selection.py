@@ -174,7 +174,7 @@ def _ports(words: tuple[str, ...]) -> tuple[str, ...]:
             raise InvalidValue(
                 field="sandbox.publish",
                 origin="flag --publish",
-                reason=f"{shown(word)} is not PORT:PORT",
+                reason=f"{shown(word)} is not a port",
                 hint=f"Options for the agent follow --: `podbot run [AGENT] [PATH] -- {typed}`.",
             )
     return words

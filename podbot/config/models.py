@@ -155,7 +155,7 @@ class SandboxConfig(Frozen):
     )
     publish: tuple[str, ...] = key(
         (),
-        "Ports of the sandbox that this host offers, each '[ADDRESS:]PORT:PORT'; without ADDRESS on 127.0.0.1.",
+        "Ports of the sandbox that this host offers, each '[[ADDRESS:]PORT:]PORT'; without ADDRESS on 127.0.0.1.",
         ("3000:3000",),
     )
     env: Mapping[str, str] = key(

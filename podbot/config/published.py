@@ -7,7 +7,7 @@ from podbot.frozen import Frozen
 
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the operator writes it
-_FORM = "Write PORT_HERE:PORT_INSIDE, such as 3000:3000, which only this machine can reach."
+_FORM = "Write PORT, or PORT_HERE:PORT_INSIDE, such as 3000:3000, which only this machine can reach."
 _HIGHEST = 65_535
 
 
@@ -28,7 +28,10 @@ class Published(Frozen):
 
 
 def parse_published(text: str) -> Published:
-    """``[ADDRESS:]PORT:PORT``; without an address it is the loopback address. Raises Refusal."""
+    """``[[ADDRESS:]PORT:]PORT``. Raises Refusal.
+
+    Without an address it is the loopback address, and one number is the port here and inside.
+    """
     parts = text.split(":")
     if text.startswith("["):
         raise Refusal(
@@ -37,15 +40,13 @@ def parse_published(text: str) -> Published:
     if "/" in text or "-" in text:
         reason = f"{shown(text)} is not one port" if "-" in text else f"{shown(text)} has a protocol"
         raise Refusal(reason, f"Ports are TCP, and each is listed by itself. {_FORM}")
-    if len(parts) == 1 and _port(text) is not None:
-        raise Refusal(f"{shown(text)} names one port only", f"Write {text}:{text}: the port here, and the one inside.")
-    ports = [_port(part) for part in parts[-2:]]
+    here, inside = _port(parts[-2:][0]), _port(parts[-1])
     address = parts[0] if len(parts) == 3 else LOOPBACK
-    if len(parts) not in (2, 3) or None in ports:
-        raise Refusal(f"{shown(text)} does not name two ports from 1 to {_HIGHEST}", _FORM)
+    if len(parts) > 3 or here is None or inside is None:
+        raise Refusal(f"{shown(text)} does not name ports from 1 to {_HIGHEST}", _FORM)
     if not _is_ipv4(address):
         raise Refusal(f"{shown(address)} is not an IPv4 address", f"Leave it out for {LOOPBACK}. {_FORM}")
-    return Published(address, ports[0] or 0, ports[1] or 0)
+    return Published(address, here, inside)
 
 
 def _port(text: str) -> int | None:

@@ -34,7 +34,7 @@ class LaunchRequest(Frozen):
     ``follow_links``: a link in the workspace's path may lead out of its repository.
     ``env``: variables for the agent, whose values are treated as secrets. ``mounts``: ``SOURCE[:TARGET][:ro]``, which
     the operator typed, so each source is its own allowed root and may be relative. ``publish``:
-    ``[ADDRESS:]PORT:PORT``. ``allow``: hosts that the filtered network allows (see ``network.allow``); with them, the
+    ``[[ADDRESS:]PORT:]PORT``. ``allow``: hosts that the filtered network allows (see ``network.allow``); with them, the
     network is filtered unless another one was chosen for this session. The four add to what the configuration has.
     """
 

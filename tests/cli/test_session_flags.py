@@ -55,7 +55,7 @@ def test_options_override_the_file_and_the_error_names_them(
     assert "sandbox.network (flag --network)" in failed(capfd, place, "--network", "container:x")
     assert "sandbox.profile (flag --profile)" in failed(capfd, place, "--profile", "hard")
     assert "sandbox.profile = sealed (flag --profile)" in failed(capfd, place, "--profile", "sealed")
-    assert "sandbox.publish (flag --publish): '3000' names one port only" in failed(capfd, place, "-p", "3000")
+    assert "sandbox.publish (flag --publish): '0' does not name ports" in failed(capfd, place, "-p", "0")
     said = failed(capfd, place, "-p", "3000:3000", "--network", "none")
     assert "sandbox.publish = 3000:3000 (flag --publish)" in said
     assert "sandbox.network = none, flag --network" in said
@@ -193,7 +193,7 @@ def test_the_agent_gets_the_values_and_the_record_only_names(
 @pytest.mark.parametrize("words", [["-p", "fix it"], ["-pfix it"], ["--publish=fix it"], ["-p=fix it"]], ids=str)
 def test_a_prompt_that_was_meant_for_the_agent(words: list[str], place: Place, capfd: Capture) -> None:
     error = failed(capfd, place, *words)
-    assert "sandbox.publish (flag --publish): 'fix it' is not PORT:PORT" in error
+    assert "sandbox.publish (flag --publish): 'fix it' is not a port" in error
     assert "`podbot run [AGENT] [PATH] -- -p 'fix it'`" in error
 
 
