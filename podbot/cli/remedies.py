@@ -189,7 +189,7 @@ def _unit_word(session: str) -> str:
     from podbot.cli.commands import UNIT_WORDS
     from podbot.config.schema import nearest
 
-    return nearest(session, UNIT_WORDS)
+    return nearest(session, UNIT_WORDS, 0.8)  # systemctl's `start` is no `status`
 
 
 def paragraph(exc: PodbotError) -> str:

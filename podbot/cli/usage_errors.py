@@ -11,10 +11,12 @@ from podbot.agents.registry import known
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
 from podbot.cli.grammar import SessionCommand
+from podbot.cli.habits import AGENTS_TOO, PODMANS
 from podbot.cli.habits import COMMANDS as HABITS
 from podbot.cli.habits import OPTIONS as OPTION_HABITS
 from podbot.cli.operands import Operands, read_operands
 from podbot.cli.options import COMMON
+from podbot.cli.typos import command_meant
 from podbot.config.models import AGENT_KINDS
 from podbot.config.schema import nearest
 from podbot.errors import UsageError
@@ -24,6 +26,7 @@ _BRACKETS = re.compile(r"\[(\[.*\])\]")
 _VALUE = r"(?:-e|--env=)?[A-Za-z_]\w*=."  # NAME=VALUE, by itself or after -e
 _LONGEST = 120  # characters of a command line that a message repeats
 _NO_COMMAND = re.compile(r"No such command ((['\"]).*\2)\.(?: Did you mean|$)", re.DOTALL)
+_ENGINES = "It is podman's or docker's: podbot, or the engine's configuration, decides what it would set."
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
@@ -114,7 +117,9 @@ def _command_instead(word: str, context: Any) -> str:
         return habit.replace("{agents}", ", ".join(AGENT_KINDS))
     if not group and word in known():
         return f"`podbot run {word}` runs it."
-    if near := nearest(word, context.command.commands, 0.7):
+    begin = "".join(f"{name} " for name in group)
+    others = {words.removeprefix(begin) for words in HABITS if words.startswith(begin)}
+    if near := command_meant(word, context.command.commands, others):
         return f"Did you mean `{context.command_path} {near}`?"
     return f"`{context.command_path} --help` lists the commands."
 
@@ -123,6 +128,10 @@ def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     """What to type in place of an unknown ``option``."""
     takes_words = isinstance(context.command, SessionCommand)
     habit = OPTION_HABITS.get(context.command_path.partition(" ")[2], {}).get(option, "")
+    if takes_words and not habit and option in PODMANS:
+        habit = f"{_ENGINES} `{context.command_path} --help` lists podbot's options."
+    if takes_words and option in AGENTS_TOO and option in argv:  # as a word of its own: -it is podman's
+        return f"{habit} {_agents_option(context, option, argv)}"
     near = nearest(option, [name for name in _options(context) if name[:3] == option[:3]], _SIMILAR)
     if habit or not takes_words:
         return habit or (f"Did you mean {near}?" if near else "")

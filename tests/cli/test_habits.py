@@ -10,7 +10,7 @@ import pytest
 from podbot.cli.commands import COMMANDS as TABLE
 from podbot.cli.commands import Command, find
 from podbot.cli.entry import main
-from podbot.cli.habits import COMMANDS, OPTIONS
+from podbot.cli.habits import AGENTS_TOO, COMMANDS, OPTIONS, PODMANS
 from podbot.config.schema import KEYS
 
 RUN = find(["run"])
@@ -72,7 +72,27 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
     assert line.startswith("podbot: ")
     assert hint.partition("{")[0] in line
     assert "Did you mean" not in line
-    assert BEHIND not in line, "an option of podman's is none of an agent's"
+    command, _, option = words.rpartition(" ")
+    assert (BEHIND in line) == (command in ("run", "host") and option in AGENTS_TOO)
+
+
+@pytest.mark.parametrize("command", ["run", "host"])
+@pytest.mark.parametrize("option", PODMANS)
+def test_another_option_of_podmans_is_not_taken_for_an_agents(
+    command: str, option: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, f"{option}=1"]) == 2
+    engines = "It is podman's or docker's: podbot, or the engine's configuration, decides what it would set."
+    said = f"{command}: there is no option {option}. {engines} `podbot {command} --help` lists podbot's options."
+    assert capfd.readouterr().err == f"podbot: {said}\n"
+
+
+def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() -> None:
+    for path in ("run", "host"):
+        command = find([path])
+        assert command is not None
+        assert [option for option in PODMANS if option in {*spellings(command), *OPTIONS[path]}] == []
+    assert len(set(PODMANS)) == len(PODMANS)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +108,15 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
         ("-c ps exec --env", "exec: --env needs a value. `podbot exec --help` shows its usage."),
         ("run --all", f"run: there is no option --all. {BEHIND} `podbot run -- --all`."),
         ("login x y", "login: 'y' is not expected here. Usage: `podbot login [AGENT]`."),
+        (
+            "run codex -m o3",
+            f"run: there is no option -m. Write `--memory SIZE`. {BEHIND} `podbot run codex -- -m o3`.",
+        ),
+        (
+            "run -it",
+            "run: there is no option -i. An agent gets the terminal that podbot is started from: leave it out.",
+        ),
+        ("shop", "there is no command 'shop'. `podbot --help` lists the commands."),
         ("lgs", "there is no command 'lgs'. Did you mean `podbot logs`?"),
         ("config frob", "config: there is no command 'frob'. `podbot config --help` lists the commands."),
         ("logs", "logs: SESSION is missing. Usage: `podbot logs SESSION`."),
