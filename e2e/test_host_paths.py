@@ -83,7 +83,7 @@ def test_a_link_that_an_agent_left_does_not_choose_the_next_workspace(world: Wor
         done = world.agent("touch", "seen", **words)
         assert done.returncode == 2
         assert f"the link {link} leads out of {mono}, to {secret}" in done.stderr
-        assert f"write {secret}, or add --follow-links" in done.stderr
+        assert f"write {secret}, or add `--follow-links`" in done.stderr
     assert os.listdir(secret) == []
     world.agent("touch", "meant", workspace=link, flags=("--follow-links",), check=True)
     world.agent("touch", "named", workspace=secret, check=True)

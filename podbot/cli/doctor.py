@@ -66,6 +66,7 @@ def _repaired(g: Globals, *, yes: bool) -> list[Check]:
 
 
 def _show(plan: RepairPlan) -> None:
+    from podbot.cli.remedies import with_options
     from podbot.cli.report import say
     from podbot.visible_text import printable
 
@@ -76,7 +77,7 @@ def _show(plan: RepairPlan) -> None:
         first = f"installs {' or '.join(plan.helpers)}, as Podman's version needs, and " if plan.helpers else ""
         say(f"  - podbot setup, which {first}builds the sandbox image")
     for check in plan.left:
-        say(f"It cannot fix {check.name}: {printable(check.found)}. {printable(check.fix)}")
+        say(f"It cannot fix {check.name}: {printable(check.found)}. {printable(with_options(check.fix))}")
 
 
 def _confirm(*, person: bool) -> None:
@@ -101,6 +102,7 @@ def _table(checks: list[Check]) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from podbot.cli.remedies import with_options
     from podbot.visible_text import printable
 
     console = Console(highlight=False, soft_wrap=True)
@@ -109,6 +111,6 @@ def _table(checks: list[Check]) -> None:
         line = Text(f"{check.status:<4}", style=STYLES[check.status])
         line.append(f"  {check.name:<{width}}  {printable(check.found)}", style="default")
         console.print(line)
-        for label, words in (("", check.meaning), ("fix: ", check.fix)):
+        for label, words in (("", check.meaning), ("fix: ", with_options(check.fix))):
             if words:
                 console.print(Text(f"{'':{width + 8}}{label}{printable(words)}"))

@@ -15,7 +15,8 @@ from podbot.errors import PodbotError
 _ENGINE: Final = "`podbot doctor` tests the engine."
 _OWN_WORDS: Final = "`podbot doctor` checks the engine; with -v podbot prints the engine's own words."
 
-# By class: the text, in which {remedy} is the library's remedy and any other name is a field of the error.
+# By class: the text, in which {remedy} is the library's remedy, {with_options} the same with what _OPTIONS adds, and
+# any other name is a field of the error.
 _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.AddressUnusable: "Choose another one with --http; port 0 is any free one.",
     errors.AgentNotInImage: (
@@ -42,7 +43,7 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.HistoryNotFound: "`podbot history ls` lists the projects.",
     errors.LoginFailed: "Run `podbot login {agent}` again; a login that was kept before is unchanged.",
     errors.MachineNotReady: (
-        "{remedy} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
+        "{with_options} `podbot doctor --fix` shows the commands that podbot can run for you, and asks."
     ),
     errors.NameTaken: "Choose another --name. `podbot ps -a` shows whether it is a session of podbot's.",
     errors.NetworkNotFound: (
@@ -97,7 +98,7 @@ _NO_WORKSPACE: Final = (
     " current directory only for `podbot run` on a terminal."
 )
 _NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in about a minute and writes the key."
-# What the library's remedies call by configuration keys, and the options that set them.
+# What the library's remedies call by configuration keys, arguments or in words, and the options and commands for it.
 _OPTIONS: Final = (
     (re.compile(r"agent\.kind = (?!custom)(\w+( or \w+)*)"), r"\g<0> (`--agent`)"),
     (re.compile(r"agent\.mode = (\w+)\b(?! or)"), r"\g<0> (`--agent-mode \1`)"),
@@ -106,6 +107,13 @@ _OPTIONS: Final = (
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
+    (re.compile(r"set follow_links"), "add `--follow-links`"),
+    (re.compile(r"Allow more bytes"), r"\g<0> (`--limit SIZE`)"),
+    (re.compile(r"Have root give this user a range .+ build again"), r"\g<0>: `podbot doctor` has the command"),
+    (
+        re.compile(r"removing kept sessions that are no longer needed"),
+        r"\g<0> (`podbot ps -a` lists them; `podbot stop --rm NAME` removes one, and its unsaved work is lost)",
+    ),
     (re.compile(r"Remove the sessions? .+ first"), r"\g<0> (`podbot stop --rm NAME`; its unsaved work is lost)"),
 )
 _PAGE: Final = re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation")
@@ -140,8 +148,9 @@ def remedy_of(exc: PodbotError) -> str:
         return _NO_IMAGE
     text = _ADVICE.get(type(exc))
     if text is None or (isinstance(exc, _HINT_WINS) and exc.hint):
-        return _with_options(exc.remedy)
-    return text.format_map(exc.fields | {"remedy": exc.remedy}).strip().replace("  ", " ")
+        return with_options(exc.remedy)
+    names = {"remedy": exc.remedy, "with_options": with_options(exc.remedy)}
+    return text.format_map(exc.fields | names).strip().replace("  ", " ")
 
 
 def _by_its_state(exc: PodbotError) -> str:
@@ -173,7 +182,8 @@ def _another_image(exc: errors.ImageNotFound) -> str:
     return f"Check the name, or build it. For podbot's own image, {undo[kind]}, and run `{setup}`."
 
 
-def _with_options(remedy: str) -> str:
+def with_options(remedy: str) -> str:
+    """``remedy``, or a fix of doctor's, with the options and commands for what it names, and for its pages."""
     for key, option in _OPTIONS:
         remedy = key.sub(option, remedy, count=1)
     return with_pages(remedy)

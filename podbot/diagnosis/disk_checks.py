@@ -15,7 +15,7 @@ from podbot.machine import Disk, disk
 from podbot.session.disk_notice import LOW_MEGABYTES
 
 MEGABYTE = 1_000_000
-FREE = "`podbot stop --rm` removes sessions that `podbot ps -a` lists"
+FREE = "Free some space there, for example by removing kept sessions that are no longer needed"
 # Measured on Podman 4.3.1 with claude, images of 790 MB in all: the store needed 1576 MB at its peak and 1173 MB at the
 # end; mmdebstrap needed 434 MB of temporary files for a base of 227 MB; the engine, twice its largest layer.
 _STORE_FACTOR = 2
@@ -94,9 +94,7 @@ def _full(path: str, free: int, need: int, words: EngineWords | None) -> Check:
     """The failed check. ``words``: the engine's, if its store is there."""
     found = f"{free} MB free in {path}, and building the sandbox image needs about {need} MB there"
     meaning = "The image cannot be built, and no session starts without one."
-    fix = "Free some space there, or set TMPDIR" if words is None else f"Free some space there ({FREE})"
-    if words is not None:
-        fix = _sentences(fix, words.prune)
+    fix = "Free some space there, or set TMPDIR" if words is None else _sentences(FREE, words.prune)
     return Check("disk", "fail", found, meaning, fix)
 
 

@@ -67,7 +67,7 @@ def checked_source(
         hint = f'If it is a project, name it in your configuration: workspace.allowed_roots = ["{path}"].'
     if reason is None and not follow_links and (link := leading_out(found, facts)):
         reason = _led_out(link, found, facts)
-        option = "" if follow_links is None else ", or add --follow-links"
+        option = "" if follow_links is None else ", or set follow_links"
         meant = "its target" if link.leads_to == path else "this directory"
         hint = f"An agent could have made that link. If you mean {meant}, write {path}{option}."
     if reason is None and not any(root.kind == "directory" and within(path, root.resolved) for root in roots):

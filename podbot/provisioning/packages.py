@@ -129,5 +129,5 @@ def require_ready(failed: Sequence[Check], said: str = "") -> None:
 
 
 def _quoted(fix: str) -> str:
-    """A command with its ends marked; a sentence, which marks those in it, as it is."""
-    return fix if "`" in fix else f"`{fix}`"
+    """A command with its ends marked; a sentence, which begins with a capital or marks those in it, as it is."""
+    return fix if "`" in fix or fix[:1].isupper() else f"`{fix}`"

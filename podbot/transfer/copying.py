@@ -193,7 +193,7 @@ def _run(
 
 def _explained(path: str, error: BaseException) -> BaseException:
     if isinstance(error, TooMuch):
-        return CopyFailed(path=path, reason=str(error))
+        return CopyFailed(path=path, reason=str(error), hint=error.hint)
     if isinstance(error, BadArchive):
         return CopyFailed(path=path, reason=f"the archive that the sandbox sent is refused: {error}")
     return error

@@ -48,7 +48,11 @@ class CopyReport:
 
 
 class TooMuch(Exception):
-    """A limit was reached; the message says which."""
+    """A limit was reached; the message says which. ``hint``: what to do."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 def check(report: CopyReport, limits: CopyLimits, *, coming: int = 0, directories: int = 0, archive: int = 0) -> None:
@@ -57,7 +61,7 @@ def check(report: CopyReport, limits: CopyLimits, *, coming: int = 0, directorie
     ``directories``: that it made. ``archive``: bytes of it that were read, also those of which nothing is written.
     """
     if max(report.entries, directories) > limits.entries:
-        raise TooMuch(f"it has more than {limits.entries:,} files and directories")
+        raise TooMuch(f"it has more than {limits.entries:,} files and directories", "Copy it in parts.")
     overhead = (report.entries + _BEGUN) * _OVERHEAD
     if report.size + coming > limits.size or archive > limits.size + overhead:
-        raise TooMuch(f"it has more than {limits.size:,} bytes; --limit allows more")
+        raise TooMuch(f"it has more than {limits.size:,} bytes", "Allow more bytes, or copy it in parts.")

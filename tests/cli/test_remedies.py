@@ -8,16 +8,22 @@ import pytest
 
 from podbot.cli.app import root
 from podbot.cli.remedies import _ADVICE, paragraph, remedy_of
+from podbot.diagnosis.disk_checks import FREE
+from podbot.engine.podman.image_builder import NO_RANGE_HINT
 from podbot.errors import (
     AgentNotInImage,
     AlreadyStarted,
     CommandSurvived,
     ConfigFileNotFound,
+    CopyFailed,
     EngineNotInstalled,
     ExecFailed,
     HistoryNotRemoved,
+    ImageBuildFailed,
     ImageNotFound,
+    MachineNotReady,
     MissingRequired,
+    MountRefused,
     NameTaken,
     PathError,
     PodbotError,
@@ -98,6 +104,36 @@ def test_a_name_that_a_strangers_container_has_is_not_said_to_be_stoppable() -> 
 )
 def test_keys_in_a_remedy_are_shown_with_the_options_that_set_them(hint: str, printed: str) -> None:
     assert printed in remedy_of(MissingRequired(field="x", hint=hint))
+
+
+@pytest.mark.parametrize(
+    ("error", "printed"),
+    [
+        (
+            MountRefused(
+                path="/a", origin="o", reason="r", hint="If you mean its target, write /b, or set follow_links."
+            ),
+            "write /b, or add `--follow-links`.",
+        ),
+        (
+            CopyFailed(path="/a", reason="r", hint="Allow more bytes, or copy it in parts."),
+            "Allow more bytes (`--limit SIZE`), or copy it in parts.",
+        ),
+        (
+            ImageBuildFailed(image="i", step="s", reason="r", hint=NO_RANGE_HINT),
+            "and build again: `podbot doctor` has the command.",
+        ),
+        (
+            MachineNotReady(problems="p", fixes=f"To fix disk: {FREE}."),
+            "no longer needed (`podbot ps -a` lists them; `podbot stop --rm NAME` removes one, and its unsaved work is",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_the_library_says_in_words_is_shown_with_the_options_for_it(error: PodbotError, printed: str) -> None:
+    assert printed in remedy_of(error)
+    assert "podbot " not in error.remedy
+    assert "--" not in error.remedy
 
 
 def test_without_an_image_setup_is_advised() -> None:

@@ -143,7 +143,7 @@ def test_a_link_left_by_an_agent_does_not_select_the_workspace() -> None:
     error = refused(host)
     assert error.path == f"{SECRET}, from mono/api"
     assert error.reason == f"the link {MONO}/api leads out of {MONO}, to {SECRET}"
-    assert error.hint.endswith(f"write {SECRET}, or add --follow-links.")
+    assert error.hint.endswith(f"write {SECRET}, or set follow_links.")
     assert mounted(host, typed(follow_links=True)) == SECRET
     assert mounted(through(given=SECRET)) == SECRET
 

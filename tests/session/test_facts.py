@@ -180,7 +180,7 @@ def test_a_planted_link_in_pwd_selects_no_workspace(planted: Host, given: str) -
         planned(planted, given)
     mono, end = planted.root / "src" / "mono", os.path.realpath(given)
     assert caught.value.reason == f"the link {mono}/api leads out of {mono}, to {planted.root}/src/secretproj"
-    assert caught.value.hint.endswith(f"write {end}, or add --follow-links.")
+    assert caught.value.hint.endswith(f"write {end}, or set follow_links.")
     assert planned(planted, given, follow_links=True) == [end]
     assert planned(planted, end) == [end], "the remedy works"
 
@@ -238,7 +238,7 @@ def test_a_link_within_its_repository_leads_out_by_what_follows_it(
         planned(planted, "../../foo")
     foo = mono.parent / "foo"
     assert caught.value.reason == f"behind the link {mono}/same the path leads out of {mono}, to {foo}"
-    assert caught.value.hint.endswith(f"If you mean this directory, write {foo}, or add --follow-links.")
+    assert caught.value.hint.endswith(f"If you mean this directory, write {foo}, or set follow_links.")
 
 
 @pytest.mark.parametrize("pwd", [None, "", "api", "{src}/foo", "{src}/mono", "{src}/gone", "{src}/secretproj"])

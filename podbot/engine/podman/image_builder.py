@@ -23,7 +23,9 @@ _TITLE = re.compile(r"(STEP [0-9/]+:) .*?: '([^']+)';")
 TAIL = 8  # lines of output in an error
 # Rootless Podman starts without a range of user ids, and fails with this when the first image is unpacked.
 NO_RANGE = "insufficient UIDs or GIDs"
-NO_RANGE_HINT = "`podbot doctor` (user-ids) has the command that gives you a range of user ids; then run this again."
+NO_RANGE_HINT = (
+    "Have root give this user a range in /etc/subuid and /etc/subgid that no other user has, and build again."
+)
 
 
 class PodmanImages:

@@ -127,7 +127,7 @@ def test_a_missing_range_of_user_ids_is_reported_with_its_remedy(service: Servic
     service.lines = ({"error": f"adding layer: {words}"},)
     with pytest.raises(ImageBuildFailed) as caught:
         build(service, [])
-    assert "podbot doctor" in caught.value.remedy
+    assert "a range in /etc/subuid and /etc/subgid" in caught.value.remedy
 
 
 def test_a_full_disk_has_its_own_error(service: Service) -> None:
